@@ -1,0 +1,119 @@
+package puntuale
+
+import (
+	"fmt"
+	"time"
+)
+
+// Partner resells the service and owns clients.
+type Partner struct {
+	ID      PartnerID
+	Name    string
+	Slug    string
+	Created time.Time
+}
+
+// Login is an e-mail and a password that may enter a dashboard. The e-mail is unique among a partner's logins.
+type Login struct {
+	Email    string
+	Password string // argon2id hash, never the password itself
+}
+
+// AccountType decides a new client's credits, expiry and cap.
+type AccountType string
+
+const (
+	AccountTest AccountType = "test" // 100 credits; expires 14 days after creation
+	AccountBaby AccountType = "baby" // 2000 credits with an annual refill
+	AccountFull AccountType = "full" // no limitation
+)
+
+// ParseAccountType reads one of the contract's three words; "" is full.
+func ParseAccountType(word string) (AccountType, error) {
+	switch t := AccountType(word); t {
+	case "":
+		return AccountFull, nil
+	case AccountTest, AccountBaby, AccountFull:
+		return t, nil
+	}
+	return "", fmt.Errorf("%q is not one of test, baby, full", word)
+}
+
+// The words of a client snapshot.
+const (
+	ProfileFree    = "Account gratuito"
+	ProfileTest    = "Fase di Test"
+	ProfileMonthly = "Subscription Mensile"
+	ProfileYearly  = "Subscription Annuale"
+
+	RefillNone    = "Nessuno"
+	RefillMonthly = "Mensile"
+	RefillYearly  = "Annuale"
+
+	UnlimitedCredits = "Illimitati"
+)
+
+// Client is a tenant's account.
+type Client struct {
+	ID        ClientID
+	Partner   PartnerID
+	Name      string
+	Email     string // of its login
+	Phone     string // as the partner gave it
+	Type      AccountType
+	Profile   string
+	Refill    string
+	Credits   *int64    // what is left, less what is reserved; nil: unlimited; never below zero
+	Cap       *int64    // calls a day; nil: never refused
+	Expires   Date      // last day of service; zero: never
+	ExpiresAt time.Time // local midnight after Expires; zero: never
+	Zone      string    // IANA name
+	Region    string    // for phone numbers written without a country
+	Suspended bool
+	Features  []string
+	Created   time.Time
+}
+
+// NewAccount gives a client of the type its credits, cap, expiry and words, counted from the day of creation.
+func NewAccount(t AccountType, today Date) Client {
+	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
+	switch t {
+	case AccountTest:
+		c.Profile, c.Credits, c.Cap = ProfileTest, new(int64(100)), new(int64(100))
+		c.Expires = today.AddDays(14)
+	case AccountBaby:
+		c.Profile, c.Refill, c.Credits, c.Cap = ProfileYearly, RefillYearly, new(int64(2000)), new(int64(1000))
+	}
+	return c
+}
+
+// Standing is what decides at each moment whether a client's messages may leave.
+type Standing struct {
+	Deleted   bool
+	Suspended bool
+	ExpiresAt time.Time // zero: never
+	Credits   *int64    // nil: unlimited
+}
+
+// Hold returns why messages of a client in this standing must wait, or "" when they may leave.
+func (s Standing) Hold(now time.Time) string {
+	switch {
+	case s.Deleted:
+		return SaysCancelled
+	case s.Suspended:
+		return SaysSuspended
+	case !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt):
+		return SaysAccountEnded
+	case s.Credits != nil && *s.Credits <= 0:
+		return SaysNoCredit
+	}
+	return ""
+}
+
+// NewClient is a request to create a client with its login, its default session and its first key in one transaction.
+type NewClient struct {
+	Client  Client // ID zero
+	Login   Login
+	Session Session
+	Key     Key
+}

@@ -1,0 +1,124 @@
+package puntuale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Connector is one way out to the network. One value serves all its sessions and is used by many goroutines at once.
+//
+// Connectors report failure with a [*SendError]. Any other error from Send means that nobody knows whether the network
+// took the message; any other error from Prepare is a [Transient] one.
+type Connector interface {
+	// Traits never change.
+	Traits() Traits
+
+	// Online reports whether the session could send at this moment. It answers from memory.
+	Online(session SessionID) bool
+
+	// Prepare does all that can be done before the attempt: fetches and uploads media, checks the recipient, the
+	// template. It may be called any number of times and shows nothing to the recipient.
+	Prepare(ctx context.Context, e Envelope) (Prepared, error)
+
+	// Send hands the message to the network. It is called only after the attempt's intent is on disk. It returns the
+	// receipt once the network accepted.
+	Send(ctx context.Context, p Prepared) (Receipt, error)
+}
+
+// Traits are what the dispatcher must know of a connector.
+type Traits struct {
+	Name        string        // in logs and metrics
+	Slots       int           // messages a session may have in flight at once, at least 1
+	SendTimeout time.Duration // after which an attempt counts as unanswered
+	Recovery    Recovery
+}
+
+// Recovery is what may be done about an attempt whose answer was lost.
+type Recovery int8
+
+const (
+	RecoverNone   Recovery = iota // wait for evidence; never repeated by itself
+	RecoverSameID                 // repeat under the same connector id: the network shows it once
+)
+
+// Envelope is everything a connector may know of one message.
+type Envelope struct {
+	Client      ClientID
+	Session     SessionID
+	Message     MessageID
+	ConnectorID string // the same for every attempt of one generation
+	Attempt     int    // from 1
+	To          string // "+…", or a group id as given
+	Content     Content
+}
+
+// ConnectorID derives the network's message id from (message, generation), so that a repeat is the same message.
+func ConnectorID(id MessageID, generation int) string {
+	return strconv.FormatInt(int64(id), 36) + "." + strconv.Itoa(generation)
+}
+
+// Prepared is an envelope with what Prepare found; Payload belongs to the connector.
+type Prepared struct {
+	Envelope
+	Payload any
+}
+
+// Receipt is the network's acceptance.
+type Receipt struct {
+	Detail string // the network's words and ids, for dettaglio_risposta
+}
+
+// SendErrorKind says what is certain about a failed attempt. In all kinds the message did not reach the network.
+type SendErrorKind int8
+
+const (
+	Final       SendErrorKind = iota + 1 // never to be tried again
+	Transient                            // try again with backoff
+	SessionDown                          // try again once the session is online; not the message's fault
+	Throttled                            // try again after After; not the message's fault
+)
+
+// SendError is a connector's evidence that a message did not reach the network.
+type SendError struct {
+	Kind   SendErrorKind
+	Reason string        // a short Italian sentence, for people
+	Detail string        // the network's words
+	After  time.Duration // with Throttled: not before
+	Err    error
+}
+
+func (e *SendError) Error() string {
+	return fmt.Sprintf("%s (%s)", e.Reason, e.Detail)
+}
+
+func (e *SendError) Unwrap() error { return e.Err }
+
+// AsSendError returns the evidence in err's chain, nil when there is none.
+func AsSendError(err error) *SendError {
+	if e, ok := errors.AsType[*SendError](err); ok {
+		return e
+	}
+	return nil
+}
+
+// SandboxMessage is what the simulated network received.
+type SandboxMessage struct {
+	Seq         int64 // grows with the order of arrival
+	Client      ClientID
+	Message     MessageID
+	ConnectorID string
+	Phone       string
+	Content     Content
+	Received    time.Time
+	Copies      int // how often it arrived under this connector id; people see one
+}
+
+// SandboxLedger is the simulated network's own memory, apart from the message rows.
+type SandboxLedger interface {
+	// Receive stores the message durably before it returns. Under a connector id that the client's ledger already
+	// holds it stores nothing but counts the copy. Many goroutines may call it at once; their writes share commits.
+	Receive(ctx context.Context, m SandboxMessage) error
+}

@@ -1,0 +1,97 @@
+package puntuale
+
+import (
+	"errors"
+	"strings"
+	"time"
+)
+
+// Code says what kind of failure an [Error] is; httpkit holds the one table from codes to HTTP statuses.
+type Code string
+
+const (
+	CodeUnauthorized Code = "unauthorized" // no key, an unknown or a revoked one
+	CodeForbidden    Code = "forbidden"    // right key, wrong side; client suspended or expired
+	CodeTooLarge     Code = "too_large"    // the body exceeds the limit
+	CodeUnreadable   Code = "unreadable"   // not JSON, not UTF-8, wrong type
+	CodeNotFound     Code = "not_found"    // missing, or belongs to somebody else: the same answer
+	CodeInvalid      Code = "invalid"      // readable, but not allowed
+	CodeConflict     Code = "conflict"     // contradicts what is stored
+	CodeBusy         Code = "busy"         // a twin of this call is under way; try again
+	CodeCapReached   Code = "cap_reached"  // the client's daily cap is used up
+	CodeRateLimited  Code = "rate_limited" // too many calls at once
+	CodeUnavailable  Code = "unavailable"  // the store cannot be reached
+	CodeInternal     Code = "internal"     // a defect of ours
+)
+
+// Fault is one thing wrong with a request, and where. Location reads "body.steps[2].timing.offset", "query.timezone"
+// or "path.id_sequenza".
+type Fault struct {
+	Location string
+	Message  string
+	Value    any
+}
+
+// Error is the only error type that crosses a package's border on purpose. Message is for the caller and holds no
+// internals; what was tried is in the wrapped error.
+type Error struct {
+	Code       Code
+	Message    string
+	Faults     []Fault
+	Usage      *Usage        // with CodeCapReached: the counters to show
+	RetryAfter time.Duration // with CodeCapReached, CodeRateLimited, CodeBusy, CodeUnavailable; 0 = not said
+	Err        error
+}
+
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(string(e.Code))
+	b.WriteString(": ")
+	b.WriteString(e.Message)
+	for _, f := range e.Faults {
+		b.WriteString("; ")
+		b.WriteString(f.Location)
+		b.WriteString(": ")
+		b.WriteString(f.Message)
+	}
+	if e.Err != nil {
+		b.WriteString(": ")
+		b.WriteString(e.Err.Error())
+	}
+	return b.String()
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// CodeOf returns the code of the first [Error] in err's chain, CodeInternal for any other error, "" for nil.
+func CodeOf(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Code
+	}
+	return CodeInternal
+}
+
+// NotFound is the one answer for what is missing and for what belongs to another tenant; it repeats no identifier.
+func NotFound(noun string) *Error { return &Error{Code: CodeNotFound, Message: noun + " not found"} }
+
+// Invalid reports all faults of a request at once.
+func Invalid(faults ...Fault) *Error {
+	return &Error{Code: CodeInvalid, Message: "the request is not valid", Faults: faults}
+}
+
+// Conflict reports a contradiction with what is stored.
+func Conflict(message string) *Error { return &Error{Code: CodeConflict, Message: message} }
+
+// Unavailable wraps a failure to reach the store.
+func Unavailable(err error) *Error {
+	return &Error{Code: CodeUnavailable, Message: "the store cannot be reached", RetryAfter: time.Second, Err: err}
+}
+
+// ErrFenced is returned to a node whose lease is gone: it must stop sending, and join again as a new incarnation.
+var ErrFenced = errors.New("puntuale: the node's lease is gone")
+
+// ErrUntrusted is wrapped by stores that refuse to open: a corrupt or emptied file, a newer schema, durability off.
+var ErrUntrusted = errors.New("puntuale: the store cannot be trusted")

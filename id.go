@@ -1,0 +1,53 @@
+package puntuale
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Identifiers are positive and unique within their noun across all tenants. Those of messages and runs come from one
+// counter that grows with time, stay below 2^53 (a JSON number keeps them exactly) and tell nothing about volume.
+type (
+	PartnerID  int64
+	ClientID   int64
+	SessionID  int64
+	SequenceID int64
+	KeyID      int64
+
+	// RunID equals the MessageID of the run's first message; the run's messages as planned are numbered from it
+	// without gaps (re-sent ones are not).
+	RunID     int64
+	MessageID int64
+
+	// NodeID names one incarnation of a process that dispatches: a new one at each start, never used again.
+	NodeID int64
+)
+
+func (id ClientID) String() string   { return strconv.FormatInt(int64(id), 10) }
+func (id SessionID) String() string  { return strconv.FormatInt(int64(id), 10) }
+func (id SequenceID) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
+
+// MaxID is the largest identifier that every JSON reader keeps exactly.
+const MaxID = 1<<53 - 1
+
+// ParseID reads an identifier as the wire shows it: decimal digits, no sign, no leading zero, 1 to [MaxID].
+func ParseID[T ~int64](text string) (T, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 || n > MaxID || strconv.FormatInt(n, 10) != text {
+		return 0, fmt.Errorf("%q is not an identifier", text)
+	}
+	return T(n), nil
+}
+
+// MessageRef names a message the way every key and statement does: by tenant first.
+type MessageRef struct {
+	Client ClientID
+	ID     MessageID
+}
+
+// RunRef names a run, by tenant first.
+type RunRef struct {
+	Client ClientID
+	ID     RunID
+}

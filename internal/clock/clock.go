@@ -1,0 +1,101 @@
+// Package clock is the only caller of time.Now, timers and tickers in the product, so that time is an input
+// everywhere else.
+package clock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Clock tells the time and waits. Its methods may be called by many goroutines at once.
+type Clock interface {
+	// Now is the present instant in UTC, cut to microseconds, the precision that stores keep.
+	Now() time.Time
+	// After fires once, no earlier than d from now; at once when d <= 0. stop releases it early.
+	After(d time.Duration) (fired <-chan time.Time, stop func())
+	// Sleep waits for d or for the context, whose error it returns.
+	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// System is the machine's clock. Inside a testing/synctest bubble it is the bubble's.
+func System() Clock { return system{} }
+
+type system struct{}
+
+func (system) Now() time.Time { return time.Now().UTC().Truncate(time.Microsecond) }
+
+func (system) After(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}
+
+func (s system) Sleep(ctx context.Context, d time.Duration) error { return sleep(ctx, s, d) }
+
+// Fake is a clock that stands still until Advance or Set moves it.
+type Fake struct {
+	mu     sync.Mutex
+	now    time.Time
+	timers map[*fakeTimer]struct{}
+}
+
+type fakeTimer struct {
+	at time.Time
+	c  chan time.Time
+}
+
+// NewFake returns a clock that shows now.
+func NewFake(now time.Time) *Fake {
+	return &Fake{now: now.UTC().Truncate(time.Microsecond), timers: map[*fakeTimer]struct{}{}}
+}
+
+func (f *Fake) Now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.now
+}
+
+// Advance moves the clock forward and fires what became due.
+func (f *Fake) Advance(d time.Duration) { f.Set(f.Now().Add(d)) }
+
+// Set moves the clock to an instant, which may lie in the past, and fires what became due.
+func (f *Fake) Set(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = now.UTC().Truncate(time.Microsecond)
+	for t := range f.timers {
+		if !t.at.After(f.now) {
+			t.c <- f.now
+			delete(f.timers, t)
+		}
+	}
+}
+
+func (f *Fake) After(d time.Duration) (<-chan time.Time, func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	t := &fakeTimer{at: f.now.Add(d), c: make(chan time.Time, 1)}
+	if d <= 0 {
+		t.c <- f.now
+		return t.c, func() {}
+	}
+	f.timers[t] = struct{}{}
+	return t.c, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.timers, t)
+	}
+}
+
+func (f *Fake) Sleep(ctx context.Context, d time.Duration) error { return sleep(ctx, f, d) }
+
+func sleep(ctx context.Context, c Clock, d time.Duration) error {
+	fired, stop := c.After(d)
+	defer stop()
+	select {
+	case <-fired:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

@@ -1,0 +1,32 @@
+package puntuale
+
+import "time"
+
+// Side says whose key a caller holds.
+type Side string
+
+const (
+	PartnerSide Side = "partner"
+	ClientSide  Side = "client"
+)
+
+// KeyHash is the SHA-256 of an API key; the key itself is never stored.
+type KeyHash [32]byte
+
+// Key is what is kept of an API key.
+type Key struct {
+	ID      KeyID
+	Name    string
+	Prefix  string // its first characters, to recognise it by
+	Hash    KeyHash
+	Created time.Time
+	Expires time.Time // end of the grace period after a rotation; zero: none
+}
+
+// Principal is who a valid key belongs to. With ClientSide, Client holds the account.
+type Principal struct {
+	Side    Side
+	Partner PartnerID
+	Client  Client // with ClientSide
+	Key     KeyID
+}

@@ -1,0 +1,171 @@
+package puntuale
+
+import (
+	"fmt"
+	"time"
+)
+
+// State is a message's state as the contract knows it. The numbers are what stores keep.
+type State int8
+
+const (
+	Pending     State = 0
+	Completed   State = 1
+	Failed      State = 2
+	Cancelled   State = 3
+	Blacklisted State = 4
+	Rescheduled State = 5
+)
+
+var stateNames = [...]string{"PENDING", "COMPLETED", "FAILED", "CANCELLED", "BLACKLISTED", "RESCHEDULED"}
+
+func (s State) String() string {
+	if s < 0 || int(s) >= len(stateNames) {
+		return fmt.Sprintf("State(%d)", int8(s))
+	}
+	return stateNames[s]
+}
+
+// ParseState reads one of the contract's six words.
+func ParseState(word string) (State, error) {
+	for i, name := range stateNames {
+		if name == word {
+			return State(i), nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a message state", word)
+}
+
+// Origin says what created a message (tipologia).
+type Origin string
+
+const (
+	OriginSingle     Origin = "SINGLE"
+	OriginSequence   Origin = "SEQUENCE"
+	OriginMassive    Origin = "MASSIVE"
+	OriginAutomation Origin = "AUTOMATION"
+)
+
+// Content is what a message shows, rendered and frozen when its run starts. At least one of Text, MediaURL, a location
+// or Template is set. The JSON form is what stores keep.
+type Content struct {
+	Text      string   `json:"text,omitempty"`
+	MediaURL  string   `json:"media_url,omitempty"`
+	MediaName string   `json:"media_name,omitempty"`
+	Latitude  *float64 `json:"latitude,omitempty"`  // degrees, -90 to 90; set together with Longitude
+	Longitude *float64 `json:"longitude,omitempty"` // degrees, -180 to 180
+	Template  string   `json:"template,omitempty"`  // the template's name
+}
+
+// PlannedMessage is one message as the planner made it.
+type PlannedMessage struct {
+	Step    int     // position in the sequence, from 0
+	Content Content // rendered
+	Window  *Window // checked again at claim; nil: any moment
+
+	Desired    time.Time // anchor, offset and "at", before window and jitter; zero when the caller wished no moment
+	Due        time.Time // the promise: after window and jitter
+	DueMax     time.Time // dry run only: the latest moment jitter may give; otherwise equal to Due
+	ValidUntil time.Time // past it the message is never sent
+}
+
+// Skipped is a step that was left out of a run, and why.
+type Skipped struct {
+	Step   int       `json:"step"`
+	Moment time.Time `json:"moment"`
+	Reason string    `json:"reason"`
+}
+
+// Message is one stored message.
+type Message struct {
+	Client  ClientID
+	ID      MessageID
+	Session SessionID
+	Run     RunID
+	Step    int
+	Origin  Origin
+	Phone   string
+
+	Desired    time.Time // zero: none
+	Due        time.Time // the promise, never moved
+	Next       time.Time // the queue: moved by retries, windows and deadlines
+	ValidUntil time.Time
+
+	Intent     int64     // 0 open, > 0 the attempt's token, -1 closed
+	IntentAt   time.Time // of the last attempt; zero: none yet
+	Attempt    int       // attempts begun, 0 at first
+	Repeats    int       // attempts repeated because their answer was lost
+	Generation int       // part of the connector's message id
+	State      State
+	Done       time.Time // when the outcome was recorded; zero while PENDING
+	Reason     string    // Italian, for people; "" where the state says it all
+	Detail     string    // the connector's words and ids
+	ResentFrom MessageID // 0: planned by its run
+}
+
+// Planned is the moment the message is or was expected to leave (invio_previsto): Next, but not the moment at which an
+// attempt that may have reached the network will be looked at again.
+func (m *Message) Planned() time.Time {
+	if m.Intent > 0 && m.Next.After(m.IntentAt) {
+		return m.IntentAt
+	}
+	return m.Next
+}
+
+// Left is the moment the message left (invio_effettivo); zero unless it is known to have left.
+func (m *Message) Left() time.Time {
+	if m.State == Completed || m.State == Rescheduled && m.Reason == "" {
+		return m.IntentAt
+	}
+	return time.Time{}
+}
+
+// Sentences people read in risposta. Others come from connectors.
+const (
+	SaysPending     = "In attesa di invio"
+	SaysCompleted   = "Inviato"
+	SaysCancelled   = "Annullato"
+	SaysBlacklisted = "Numero in blacklist"
+	SaysRescheduled = "Ripianificato"
+	SaysFailed      = "Invio non riuscito"
+
+	SaysExpired       = "Scaduto"
+	SaysNotLinked     = "Sessione non collegata"
+	SaysNoCredit      = "Crediti esauriti"
+	SaysAccountEnded  = "Account scaduto"
+	SaysSuspended     = "Account sospeso"
+	SaysUncertain     = "Esito incerto"
+	SaysUnrecoverable = "Errore ripetuto del servizio"
+)
+
+// Response is the short Italian sentence of risposta; never empty.
+func (m *Message) Response() string {
+	if m.Reason != "" {
+		return m.Reason
+	}
+	switch m.State {
+	case Completed:
+		return SaysCompleted
+	case Cancelled:
+		return SaysCancelled
+	case Blacklisted:
+		return SaysBlacklisted
+	case Rescheduled:
+		return SaysRescheduled
+	case Failed:
+		return SaysFailed
+	default:
+		return SaysPending
+	}
+}
+
+// MessageDetail is a message with what its run holds for it.
+type MessageDetail struct {
+	Message
+	Received     time.Time // when the call was accepted
+	RunName      string    // nome_invio
+	ClientName   string    // at start
+	SequenceName string    // at start; "" without a sequence
+	Content      Content
+	Request      []byte // the call's body, byte for byte
+}

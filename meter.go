@@ -1,0 +1,25 @@
+package puntuale
+
+import "time"
+
+// Meter takes the figures that operators see. Its methods are quick and may be called by many goroutines at once.
+type Meter interface {
+	Late(d time.Duration)                            // of a committed intent, behind the message's due moment
+	Outcome(connector string, verdict string, n int) // "sent", "refused", "retry", "uncertain", "expired", "blacklisted" …
+	Queue(messages, sessions int)                    // what the dispatcher holds in memory, and for how many sessions
+	CapRefused(n int)
+	Batch(operation string, size int, took time.Duration)
+	Deadlock()
+	Fenced(n int) // claims and outcomes that lost against another node's
+}
+
+// NoMeter measures nothing.
+type NoMeter struct{}
+
+func (NoMeter) Late(time.Duration)               {}
+func (NoMeter) Outcome(string, string, int)      {}
+func (NoMeter) Queue(int, int)                   {}
+func (NoMeter) CapRefused(int)                   {}
+func (NoMeter) Batch(string, int, time.Duration) {}
+func (NoMeter) Deadlock()                        {}
+func (NoMeter) Fenced(int)                       {}

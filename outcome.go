@@ -1,0 +1,107 @@
+package puntuale
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is what is known of a message after an attempt.
+type Verdict int8
+
+const (
+	Sent      Verdict = iota + 1 // the network has it: COMPLETED
+	Refused                      // it never will: FAILED
+	Retry                        // it does not have it: open again, at Outcome.Next
+	Uncertain                    // it may have it: stays with its intent, looked at again at Outcome.Next
+)
+
+func (v Verdict) String() string {
+	switch v {
+	case Sent:
+		return "sent"
+	case Refused:
+		return "refused"
+	case Retry:
+		return "retry"
+	case Uncertain:
+		return "uncertain"
+	}
+	return fmt.Sprintf("Verdict(%d)", int8(v))
+}
+
+// Outcome is what an attempt led to.
+type Outcome struct {
+	Verdict Verdict
+	Next    time.Time // with Retry and Uncertain
+	Reason  string    // Italian, for people
+	Detail  string    // the connector's words
+	Failed  bool      // with Retry: the attempt counts against the message's backoff
+}
+
+// Attempt is what [Decide] needs to know of the attempt that just ended.
+type Attempt struct {
+	Message  MessageID
+	Number   int       // attempts begun, this one included
+	Repeats  int       // how many of them repeated an unanswered one
+	Now      time.Time // when the answer came, or was given up
+	Begun    time.Time // when the first unanswered attempt's intent was written
+	Recovery Recovery
+	GiveUp   time.Duration // after Begun an uncertain message becomes FAILED
+}
+
+// Times of the retry rule.
+const (
+	MaxRepeats  = 3
+	retryFirst  = 5 * time.Second
+	retryLast   = 10 * time.Minute
+	repeatFirst = 3 * time.Second
+	downWait    = 5 * time.Second
+)
+
+// Decide turns a connector's answer into an outcome. It is pure.
+func Decide(a Attempt, r Receipt, err error) Outcome {
+	if err == nil {
+		return Outcome{Verdict: Sent, Detail: r.Detail}
+	}
+	e := AsSendError(err)
+	if e == nil {
+		return uncertain(a, err)
+	}
+	o := Outcome{Verdict: Retry, Reason: e.Reason, Detail: e.Detail}
+	switch e.Kind {
+	case Final:
+		o.Verdict = Refused
+	case SessionDown:
+		o.Next = a.Now.Add(downWait)
+	case Throttled:
+		o.Next = a.Now.Add(max(e.After, time.Second))
+	default:
+		o.Next, o.Failed = a.Now.Add(Backoff(a.Message, a.Number)), true
+	}
+	return o
+}
+
+// uncertain plans the next look at a message whose answer was lost: a repeat under the same id where the network shows
+// one copy, else the deadline at which it is given up.
+func uncertain(a Attempt, err error) Outcome {
+	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
+		Detail: "esito incerto: la rete potrebbe avere il messaggio (" + err.Error() + ")"}
+	if a.Recovery == RecoverSameID && a.Repeats < MaxRepeats {
+		wait := repeatFirst << (2 * a.Repeats) // 3 s, 12 s, 48 s
+		if next := a.Now.Add(wait); next.Before(o.Next) {
+			o.Next = next
+		}
+	}
+	return o
+}
+
+// Backoff is the wait after the nth failed attempt (n from 1): 5 s, then doubling up to ten minutes, spread by up to a
+// quarter so that messages that failed together do not come back together. The same message and n give the same wait.
+func Backoff(id MessageID, n int) time.Duration {
+	wait := retryLast
+	if shift := max(n, 1) - 1; shift < 8 {
+		wait = min(retryFirst<<shift, retryLast)
+	}
+	spread := (uint64(id)*0x9E3779B97F4A7C15 + uint64(n)*0xBF58476D1CE4E5B9) >> 40 // 24 bits
+	return wait + wait*time.Duration(spread)/(4<<24)
+}

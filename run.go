@@ -1,0 +1,107 @@
+package puntuale
+
+import (
+	"fmt"
+	"time"
+)
+
+// Run is one start of a sequence for one recipient: all its messages, scheduled in one transaction. Single and mass
+// sends are runs of one step without a sequence. Text lives here, not with the messages, whose rows are written
+// several times.
+type Run struct {
+	ID       RunID // given by the store
+	Client   ClientID
+	Sequence SequenceID // 0: none
+	Session  SessionID
+	Phone    string // "+…", or a group id as given
+	Origin   Origin
+	Name     string // of a single or mass send; "" for a sequence
+	Zone     string // IANA name the run was planned in
+	Received time.Time
+	Request  []byte // the call's body, byte for byte
+
+	ClientName   string // frozen at start
+	SequenceName string
+
+	Steps []FrozenStep // one for each message, in order
+}
+
+// FrozenStep is what a run keeps of one planned message. The JSON form is what stores keep.
+type FrozenStep struct {
+	Step    int     `json:"step"`
+	Content Content `json:"content"`
+	Window  *Window `json:"window,omitempty"`
+}
+
+// IfRunning says what a start does when the same sequence still has pending messages for the same recipient.
+type IfRunning string
+
+const (
+	IfRunningAllow   IfRunning = "allow"   // a second run beside the first
+	IfRunningSkip    IfRunning = "skip"    // answer the running ids, schedule nothing
+	IfRunningRestart IfRunning = "restart" // stop and start in one transaction
+	IfRunningReject  IfRunning = "reject"  // CodeConflict
+)
+
+// ParseIfRunning reads one of the four words; "" is allow.
+func ParseIfRunning(word string) (IfRunning, error) {
+	switch w := IfRunning(word); w {
+	case "":
+		return IfRunningAllow, nil
+	case IfRunningAllow, IfRunningSkip, IfRunningRestart, IfRunningReject:
+		return w, nil
+	}
+	return "", fmt.Errorf("%q is not one of allow, skip, restart, reject", word)
+}
+
+// Usage is a client's position against its daily cap after a call.
+type Usage struct {
+	Cap  int64 `json:"cap"`
+	Used int64 `json:"used"`
+}
+
+// Remaining never goes below zero.
+func (u Usage) Remaining() int64 { return max(0, u.Cap-u.Used) }
+
+// UncountedCap is what a client without a cap reports as its cap; it is never refused.
+const UncountedCap = 1_000_000
+
+// Idempotency identifies a call that must have its effect once. Scope is the client, the method and the path.
+type Idempotency struct {
+	Scope string // "POST /api/start/12"
+	Key   string // the caller's, 1 to 255 bytes
+	Hash  string // of the body, to tell a repeat from another call under the same key
+}
+
+// StartRun is a request to store a run and its messages in one transaction with the client's usage and the call's
+// idempotency record.
+type StartRun struct {
+	Run      Run
+	Messages []PlannedMessage // in step order; none: nothing is stored, the call still counts
+	Skipped  []Skipped        // kept with the answer, so that a repeat of the call gives it again
+
+	Day         Date // the client's present day, whose cap counts
+	Now         time.Time
+	IfRunning   IfRunning
+	Idempotency *Idempotency // nil: none
+}
+
+// StartedRun is the durable answer to a [StartRun]. The JSON form is kept as the idempotency result.
+type StartedRun struct {
+	IDs      []MessageID `json:"ids"`
+	Usage    Usage       `json:"usage"`
+	Skipped  []Skipped   `json:"skipped,omitempty"`
+	Replayed bool        `json:"-"` // an earlier call's answer, given again
+}
+
+// Stopped is the answer to a stop: the messages that will never be sent, and the client's usage.
+type Stopped struct {
+	IDs   []MessageID
+	Usage Usage
+}
+
+// CancelledMessage is one message that a cancellation reached.
+type CancelledMessage struct {
+	ID      MessageID
+	Desired time.Time // the desired moment, else the planned one
+}

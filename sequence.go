@@ -1,0 +1,117 @@
+package puntuale
+
+import "time"
+
+// Limits of sequences, their contents and their timing. Text is counted in characters (runes) after rendering.
+const (
+	MaxSteps      = 50
+	MaxText       = 4096
+	MaxCaption    = 1024
+	MaxField      = 4096
+	MaxName       = 200
+	MaxMediaName  = 255
+	MaxURL        = 2048
+	MaxJitter     = 86_400 // seconds
+	MaxRequestIDs = 1000   // ids or phones in one request
+	HorizonYears  = 5
+)
+
+// Sequence is an ordered list of steps aimed at one recipient at a time. Its parametric fields are exactly those its
+// steps name.
+type Sequence struct {
+	ID          SequenceID
+	Name        string    // need not be unique
+	Session     SessionID // 0: the client's default session, looked up at start
+	IfRunning   IfRunning
+	StopOnReply bool
+	Steps       []Step
+	Created     time.Time
+	Updated     time.Time
+}
+
+// Step is one message to be: what it says, and when. Texts may hold {{field}} and {{field|fallback}}. The JSON form is
+// both the wire's and what stores keep.
+type Step struct {
+	Text      string   `json:"text,omitempty"`
+	Media     string   `json:"media,omitempty"`
+	MediaName string   `json:"media_name,omitempty"`
+	Latitude  *float64 `json:"latitude,omitempty"`
+	Longitude *float64 `json:"longitude,omitempty"`
+	Template  string   `json:"template,omitempty"`
+	Timing    Timing   `json:"timing"`
+}
+
+// Timing places a step in time: anchor and offset, then At, then Window, then Jitter.
+type Timing struct {
+	Anchor   string    `json:"anchor,omitempty"` // AnchorStart ("" means it) or the name of a date field
+	Offset   Offset    `json:"offset,omitzero"`
+	At       string    `json:"at,omitempty"` // "HH:MM", with offsets in days and longer units
+	Window   *Window   `json:"window,omitempty"`
+	Jitter   int       `json:"jitter,omitempty"` // seconds, 0 to MaxJitter
+	IfPast   IfPast    `json:"if_past,omitempty"`
+	ValidFor *Validity `json:"valid_for,omitempty"` // nil: 24 hours
+}
+
+// AnchorStart is the moment of the call.
+const AnchorStart = "start"
+
+// Unit of an offset. Days and longer are calendar arithmetic in the run's zone; hours and shorter are elapsed time.
+type Unit string
+
+const (
+	Seconds Unit = "seconds"
+	Minutes Unit = "minutes"
+	Hours   Unit = "hours"
+	Days    Unit = "days"
+	Weeks   Unit = "weeks"
+	Months  Unit = "months"
+)
+
+// Direction of an offset from its anchor.
+type Direction string
+
+const (
+	Before Direction = "before"
+	After  Direction = "after"
+)
+
+// Offset is a distance from the anchor. The zero value is no distance.
+type Offset struct {
+	Amount    int       `json:"amount"`
+	Unit      Unit      `json:"unit,omitempty"`
+	Direction Direction `json:"direction,omitempty"`
+}
+
+// Validity is how long after its planned moment a message may still leave.
+type Validity struct {
+	Amount int  `json:"amount"`
+	Unit   Unit `json:"unit"`
+}
+
+// IfPast says what happens to a step whose moment is more than [PastGrace] ago.
+type IfPast string
+
+const (
+	PastSkip   IfPast = "skip" // the default
+	PastSend   IfPast = "send_now"
+	PastReject IfPast = "reject"
+)
+
+// PastGrace is how far back a moment may lie and still count as now.
+const PastGrace = 5 * time.Minute
+
+// FieldKind tells what a parametric field must hold.
+type FieldKind string
+
+const (
+	FieldText  FieldKind = "text"
+	FieldDate  FieldKind = "date"
+	FieldMedia FieldKind = "media"
+)
+
+// Field is one parametric field of a sequence. A field without a fallback somewhere is Required.
+type Field struct {
+	Name     string
+	Kind     FieldKind
+	Required bool
+}
