@@ -114,7 +114,7 @@ func (m *Message) Planned() time.Time {
 
 // Left is the moment the message left (invio_effettivo); zero unless it is known to have left.
 func (m *Message) Left() time.Time {
-	if m.State == Completed || m.State == Rescheduled && m.Reason == "" {
+	if m.State == Completed {
 		return m.IntentAt
 	}
 	return time.Time{}

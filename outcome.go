@@ -103,5 +103,5 @@ func Backoff(id MessageID, n int) time.Duration {
 		wait = min(retryFirst<<shift, retryLast)
 	}
 	spread := (uint64(id)*0x9E3779B97F4A7C15 + uint64(n)*0xBF58476D1CE4E5B9) >> 40 // 24 bits
-	return wait + wait*time.Duration(spread)/(4<<24)
+	return wait + (wait/4)*time.Duration(spread)>>24
 }

@@ -1,0 +1,173 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+)
+
+// transport keeps connections alive for many workers at once.
+var web = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+
+// answer is a response, read to its end.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+func (a answer) into(t *testing.T, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.body, v); err != nil {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+}
+
+// call sends one request; an error means that nobody knows what the server did.
+func call(method, address, key string, body any, header ...string) (answer, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return answer{}, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequest(method, address, content)
+	if err != nil {
+		return answer{}, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	query := request.URL.Query()
+	if key != "" {
+		query.Set("api_key", key)
+	}
+	request.URL.RawQuery = query.Encode()
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := web.Do(request)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	read, err := io.ReadAll(response.Body)
+	return answer{response.StatusCode, response.Header, read}, err
+}
+
+// must is call where nothing may go wrong.
+func must(t *testing.T, method, address, key string, body any, header ...string) answer {
+	t.Helper()
+	a, err := call(method, address, key, body, header...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.status != http.StatusOK {
+		t.Fatalf("%s %s: %d %s", method, address, a.status, a.body)
+	}
+	return a
+}
+
+// tenant is one client of the service with one sequence.
+type tenant struct {
+	id, key, sequence string
+}
+
+// createTenant makes a client and a sequence from its steps.
+func createTenant(t *testing.T, base, partnerKey, accountType string, steps ...any) tenant {
+	t.Helper()
+	var created struct {
+		ID  string `json:"id_client"`
+		Key string `json:"api_key"`
+	}
+	must(t, "POST", base+"/api/client/create", partnerKey, map[string]any{
+		"name": "Studio Bianchi", "email": fmt.Sprintf("c%d@example.com", time.Now().UnixNano()), "password": "segreto",
+		"phone": "+390212345678", "account_type": accountType}).into(t, &created)
+	var sequence struct {
+		ID string `json:"id"`
+	}
+	must(t, "POST", base+"/api/sequences", created.Key, map[string]any{"name": "Promemoria", "steps": steps}).into(t, &sequence)
+	if sequence.ID == "" {
+		t.Fatal("the sequence has no id")
+	}
+	return tenant{created.ID, created.Key, sequence.ID}
+}
+
+// step says text so long after the call.
+func step(text string, amount int, unit string) map[string]any {
+	timing := map[string]any{"anchor": "start"}
+	if amount > 0 {
+		timing["offset"] = map[string]any{"amount": amount, "unit": unit, "direction": "after"}
+	}
+	return map[string]any{"text": text, "timing": timing}
+}
+
+type detail struct {
+	Phone    string  `json:"telefono"`
+	State    string  `json:"stato"`
+	Text     string  `json:"contenuto"`
+	Response string  `json:"risposta"`
+	Detail   *string `json:"dettaglio_risposta"`
+	Left     *string `json:"invio_effettivo"`
+	Planned  string  `json:"invio_previsto"`
+}
+
+// details reads messages in chunks, by id.
+func details(t *testing.T, base, key string, ids []string) map[string]detail {
+	t.Helper()
+	all := make(map[string]detail, len(ids))
+	for len(ids) > 0 {
+		n := min(len(ids), 50)
+		var page struct {
+			Messages []detail `json:"messages"`
+		}
+		must(t, "GET", base+"/api/messages/details?"+url.Values{"message_ids[]": {strings.Join(ids[:n], ",")}}.Encode(), key, nil).into(t, &page)
+		if len(page.Messages) != n {
+			t.Fatalf("asked for %d messages that were acknowledged, found %d", n, len(page.Messages))
+		}
+		for i, m := range page.Messages {
+			all[ids[i]] = m
+		}
+		ids = ids[n:]
+	}
+	return all
+}
+
+type received struct {
+	ID       int64  `json:"message_id"`
+	Phone    string `json:"phone"`
+	Text     string `json:"text"`
+	Received string `json:"received_at"`
+}
+
+// ledger reads all that the simulated network received of the client.
+func ledger(t *testing.T, base, key string) []received {
+	t.Helper()
+	var all []received
+	for cursor := ""; ; {
+		var page struct {
+			Messages []received `json:"messages"`
+			Next     *string    `json:"next_cursor"`
+		}
+		address := base + "/api/sandbox/messages?limit=1000"
+		if cursor != "" {
+			address += "&cursor=" + url.QueryEscape(cursor)
+		}
+		must(t, "GET", address, key, nil).into(t, &page)
+		all = append(all, page.Messages...)
+		if page.Next == nil || *page.Next == "" {
+			return all
+		}
+		cursor = *page.Next
+	}
+}

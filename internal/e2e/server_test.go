@@ -1,0 +1,250 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib"
+)
+
+// binary is built once for all tests.
+var binary string
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "puntuale-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "puntuale")
+	if given := os.Getenv("PUNTUALE_BINARY"); given != "" {
+		binary = given
+		return m.Run()
+	}
+	build := exec.Command("go", "build", "-o", binary, "puntuale/cmd/puntuale")
+	build.Stderr = os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "cannot build the binary:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+// databases runs a test on both, each with a fresh database.
+func databases(t *testing.T, test func(t *testing.T, database string)) {
+	t.Run("sqlite", func(t *testing.T) {
+		test(t, filepath.Join(t.TempDir(), "puntuale.db"))
+	})
+	t.Run("postgres", func(t *testing.T) { test(t, postgres(t)) })
+}
+
+// postgres creates a database of its own on the run's cluster and returns its address.
+func postgres(t *testing.T) string {
+	t.Helper()
+	admin := os.Getenv("PUNTUALE_TEST_POSTGRES")
+	if admin == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("PUNTUALE_TEST_POSTGRES is not set: in CI the PostgreSQL tests must run")
+		}
+		t.Skip("PUNTUALE_TEST_POSTGRES is not set (scripts/with-postgres sets it)")
+	}
+	var random [6]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		t.Fatal(err)
+	}
+	name := "e2e_" + hex.EncodeToString(random[:])
+	db, err := sql.Open("pgx", admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec("create database " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := db.Exec("drop database if exists " + name + " with (force)"); err != nil {
+			t.Error(err)
+		}
+	})
+	address, err := url.Parse(admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path = "/" + name
+	return address.String()
+}
+
+// databaseFlag turns what databases gives into the flag's value.
+func databaseFlag(database string) string {
+	if strings.HasPrefix(database, "postgres") {
+		return database
+	}
+	return "sqlite:" + database
+}
+
+// server is one running process of the binary.
+type server struct {
+	t        *testing.T
+	args     []string
+	base     string
+	log      string // path; appended to over restarts
+	database string
+	cmd      *exec.Cmd
+	exited   chan error
+}
+
+// freeAddr finds a loopback port that nobody uses.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// serve starts `puntuale serve --sandbox` and waits until it is ready.
+func serve(t *testing.T, database string, more ...string) *server {
+	t.Helper()
+	addr := freeAddr(t)
+	s := &server{t: t, base: "http://" + addr, database: database, log: filepath.Join(t.TempDir(), "server.log")}
+	s.args = append([]string{"serve", "--addr", addr, "--data", t.TempDir(), "--database", databaseFlag(database), "--sandbox"}, more...)
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("server log, its end:\n%s", tail(s.log, 6000))
+		}
+	})
+	s.start()
+	return s
+}
+
+func (s *server) start() {
+	s.t.Helper()
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer log.Close()
+	s.cmd = exec.Command(binary, s.args...)
+	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.exited = make(chan error, 1)
+	go func(cmd *exec.Cmd, exited chan<- error) { exited <- cmd.Wait() }(s.cmd, s.exited)
+	eventually(s.t, 20*time.Second, "the server is ready", func() bool {
+		select {
+		case err := <-s.exited:
+			s.exited <- err
+			s.t.Fatalf("the server ended at once: %v\n%s", err, tail(s.log, 3000))
+		default:
+		}
+		response, err := http.Get(s.base + "/readyz")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+}
+
+// kill is kill -9; it returns once the process is gone.
+func (s *server) kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	err := <-s.exited
+	s.exited <- err
+	s.cmd = nil
+}
+
+// terminate sends SIGTERM and returns the exit code.
+func (s *server) terminate(within time.Duration) int {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(within):
+		s.t.Fatalf("still running %v after SIGTERM", within)
+	}
+	code := s.cmd.ProcessState.ExitCode()
+	s.cmd = nil
+	return code
+}
+
+func tail(path string, n int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	if len(text) > n {
+		text = text[len(text)-n:]
+	}
+	return string(text)
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, within time.Duration, what string, holds func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(within)
+	for !holds() {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %v: %s", within, what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// command runs the binary to its end and returns its standard output.
+func command(t *testing.T, args ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("puntuale %s: %v\n%s%s", strings.Join(args, " "), err, out.String(), errs.String())
+	}
+	return out.String()
+}
+
+// createPartner runs `puntuale partner create` beside whatever is running on the database.
+func createPartner(t *testing.T, database string) (key string) {
+	t.Helper()
+	out := command(t, "partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),
+		"--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga 42", "--json")
+	var created struct {
+		ID  any    `json:"id"`
+		Key string `json:"api_key"`
+	}
+	if err := json.Unmarshal([]byte(out), &created); err != nil || created.Key == "" || created.ID == nil {
+		t.Fatalf("partner create printed %q (%v)", out, err)
+	}
+	return created.Key
+}

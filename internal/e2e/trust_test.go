@@ -1,0 +1,121 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// filled serves once on a fresh SQLite file, so that it holds something, and returns its path.
+func filled(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "puntuale.db")
+	s := serve(t, path)
+	createTenant(t, s.base, createPartner(t, path), "full", step("ciao", 0, ""))
+	if code := s.terminate(20 * time.Second); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	return path
+}
+
+// refuses starts the server on a database and expects it to end with one clear sentence, soon and by itself.
+func refuses(t *testing.T, database string, words ...string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, binary, "serve", "--sandbox", "--addr", freeAddr(t), "--data", t.TempDir(),
+		"--database", databaseFlag(database)).CombinedOutput()
+	if ctx.Err() != nil {
+		t.Fatalf("it serves all the same:\n%s", out)
+	}
+	if err == nil {
+		t.Errorf("exit code 0:\n%s", out)
+	}
+	text := strings.ToLower(string(out))
+	if strings.Contains(text, "goroutine ") {
+		t.Errorf("a panic instead of a sentence:\n%s", out)
+	}
+	for _, w := range words {
+		if !strings.Contains(text, w) {
+			t.Errorf("the refusal does not say %q:\n%s", w, out)
+		}
+	}
+}
+
+func TestRefusesZeroLengthFile(t *testing.T) {
+	path := filled(t)
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	refuses(t, path, "empty")
+	if info, err := os.Stat(path); err != nil || info.Size() != 0 {
+		t.Errorf("the file was touched: %v %v", info, err)
+	}
+}
+
+func TestRefusesCorruptPage(t *testing.T) {
+	path := filled(t)
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		t.Fatal(err)
+	}
+	garbage := []byte(strings.Repeat("\xff\x00garbage", 100))
+	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // every page but the first: whichever is looked at
+		if _, err := f.WriteAt(garbage, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	refuses(t, path, "corrupt")
+}
+
+func TestRefusesNewerSchema(t *testing.T) {
+	t.Run("sqlite", func(t *testing.T) {
+		path := filled(t)
+		bumpSchema(t, "sqlite", path)
+		refuses(t, path, "newer")
+	})
+	t.Run("postgres", func(t *testing.T) {
+		database := postgres(t)
+		s := serve(t, database)
+		if code := s.terminate(20 * time.Second); code != 0 {
+			t.Fatalf("exit code %d", code)
+		}
+		bumpSchema(t, "pgx", database)
+		refuses(t, database, "newer")
+	})
+}
+
+func bumpSchema(t *testing.T, driver, database string) {
+	t.Helper()
+	db, err := sql.Open(driver, database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec("insert into goose_db_version (version_id, is_applied) values (99999, $1)", true); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusesLesserDurability(t *testing.T) {
+	path := filled(t)
+	refuses(t, path+"?_pragma=synchronous(normal)", "synchronous")
+}
+
+func TestRefusesSecondDispatcher(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "puntuale.db")
+	serve(t, path)
+	refuses(t, path, "already")
+}
