@@ -1,0 +1,98 @@
+package auth
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// A key reads "ck_" or "pk_", then 36 bytes in base32: 32 random ones and the first 4 of the SHA-256 of the prefix and
+// the random part. The checksum lets a mistyped or invented key be refused without asking the database.
+const (
+	partnerPrefix = "pk_"
+	clientPrefix  = "ck_"
+	randomBytes   = 32
+	sumBytes      = 4
+	shownBytes    = 8 // characters after the prefix that are kept, to recognise a key by
+)
+
+// alphabet has no letters that are taken for digits.
+var alphabet = base32.NewEncoding("0123456789abcdefghjkmnpqrstvwxyz").WithPadding(base32.NoPadding)
+
+// KeyLength is the length of every key, in bytes.
+var KeyLength = len(clientPrefix) + alphabet.EncodedLen(randomBytes+sumBytes)
+
+// NewKey makes a key with 256 random bits. plain is to be shown once; key is what a store keeps of it.
+func NewKey(side puntuale.Side, name string, now time.Time) (plain string, key puntuale.Key, err error) {
+	prefix, err := prefixOf(side)
+	if err != nil {
+		return "", puntuale.Key{}, err
+	}
+	var secret [randomBytes]byte
+	if _, err := rand.Read(secret[:]); err != nil {
+		return "", puntuale.Key{}, fmt.Errorf("read random bytes for a key: %w", err)
+	}
+	sum := checksum(prefix, secret[:])
+	plain = prefix + alphabet.EncodeToString(append(secret[:], sum[:]...))
+	return plain, puntuale.Key{
+		Name:    name,
+		Prefix:  plain[:len(prefix)+shownBytes],
+		Hash:    sha256.Sum256([]byte(plain)),
+		Created: now,
+	}, nil
+}
+
+// ParseKey checks a key's form and checksum and returns the hash that a store knows it by. It takes the same time for
+// every well-formed text, right or wrong.
+func ParseKey(plain string) (hash puntuale.KeyHash, side puntuale.Side, ok bool) {
+	if len(plain) != KeyLength {
+		return puntuale.KeyHash{}, "", false
+	}
+	prefix, rest := plain[:len(clientPrefix)], plain[len(clientPrefix):]
+	switch prefix {
+	case partnerPrefix:
+		side = puntuale.PartnerSide
+	case clientPrefix:
+		side = puntuale.ClientSide
+	default:
+		return puntuale.KeyHash{}, "", false
+	}
+	// The decoder skips line breaks, and drops the last character's spare bits: only the one canonical text passes.
+	raw, err := alphabet.DecodeString(rest)
+	if err != nil || strings.ContainsAny(rest, "\r\n") || alphabet.EncodeToString(raw) != rest {
+		return puntuale.KeyHash{}, "", false
+	}
+	sum := checksum(prefix, raw[:randomBytes])
+	if subtle.ConstantTimeCompare(sum[:], raw[randomBytes:]) != 1 {
+		return puntuale.KeyHash{}, "", false
+	}
+	return sha256.Sum256([]byte(plain)), side, true
+}
+
+// SameKey compares two keys in constant time.
+func SameKey(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}
+
+func prefixOf(side puntuale.Side) (string, error) {
+	switch side {
+	case puntuale.PartnerSide:
+		return partnerPrefix, nil
+	case puntuale.ClientSide:
+		return clientPrefix, nil
+	}
+	return "", fmt.Errorf("%q is not a side a key can be made for", side)
+}
+
+func checksum(prefix string, secret []byte) [sumBytes]byte {
+	h := sha256.New()
+	h.Write([]byte(prefix))
+	h.Write(secret)
+	return [sumBytes]byte(h.Sum(nil)[:sumBytes])
+}
