@@ -2,6 +2,7 @@ package puntuale
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -27,6 +28,23 @@ func ParseDate(text string) (Date, error) {
 	return DateOf(t), nil
 }
 
+// ParseTimeOfDay reads HH:MM, 00:00 to 23:59, as the time since midnight that the clock on the wall shows.
+func ParseTimeOfDay(text string) (time.Duration, error) {
+	if len(text) == 5 && text[2] == ':' {
+		h, okH := twoDigits(text[:2])
+		m, okM := twoDigits(text[3:])
+		if okH && okM && h < 24 && m < 60 {
+			return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not a time of day of the form HH:MM", text)
+}
+
+func twoDigits(text string) (int, bool) {
+	a, b := text[0]-'0', text[1]-'0'
+	return int(a)*10 + int(b), a <= 9 && b <= 9
+}
+
 func (d Date) IsZero() bool { return d == Date{} }
 
 // String returns YYYY-MM-DD.
@@ -35,6 +53,20 @@ func (d Date) String() string { return fmt.Sprintf("%04d-%02d-%02d", d.Year, int
 // AddDays returns the day n days later.
 func (d Date) AddDays(n int) Date {
 	return DateOf(time.Date(d.Year, d.Month, d.Day+n, 0, 0, 0, 0, time.UTC))
+}
+
+// AddMonths returns the same day n months later, or that month's last day where it has no such day.
+func (d Date) AddMonths(n int) Date {
+	first := time.Date(d.Year, d.Month+time.Month(n), 1, 0, 0, 0, 0, time.UTC)
+	last := first.AddDate(0, 1, -1).Day()
+	return Date{first.Year(), first.Month(), min(d.Day, last)}
+}
+
+// At returns the instant, in UTC, at which clocks in loc show the time of day (since midnight, in microseconds) on this
+// day. A local time that a clock change skips is moved forward by the gap; of one that occurs twice it is the first.
+func (d Date) At(timeOfDay time.Duration, loc *time.Location) time.Time {
+	midnight := time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC)
+	return time.UnixMicro(instant(midnight.UnixMicro()+timeOfDay.Microseconds(), loc)).UTC()
 }
 
 // Before reports whether d is an earlier day than o.
@@ -70,4 +102,48 @@ func (d *Date) UnmarshalText(text []byte) (err error) {
 	}
 	*d, err = ParseDate(string(text))
 	return err
+}
+
+// Local time is reckoned in stretches: between two clock changes a zone's local time is an instant plus a constant.
+// Both are microseconds of the Unix epoch here; "wall" is what the clock shows, read as if it were UTC.
+
+const (
+	microSecond = int64(time.Second / time.Microsecond)
+	microMinute = 60 * microSecond
+	microDay    = 24 * 60 * microMinute
+)
+
+// stretch is a time between clock changes: at instants in [start, end) the wall shows the instant plus offset.
+type stretch struct{ offset, start, end int64 }
+
+// stretchAt returns the stretch around an instant.
+func stretchAt(at int64, loc *time.Location) stretch {
+	t := time.UnixMicro(at).In(loc)
+	_, seconds := t.Zone()
+	s := stretch{int64(seconds) * microSecond, math.MinInt64, math.MaxInt64}
+	from, to := t.ZoneBounds()
+	if !from.IsZero() {
+		s.start = from.UnixMicro()
+	}
+	if !to.IsZero() {
+		s.end = to.UnixMicro()
+	}
+	return s
+}
+
+// instant returns the first instant at which the wall shows the given time, or, where a clock change skips it, the
+// instant that it would have been without the change: the gap later, by the new clock.
+func instant(wall int64, loc *time.Location) int64 {
+	s := stretchAt(wall-26*60*microMinute, loc) // no zone is further from UTC
+	for {
+		at := wall - s.offset
+		if at < s.end {
+			return at
+		}
+		next := stretchAt(s.end, loc)
+		if wall-next.offset < next.start {
+			return at
+		}
+		s = next
+	}
 }
