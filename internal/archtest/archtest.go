@@ -1,0 +1,284 @@
+// Package archtest keeps the architecture's rules as a test: who may import whom, where a third-party library may be
+// named, who may read the clock, that every package says what it is for, and how files are named and how long they are.
+// It reads the sources themselves, build tags or not, and needs nothing but the standard library.
+package archtest
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Module is the path that begins every import of our own.
+const Module = "puntuale"
+
+// Limits on size, in lines. Generated files are not counted.
+const (
+	maxFile     = 600
+	maxTestFile = 800
+	maxFunction = 80
+)
+
+// Rule says what a package, and those below it, may import. Among several rules the longest path holds.
+type Rule struct {
+	Package string   // relative to the module; "." is the root
+	Module  []string // own packages, and those below each; "..." is all
+	Library []string // third-party modules; "*" is any that has no owner in Owners
+	Never   []string // standard packages, and those below each
+}
+
+// Rules is the import table of the architecture. What is not listed is forbidden, a package without a rule included.
+var Rules = []Rule{
+	{Package: ".", Never: []string{"net", "os", "database", "io/fs", "syscall"}},
+	{Package: "internal/plan", Module: []string{"."}, Never: []string{"net/http", "os", "database"}},
+	{Package: "internal/clock", Module: []string{"."}},
+	{Package: "internal/auth", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
+	{Package: "internal/media", Module: []string{".", "internal/clock"}, Library: []string{"*"}},
+	{Package: "internal/connector", Module: []string{".", "internal/clock"}, Library: []string{"*"}},
+	{Package: "internal/store", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
+	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/intake", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/httpkit", Module: []string{".", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/httpapi", Module: []string{".", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web", Module: []string{".", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web/view", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/archtest"},
+	{Package: "cmd", Module: []string{"..."}, Library: []string{"*"}},
+}
+
+// Owners are libraries that stay inside one package, so that one could be exchanged without touching the others.
+var Owners = map[string][]string{
+	"github.com/danielgtaylor/huma":     {"internal/httpapi"},
+	"github.com/jackc/pgx":              {"internal/store"},
+	"modernc.org/sqlite":                {"internal/store"},
+	"github.com/pressly/goose":          {"internal/store"},
+	"github.com/alexedwards/argon2id":   {"internal/auth"},
+	"github.com/alecthomas/kong":        {"cmd"},
+	"github.com/pelletier/go-toml":      {"cmd"},
+	"github.com/lmittmann/tint":         {"cmd"},
+	"github.com/prometheus":             {"cmd"},
+	"github.com/getkin/kin-openapi":     {}, // tests only
+	"github.com/google/go-cmp":          {},
+	"go.uber.org/goleak":                {},
+	"pgregory.net/rapid":                {},
+	"github.com/anishathalye/porcupine": {},
+}
+
+// clockReaders are the names of package time that read the machine's clock or wait for it; internal/clock has the only
+// calls.
+var clockReaders = []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker"}
+
+// emptyWords name a file or a package without saying what is in it.
+var emptyWords = []string{"util", "utils", "common", "helper", "helpers", "model", "models", "type", "types", "misc", "shared", "base", "lib"}
+
+// Check reads the Go files of a module's tree and returns every breach of the rules, in order, as "file:line: what".
+func Check(tree fs.FS, rules []Rule, owners map[string][]string) ([]string, error) {
+	c := &checker{rules: rules, owners: owners, documented: map[string]bool{}}
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if ownModule(tree, name) || name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || strings.HasPrefix(entry.Name(), "puntuale-")) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") {
+			return nil
+		}
+		source, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		return c.file(name, source)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the module's sources: %w", err)
+	}
+	for folder, documented := range c.documented {
+		if !documented {
+			c.report(folder, 0, "no file says what the package is for (a comment above its package clause)")
+		}
+	}
+	slices.Sort(c.breaches)
+	return c.breaches, nil
+}
+
+// ownModule reports whether a folder below the root is a module of its own, such as the benchmarks' peers.
+func ownModule(tree fs.FS, folder string) bool {
+	if folder == "." {
+		return false
+	}
+	_, err := fs.Stat(tree, path.Join(folder, "go.mod"))
+	return err == nil
+}
+
+type checker struct {
+	rules      []Rule
+	owners     map[string][]string
+	documented map[string]bool // by folder with at least one file that is not a test
+	breaches   []string
+}
+
+func (c *checker) report(file string, line int, format string, args ...any) {
+	c.breaches = append(c.breaches, fmt.Sprintf("%s:%d: %s", file, line, fmt.Sprintf(format, args...)))
+}
+
+func (c *checker) file(name string, source []byte) error {
+	files := token.NewFileSet()
+	parsed, err := parser.ParseFile(files, name, source, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		return fmt.Errorf("parse %s: %w", name, err)
+	}
+	line := func(at token.Pos) int { return files.Position(at).Line }
+	folder, isTest := path.Dir(name), strings.HasSuffix(name, "_test.go")
+	c.checkName(name, parsed.Name.Name)
+	if !ast.IsGenerated(parsed) {
+		c.checkSize(name, isTest, parsed, line)
+	}
+	if isTest {
+		return nil
+	}
+	c.documented[folder] = c.documented[folder] || parsed.Doc.Text() != ""
+	for _, spec := range parsed.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return fmt.Errorf("parse %s: %w", name, err)
+		}
+		c.checkImport(name, folder, target, line(spec.Pos()))
+	}
+	if folder != "internal/clock" && !testPackage(folder) {
+		c.checkClock(name, parsed, line)
+	}
+	return nil
+}
+
+// testPackage reports whether a package exists for tests only, such as a conformance suite.
+func testPackage(folder string) bool {
+	return strings.HasSuffix(folder, "test") && folder != "internal/archtest" || folder == "internal/e2e"
+}
+
+func (c *checker) checkName(name, pkg string) {
+	word := strings.TrimSuffix(strings.TrimSuffix(path.Base(name), ".go"), "_test")
+	if slices.Contains(emptyWords, word) {
+		c.report(name, 1, "the file's name does not say what is in it")
+	}
+	if slices.Contains(emptyWords, pkg) {
+		c.report(name, 1, "the package's name does not say what is in it")
+	}
+}
+
+func (c *checker) checkSize(name string, isTest bool, parsed *ast.File, line func(token.Pos) int) {
+	limit := maxFile
+	if isTest {
+		limit = maxTestFile
+	}
+	if n := line(parsed.FileEnd - 1); n > limit {
+		c.report(name, n, "%d lines, %d are allowed: split it by noun", n, limit)
+	}
+	if isTest {
+		return
+	}
+	for _, d := range parsed.Decls {
+		if f, ok := d.(*ast.FuncDecl); ok && line(f.End())-line(f.Pos()) > maxFunction {
+			c.report(name, line(f.Pos()), "%s has %d lines, %d are allowed", f.Name.Name, line(f.End())-line(f.Pos()), maxFunction)
+		}
+	}
+}
+
+func (c *checker) checkImport(name, folder, target string, at int) {
+	own, isOwn := "", target == Module || strings.HasPrefix(target, Module+"/")
+	if isOwn {
+		own = path.Clean("." + strings.TrimPrefix(target, Module))
+	}
+	first, _, _ := strings.Cut(target, "/")
+	isLibrary := !isOwn && strings.Contains(first, ".")
+	switch {
+	case testPackage(folder):
+		return
+	case isOwn && testPackage(own):
+		c.report(name, at, "imports %s, which is for tests", target)
+		return
+	}
+	rule, ok := c.rule(folder)
+	switch {
+	case !ok:
+		c.report(name, at, "the import table has no row for %s", folder)
+	case isOwn && !below(own, folder) && !allowed(own, rule.Module):
+		c.report(name, at, "%s may not import %s", folder, target)
+	case isLibrary && !c.libraryAllowed(folder, target, rule):
+		c.report(name, at, "%s may not import %s", folder, target)
+	case !isOwn && !isLibrary && slices.ContainsFunc(rule.Never, func(p string) bool { return below(target, p) }):
+		c.report(name, at, "%s may not import %s", folder, target)
+	}
+}
+
+// rule finds the row with the longest path.
+func (c *checker) rule(folder string) (best Rule, found bool) {
+	for _, r := range c.rules {
+		if folder == r.Package || r.Package != "." && below(folder, r.Package) {
+			if !found || len(r.Package) > len(best.Package) {
+				best, found = r, true
+			}
+		}
+	}
+	return best, found
+}
+
+// allowed reports whether an own package is in a row's list; "." there is the root alone.
+func allowed(own string, list []string) bool {
+	return slices.ContainsFunc(list, func(p string) bool {
+		return p == "..." || own == p || p != "." && below(own, p)
+	})
+}
+
+func (c *checker) libraryAllowed(folder, target string, rule Rule) bool {
+	for library, owners := range c.owners {
+		if below(target, library) {
+			return slices.ContainsFunc(owners, func(o string) bool { return below(folder, o) })
+		}
+	}
+	return slices.ContainsFunc(rule.Library, func(l string) bool { return l == "*" || below(target, l) })
+}
+
+// below reports whether a path is another one or inside it.
+func below(name, parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") }
+
+// checkClock finds uses of the clock through package time, under whatever name it was imported.
+func (c *checker) checkClock(name string, parsed *ast.File, line func(token.Pos) int) {
+	alias := ""
+	for _, spec := range parsed.Imports {
+		if spec.Path.Value == `"time"` {
+			alias = "time"
+			if spec.Name != nil {
+				alias = spec.Name.Name
+			}
+		}
+	}
+	if alias == "" {
+		return
+	}
+	if alias == "." {
+		c.report(name, 1, "imports time with a dot, which hides who reads the clock")
+		return
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if x, ok := s.X.(*ast.Ident); ok && x.Name == alias && slices.Contains(clockReaders, s.Sel.Name) {
+			c.report(name, line(s.Pos()), "%s.%s outside internal/clock", alias, s.Sel.Name)
+		}
+		return true
+	})
+}
