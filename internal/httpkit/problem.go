@@ -1,0 +1,107 @@
+package httpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// ProblemType is the media type of an error's body.
+const ProblemType = "application/problem+json"
+
+// shownValue is how many characters of a refused value an answer repeats.
+const shownValue = 100
+
+// Problem is the body of every answer that is not a success, in the form of RFC 9457 (its "type" is about:blank, and so
+// left out). It is also an error, so that a handler can return it.
+type Problem struct {
+	Title     string        `json:"title" doc:"The status in words"`
+	Status    int           `json:"status" doc:"The HTTP status"`
+	Detail    string        `json:"detail" doc:"What is wrong, for people"`
+	Code      puntuale.Code `json:"code" doc:"What is wrong, for programs: it never changes"`
+	Errors    []Fault       `json:"errors,omitempty" doc:"Every fault of the request, and where it is"`
+	RequestID string        `json:"request_id" doc:"Names this call in the server's log"`
+
+	Cap       *int64 `json:"daily_api_cap,omitempty" doc:"With status 429: calls allowed a day"`
+	Used      *int64 `json:"daily_api_used,omitempty" doc:"With status 429: calls used today"`
+	Remaining *int64 `json:"daily_api_remaining,omitempty" doc:"With status 429: calls remaining today"`
+
+	header http.Header
+}
+
+// Fault is one thing wrong with a request, and where.
+type Fault struct {
+	Location string `json:"location,omitempty" doc:"Where, as body.steps[2].timing or query.timezone"`
+	Message  string `json:"message" doc:"What is wrong there"`
+	Value    any    `json:"value,omitempty" doc:"What was found there"`
+}
+
+// NewProblem turns an error into its answer. It is where an error ends: what somebody must act on is logged here, and
+// the caller is told no internals.
+func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
+	var e *puntuale.Error
+	switch {
+	case errors.As(err, &e):
+	case ctx.Err() != nil: // the caller hung up, and nobody reads this
+		e = &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call was given up"}
+	default:
+		e = &puntuale.Error{Code: puntuale.CodeInternal, Err: err}
+	}
+	p := &Problem{Status: Status(e.Code), Code: e.Code, Detail: e.Message, RequestID: RequestID(ctx), header: http.Header{}}
+	p.Title = http.StatusText(p.Status)
+	switch p.Status {
+	case http.StatusInternalServerError:
+		p.Code, p.Detail = puntuale.CodeInternal, "internal error"
+		logger.ErrorContext(ctx, "request failed", "request_id", p.RequestID, "error", err)
+		return p
+	case http.StatusServiceUnavailable:
+		logger.WarnContext(ctx, "request refused: unavailable", "request_id", p.RequestID, "error", err)
+	case http.StatusUnauthorized:
+		p.header.Set("WWW-Authenticate", `Bearer realm="puntuale"`)
+	}
+	for _, f := range e.Faults {
+		p.Errors = append(p.Errors, Fault{f.Location, f.Message, shown(f.Value)})
+	}
+	if u := e.Usage; u != nil {
+		p.Cap, p.Used, p.Remaining = new(u.Cap), new(u.Used), new(u.Remaining())
+	}
+	if e.RetryAfter > 0 {
+		p.header.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	return p
+}
+
+// Write answers with the problem.
+func (p *Problem) Write(w http.ResponseWriter) {
+	for name, values := range p.header {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", ProblemType)
+	w.WriteHeader(p.Status)
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(p) // fails only when the caller is gone
+}
+
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }
+
+// GetStatus, GetHeaders and ContentType are what huma asks of an error that a handler returns.
+func (p *Problem) GetStatus() int            { return p.Status }
+func (p *Problem) GetHeaders() http.Header   { return p.header }
+func (p *Problem) ContentType(string) string { return ProblemType }
+
+// shown cuts a text that is too long to repeat.
+func shown(value any) any {
+	text, ok := value.(string)
+	if !ok || utf8.RuneCountInString(text) <= shownValue {
+		return value
+	}
+	return string([]rune(text)[:shownValue]) + "…"
+}

@@ -1,0 +1,53 @@
+package httpkit
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"sync"
+)
+
+// RequestIDHeader carries the request's id both ways.
+const RequestIDHeader = "X-Request-Id"
+
+// saneID is what is taken over from a caller; anything else gets an id of our own.
+var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// trail is what is known of a request while it is served.
+type trail struct {
+	id string
+
+	mu    sync.Mutex
+	attrs []slog.Attr
+}
+
+type trailKey struct{}
+
+// RequestID returns the id of the request that ctx belongs to, "" outside of one.
+func RequestID(ctx context.Context) string {
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		return t.id
+	}
+	return ""
+}
+
+// Annotate adds attributes to the request's line in the access log. They must not hold phone numbers, texts or keys.
+func Annotate(ctx context.Context, attrs ...slog.Attr) {
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.attrs = append(t.attrs, attrs...)
+	}
+}
+
+// begin gives the request its trail and tells the caller its id.
+func begin(w http.ResponseWriter, r *http.Request) (*trail, *http.Request) {
+	t := &trail{id: r.Header.Get(RequestIDHeader)}
+	if !saneID.MatchString(t.id) {
+		t.id = rand.Text()
+	}
+	w.Header().Set(RequestIDHeader, t.id)
+	return t, r.WithContext(context.WithValue(r.Context(), trailKey{}, t))
+}

@@ -1,0 +1,98 @@
+package httpkit
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"runtime/debug"
+	"time"
+)
+
+// Config is what [Wrap] needs.
+type Config struct {
+	Logger *slog.Logger
+	Now    func() time.Time
+}
+
+// Wrap serves a handler with a request id, security headers, one line in the access log, and recovery: a panic is
+// answered as an internal error, and logged.
+func Wrap(h http.Handler, cfg Config) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		begun := cfg.Now()
+		t, r := begin(w, r)
+		secure(w.Header())
+		out := &recorder{ResponseWriter: w}
+		defer func() { access(cfg, t, r, out, begun) }()
+		defer recovered(cfg.Logger, r, out)
+		h.ServeHTTP(out, r)
+	})
+}
+
+// secure sets the headers of an answer that is data: nothing in it may run, be framed, be guessed at or be kept.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	h.Set("Referrer-Policy", "no-referrer")
+}
+
+func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+		panic(reason)
+	}
+	p := NewProblem(r.Context(), logger, fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
+	if out.status == 0 {
+		p.Write(out)
+	}
+}
+
+// keyLike finds what looks like a key, for a caller who puts it into the path.
+var keyLike = regexp.MustCompile(`[pc]k_[0-9A-Za-z]+`)
+
+// access logs one request. The query is left out: it holds the key.
+func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Time) {
+	path := r.URL.Path[:min(len(r.URL.Path), 200)]
+	attrs := []slog.Attr{
+		slog.String("request_id", t.id),
+		slog.String("method", r.Method),
+		slog.String("path", keyLike.ReplaceAllString(path, "[key]")),
+		slog.Int("status", out.status),
+		slog.Int64("bytes", out.bytes),
+		slog.Duration("took", cfg.Now().Sub(begun)),
+	}
+	t.mu.Lock()
+	attrs = append(attrs, t.attrs...)
+	t.mu.Unlock()
+	cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+}
+
+// recorder notes what was answered.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	bytes  int64
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && status >= 200 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(p []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.bytes += int64(n)
+	return n, err
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,41 @@
+package httpkit
+
+import (
+	"net/http"
+
+	"puntuale"
+)
+
+// CodeMethod is the code of a 405: it exists on the wire only.
+const CodeMethod puntuale.Code = "method_not_allowed"
+
+// statuses is the one table from codes to HTTP statuses. The order is that in which a call is checked: the first row
+// that applies is the answer.
+var statuses = []struct {
+	code   puntuale.Code
+	status int
+}{
+	{puntuale.CodeUnauthorized, http.StatusUnauthorized},
+	{puntuale.CodeForbidden, http.StatusForbidden},
+	{puntuale.CodeTooLarge, http.StatusRequestEntityTooLarge},
+	{puntuale.CodeUnreadable, http.StatusBadRequest},
+	{puntuale.CodeNotFound, http.StatusNotFound},
+	{CodeMethod, http.StatusMethodNotAllowed},
+	{puntuale.CodeInvalid, http.StatusUnprocessableEntity},
+	{puntuale.CodeConflict, http.StatusConflict},
+	{puntuale.CodeBusy, http.StatusConflict},
+	{puntuale.CodeCapReached, http.StatusTooManyRequests},
+	{puntuale.CodeRateLimited, http.StatusTooManyRequests},
+	{puntuale.CodeUnavailable, http.StatusServiceUnavailable},
+	{puntuale.CodeInternal, http.StatusInternalServerError},
+}
+
+// Status returns the HTTP status of a code; 500 for one that the table does not know.
+func Status(code puntuale.Code) int {
+	for _, row := range statuses {
+		if row.code == code {
+			return row.status
+		}
+	}
+	return http.StatusInternalServerError
+}
