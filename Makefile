@@ -1,0 +1,45 @@
+# Everything a developer runs. "make test" and "make check" are what CI runs (.ci/run); both need only Go, and take a
+# PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
+
+
+.PHONY: help run serve build test check lint e2e mutations bench fuzz generate
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: ## try it: demo data, messages within seconds, a curl line to paste
+	go run ./cmd/puntuale demo
+
+serve: ## a server on ./puntuale-data whose sessions are sandboxes
+	go run ./cmd/puntuale serve --sandbox
+
+build: ## bin/puntuale
+	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale
+
+test: ## units and both databases, with the race detector
+	scripts/with-postgres go run ./scripts/gotest -race -shuffle=on -timeout 15m ./...
+
+check: lint e2e mutations ## what "make test" leaves out: linters, the built binary with crashes and many nodes, mutations
+
+lint: ## linters, gofmt
+	scripts/lint
+
+e2e: ## the built binary, from outside
+	scripts/with-postgres go run ./scripts/gotest -tags e2e -count=1 -timeout 25m ./internal/e2e
+
+mutations: ## each guarantee's test fails once its mechanism is taken away
+	scripts/with-postgres scripts/mutations
+
+bench: ## rates and lateness on both databases, beside a plain grouped insert
+	scripts/with-postgres go -C bench run . $(BENCHFLAGS)
+
+fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
+	@go list -f '{{.ImportPath}}' ./... | while read -r pkg; do \
+		for target in $$(go test -list '^Fuzz' "$$pkg" | grep '^Fuzz'); do \
+			echo "== $$pkg $$target"; \
+			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),30s) "$$pkg" || exit 1; \
+		done; \
+	done
+
+generate: ## the configuration table of docs/operate.md
+	UPDATE=1 go test -run '^TestReferenceIsCurrent$$' ./cmd/puntuale

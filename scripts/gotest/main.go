@@ -1,0 +1,142 @@
+// Command gotest runs "go test" with its arguments, prints what go test prints, and counts what was left out: go test
+// itself is silent about skipped tests, and a database suite that silently did not run is worse than a failing one. In
+// CI (CI=true) a skipped test is a failure.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+func main() {
+	//nolint:gosec,noctx // the arguments are a developer's own, and an interrupt reaches go test by itself
+	cmd := exec.Command("go", append([]string{"test", "-json"}, os.Args[1:]...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		os.Exit(1)
+	}
+	s := &summary{w: os.Stdout, output: map[string][]string{}}
+	s.read(out)
+	failed := cmd.Wait() != nil
+	os.Exit(s.end(failed, os.Getenv("CI") == "true"))
+}
+
+// event is one line of go test -json; see go doc test2json.
+type event struct {
+	Action, Package, Test, Output string
+}
+
+// summary follows a run and prints it: a line for each package, and all that a failed test said.
+type summary struct {
+	w        io.Writer
+	output   map[string][]string // of tests, and packages, that have not ended
+	passed   int
+	failed   int
+	skipped  []string // names, with the reason
+	postgres int      // those of them that wanted PostgreSQL
+}
+
+func (s *summary) read(r io.Reader) {
+	lines := bufio.NewReader(r)
+	for {
+		line, err := lines.ReadBytes('\n')
+		var e event
+		switch {
+		case len(line) == 0:
+		case json.Unmarshal(line, &e) != nil:
+			fmt.Fprintf(s.w, "%s", line) // a compiler's words
+		default:
+			s.event(e)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (s *summary) event(e event) {
+	key := e.Package + " " + e.Test
+	switch e.Action {
+	case "build-output":
+		fmt.Fprint(s.w, e.Output)
+	case "output":
+		s.output[key] = append(s.output[key], e.Output)
+	case "pass", "skip", "fail":
+		said := s.output[key]
+		delete(s.output, key)
+		if e.Test == "" {
+			s.endPackage(e, said)
+		} else {
+			s.endTest(e, said)
+		}
+	}
+}
+
+func (s *summary) endTest(e event, said []string) {
+	switch e.Action {
+	case "pass":
+		s.passed++
+	case "fail":
+		s.failed++
+		for _, line := range said {
+			if !strings.HasPrefix(line, "=== ") {
+				fmt.Fprint(s.w, line)
+			}
+		}
+	case "skip":
+		reason := ""
+		for _, line := range said {
+			if !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(strings.TrimSpace(line), "--- SKIP") {
+				reason = strings.TrimSpace(line)
+			}
+		}
+		if strings.Contains(reason, "POSTGRES") {
+			s.postgres++
+		}
+		s.skipped = append(s.skipped, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason))
+	}
+}
+
+// endPackage prints the package's own line; all it said when it failed.
+func (s *summary) endPackage(e event, said []string) {
+	for i, line := range said {
+		if e.Action == "fail" || i == len(said)-1 {
+			fmt.Fprint(s.w, line)
+		}
+	}
+}
+
+// end prints the count and returns the exit code.
+func (s *summary) end(failed, ci bool) int {
+	other := len(s.skipped) - s.postgres
+	fmt.Fprintf(s.w, "\n%d tests passed, %d failed, %d skipped.\n", s.passed, s.failed, len(s.skipped))
+	if s.postgres > 0 {
+		fmt.Fprintf(s.w, "LEFT OUT: %d tests need PostgreSQL, and none could be had here (see scripts/with-postgres).\n", s.postgres)
+	}
+	if other > 0 {
+		fmt.Fprintf(s.w, "Skipped for other reasons: %d.\n", other)
+		for _, name := range s.skipped {
+			if !strings.Contains(name, "POSTGRES") {
+				fmt.Fprintf(s.w, "  %s\n", name)
+			}
+		}
+	}
+	switch {
+	case failed:
+		return 1
+	case ci && len(s.skipped) > 0:
+		fmt.Fprintln(s.w, "In CI nothing may be skipped: this run failed.")
+		return 1
+	}
+	return 0
+}

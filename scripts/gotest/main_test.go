@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+const run = `{"Action":"start","Package":"p"}
+{"Action":"output","Package":"p","Output":"-test.shuffle 17\n"}
+{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:1: chatter\n"}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:1: PUNTUALE_TEST_POSTGRES is not set\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"--- SKIP: TestB (0.00s)\n"}
+{"Action":"skip","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"output","Package":"p","Output":"PASS\n"}
+{"Action":"output","Package":"p","Output":"ok  \tp\t0.1s\n"}
+{"Action":"pass","Package":"p","Elapsed":0.1}
+`
+
+func TestSkippedTestsAreCounted(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	s := &summary{w: &out, output: map[string][]string{}}
+	s.read(strings.NewReader(run))
+	if code := s.end(false, false); code != 0 {
+		t.Errorf("exit code %d on a developer's machine", code)
+	}
+	want := "ok  \tp\t0.1s\n\n1 tests passed, 0 failed, 1 skipped.\nLEFT OUT: 1 tests need PostgreSQL, and none could be had here (see scripts/with-postgres).\n"
+	if out.String() != want {
+		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
+	}
+	if s.end(false, true) == 0 {
+		t.Error("exit code 0 in CI although a test was skipped")
+	}
+}
+
+func TestFailuresAreShown(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	s := &summary{w: &out, output: map[string][]string{}}
+	s.read(strings.NewReader(strings.NewReplacer(`"pass"`, `"fail"`).Replace(run) + "not JSON\n"))
+	if code := s.end(true, false); code != 1 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{"-test.shuffle 17", "chatter", "not JSON", "1 failed"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is missing from:\n%s", want, out.String())
+		}
+	}
+}
