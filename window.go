@@ -66,7 +66,7 @@ func (w *Window) checkHours(faults []Fault) []Fault {
 
 // Contains reports whether clocks in loc show at t a moment inside the window.
 func (w *Window) Contains(t time.Time, loc *time.Location) bool {
-	if w.always() {
+	if w.Always() {
 		return true
 	}
 	at := t.UnixMicro()
@@ -78,7 +78,7 @@ func (w *Window) Contains(t time.Time, loc *time.Location) bool {
 // Next returns the first moment inside the window that is not before t: t itself when it is inside. It reports false
 // when the window does not open within two years.
 func (w *Window) Next(t time.Time, loc *time.Location) (time.Time, bool) {
-	if w.always() {
+	if w.Always() {
 		return t, true
 	}
 	at := t.UnixMicro()
@@ -117,7 +117,7 @@ func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 // given time away, it returns t plus that time.
 func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) time.Time {
 	limit := t.UnixMicro() + atMost.Microseconds()
-	if w.always() {
+	if w.Always() {
 		return time.UnixMicro(limit).UTC()
 	}
 	for at := t.UnixMicro(); ; {
@@ -133,8 +133,8 @@ func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) ti
 	}
 }
 
-// always reports a window that says nothing.
-func (w *Window) always() bool {
+// Always reports a window that says nothing, and so is always open.
+func (w *Window) Always() bool {
 	return w == nil || len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" && len(w.Closed) == 0
 }
 

@@ -1,0 +1,208 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Moment is a date as a caller wrote it: a day, perhaps with a time of day, perhaps with a zone.
+type Moment struct {
+	Date    puntuale.Date
+	Time    time.Duration // since midnight, whole microseconds
+	HasTime bool
+	Zone    *time.Location // of the value itself; nil: the run's
+}
+
+// defaultTime is the time of day of a date alone, where a step gives none.
+const defaultTime = 9 * time.Hour
+
+const dateForms = "2026-11-20T10:30:00+01:00, 2026-11-20 10:30, 20/11/2026 10:30, or the day alone"
+
+// ParseMoment reads one of the two forms of dates, and nothing else:
+//
+//   - ISO 8601, YYYY-MM-DD, perhaps with "T" or a space and HH:MM, HH:MM:SS or a fraction of up to nine digits (kept to
+//     the microsecond), perhaps followed by Z, ±HH:MM, ±HHMM or ±HH;
+//   - d/m/YYYY, day first, with /, - or . twice, perhaps with a space and H:MM or H:MM:SS.
+//
+// Years have four digits. Two-digit years, epochs and words are refused, as are days and times that do not exist.
+func ParseMoment(text string) (Moment, error) {
+	r := reader{rest: text}
+	var m Moment
+	if len(text) >= 4 && isDigit(text[0]) && isDigit(text[1]) && isDigit(text[2]) && isDigit(text[3]) {
+		m = r.iso()
+	} else {
+		m = r.dayFirst()
+	}
+	if r.bad || r.rest != "" || !exists(m.Date) {
+		return Moment{}, fmt.Errorf("%q is not a date", clip(text))
+	}
+	return m, nil
+}
+
+// At returns the instant meant, in UTC: a value without a zone is local to loc, a day alone takes timeOfDay.
+func (m Moment) At(timeOfDay time.Duration, loc *time.Location) time.Time {
+	if m.HasTime {
+		timeOfDay = m.Time
+	}
+	if m.Zone != nil {
+		loc = m.Zone
+	}
+	return m.Date.At(timeOfDay, loc)
+}
+
+func exists(d puntuale.Date) bool {
+	return d.Year >= 1 && d == puntuale.DateOf(time.Date(d.Year, d.Month, d.Day, 0, 0, 0, 0, time.UTC))
+}
+
+// reader takes a text apart from the left; once something is missing it is bad for good.
+type reader struct {
+	rest string
+	bad  bool
+}
+
+// iso reads YYYY-MM-DD and what may follow.
+func (r *reader) iso() (m Moment) {
+	m.Date.Year = r.number(4, 4)
+	r.take('-')
+	m.Date.Month = time.Month(r.number(2, 2))
+	r.take('-')
+	m.Date.Day = r.number(2, 2)
+	if r.rest == "" || r.bad {
+		return m
+	}
+	if !r.skip('T') {
+		r.take(' ')
+	}
+	m.HasTime = true
+	if m.Time = r.clock(2); r.skippedSeconds() {
+		m.Time += r.seconds()
+		if r.skip('.') || r.skip(',') {
+			m.Time += r.fraction()
+		}
+	}
+	if r.rest != "" {
+		m.Zone = r.zone()
+	}
+	return m
+}
+
+// dayFirst reads d/m/YYYY and what may follow.
+func (r *reader) dayFirst() (m Moment) {
+	m.Date.Day = r.number(1, 2)
+	separator := byte('/')
+	if r.rest != "" && (r.rest[0] == '-' || r.rest[0] == '.') {
+		separator = r.rest[0]
+	}
+	r.take(separator)
+	m.Date.Month = time.Month(r.number(1, 2))
+	r.take(separator)
+	m.Date.Year = r.number(4, 4)
+	if r.rest == "" || r.bad {
+		return m
+	}
+	r.take(' ')
+	m.HasTime = true
+	if m.Time = r.clock(1); r.skippedSeconds() {
+		m.Time += r.seconds()
+	}
+	return m
+}
+
+// clock reads hours and minutes, the hours of at least so many digits.
+func (r *reader) clock(hourDigits int) time.Duration {
+	h := r.number(hourDigits, 2)
+	r.take(':')
+	m := r.number(2, 2)
+	r.bad = r.bad || h > 23 || m > 59
+	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute
+}
+
+func (r *reader) skippedSeconds() bool { return !r.bad && r.skip(':') }
+
+func (r *reader) seconds() time.Duration {
+	s := r.number(2, 2)
+	r.bad = r.bad || s > 59
+	return time.Duration(s) * time.Second
+}
+
+// fraction reads the digits behind the seconds; those past the sixth are dropped.
+func (r *reader) fraction() time.Duration {
+	digits := 0
+	var micros time.Duration
+	for scale := 100 * time.Millisecond; digits < len(r.rest) && isDigit(r.rest[digits]); scale /= 10 {
+		if scale >= time.Microsecond {
+			micros += time.Duration(r.rest[digits]-'0') * scale
+		}
+		digits++
+	}
+	r.bad = r.bad || digits < 1 || digits > 9
+	r.rest = r.rest[digits:]
+	return micros
+}
+
+// zone reads Z or a distance from UTC of less than a day.
+func (r *reader) zone() *time.Location {
+	if r.skip('Z') {
+		return time.UTC
+	}
+	sign := 1
+	if !r.skip('+') {
+		r.take('-')
+		sign = -1
+	}
+	h, m := r.number(2, 2), 0
+	if r.rest != "" {
+		r.skip(':')
+		m = r.number(2, 2)
+	}
+	r.bad = r.bad || h > 23 || m > 59
+	return time.FixedZone("", sign*(h*3600+m*60))
+}
+
+// number reads a number of least to most digits.
+func (r *reader) number(least, most int) int {
+	n, digits := 0, 0
+	for digits < most && digits < len(r.rest) && isDigit(r.rest[digits]) {
+		n = n*10 + int(r.rest[digits]-'0')
+		digits++
+	}
+	r.bad = r.bad || digits < least
+	r.rest = r.rest[digits:]
+	return n
+}
+
+// take reads one character that must be there, skip one that may be.
+func (r *reader) take(c byte) { r.bad = !r.skip(c) || r.bad }
+
+func (r *reader) skip(c byte) bool {
+	if r.rest == "" || r.rest[0] != c {
+		return false
+	}
+	r.rest = r.rest[1:]
+	return true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+var (
+	dayNames   = [...]string{"domenica", "lunedì", "martedì", "mercoledì", "giovedì", "venerdì", "sabato"}
+	monthNames = [...]string{"gennaio", "febbraio", "marzo", "aprile", "maggio", "giugno",
+		"luglio", "agosto", "settembre", "ottobre", "novembre", "dicembre"}
+)
+
+// appendMoment prints a local time in one of a date field's formats.
+func appendMoment(buf []byte, t time.Time, format string) []byte {
+	switch format {
+	case formatDay:
+		return t.AppendFormat(buf, "02/01/2006")
+	case formatTime:
+		return t.AppendFormat(buf, "15:04")
+	case formatLong:
+		buf = append(buf, dayNames[t.Weekday()]...)
+		buf = t.AppendFormat(buf, " 2 ")
+		return append(buf, monthNames[t.Month()-1]...)
+	}
+	return t.AppendFormat(buf, "02/01/2006 15:04")
+}

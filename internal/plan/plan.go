@@ -1,0 +1,187 @@
+// Package plan turns a sequence, a call's fields, a time zone and the present moment into messages: what each says and
+// when it leaves. It is pure: it reads no clock, does no I/O and keeps no state, so the same input always gives the
+// same plan, and the start call, its dry run and the dashboard's preview can share it.
+//
+// A step's moment comes about in this order:
+//
+//  1. the anchor (the call, or a date field) and the offset from it: hours and shorter are elapsed time, days and
+//     longer are calendar arithmetic in the run's zone;
+//  2. "at", a time of day on the day reached;
+//  3. the window: the first moment inside it; when that is on another day, "at" on that day, if the window holds it;
+//  4. for a step before its anchor that would now be at or past it: back to the last minute inside the window;
+//  5. when the moment has passed: up to five minutes ago is now, older is for if_past to decide;
+//  6. jitter, cut at the window's end.
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Input is everything a plan depends on.
+type Input struct {
+	Sequence puntuale.Sequence // as [Check] found nothing wrong with it
+	Phone    string            // the recipient, as {{phone}} prints it
+	Fields   map[string]Value  // the call's body; those that no step names are ignored
+	Location *time.Location    // the run's zone; nil: UTC
+	Closed   []puntuale.Date   // the client's own holidays
+	Now      time.Time         // the moment of the call
+
+	// Seed decides jitter: another seed, another moment between the earliest and the latest. It is one for the run, so
+	// that jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the latest.
+	Seed uint64
+
+	// Media lists the allowed file name extensions, in lower case and without the dot; nil: DefaultMediaExtensions.
+	Media []string
+}
+
+// Plan is what a start schedules, in step order.
+type Plan struct {
+	Messages []puntuale.PlannedMessage
+	Skipped  []puntuale.Skipped
+}
+
+// Why a step was left out, for people.
+const (
+	SaysPast       = "Momento già passato"
+	SaysAnchorPast = "Non più possibile prima della data di riferimento"
+)
+
+// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once, those of
+// fields as "body.<field>", others as "steps[2].text" or "steps[2].timing", steps counted from 0; then nothing is to
+// be scheduled. It changes nothing in its input, but the plan shares the steps' windows and coordinates with it.
+func Build(in Input) (Plan, error) {
+	b := newBuilder(&in)
+	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}
+	for i := range in.Sequence.Steps {
+		step := &in.Sequence.Steps[i]
+		content := b.content(i, step)
+		placed, skip := b.place(i, &step.Timing)
+		if skip != nil {
+			p.Skipped = append(p.Skipped, *skip)
+			continue
+		}
+		placed.Step, placed.Content = i, content
+		p.Messages = append(p.Messages, placed)
+	}
+	if len(b.faults) > 0 {
+		return Plan{}, puntuale.Invalid(b.faults...)
+	}
+	return p, nil
+}
+
+// builder holds what the steps of one plan share.
+type builder struct {
+	in      *Input
+	loc     *time.Location
+	now     time.Time
+	horizon time.Time
+	dates   []dateField
+	media   []string
+	faults  []puntuale.Fault
+	buf     []byte // of the text being rendered
+}
+
+// dateField is a field that some step takes as a date.
+type dateField struct {
+	name   string
+	moment Moment
+	state  fieldState
+}
+
+// fieldState is what is known of a field's value.
+type fieldState int8
+
+const (
+	fieldAbsent fieldState = iota // absent, null or blank
+	fieldGood
+	fieldBad // its fault is recorded
+)
+
+func newBuilder(in *Input) *builder {
+	b := &builder{in: in, loc: in.Location, now: in.Now.UTC().Truncate(time.Microsecond), media: in.Media}
+	if b.loc == nil {
+		b.loc = time.UTC
+	}
+	if b.media == nil {
+		b.media = DefaultMediaExtensions
+	}
+	b.horizon = b.now.AddDate(puntuale.HorizonYears, 0, 0)
+	for i := range in.Sequence.Steps {
+		step := &in.Sequence.Steps[i]
+		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
+			b.addDate(anchor)
+		}
+		for _, t := range [...]string{step.Text, step.Media, step.MediaName} {
+			for s := scan(t); s.next(); {
+				if s.fault == "" && s.field.format != "" {
+					b.addDate(s.field.name)
+				}
+			}
+		}
+	}
+	return b
+}
+
+// addDate reads a field as a date, once.
+func (b *builder) addDate(name string) {
+	if b.date(name) != nil {
+		return
+	}
+	d := dateField{name: name}
+	text, state := b.value(name)
+	if d.state = state; state == fieldGood {
+		moment, err := ParseMoment(text)
+		if d.moment = moment; err != nil || b.in.Fields[name].Kind != Text {
+			b.fieldFault(name, "must be a date: "+dateForms, clip(text))
+			d.state = fieldBad
+		}
+	}
+	b.dates = append(b.dates, d)
+}
+
+// date returns a date field, nil when the field is none.
+func (b *builder) date(name string) *dateField {
+	for i := range b.dates {
+		if b.dates[i].name == name {
+			return &b.dates[i]
+		}
+	}
+	return nil
+}
+
+// value reads a field that some step needs.
+func (b *builder) value(name string) (string, fieldState) {
+	v := b.in.Fields[name]
+	switch {
+	case v.blank():
+		return "", fieldAbsent
+	case v.Kind == Other:
+		b.fieldFault(name, "must be text or a number", nil)
+	case tooLong(v.Text, puntuale.MaxField):
+		b.fieldFault(name, tooLongText(v.Text, puntuale.MaxField), nil)
+	case hasNUL(v.Text):
+		b.fieldFault(name, "must not hold a NUL character", nil)
+	default:
+		return v.Text, fieldGood
+	}
+	return "", fieldBad
+}
+
+// fieldFault records what is wrong with a field, the first time.
+func (b *builder) fieldFault(name, message string, value any) {
+	location := "body." + name
+	if !slices.ContainsFunc(b.faults, func(f puntuale.Fault) bool { return f.Location == location }) {
+		b.faults = append(b.faults, puntuale.Fault{Location: location, Message: message, Value: value})
+	}
+}
+
+// missing records that a needed field is absent.
+func (b *builder) missing(name string) { b.fieldFault(name, "is required", nil) }
+
+// stepFault records what is wrong with a step.
+func (b *builder) stepFault(step int, part, message string) {
+	b.faults = append(b.faults, puntuale.Fault{Location: stepLocation("", step, part), Message: message})
+}

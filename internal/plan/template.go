@@ -1,0 +1,168 @@
+package plan
+
+import "strings"
+
+// Names that a call's body uses for itself. {{phone}} prints the recipient as it is answered everywhere ("+…", or the
+// group id as given); otherwise a step cannot use them.
+const (
+	fieldPhone    = "phone"
+	fieldTimezone = "timezone"
+)
+
+// Formats of a date field; without one it prints day and time.
+const (
+	formatDay  = "data"
+	formatTime = "ora"
+	formatLong = "giorno"
+)
+
+const maxFieldName = 64
+
+// placeholder is a {{field}}, {{field:format}}, {{field|fallback}} or {{field:format|fallback}}.
+type placeholder struct {
+	name, format string
+	fallback     string
+	optional     bool // it has a fallback, perhaps an empty one
+}
+
+// scanner walks a template. After next: the literal text, and, unless the template ended, the placeholder behind it or
+// what is wrong with it.
+type scanner struct {
+	rest    string
+	literal string
+	field   placeholder
+	fault   string
+	found   bool // a placeholder, right or wrong, follows the literal
+}
+
+func scan(template string) scanner { return scanner{rest: template} }
+
+func (s *scanner) next() bool {
+	if s.rest == "" {
+		return false
+	}
+	s.fault, s.field = "", placeholder{}
+	var inside string
+	s.literal, inside, s.found = strings.Cut(s.rest, "{{")
+	if !s.found {
+		s.rest = ""
+		return true
+	}
+	inside, rest, closed := strings.Cut(inside, "}}")
+	if !closed {
+		s.fault, s.rest = "{{ without }}", ""
+		return true
+	}
+	s.rest = rest
+	s.field, s.fault = parsePlaceholder(inside)
+	return true
+}
+
+// parsePlaceholder reads what stands between {{ and }}.
+func parsePlaceholder(inside string) (p placeholder, fault string) {
+	var head string
+	head, p.fallback, p.optional = strings.Cut(inside, "|")
+	name, format, formatted := strings.Cut(head, ":")
+	p.name, p.format = name, format
+	switch {
+	case strings.Contains(inside, "{{"):
+		return p, "{{" + clip(inside) + "}} holds another {{"
+	case !isFieldName(name):
+		return p, "{{" + clip(inside) + "}} does not name a field: letters, digits and _, at most 64, not beginning with a digit"
+	case formatted && format != formatDay && format != formatTime && format != formatLong:
+		return p, "{{" + clip(inside) + "}}: a date field's format is data, ora or giorno"
+	case name == fieldTimezone, name == fieldPhone && formatted:
+		return p, "{{" + clip(inside) + "}}: " + name + " is a reserved name"
+	}
+	return p, ""
+}
+
+// isFieldName reports a name of the form [A-Za-z_][A-Za-z0-9_]{0,63}.
+func isFieldName(name string) bool {
+	if name == "" || len(name) > maxFieldName {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i]
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// isReserved reports a name that cannot be a parametric field.
+func isReserved(name string) bool { return name == fieldPhone || name == fieldTimezone }
+
+// clip shortens a text that an error message repeats.
+func clip(text string) string {
+	const most = 80
+	for i := range text {
+		if i > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// sole returns the name of the field that a template consists of, "" when it is anything else.
+func sole(template string) string {
+	s := scan(template)
+	if s.next() && s.found && s.fault == "" && s.literal == "" && s.rest == "" {
+		return s.field.name
+	}
+	return ""
+}
+
+// render prints a step's template, and reports whether that went without a fault. What fields hold is printed as it
+// is, placeholders in it too.
+func (b *builder) render(i int, part, template string, t *timing) (string, bool) {
+	if !strings.Contains(template, "{{") {
+		return template, true
+	}
+	good := true
+	b.buf = b.buf[:0]
+	for s := scan(template); s.next(); {
+		b.buf = append(b.buf, s.literal...)
+		switch {
+		case !s.found:
+		case s.fault != "":
+			b.stepFault(i, part, s.fault)
+			good = false
+		default:
+			good = b.print(s.field, t) && good
+		}
+	}
+	return string(b.buf), good
+}
+
+// print appends one field's value.
+func (b *builder) print(p placeholder, t *timing) bool {
+	if p.name == fieldPhone {
+		b.buf = append(b.buf, b.in.Phone...)
+		return true
+	}
+	var text string
+	var state fieldState
+	date := b.date(p.name)
+	if date != nil {
+		state = date.state
+	} else {
+		text, state = b.value(p.name)
+	}
+	switch {
+	case state == fieldBad:
+		return false
+	case state == fieldAbsent && p.optional:
+		b.buf = append(b.buf, p.fallback...)
+	case state == fieldAbsent:
+		b.missing(p.name)
+		return false
+	case date != nil:
+		b.buf = appendMoment(b.buf, date.moment.At(t.atFor(p.name), b.loc).In(b.loc), p.format)
+	default:
+		b.buf = append(b.buf, text...)
+	}
+	return true
+}

@@ -1,0 +1,259 @@
+package plan
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// defaultValidity is how long after its planned moment a message may leave when its step does not say.
+const defaultValidity = 24 * time.Hour
+
+// timing is a step's timing on its way to a moment.
+type timing struct {
+	*puntuale.Timing
+	loc    *time.Location
+	window *puntuale.Window // nil: always open
+	anchor time.Time
+	at     time.Duration // of At; only with At
+	before bool          // the step must leave before its anchor
+}
+
+// place finds a step's moments, or why the step is left out. It records faults, with which the result means nothing.
+func (b *builder) place(i int, step *puntuale.Timing) (m puntuale.PlannedMessage, skip *puntuale.Skipped) {
+	t := timing{Timing: step, loc: b.loc, window: b.freeze(step.Window)}
+	desired, ok := b.desired(i, &t)
+	if !ok {
+		return m, nil
+	}
+	if desired.After(b.horizon) {
+		b.stepFault(i, "timing", beyondHorizon(desired))
+		return m, nil
+	}
+	due, reason, ok := b.due(i, &t, desired)
+	if !ok {
+		return m, nil
+	}
+	if reason != "" {
+		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: reason}
+	}
+	m.Window = t.window
+	if step.Anchor != "" && step.Anchor != puntuale.AnchorStart || step.Offset.Amount != 0 || step.At != "" {
+		m.Desired = desired
+	}
+	m.Due, m.DueMax = t.jitter(due, b.in.Seed)
+	if m.DueMax.After(b.horizon) {
+		b.stepFault(i, "timing", beyondHorizon(m.DueMax))
+	}
+	m.ValidUntil = t.validUntil(m.Due)
+	return m, nil
+}
+
+// freeze returns the window as the message takes it along: with the client's own holidays if it avoids them.
+func (b *builder) freeze(w *puntuale.Window) *puntuale.Window {
+	if w.Always() {
+		return nil
+	}
+	if w.Holidays != puntuale.HolidaysAvoid || len(b.in.Closed) == 0 {
+		return w
+	}
+	frozen := *w
+	frozen.Closed = slices.Concat(w.Closed, b.in.Closed)
+	return &frozen
+}
+
+// desired applies anchor, offset and "at".
+func (b *builder) desired(i int, t *timing) (time.Time, bool) {
+	if t.At != "" {
+		at, err := puntuale.ParseTimeOfDay(t.At)
+		if err != nil {
+			b.stepFault(i, "timing.at", err.Error())
+			return time.Time{}, false
+		}
+		t.at = at
+	}
+	amount := t.Offset.Amount
+	if t.Offset.Direction == puntuale.Before {
+		amount = -amount
+	}
+	if t.Anchor == "" || t.Anchor == puntuale.AnchorStart {
+		t.anchor = b.now
+	} else {
+		field := b.date(t.Anchor)
+		if field.state == fieldAbsent {
+			b.missing(t.Anchor)
+		}
+		if field.state != fieldGood {
+			return time.Time{}, false
+		}
+		t.anchor = field.moment.At(t.atFor(t.Anchor), t.loc)
+		t.before = amount < 0
+	}
+	return t.shift(t.anchor, amount, t.Offset.Unit), true
+}
+
+// atFor is the time of day that a date field without one takes in this step.
+func (t *timing) atFor(field string) time.Duration {
+	if t.At != "" && t.Anchor == field {
+		if at, err := puntuale.ParseTimeOfDay(t.At); err == nil {
+			return at
+		}
+	}
+	return defaultTime
+}
+
+// shift moves a moment by an offset, then to the time of day of "at".
+func (t *timing) shift(from time.Time, amount int, unit puntuale.Unit) time.Time {
+	if length, ok := elapsed(unit); ok {
+		from, amount = from.Add(time.Duration(amount)*length), 0
+	}
+	if amount == 0 && t.At == "" {
+		return from
+	}
+	day, timeOfDay := local(from, t.loc)
+	if t.At != "" {
+		timeOfDay = t.at
+	}
+	return addCalendar(day, amount, unit).At(timeOfDay, t.loc)
+}
+
+// elapsed returns the length of the units that have one.
+func elapsed(unit puntuale.Unit) (time.Duration, bool) {
+	switch unit {
+	case puntuale.Seconds:
+		return time.Second, true
+	case puntuale.Minutes:
+		return time.Minute, true
+	case puntuale.Hours:
+		return time.Hour, true
+	}
+	return 0, false
+}
+
+// addCalendar adds days, weeks or months to a day.
+func addCalendar(day puntuale.Date, amount int, unit puntuale.Unit) puntuale.Date {
+	switch unit {
+	case puntuale.Months:
+		return day.AddMonths(amount)
+	case puntuale.Weeks:
+		return day.AddDays(7 * amount)
+	}
+	return day.AddDays(amount)
+}
+
+// local returns the day and the time of day that clocks in loc show.
+func local(t time.Time, loc *time.Location) (puntuale.Date, time.Duration) {
+	t = t.In(loc)
+	h, m, s := t.Clock()
+	return puntuale.DateOf(t), time.Duration(h)*time.Hour + time.Duration(m)*time.Minute +
+		time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
+}
+
+// due applies the window and decides about a moment that has passed. With a reason, the step is left out and due is
+// the moment that has passed.
+func (b *builder) due(i int, t *timing, desired time.Time) (due time.Time, reason string, ok bool) {
+	due, ok = t.fit(desired)
+	if !ok {
+		b.stepFault(i, "timing.window", "does not open in the next two years")
+		return due, "", false
+	}
+	if !due.Before(b.now) {
+		return due, "", true
+	}
+	late := b.now.Sub(due) > puntuale.PastGrace
+	reason = SaysPast
+	if !late || t.IfPast == puntuale.PastSend {
+		now, fits := t.fit(b.now)
+		if fits && !now.Before(b.now) {
+			return now, "", true
+		}
+		reason = SaysAnchorPast
+	}
+	if t.IfPast == puntuale.PastReject {
+		b.stepFault(i, "timing", "the moment "+due.Format(time.RFC3339)+" has passed")
+		return due, "", false
+	}
+	return due, reason, true
+}
+
+// fit moves a moment into the window. For a step before its anchor that leads back rather than to the anchor or past
+// it. It reports false when the window does not open.
+func (t *timing) fit(m time.Time) (time.Time, bool) {
+	fitted, ok := t.window.Next(m, t.loc)
+	if ok && t.At != "" && !fitted.Equal(m) {
+		fitted = t.atAgain(m, fitted)
+	}
+	if t.before && (!ok || !fitted.Before(t.anchor)) {
+		if t.anchor.Before(m) {
+			m = t.anchor
+		}
+		return t.window.Last(m, t.loc)
+	}
+	return fitted, ok
+}
+
+// atAgain applies "at" on the day to which the window moved a moment, where the window holds that time.
+func (t *timing) atAgain(from, moved time.Time) time.Time {
+	day, _ := local(moved, t.loc)
+	if before, _ := local(from, t.loc); before == day {
+		return moved
+	}
+	if again := day.At(t.at, t.loc); !again.Before(moved) && t.window.Contains(again, t.loc) {
+		return again
+	}
+	return moved
+}
+
+// jitter returns the moment, and the latest one that another seed could have given: up to so many seconds later,
+// inside the same opening of the window, and before the anchor of a step that must be.
+func (t *timing) jitter(due time.Time, seed uint64) (at, latest time.Time) {
+	if t.Jitter <= 0 {
+		return due, due
+	}
+	// One microsecond, the precision kept, less than an end that is no longer inside.
+	most := time.Duration(t.Jitter) * time.Second
+	latest = due.Add(most)
+	if end := t.window.Until(due, t.loc, most+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
+		latest = end
+	}
+	if last := t.anchor.Add(-time.Microsecond); t.before && last.Before(latest) {
+		latest = last
+	}
+	if seed == 0 {
+		return due, latest
+	}
+	share, _ := bits.Mul64(uint64(latest.Sub(due).Microseconds())+1, mix(seed))
+	at = due.Add(time.Duration(share) * time.Microsecond)
+	return at, at
+}
+
+// mix spreads a seed over all 64 bits (the finaliser of SplitMix64), so that neighbours share nothing.
+func mix(seed uint64) uint64 {
+	seed += 0x9E3779B97F4A7C15
+	seed = (seed ^ seed>>30) * 0xBF58476D1CE4E5B9
+	seed = (seed ^ seed>>27) * 0x94D049BB133111EB
+	return seed ^ seed>>31
+}
+
+// validUntil returns the moment past which the message is not sent; never past the anchor of a step before it.
+func (t *timing) validUntil(due time.Time) time.Time {
+	until := due.Add(defaultValidity)
+	if v := t.ValidFor; v != nil {
+		if length, ok := elapsed(v.Unit); ok {
+			until = due.Add(time.Duration(v.Amount) * length)
+		} else {
+			day, timeOfDay := local(due, t.loc)
+			until = addCalendar(day, v.Amount, v.Unit).At(timeOfDay, t.loc)
+		}
+	}
+	if t.before && t.anchor.Before(until) {
+		return t.anchor
+	}
+	return until
+}
+
+func beyondHorizon(moment time.Time) string {
+	return moment.Format(time.RFC3339) + " lies beyond the horizon of 5 years"
+}

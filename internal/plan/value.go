@@ -1,0 +1,84 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// Kind tells what a field of the call held.
+type Kind int8
+
+const (
+	Absent Kind = iota // missing, or null
+	Text               // a string, decoded
+	Number             // a number, as written
+	Other              // an array, an object, true or false
+)
+
+// Value is one field of the call. The zero value is an absent field.
+type Value struct {
+	Kind Kind
+	Text string // with Text and Number
+}
+
+// FromJSON takes a member of a JSON object as it stands in the body. raw is a valid JSON value; what is not counts as
+// Other.
+func FromJSON(raw []byte) Value {
+	raw = trimJSON(raw)
+	if len(raw) == 0 {
+		return Value{}
+	}
+	switch c := raw[0]; {
+	case c == 'n':
+		return Value{}
+	case c == '"':
+		var text string
+		if json.Unmarshal(raw, &text) == nil {
+			return Value{Text, text}
+		}
+	case c == '-' || c >= '0' && c <= '9':
+		return Value{Number, string(raw)}
+	}
+	return Value{Kind: Other}
+}
+
+func trimJSON(raw []byte) []byte {
+	space := func(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\r' }
+	for len(raw) > 0 && space(raw[0]) {
+		raw = raw[1:]
+	}
+	for len(raw) > 0 && space(raw[len(raw)-1]) {
+		raw = raw[:len(raw)-1]
+	}
+	return raw
+}
+
+// blank reports what counts as not given: absent, null, empty, or white space only.
+func (v Value) blank() bool {
+	return v.Kind == Absent || v.Kind != Other && isBlank(v.Text)
+}
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
+
+func hasNUL(text string) bool { return strings.IndexByte(text, 0) >= 0 }
+
+// tooLong reports text of more than limit characters.
+func tooLong(text string, limit int) bool {
+	return len(text) > limit && utf8.RuneCountInString(text) > limit
+}
+
+func tooLongText(text string, limit int) string {
+	return fmt.Sprintf("is %d characters long, of at most %d", utf8.RuneCountInString(text), limit)
+}
+
+// stepLocation names a part of a step: "steps[2].text" after a prefix.
+func stepLocation(prefix string, step int, part string) string {
+	location := prefix + "steps[" + strconv.Itoa(step) + "]"
+	if part != "" {
+		location += "." + part
+	}
+	return location
+}
