@@ -34,6 +34,7 @@ type RunStore interface {
 
 	// Stop cancels every PENDING message without an open intent of the sequence's runs for the phone, and counts one
 	// call, never refused. Messages go in chunks of at most 1,000 a transaction. A cancelled message is never sent.
+	// Codes: not_found for a sequence that never was the client's, nothing counted; a deleted one can still be stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (Stopped, error)
 
 	// CancelPending does the same for all messages to the phones, or for all of the client when all is true.

@@ -1,0 +1,121 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// Bounds of an account's texts, in characters.
+const (
+	maxEmail    = 320
+	maxPassword = 4096
+)
+
+// What a new client gets besides what was asked for.
+const (
+	firstSession = "Principale"
+	firstKey     = "principale"
+)
+
+// NewClient is a partner's request to create a client.
+type NewClient struct {
+	Name     string
+	Email    string // of the login: an @ between two parts
+	Password string // any that is not empty; a weak one cannot log in until it is changed
+	Phone    string // kept as given
+	Type     string // test, baby, full; "" is full
+	Sandbox  *bool  // whether the default session is a sandbox; nil: as the server is set
+}
+
+// CreatedClient is a new client with its default session and its key, which is shown only now.
+type CreatedClient struct {
+	ID      puntuale.ClientID
+	Session puntuale.SessionID
+	Key     string
+	Account puntuale.Client
+}
+
+// CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
+// conflict when the login e-mail exists among the partner's.
+func (p *Partner) CreateClient(ctx context.Context, r NewClient) (CreatedClient, error) {
+	kind, err := r.check()
+	if err != nil {
+		return CreatedClient{}, err
+	}
+	now := p.control.clock.Now()
+	account, err := p.control.newAccount(kind, now)
+	if err != nil {
+		return CreatedClient{}, err
+	}
+	account.Partner, account.Name, account.Email, account.Phone = p.id, r.Name, r.Email, r.Phone
+	password, err := auth.HashPassword(ctx, r.Password)
+	if err != nil {
+		return CreatedClient{}, err
+	}
+	plain, key, err := auth.NewKey(puntuale.ClientSide, firstKey, now)
+	if err != nil {
+		return CreatedClient{}, err
+	}
+	sandbox := p.control.sandbox
+	if r.Sandbox != nil {
+		sandbox = *r.Sandbox
+	}
+	id, session, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
+		Client:  account,
+		Login:   puntuale.Login{Email: r.Email, Password: password},
+		Session: puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: sandbox, Default: true, Created: now},
+		Key:     key,
+	})
+	if err != nil {
+		return CreatedClient{}, fmt.Errorf("create a client: %w", err)
+	}
+	account.ID = id
+	p.control.hint(session, time.Time{})
+	return CreatedClient{ID: id, Session: session, Key: plain, Account: account}, nil
+}
+
+func (r NewClient) check() (puntuale.AccountType, error) {
+	var f faults
+	f.required("body.name", r.Name, puntuale.MaxName)
+	f.required("body.email", r.Email, maxEmail)
+	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
+		f.add("body.email", "has no @ between two parts", r.Email)
+	}
+	if r.Password == "" {
+		f.add("body.password", "is required", nil)
+	} else if len(r.Password) > maxPassword {
+		f.add("body.password", fmt.Sprintf("is longer than %d bytes", maxPassword), nil)
+	}
+	f.required("body.phone", r.Phone, puntuale.MaxName)
+	kind, err := puntuale.ParseAccountType(r.Type)
+	if err != nil {
+		f.add("body.account_type", "is not one of test, baby, full", r.Type)
+	}
+	return kind, f.err()
+}
+
+// hasAt reports whether the text has an @ with something before and after it.
+func hasAt(email string) bool {
+	email = strings.TrimSpace(email)
+	return len(email) > 2 && strings.Contains(email[1:len(email)-1], "@")
+}
+
+// newAccount makes the account of a type, as of now.
+func (c *Control) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
+	account := puntuale.NewAccount(kind, puntuale.Date{})
+	loc, err := c.zones.load(account.Zone)
+	if err != nil {
+		return puntuale.Client{}, err
+	}
+	account = puntuale.NewAccount(kind, puntuale.DateOf(now.In(loc)))
+	account.Created = now
+	if !account.Expires.IsZero() {
+		account.ExpiresAt = midnight(account.Expires, loc)
+	}
+	return account, nil
+}

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// Caller is who a valid key belongs to.
+type Caller struct {
+	control   *Control
+	principal puntuale.Principal
+}
+
+// Client is a client's account seen through its own key: all that the key can reach is that client's.
+type Client struct {
+	control *Control
+	account puntuale.Client
+	tenant  puntuale.Tenant
+}
+
+// Partner is a partner seen through its own key.
+type Partner struct {
+	control *Control
+	id      puntuale.PartnerID
+	tenant  puntuale.PartnerTenant
+}
+
+// Authenticate finds who a key belongs to. A key whose form or checksum is wrong asks no database. Codes: unauthorized.
+func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, error) {
+	if plain == "" {
+		return nil, unauthorized("an API key is needed: Authorization: Bearer, or api_key in the query")
+	}
+	hash, side, ok := auth.ParseKey(plain)
+	if !ok {
+		return nil, unauthorized("the API key is not valid")
+	}
+	principal, err := c.operator.Principal(ctx, hash, c.clock.Now())
+	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized || err == nil && principal.Side != side {
+		return nil, unauthorized("the API key is not valid")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("find the key's owner: %w", err)
+	}
+	return &Caller{c, principal}, nil
+}
+
+// Client returns the client whose key it is. Codes: forbidden for a partner's key, and while the client is suspended.
+func (c *Caller) Client() (*Client, error) {
+	if c.principal.Side != puntuale.ClientSide {
+		return nil, forbidden("this call takes a client's key, not a partner's")
+	}
+	account := c.principal.Client
+	if account.Suspended {
+		return nil, forbidden("the account is suspended")
+	}
+	return &Client{c.control, account, c.control.operator.Tenant(account.ID)}, nil
+}
+
+// Partner returns the partner whose key it is. Codes: forbidden for a client's key.
+func (c *Caller) Partner() (*Partner, error) {
+	if c.principal.Side != puntuale.PartnerSide {
+		return nil, forbidden("this call takes a partner's key, not a client's")
+	}
+	id := c.principal.Partner
+	return &Partner{c.control, id, c.control.operator.Partner(id)}, nil
+}
+
+// ID returns the client's identifier.
+func (c *Client) ID() puntuale.ClientID { return c.account.ID }
+
+// ID returns the partner's identifier.
+func (p *Partner) ID() puntuale.PartnerID { return p.id }
+
+// MayCreate refuses an expired account what creates or sends. Verbs that do so ask it themselves; a caller may ask
+// earlier, to refuse before it reads the request. Codes: forbidden.
+func (c *Client) MayCreate() error {
+	if end := c.account.ExpiresAt; !end.IsZero() && !c.control.clock.Now().Before(end) {
+		return forbidden("the account has expired")
+	}
+	return nil
+}
+
+func unauthorized(message string) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message}
+}
+
+func forbidden(message string) error {
+	return &puntuale.Error{Code: puntuale.CodeForbidden, Message: message}
+}

@@ -1,0 +1,38 @@
+package control
+
+import (
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what a [Control] needs. Operator and Clock must be set.
+type Config struct {
+	Operator puntuale.Operator
+	Clock    clock.Clock
+	Hint     puntuale.Hint // nil: nobody listens
+	Sandbox  bool          // new sessions are sandboxes, unless the call says otherwise
+	Media    []string      // extensions a media URL may have, without dot; nil: the planner's own list
+}
+
+// Control answers for the whole service. It keeps no state but what it once loaded and may be used by many goroutines at once. What
+// a tenant may ask is reached through [Control.Authenticate]; what only an operator may, is here.
+type Control struct {
+	operator puntuale.Operator
+	clock    clock.Clock
+	hint     puntuale.Hint
+	sandbox  bool
+	media    []string
+	zones    zones
+}
+
+// New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
+func New(cfg Config) *Control {
+	c := &Control{operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media}
+	if c.hint == nil {
+		c.hint = func(puntuale.SessionID, time.Time) {}
+	}
+	_, _ = ParseRecipient("+390212345678", "IT")
+	return c
+}

@@ -1,0 +1,45 @@
+package control
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// zones remembers time zones by name: loading one reads a file.
+type zones struct{ loaded sync.Map }
+
+// load returns the zone of an IANA name. "Local" is none: it means something else on every machine.
+func (z *zones) load(name string) (*time.Location, error) {
+	if loc, ok := z.loaded.Load(name); ok {
+		return loc.(*time.Location), nil
+	}
+	if name == "" || name == "Local" {
+		return nil, fmt.Errorf("%q names no time zone", name)
+	}
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		return nil, fmt.Errorf("load a time zone: %w", err)
+	}
+	z.loaded.Store(name, loc)
+	return loc, nil
+}
+
+// zone returns the client's time zone.
+func (c *Client) zone() (*time.Location, error) { return c.control.zones.load(c.account.Zone) }
+
+// today returns the client's present day, whose cap counts.
+func (c *Client) today(now time.Time) (puntuale.Date, error) {
+	loc, err := c.zone()
+	if err != nil {
+		return puntuale.Date{}, err
+	}
+	return puntuale.DateOf(now.In(loc)), nil
+}
+
+// midnight returns the first moment of the day after d in the zone.
+func midnight(d puntuale.Date, loc *time.Location) time.Time {
+	return time.Date(d.Year, d.Month, d.Day+1, 0, 0, 0, 0, loc).UTC()
+}

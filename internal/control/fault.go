@@ -1,0 +1,72 @@
+package control
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// faults gathers all that is wrong with a request, so that it is answered at once.
+type faults []puntuale.Fault
+
+func (f *faults) add(location, message string, value any) {
+	*f = append(*f, puntuale.Fault{Location: location, Message: message, Value: value})
+}
+
+// err returns the gathered faults as one error, nil when there are none.
+func (f faults) err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return puntuale.Invalid(f...)
+}
+
+// take files the faults that err carries when it says that a request is invalid, and returns any other error.
+func (f *faults) take(err error) error {
+	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		return err
+	}
+	*f = append(*f, faultsOf(err)...)
+	return nil
+}
+
+// text checks a text of at most limit characters.
+func (f *faults) text(location, text string, limit int) {
+	if utf8.RuneCountInString(text) > limit {
+		f.add(location, fmt.Sprintf("is longer than %d characters", limit), nil)
+	}
+	f.noNUL(location, text)
+}
+
+// noNUL refuses what PostgreSQL cannot keep in a text.
+func (f *faults) noNUL(location, text string) {
+	if strings.ContainsRune(text, 0) {
+		f.add(location, "holds a NUL character", nil)
+	}
+}
+
+// required checks a text that must not be blank.
+func (f *faults) required(location, text string, limit int) {
+	if strings.TrimSpace(text) == "" {
+		f.add(location, "is required", nil)
+		return
+	}
+	f.text(location, text, limit)
+}
+
+func at(location string, i int) string { return location + "[" + strconv.Itoa(i) + "]" }
+
+func faultsOf(err error) []puntuale.Fault {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	switch {
+	case !ok:
+		return nil
+	case len(e.Faults) == 0: // said in words only
+		return []puntuale.Fault{{Message: e.Message}}
+	}
+	return e.Faults
+}

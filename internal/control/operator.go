@@ -1,0 +1,98 @@
+package control
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// maxSlug is the length of a slug that comes from a long name, in bytes.
+const maxSlug = 40
+
+// NewPartner is an operator's request to create a partner.
+type NewPartner struct {
+	Name     string
+	Email    string // of its login
+	Password string
+}
+
+// CreatePartner creates a partner with its login and its first key, which is shown only now. Codes: invalid.
+func (c *Control) CreatePartner(ctx context.Context, r NewPartner) (puntuale.PartnerID, string, error) {
+	if err := r.check(); err != nil {
+		return 0, "", err
+	}
+	password, err := auth.HashPassword(ctx, r.Password)
+	if err != nil {
+		return 0, "", err
+	}
+	now := c.clock.Now()
+	plain, key, err := auth.NewKey(puntuale.PartnerSide, firstKey, now)
+	if err != nil {
+		return 0, "", err
+	}
+	partner := puntuale.Partner{Name: r.Name, Slug: slug(r.Name), Created: now}
+	login := puntuale.Login{Email: r.Email, Password: password}
+	id, err := c.operator.CreatePartner(ctx, partner, login, key)
+	if puntuale.CodeOf(err) == puntuale.CodeConflict { // the slug is another partner's
+		partner.Slug += "-" + strings.ToLower(rand.Text()[:6])
+		id, err = c.operator.CreatePartner(ctx, partner, login, key)
+	}
+	if err != nil {
+		return 0, "", fmt.Errorf("create a partner: %w", err)
+	}
+	return id, plain, nil
+}
+
+func (r NewPartner) check() error {
+	var f faults
+	f.required("name", r.Name, puntuale.MaxName)
+	f.required("email", r.Email, maxEmail)
+	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
+		f.add("email", "has no @ between two parts", r.Email)
+	}
+	if r.Password == "" {
+		f.add("password", "is required", nil)
+	}
+	return f.err()
+}
+
+// RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized
+// when the old key is nobody's.
+func (c *Control) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
+	hash, side, ok := auth.ParseKey(old)
+	if !ok {
+		return "", unauthorized("the API key is not valid")
+	}
+	now := c.clock.Now()
+	plain, next, err := auth.NewKey(side, firstKey, now)
+	if err != nil {
+		return "", err
+	}
+	if err := c.operator.RotateKey(ctx, hash, next, now.Add(grace), now); err != nil {
+		return "", fmt.Errorf("rotate a key: %w", err)
+	}
+	return plain, nil
+}
+
+// slug makes a partner's part of an address from its name.
+func slug(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case b.Len() >= maxSlug:
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+	}
+	if s := strings.Trim(b.String(), "-"); s != "" {
+		return s
+	}
+	return "partner"
+}

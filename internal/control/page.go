@@ -1,0 +1,49 @@
+package control
+
+import (
+	"fmt"
+	"strconv"
+
+	"puntuale"
+)
+
+// The size of a page of a list, in rows.
+const (
+	pageRows    = 100
+	maxPageRows = 1000
+)
+
+// Page asks for a part of a list, as a caller wrote it. Unknown are faults that the caller found in the request itself,
+// such as a filter that the list does not have, to be answered together with the others.
+type Page struct {
+	Limit   string // "" for 100; at most 1000
+	Cursor  string // "" from the beginning, else the next_cursor of the page before
+	Unknown []puntuale.Fault
+}
+
+func (p Page) read() (puntuale.Page, error) {
+	f := faults(p.Unknown)
+	rows := pageRows
+	if p.Limit != "" {
+		n, err := strconv.Atoi(p.Limit)
+		if err != nil || n < 1 || n > maxPageRows {
+			f.add("query.limit", fmt.Sprintf("is not a whole number from 1 to %d", maxPageRows), p.Limit)
+		}
+		rows = n
+	}
+	f.text("query.cursor", p.Cursor, puntuale.MaxName)
+	return puntuale.Page{Limit: rows, Cursor: p.Cursor}, f.err()
+}
+
+// list reads one page with one of the store's list verbs.
+func list[T any](p Page, read func(puntuale.Page) ([]T, string, error)) ([]T, string, error) {
+	page, err := p.read()
+	if err != nil {
+		return nil, "", err
+	}
+	rows, next, err := read(page)
+	if err != nil {
+		return nil, "", err
+	}
+	return rows, next, nil
+}

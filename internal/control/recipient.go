@@ -1,0 +1,95 @@
+package control
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+	"unicode"
+
+	"github.com/nyaruka/phonenumbers"
+
+	"puntuale"
+)
+
+// groupShapes are the contract's three forms of a group id. What has one of them is used exactly as given.
+var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
+
+// maxRecipient bounds, in bytes, what is looked at as a recipient; the longest real one is far shorter.
+const maxRecipient = 128
+
+// ParseRecipient reads a recipient: a group id, which comes back untouched, or a phone number, which comes back as
+// "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". Landlines
+// and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in one sentence.
+func ParseRecipient(text, region string) (string, error) {
+	if len(text) > maxRecipient {
+		return "", errors.New("is too long for a phone number or a group id")
+	}
+	if groupShapes.MatchString(text) {
+		return text, nil
+	}
+	text, err := phoneText(text)
+	if err != nil {
+		return "", err
+	}
+	number, err := phonenumbers.Parse(text, region)
+	if err != nil || !phonenumbers.IsValidNumber(number) {
+		number, err = phonenumbers.Parse("+"+phonenumbers.NormalizeDigitsOnly(text), phonenumbers.UNKNOWN_REGION)
+	}
+	if err != nil || !phonenumbers.IsValidNumber(number) {
+		return "", errors.New("is not a valid phone number or group id")
+	}
+	if number.GetExtension() != "" {
+		return "", errors.New("has an extension")
+	}
+	switch phonenumbers.GetNumberType(number) {
+	case phonenumbers.PREMIUM_RATE:
+		return "", errors.New("is a premium-rate number")
+	case phonenumbers.SHARED_COST:
+		return "", errors.New("is a shared-cost number")
+	}
+	return phonenumbers.Format(number, phonenumbers.E164), nil
+}
+
+// phoneText drops what is invisible and refuses what no phone number holds, so that the library, which turns letters
+// into digits and reads extensions after many signs, sees digits and separators only.
+func phoneText(text string) (string, error) {
+	var kept strings.Builder
+	for _, r := range text {
+		switch {
+		case unicode.Is(unicode.Cf, r): // direction marks come along when a number is copied from a contact
+		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
+			kept.WriteRune(r)
+		case unicode.IsLetter(r):
+			return "", errors.New("has letters, so it is not a phone number, nor has it the shape of a group id")
+		default:
+			return "", errors.New("has characters that no phone number holds")
+		}
+	}
+	return strings.TrimSpace(kept.String()), nil
+}
+
+// recipient reads one recipient of a request and files what is wrong with it.
+func (c *Client) recipient(f *faults, location, text string) string {
+	if text == "" {
+		f.add(location, "is required", nil)
+		return ""
+	}
+	phone, err := ParseRecipient(text, c.account.Region)
+	if err != nil {
+		f.add(location, err.Error(), text)
+	}
+	return phone
+}
+
+// recipients reads a list of them.
+func (c *Client) recipients(f *faults, location string, texts []string) []string {
+	if len(texts) > puntuale.MaxRequestIDs {
+		f.add(location, "has more than 1000 entries", nil)
+		return nil
+	}
+	phones := make([]string, len(texts))
+	for i, text := range texts {
+		phones[i] = c.recipient(f, at(location, i), text)
+	}
+	return phones
+}

@@ -1,0 +1,138 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// Sequence is a sequence with the parametric fields that its steps name.
+type Sequence struct {
+	puntuale.Sequence
+	Fields []puntuale.Field
+}
+
+// NewSequence is a request to create a sequence, or to replace one as a whole.
+type NewSequence struct {
+	Name        string
+	Session     string // "" for the client's default one, looked up at each start
+	IfRunning   string // allow, skip, restart, reject; "" is allow
+	StopOnReply bool
+	Steps       []puntuale.Step
+}
+
+// CreateSequence stores a new sequence. Codes: not_found (its session), invalid, forbidden.
+func (c *Client) CreateSequence(ctx context.Context, r NewSequence) (Sequence, error) {
+	if err := c.MayCreate(); err != nil {
+		return Sequence{}, err
+	}
+	s, err := c.checkSequence(ctx, r)
+	if err != nil {
+		return Sequence{}, err
+	}
+	s.Created = c.control.clock.Now()
+	s.Updated = s.Created
+	if s.ID, err = c.tenant.CreateSequence(ctx, s); err != nil {
+		return Sequence{}, fmt.Errorf("create a sequence: %w", err)
+	}
+	return withFields(s), nil
+}
+
+// ReplaceSequence stores a sequence in the place of another; what was started before keeps its content. Codes:
+// not_found (the sequence, its session), invalid.
+func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) (Sequence, error) {
+	old, err := c.Sequence(ctx, id)
+	if err != nil {
+		return Sequence{}, err
+	}
+	s, err := c.checkSequence(ctx, r)
+	if err != nil {
+		return Sequence{}, err
+	}
+	s.ID, s.Created, s.Updated = old.ID, old.Created, c.control.clock.Now()
+	if err := c.tenant.UpdateSequence(ctx, s); err != nil {
+		return Sequence{}, fmt.Errorf("update sequence %d: %w", s.ID, err)
+	}
+	return withFields(s), nil
+}
+
+// Sequence returns one sequence. Codes: not_found.
+func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
+	wanted, err := sequenceID(id)
+	if err != nil {
+		return Sequence{}, err
+	}
+	s, err := c.tenant.Sequence(ctx, wanted)
+	if err != nil {
+		return Sequence{}, fmt.Errorf("read sequence %d: %w", wanted, err)
+	}
+	return withFields(s), nil
+}
+
+// Sequences lists the client's sequences by id. Codes: invalid.
+func (c *Client) Sequences(ctx context.Context, p Page) ([]Sequence, string, error) {
+	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Sequence, string, error) { return c.tenant.Sequences(ctx, p) })
+	if err != nil {
+		return nil, "", fmt.Errorf("list sequences: %w", err)
+	}
+	sequences := make([]Sequence, len(rows))
+	for i, s := range rows {
+		sequences[i] = withFields(s)
+	}
+	return sequences, next, nil
+}
+
+// DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep" (they are
+// sent, and a stop still reaches them), or "" to refuse while there are some. Codes: not_found, invalid, conflict.
+func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
+	wanted, err := sequenceID(id)
+	if err != nil {
+		return err
+	}
+	if pending != "" && pending != "cancel" && pending != "keep" {
+		if _, err := c.tenant.Sequence(ctx, wanted); err != nil {
+			return fmt.Errorf("read sequence %d: %w", wanted, err)
+		}
+		return puntuale.Invalid(puntuale.Fault{Location: "query.pending", Message: "is not one of cancel, keep", Value: pending})
+	}
+	if err := c.tenant.DeleteSequence(ctx, wanted, pending == "keep", pending == "cancel", c.control.clock.Now()); err != nil {
+		return fmt.Errorf("delete sequence %d: %w", wanted, err)
+	}
+	return nil
+}
+
+// checkSequence reads a request as a whole. A session that is not the client's comes before all other faults.
+func (c *Client) checkSequence(ctx context.Context, r NewSequence) (puntuale.Sequence, error) {
+	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
+	if r.Session != "" {
+		session, err := c.Session(ctx, r.Session)
+		if err != nil {
+			return puntuale.Sequence{}, err
+		}
+		s.Session = session.ID
+	}
+	var f faults
+	for i, step := range r.Steps {
+		if step.Template != "" { // no client has templates yet
+			f.add(at("body.steps", i)+".template", "names no template of the client", nil)
+		}
+	}
+	f = append(f, plan.Check(s, c.control.media...)...)
+	if s.IfRunning == "" {
+		s.IfRunning = puntuale.IfRunningAllow
+	}
+	return s, f.err()
+}
+
+// sequenceID reads a sequence's id as a path shows it; what is no id names no sequence.
+func sequenceID(text string) (puntuale.SequenceID, error) {
+	id, err := puntuale.ParseID[puntuale.SequenceID](text)
+	if err != nil {
+		return 0, puntuale.NotFound("sequence")
+	}
+	return id, nil
+}
+
+func withFields(s puntuale.Sequence) Sequence { return Sequence{s, plan.Fields(s)} }

@@ -1,0 +1,226 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// maxIdempotencyKey is the length of a caller's idempotency key, in bytes.
+const maxIdempotencyKey = 255
+
+// StartCall is a request to start a sequence for one recipient, or to see what that would do.
+type StartCall struct {
+	Sequence  string                     // as the path shows it
+	Phone     string                     // a number or a group id
+	Fields    map[string]json.RawMessage // the body's members; those that no step names are ignored
+	Timezone  string                     // from the query; "" for the body's
+	BodyZone  string                     // from the body; "" for the client's
+	IfRunning string                     // "" for the sequence's
+	Body      []byte                     // byte for byte, kept as richiesta
+
+	// Scope and Key make a repeat of the call give the first one's answer; Key "" is none. Scope is "POST /api/start/12".
+	Scope, Key string
+}
+
+// Started is the answer to a start.
+type Started = puntuale.StartedRun
+
+// Start schedules all messages of a sequence for one recipient and counts one call. Codes: not_found (the sequence),
+// invalid, conflict (if_running reject; the idempotency key with another body), busy, cap_reached, forbidden. With an
+// error nothing is scheduled or counted.
+func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
+	if err := c.MayCreate(); err != nil {
+		return Started{}, err
+	}
+	sequence, err := sequenceID(call.Sequence)
+	if err != nil {
+		return Started{}, err
+	}
+	once := call.idempotency()
+	kept, clash := c.replay(ctx, once)
+	if kept != nil {
+		return *kept, nil
+	}
+	if clash != nil && puntuale.CodeOf(clash) != puntuale.CodeConflict {
+		return Started{}, clash
+	}
+	now := c.control.clock.Now()
+	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // spreads load, guards nothing
+	if err != nil {
+		return Started{}, err
+	}
+	if clash != nil { // a conflict comes after all that is wrong with the request itself
+		return Started{}, clash
+	}
+	return c.start(ctx, p, call.Body, once, now)
+}
+
+// Preview is what a start would schedule.
+type Preview = plan.Plan
+
+// Preview plans a start as Start would, and stores and counts nothing. Codes: not_found, invalid.
+func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
+	sequence, err := sequenceID(call.Sequence)
+	if err != nil {
+		return Preview{}, err
+	}
+	p, err := c.plan(ctx, sequence, call, c.control.clock.Now(), 0)
+	return p.Plan, err
+}
+
+// planned is a start that is ready to be stored.
+type planned struct {
+	plan.Plan
+	sequence  puntuale.Sequence
+	session   puntuale.Session
+	phone     string
+	zone      *time.Location
+	ifRunning puntuale.IfRunning
+}
+
+// plan reads a start call as a whole and plans it. Seed 0 is a dry run.
+func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
+	sequence, session, err := c.tenant.StartInfo(ctx, id)
+	if err != nil {
+		return planned{}, fmt.Errorf("read sequence %d to start: %w", id, err)
+	}
+	p := planned{sequence: sequence, session: session}
+	var f faults
+	p.phone = c.recipient(&f, "body.phone", call.Phone)
+	if p.zone, err = c.callZone(&f, call); err != nil {
+		return planned{}, err
+	}
+	p.ifRunning = sequence.IfRunning
+	if call.IfRunning != "" {
+		if p.ifRunning, err = puntuale.ParseIfRunning(call.IfRunning); err != nil {
+			f.add("query.if_running", "is not one of allow, skip, restart, reject", call.IfRunning)
+		}
+	}
+	if !sane(call.Key) {
+		f.add("header.Idempotency-Key", fmt.Sprintf("is not 1 to %d printable ASCII characters", maxIdempotencyKey), nil)
+	}
+	p.Plan, err = plan.Build(plan.Input{
+		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
+		Now: now, Seed: seed, Media: c.control.media,
+	})
+	if err := f.take(err); err != nil {
+		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
+	}
+	return p, f.err()
+}
+
+// start stores what was planned, in one transaction with the day's usage.
+func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntuale.Idempotency, now time.Time) (Started, error) {
+	zone, err := c.zone()
+	if err != nil {
+		return Started{}, err
+	}
+	day := puntuale.DateOf(now.In(zone))
+	run := puntuale.Run{
+		Client: c.account.ID, Sequence: p.sequence.ID, Session: p.session.ID, Phone: p.phone,
+		Origin: puntuale.OriginSequence, Zone: p.zone.String(), Received: now, Request: body,
+		ClientName: c.account.Name, SequenceName: p.sequence.Name,
+		Steps: make([]puntuale.FrozenStep, len(p.Messages)),
+	}
+	var first time.Time
+	for i, m := range p.Messages {
+		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, Content: m.Content, Window: m.Window}
+		if first.IsZero() || m.Due.Before(first) {
+			first = m.Due
+		}
+	}
+	started, err := c.tenant.Start(ctx, puntuale.StartRun{
+		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once,
+	})
+	if err != nil {
+		return Started{}, fmt.Errorf("start sequence %d: %w", p.sequence.ID, untilMidnight(err, midnight(day, zone).Sub(now)))
+	}
+	if len(started.IDs) > 0 && !started.Replayed && !first.IsZero() {
+		c.control.hint(p.session.ID, first)
+	}
+	return started, nil
+}
+
+// replay returns the answer kept under a call's idempotency key, nil without one.
+func (c *Client) replay(ctx context.Context, once *puntuale.Idempotency) (*Started, error) {
+	if once == nil || !sane(once.Key) {
+		return nil, nil //nolint:nilnil // no answer is kept, which is no error
+	}
+	kept, err := c.tenant.Replay(ctx, *once)
+	if err != nil {
+		return nil, fmt.Errorf("look for an idempotent answer: %w", err)
+	}
+	if kept != nil {
+		kept.Replayed = true
+	}
+	return kept, nil
+}
+
+// callZone returns the zone that a start is planned in: the call's, else the client's.
+func (c *Client) callZone(f *faults, call StartCall) (*time.Location, error) {
+	location, name := "query.timezone", call.Timezone
+	if name == "" {
+		location, name = "body.timezone", call.BodyZone
+	} else if call.BodyZone != "" && call.BodyZone != name {
+		f.add(location, "is not the body's timezone", name)
+	}
+	if name != "" {
+		loc, err := c.control.zones.load(name)
+		if err == nil {
+			return loc, nil
+		}
+		f.add(location, "is not the name of a time zone, such as Europe/Rome", name)
+	}
+	return c.zone()
+}
+
+func (call *StartCall) idempotency() *puntuale.Idempotency {
+	if call.Key == "" {
+		return nil
+	}
+	sum := sha256.Sum256(call.Body)
+	return &puntuale.Idempotency{Scope: call.Scope, Key: call.Key, Hash: hex.EncodeToString(sum[:])}
+}
+
+// sane reports an idempotency key that every database keeps as it is; "" is none, and fine.
+func sane(key string) bool {
+	return len(key) <= maxIdempotencyKey && !strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' })
+}
+
+// values takes from the body what the sequence's steps name.
+func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {
+	fields := map[string]plan.Value{}
+	for _, field := range plan.Fields(s) {
+		fields[field.Name] = plan.FromJSON(body[field.Name])
+	}
+	return fields
+}
+
+// shownPhone stands in for a recipient that is refused, so that the planner finds all other faults.
+func shownPhone(phone string) string {
+	if phone == "" {
+		return "+39"
+	}
+	return phone
+}
+
+// untilMidnight tells a caller whose cap is used up when to come back.
+func untilMidnight(err error, wait time.Duration) error {
+	e := &puntuale.Error{}
+	if puntuale.CodeOf(err) != puntuale.CodeCapReached || !errors.As(err, &e) || e.RetryAfter > 0 {
+		return err
+	}
+	refused := *e
+	refused.RetryAfter = wait
+	return &refused
+}

@@ -1,0 +1,68 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+)
+
+// Stop cancels the messages of a sequence's runs for one recipient that are not sent yet. It works on a deleted
+// sequence too. It counts one call and is never refused by the cap. Codes: not_found, invalid.
+func (c *Client) Stop(ctx context.Context, sequence, phone string) (puntuale.Stopped, error) {
+	id, err := sequenceID(sequence)
+	if err != nil {
+		return puntuale.Stopped{}, err
+	}
+	var f faults
+	phone = c.recipient(&f, "body.phone", phone)
+	if err := f.err(); err != nil {
+		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body
+			return puntuale.Stopped{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
+		}
+		return puntuale.Stopped{}, err
+	}
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return puntuale.Stopped{}, err
+	}
+	stopped, err := c.tenant.Stop(ctx, id, phone, day, now)
+	if err != nil {
+		return puntuale.Stopped{}, fmt.Errorf("stop sequence %d: %w", id, err)
+	}
+	return stopped, nil
+}
+
+// CancelPending cancels the messages to the phones that are not sent yet, or all of the client's when all is true. It
+// counts one call and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
+//
+// location names the list in faults ("body.phones").
+func (c *Client) CancelPending(ctx context.Context, location string, phones []string, all bool) ([]puntuale.CancelledMessage, error) {
+	var f faults
+	phones = c.recipients(&f, location, phones)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return nil, err
+	}
+	cancelled, err := c.tenant.CancelPending(ctx, phones, all, day, now)
+	if err != nil {
+		return nil, fmt.Errorf("cancel pending messages: %w", err)
+	}
+	return cancelled, nil
+}
+
+// Cancelled is what people read of n cancelled messages.
+func Cancelled(n int) string {
+	switch n {
+	case 0:
+		return "Nessun messaggio annullato"
+	case 1:
+		return "1 messaggio annullato"
+	}
+	return fmt.Sprintf("%d messaggi annullati", n)
+}
