@@ -1,0 +1,148 @@
+package puntuale_test
+
+import (
+	"testing"
+	"time"
+	_ "time/tzdata"
+
+	"pgregory.net/rapid"
+
+	"puntuale"
+)
+
+func zone(t interface{ Fatal(...any) }, name string) *time.Location {
+	loc, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loc
+}
+
+func date(t interface{ Fatal(...any) }, text string) puntuale.Date {
+	d, err := puntuale.ParseDate(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// TestDateAt has each kind of clock change: skipped times move forward by the gap, repeated ones are the first.
+func TestDateAt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ zone, day, at, want string }{
+		{"Europe/Rome", "2026-03-29", "01:59", "2026-03-29T00:59:00Z"},
+		{"Europe/Rome", "2026-03-29", "02:00", "2026-03-29T01:00:00Z"},
+		{"Europe/Rome", "2026-03-29", "02:30", "2026-03-29T01:30:00Z"}, // shows 03:30
+		{"Europe/Rome", "2026-03-29", "03:00", "2026-03-29T01:00:00Z"},
+		{"Europe/Rome", "2026-10-25", "01:59", "2026-10-24T23:59:00Z"},
+		{"Europe/Rome", "2026-10-25", "02:30", "2026-10-25T00:30:00Z"}, // the first of two
+		{"Europe/Rome", "2026-10-25", "03:00", "2026-10-25T02:00:00Z"},
+		{"America/New_York", "2026-03-08", "02:30", "2026-03-08T07:30:00Z"},
+		{"America/New_York", "2026-11-01", "01:30", "2026-11-01T05:30:00Z"},
+		{"Europe/London", "2026-03-29", "01:30", "2026-03-29T01:30:00Z"},
+		{"Europe/London", "2026-10-25", "01:30", "2026-10-25T00:30:00Z"},
+		{"Australia/Lord_Howe", "2026-10-04", "02:15", "2026-10-03T15:45:00Z"}, // half an hour: shows 02:45
+		{"Australia/Lord_Howe", "2026-04-05", "01:45", "2026-04-04T14:45:00Z"},
+		{"Africa/Casablanca", "2026-03-22", "02:30", "2026-03-22T02:30:00Z"}, // the gap at Ramadan's end: shows 03:30
+		{"Africa/Casablanca", "2026-02-15", "02:30", "2026-02-15T01:30:00Z"}, // its beginning repeats 02:00 to 03:00
+		{"Pacific/Apia", "2011-12-29", "10:00", "2011-12-29T20:00:00Z"},
+		{"Pacific/Apia", "2011-12-30", "10:00", "2011-12-30T20:00:00Z"}, // a day that never was: shows the 31st
+		{"Pacific/Apia", "2011-12-31", "10:00", "2011-12-30T20:00:00Z"},
+		{"America/Sao_Paulo", "2018-11-04", "00:00", "2018-11-04T03:00:00Z"}, // no midnight: shows 01:00
+		{"America/Sao_Paulo", "2018-02-17", "23:30", "2018-02-18T01:30:00Z"}, // twice before midnight
+		{"America/Sao_Paulo", "2026-11-01", "00:00", "2026-11-01T03:00:00Z"}, // no clock changes any more
+		{"UTC", "2026-01-01", "00:00", "2026-01-01T00:00:00Z"},
+	} {
+		at, err := puntuale.ParseTimeOfDay(c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := date(t, c.day).At(at, zone(t, c.zone))
+		if got.Format(time.RFC3339) != c.want {
+			t.Errorf("%s %s in %s is %s, want %s", c.day, c.at, c.zone, got.Format(time.RFC3339), c.want)
+		}
+	}
+}
+
+var zones = []string{"Europe/Rome", "America/New_York", "Europe/London", "Australia/Lord_Howe", "Africa/Casablanca",
+	"Pacific/Apia", "America/Sao_Paulo", "America/St_Johns", "Asia/Kathmandu", "Pacific/Kiritimati", "UTC"}
+
+// TestDateAtProperties: what is found shows the time asked for, no earlier instant does; or else nothing shows it.
+func TestDateAtProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		loc := zone(t, rapid.SampledFrom(zones).Draw(t, "zone"))
+		minute := time.Duration(rapid.IntRange(0, 24*60-1).Draw(t, "minute")) * time.Minute
+		day := puntuale.Date{Year: 2000, Month: 1, Day: 1}.AddDays(rapid.IntRange(0, 40*366).Draw(t, "day"))
+		got := day.At(minute, loc)
+		wall := time.Date(day.Year, day.Month, day.Day, 0, 0, 0, 0, time.UTC).Add(minute).Format(time.DateTime)
+		// Slow: look at each quarter of an hour around; all offsets since 1990 are whole quarters.
+		var first time.Time
+		for at := got.Add(-26 * time.Hour); at.Before(got.Add(26 * time.Hour)); at = at.Add(15 * time.Minute) {
+			if at.In(loc).Format(time.DateTime) == wall {
+				first = at
+				break
+			}
+		}
+		switch {
+		case !first.IsZero() && !first.Equal(got):
+			t.Fatalf("%s in %s: %s, want %s", wall, loc, got, first)
+		case first.IsZero() && got.In(loc).Format(time.DateTime) <= wall:
+			t.Fatalf("%s in %s is skipped, yet became %s", wall, loc, got.In(loc))
+		}
+	})
+}
+
+func TestDateAddMonths(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		from   string
+		months int
+		want   string
+	}{
+		{"2026-01-31", 1, "2026-02-28"},
+		{"2028-01-31", 1, "2028-02-29"},
+		{"2026-01-31", 3, "2026-04-30"},
+		{"2026-03-31", -1, "2026-02-28"},
+		{"2028-02-29", 12, "2029-02-28"},
+		{"2026-12-15", 1, "2027-01-15"},
+		{"2026-01-15", -1, "2025-12-15"},
+		{"2026-01-31", -13, "2024-12-31"},
+		{"2026-05-31", 0, "2026-05-31"},
+	} {
+		if got := date(t, c.from).AddMonths(c.months); got.String() != c.want {
+			t.Errorf("%s and %d months is %s, want %s", c.from, c.months, got, c.want)
+		}
+	}
+}
+
+func TestParseTimeOfDay(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]time.Duration{
+		"00:00": 0, "09:05": 9*time.Hour + 5*time.Minute, "23:59": 23*time.Hour + 59*time.Minute,
+	} {
+		if got, err := puntuale.ParseTimeOfDay(text); err != nil || got != want {
+			t.Errorf("%q: %v, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"", "9:00", "24:00", "12:60", "12.30", "12:3", "12:300", " 12:30", "-1:00", "1a:00", "12:0/", "１２:00"} {
+		if got, err := puntuale.ParseTimeOfDay(text); err == nil {
+			t.Errorf("%q was read as %v", text, got)
+		}
+	}
+}
+
+func FuzzParseTimeOfDay(f *testing.F) {
+	for _, seed := range []string{"00:00", "23:59", "24:00", "9:00", "é1:00", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := puntuale.ParseTimeOfDay(text)
+		if err != nil {
+			return
+		}
+		if back := time.Unix(0, 0).UTC().Add(got).Format("15:04"); back != text {
+			t.Fatalf("%q came back as %q", text, back)
+		}
+	})
+}
