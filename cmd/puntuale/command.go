@@ -1,0 +1,225 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// commands is the command line. A field tagged "local" belongs to its command alone and is no setting.
+type commands struct {
+	Demo    demoCommand    `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
+	Serve   serveCommand   `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
+	Partner partnerGroup   `cmd:"" help:"Partner accounts."`
+	Key     keyGroup       `cmd:"" help:"API keys."`
+	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
+	Config  configCommand  `cmd:"" help:"Print every setting with its effective value and where it came from."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+type partnerGroup struct {
+	Create partnerCreateCommand `cmd:"" help:"Create a partner with its login and its first key, also beside a running server."`
+}
+
+type keyGroup struct {
+	Rotate keyRotateCommand `cmd:"" help:"Give the owner of a key a new one; the old one stays valid for a grace period."`
+}
+
+// command is one leaf of the command line, its settings filled in.
+type command interface {
+	Run(ctx context.Context, p *program) error
+}
+
+// checker is a command whose settings can be wrong together.
+type checker interface{ check() []fault }
+
+// parse reads the command line, the environment and the configuration file, and reports all that is wrong with them at
+// once. The command is nil when help was printed instead.
+func (p *program) parse(args []string) (command, error) {
+	p.source = map[string]string{}
+	found := &sources{lookupEnv: p.lookupEnv, source: p.source}
+	helped := false
+	parser, err := kong.New(&commands{}, append(p.readers(),
+		kong.Name("puntuale"),
+		kong.Description("Puntuale schedules sequences of chat messages, sends each at its moment and keeps what became of it."),
+		kong.Writers(p.stdout, p.stderr),
+		kong.Vars{"media": defaultMedia()},
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
+		kong.ValueFormatter(helpText),
+		kong.Exit(func(int) { helped = true }),
+		kong.Resolvers(found))...)
+	if err != nil {
+		return nil, fmt.Errorf("build the command line: %w", err)
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	first, err := kong.Trace(parser, args)
+	if err != nil {
+		return nil, fmt.Errorf("read the command line: %w", err)
+	}
+	p.faults = nil // the second reading below finds those of the command line again
+	fileFaults := p.findFile(first, found, settingNames(parser))
+
+	chosen, err := parser.Parse(args)
+	switch {
+	case helped:
+		return nil, nil
+	case err != nil:
+		chosen = p.noteRest(parser, args, err)
+	}
+	if chosen != nil {
+		noteCommandLine(chosen, p.source)
+		if c, ok := chosen.Selected().Target.Addr().Interface().(checker); ok {
+			p.faults = append(p.faults, c.check()...)
+		}
+	}
+	if faults := append(fileFaults, p.faults...); len(faults) > 0 {
+		return nil, p.located(faults)
+	}
+	return chosen.Selected().Target.Addr().Interface().(command), nil
+}
+
+// findFile reads the configuration file for a command that has settings.
+func (p *program) findFile(line *kong.Context, found *sources, known []string) []fault {
+	given := func(name string) (text string, ok bool) {
+		for _, flag := range line.Flags() {
+			if flag.Name != name || local(flag) {
+				continue
+			}
+			ok, text = true, flag.Default
+			if env, set := p.lookupEnv(envName(name)); set {
+				text = env
+			}
+			for _, path := range line.Path {
+				if path.Flag == flag {
+					text = fmt.Sprint(line.FlagValue(flag))
+				}
+			}
+		}
+		return text, ok
+	}
+	named, ok := given("config")
+	if !ok {
+		return nil
+	}
+	data, _ := given("data")
+	return found.readFile(p, named, []string{"", data}, known)
+}
+
+// settingNames returns the keys that a configuration file may hold: all settings but the file's own name.
+func settingNames(parser *kong.Kong) (names []string) {
+	for _, flag := range settingFlags(parser.Model.Node) {
+		if flag.Name != "config" {
+			names = append(names, flag.Name)
+		}
+	}
+	return names
+}
+
+// settingFlags returns every setting, each once, in the order of the table.
+func settingFlags(node *kong.Node) (flags []*kong.Flag) {
+	seen := map[string]bool{}
+	leaves := node.Leaves(true)
+	if len(leaves) == 0 {
+		leaves = []*kong.Node{node}
+	}
+	for _, leaf := range leaves {
+		for _, flag := range leaf.Flags {
+			if !local(flag) && !seen[flag.Name] {
+				seen[flag.Name] = true
+				flags = append(flags, flag)
+			}
+		}
+	}
+	return flags
+}
+
+// noteRest turns kong's error into a fault, and goes on to find what else is wrong: kong stops at the first unknown
+// word, before it reads the rest of the line, the environment and the file.
+// It returns the line without the unknown words when that can be read.
+func (p *program) noteRest(parser *kong.Kong, args []string, err error) *kong.Context {
+	p.faults = append(p.faults, fault{"", err.Error()})
+	for {
+		rest, ok := withoutUnknown(args, err)
+		if !ok {
+			break
+		}
+		args = rest
+		var line *kong.Context
+		if line, err = parser.Parse(args); err == nil {
+			return line
+		}
+		p.faults = append(p.faults, fault{"", err.Error()})
+	}
+	var parse *kong.ParseError
+	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Error != nil && parse.Context.Reset() == nil {
+		_ = parse.Context.Resolve() // the readers note what is wrong
+	}
+	return nil
+}
+
+// withoutUnknown takes the flag that kong does not know, and a value after it, out of the line.
+func withoutUnknown(args []string, err error) ([]string, bool) {
+	for i, arg := range args {
+		name, _, joined := strings.Cut(arg, "=")
+		if !strings.HasPrefix(name, "-") || !strings.HasPrefix(err.Error()+",", "unknown flag "+name+",") {
+			continue
+		}
+		rest := slices.Concat(args[:i], args[i+1:])
+		if !joined && i > 0 && i < len(rest) && !strings.HasPrefix(rest[i], "-") {
+			rest = slices.Delete(rest, i, i+1)
+		}
+		return rest, true
+	}
+	return nil, false
+}
+
+func noteCommandLine(chosen *kong.Context, source map[string]string) {
+	for _, path := range chosen.Path {
+		if path.Flag != nil && !path.Resolved {
+			source[path.Flag.Name] = "command line"
+		}
+	}
+}
+
+// located puts before each fault where it came from; repeated ones are told once.
+func (p *program) located(faults []fault) faultsError {
+	var lines faultsError
+	for _, f := range faults {
+		line := f.text
+		if f.setting != "" {
+			switch from := p.source[f.setting]; {
+			case strings.HasPrefix(from, envPrefix):
+				line = from + ": " + line
+			case from != "" && from != "command line":
+				line = from + ": " + f.setting + ": " + line
+			default:
+				line = "--" + f.setting + ": " + line
+			}
+		}
+		if !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// helpText names the default and the environment variable with each setting.
+func helpText(value *kong.Value) string {
+	var also []string
+	if value.Default != "" && value.Default != "true" {
+		also = append(also, "default "+value.Default)
+	}
+	if value.Flag != nil && !local(value.Flag) {
+		also = append(also, envName(value.Name))
+	}
+	if len(also) == 0 {
+		return value.Help
+	}
+	return fmt.Sprintf("%s (%s)", value.Help, strings.Join(also, ", "))
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"puntuale/internal/clock"
+)
+
+// terminal runs the program as a test sees it: no terminal, an environment and a folder of its own.
+type terminal struct {
+	program
+	out, errs bytes.Buffer
+}
+
+func newTerminal(t *testing.T, env map[string]string) *terminal {
+	t.Helper()
+	term := &terminal{}
+	term.program = program{
+		stdin: strings.NewReader(""), stdout: &term.out, stderr: &term.errs, dir: t.TempDir(), clock: clock.System(),
+		lookupEnv: func(name string) (string, bool) { text, ok := env[name]; return text, ok },
+	}
+	return term
+}
+
+func (term *terminal) file(t *testing.T, name, text string) {
+	t.Helper()
+	name = filepath.Join(term.dir, name)
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setting runs "config" and returns the line of one setting, blanks apart.
+func (term *terminal) setting(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	if code := term.run(context.Background(), append([]string{"config"}, args...)); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, term.errs.String())
+	}
+	for line := range strings.SplitSeq(term.out.String(), "\n") {
+		if strings.HasPrefix(line, name+" = ") {
+			return strings.ReplaceAll(strings.Join(strings.Fields(line), " "), term.dir+"/", "")
+		}
+	}
+	t.Fatalf("no line of %s in:\n%s", name, term.out.String())
+	return ""
+}
+
+// TestSourcesHaveAnOrder sets one setting in every place, and takes the places away one by one.
+func TestSourcesHaveAnOrder(t *testing.T) {
+	t.Parallel()
+	env := map[string]string{"PUNTUALE_LEASE": "3s"}
+	term := newTerminal(t, env)
+	term.file(t, "puntuale.toml", `lease = "4s"`)
+	if got, want := term.setting(t, "lease", "--lease", "2s"), `lease = "2s" # command line`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	for _, want := range []string{`lease = "3s" # PUNTUALE_LEASE`, `lease = "4s" # puntuale.toml`, `lease = "6s" # default`} {
+		term.out.Reset()
+		if got := term.setting(t, "lease"); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if len(env) > 0 {
+			delete(env, "PUNTUALE_LEASE")
+			continue
+		}
+		_ = os.Remove(filepath.Join(term.dir, "puntuale.toml"))
+	}
+}
+
+func TestFileIsFound(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		file string
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"in the working folder":              {"puntuale.toml", nil, nil, `addr = ":1" # puntuale.toml`},
+		"in the data folder":                 {"puntuale-data/puntuale.toml", nil, nil, `addr = ":1" # puntuale-data/puntuale.toml`},
+		"in another data folder":             {"d/puntuale.toml", nil, []string{"--data", "d"}, `addr = ":1" # d/puntuale.toml`},
+		"in the environment's data folder":   {"d/puntuale.toml", map[string]string{"PUNTUALE_DATA": "d"}, nil, `addr = ":1" # d/puntuale.toml`},
+		"by a flag":                          {"x.toml", nil, []string{"--config=x.toml"}, `addr = ":1" # x.toml`},
+		"by the environment":                 {"x.toml", map[string]string{"PUNTUALE_CONFIG": "x.toml"}, nil, `addr = ":1" # x.toml`},
+		"by a flag before the environment's": {"x.toml", map[string]string{"PUNTUALE_CONFIG": "y.toml"}, []string{"--config", "x.toml"}, `addr = ":1" # x.toml`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			term := newTerminal(t, test.env)
+			term.file(t, test.file, `addr = ":1"`)
+			if got := term.setting(t, "addr", test.args...); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestFileTakesEveryKind(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		`sandbox = true`:          `sandbox = true # puntuale.toml`,
+		`migrate = false`:         `migrate = false # puntuale.toml`,
+		`media = ["PDF", ".jpg"]`: `media = "pdf,jpg" # puntuale.toml`,
+		`media = "pdf, jpg,"`:     `media = "pdf,jpg" # puntuale.toml`,
+		`log-level = "WARN"`:      `log-level = "warn" # puntuale.toml`,
+	} {
+		term := newTerminal(t, nil)
+		term.file(t, "puntuale.toml", line)
+		name, _, _ := strings.Cut(line, " ")
+		if got := term.setting(t, name); got != want {
+			t.Errorf("%s: got %s, want %s", line, got, want)
+		}
+	}
+}
+
+// TestAllFaultsAtOnce puts one fault in every place.
+func TestAllFaultsAtOnce(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, map[string]string{"PUNTUALE_DATABASE": "mysql://host/db", "PUNTUALE_SANDBOX": "perhaps"})
+	term.file(t, "puntuale.toml", "adr = \":1\"\nstop-within = \"3h\"\nlog-level = \"loud\"\nmedia = [1]\n")
+	code := term.run(context.Background(), []string{"serve", "--nope", "x", "--lease", "soon", "--addr=nowhere", "--neep"})
+	if code != exitUsage {
+		t.Errorf("exit code %d", code)
+	}
+	got := strings.Split(strings.TrimSpace(strings.ReplaceAll(term.errs.String(), term.dir+"/", "")), "\n")
+	want := []string{
+		`puntuale: 10 things are wrong with the configuration:`,
+		`  - puntuale.toml: media must be a text, a number, true, false, or a list of texts`,
+		`  - puntuale.toml: unknown key "adr"; did you mean "addr"?`,
+		`  - unknown flag --nope`,
+		`  - --lease: "soon" is not a duration such as 500ms, 15s or 24h`,
+		`  - unknown flag --neep, did you mean "--help"?`,
+		`  - puntuale.toml: log-level: "loud" is not one of debug, info, warn, error`,
+		`  - PUNTUALE_SANDBOX: "perhaps" is not true or false`,
+		`  - PUNTUALE_DATABASE: must begin with postgres:// or sqlite: (it begins with "mysql:")`,
+		`  - --addr: "nowhere" is not of the form host:port`,
+		`  - puntuale.toml: stop-within: must be from 0s to 10m0s (it is 3h0m0s)`,
+		`See puntuale config, or the command with --help.`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestFaultsOfFiles(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"a = = b":             "puntuale.toml, line 1, column 5: ",
+		"lease = \"1s\"\n[x]": `unknown key "x"`,
+		"config = \"x\"":      `unknown key "config"`,
+		"email = \"x\"":       `unknown key "email"`,
+	} {
+		term := newTerminal(t, nil)
+		term.file(t, "puntuale.toml", text)
+		if code := term.run(context.Background(), []string{"config"}); code != exitUsage || !strings.Contains(term.errs.String(), want) {
+			t.Errorf("%q: exit code %d, %s, want %s", text, code, term.errs.String(), want)
+		}
+	}
+	term := newTerminal(t, nil)
+	if code := term.run(context.Background(), []string{"config", "--config", "none.toml"}); code != exitUsage {
+		t.Errorf("a named file that is not there: exit code %d, %s", code, term.errs.String())
+	}
+}
+
+// TestSecretsAreMasked looks for a password in everything that config prints, right and wrong.
+func TestSecretsAreMasked(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{
+		"postgres://user:hunter2@host/db",
+		"postgres://user@host/db?password=hunter2&sslmode=disable",
+		"postgresql://user:hunter2@host:5433/db",
+		"mysql://user:hunter2@host/db",
+		"postgres://user:hunter2@ho st/db",
+		"postgres://user:hunter2%zz@host/db",
+		"user=u password=hunter2 host=h",
+	} {
+		term := newTerminal(t, map[string]string{"PUNTUALE_DATABASE": address})
+		term.run(context.Background(), []string{"config"})
+		if said := term.out.String() + term.errs.String(); strings.Contains(said, "hunter2") {
+			t.Errorf("%s: printed\n%s", address, said)
+		}
+	}
+	term := newTerminal(t, nil)
+	if got := term.setting(t, "database", "--database", "postgres://user:hunter2@host/db"); !strings.Contains(got, "user:xxxxx@host/db") {
+		t.Errorf("the address is hidden too: %s", got)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"partner", "create", "--help"}, {"version"}} {
+		term := newTerminal(t, nil)
+		if code := term.run(context.Background(), args); code != exitDone || term.out.Len() == 0 {
+			t.Errorf("%v: exit code %d, printed %q %q", args, code, term.out.String(), term.errs.String())
+		}
+	}
+	for _, args := range [][]string{{"partner"}, {"nothing"}, {"partner", "create"}, {"serve", "extra"}, {"--sandbox"}} {
+		term := newTerminal(t, nil)
+		if code := term.run(context.Background(), args); code != exitUsage || term.errs.Len() == 0 {
+			t.Errorf("%v: exit code %d, printed %q", args, code, term.errs.String())
+		}
+	}
+}
+
+// TestReferenceIsCurrent compares the manual's table with the settings; UPDATE=1 writes it.
+func TestReferenceIsCurrent(t *testing.T) {
+	t.Parallel()
+	const manual, begin, end = "../../docs/operate.md", "<!-- settings -->\n", "<!-- /settings -->\n"
+	term := newTerminal(t, nil)
+	if code := term.run(context.Background(), []string{"config", "--markdown"}); code != exitDone {
+		t.Fatal(term.errs.String())
+	}
+	page, err := os.ReadFile(manual)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(page), begin)
+	table, after, closed := strings.Cut(rest, end)
+	if !ok || !closed {
+		t.Fatalf("%s has no place for the table", manual)
+	}
+	if table == term.out.String() {
+		return
+	}
+	if os.Getenv("UPDATE") == "" {
+		t.Fatalf("the table of %s is not current; make generate writes it:\n%s", manual, cmp.Diff(table, term.out.String()))
+	}
+	if err := os.WriteFile(manual, []byte(before+begin+term.out.String()+end+after), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, a curl line to
+// paste, and then a server that goes on. It reads neither the environment nor a configuration file, so that it can
+// never meet real data.
+type demoCommand struct {
+	Addr     string     `local:"" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
+	Data     string     `local:"" placeholder:"FOLDER" default:"puntuale-demo" help:"The demo's own folder, made anew each time."`
+	LogLevel slog.Level `local:"" placeholder:"LEVEL" default:"warn" help:"The least that is logged: debug, info, warn or error."`
+}
+
+const (
+	demoAddr = "127.0.0.1:8080" // the default
+	demoMark = ".puntuale-demo" // the file that makes a folder a demo's own
+)
+
+func (c *demoCommand) check() []fault {
+	if f := checkAddr(c.Addr); f != "" {
+		return []fault{{"addr", f}}
+	}
+	return nil
+}
+
+func (c *demoCommand) Run(ctx context.Context, p *program) error {
+	folder := p.path(c.Data)
+	release, err := freshFolder(folder)
+	if err != nil {
+		return err
+	}
+	defer release()
+	screen := newScreen(p.stdout, p.color, demoZone(), p.clock.Now)
+	s, err := openServer(ctx, serverConfig{
+		serveSettings: serveSettings{
+			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Sandbox: true, Migrate: true,
+			StopWithin: 10 * time.Second, Lease: 6 * time.Second, UncertainAfter: 24 * time.Hour,
+		},
+		Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
+		Observe: screen.message,
+		Listen:  c.listen,
+	})
+	if err != nil {
+		return err
+	}
+	err = c.tell(ctx, p, s, screen)
+	if err == nil {
+		err = s.Wait(ctx)
+	}
+	screen.line("")
+	return errors.Join(err, s.Close())
+}
+
+// tell prepares the demo's accounts through the API, as an integrator would, and prints what the newcomer needs.
+func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *screen) error {
+	d := &demo{base: s.URL(), now: p.clock.Now().In(demoZone())}
+	if err := d.prepare(ctx, s.control); err != nil {
+		return demoFailed(ctx, err)
+	}
+	screen.intro(d, p.path(c.Data), c.Addr)
+	if err := d.start(ctx); err != nil {
+		return demoFailed(ctx, err)
+	}
+	screen.start(d)
+	return nil
+}
+
+// demoFailed says nothing of a demo that was stopped while it began.
+func demoFailed(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return fmt.Errorf("prepare the demo: %w", err)
+}
+
+// listen takes the address asked for; a default that is taken gives way to a free port.
+func (c *demoCommand) listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	if addr == demoAddr && errors.Is(err, syscall.EADDRINUSE) {
+		l, err = net.Listen("tcp", "127.0.0.1:0")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// freshFolder makes the demo's folder anew. Only a folder that carries the demo's mark is ever removed, and not while a
+// demo runs in it.
+func freshFolder(folder string) (release func(), err error) {
+	mark := filepath.Join(folder, demoMark)
+	_, err = os.Lstat(folder)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return nil, fmt.Errorf("look at the demo's folder: %w", err)
+	default:
+		if err := removable(folder, mark); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the demo's folder: %w", err)
+	}
+	const words = "Made by \"puntuale demo\", which removes this folder with all it holds at its next start.\n"
+	if err := os.WriteFile(mark, []byte(words), 0o600); err != nil {
+		return nil, fmt.Errorf("mark the demo's folder: %w", err)
+	}
+	release, err = hold(mark)
+	if err != nil {
+		return nil, fmt.Errorf("hold the demo's folder: %w", err)
+	}
+	return release, nil
+}
+
+// removable removes a folder that is an earlier demo's. An empty folder may stay.
+func removable(folder, mark string) error {
+	if _, err := os.Lstat(mark); errors.Is(err, fs.ErrNotExist) {
+		entries, err := os.ReadDir(folder)
+		if err == nil && len(entries) == 0 {
+			return nil
+		}
+		return fmt.Errorf("%s was not made by a demo (there is no %s in it), so it stays as it is; choose another folder with --data", folder, demoMark)
+	}
+	release, err := hold(mark)
+	if errors.Is(err, errHeld) {
+		return fmt.Errorf("a demo is running in %s; give this one a folder of its own with --data", folder)
+	}
+	if err != nil {
+		return fmt.Errorf("hold the demo's folder: %w", err)
+	}
+	defer release()
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("remove the last demo's folder: %w", err)
+	}
+	return nil
+}
+
+// errHeld: another process holds the file.
+var errHeld = errors.New("another process holds it")

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// screen is what the demo shows in the terminal. Its methods may be called by many goroutines at once.
+type screen struct {
+	w     io.Writer
+	color bool
+	zone  *time.Location
+	now   func() time.Time
+
+	mu    sync.Mutex
+	begun bool     // what comes before the messages is shown
+	early []string // messages that left before that
+}
+
+func newScreen(w io.Writer, color bool, zone *time.Location, now func() time.Time) *screen {
+	return &screen{w: w, color: color, zone: zone, now: now}
+}
+
+// screenWidth is where texts break, in characters.
+const screenWidth = 92
+
+// The few colours: quiet for what surrounds, strong for what matters.
+const (
+	styleQuiet  = "2"
+	styleStrong = "1"
+	styleSent   = "32"
+	styleOther  = "33"
+)
+
+func (s *screen) style(code, text string) string {
+	if !s.color {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+// line prints one line.
+func (s *screen) line(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintln(s.w, text)
+}
+
+// intro prints what is there, and the line to paste.
+func (s *screen) intro(d *demo, folder, wanted string) {
+	where := d.base
+	if !strings.HasSuffix(d.base, wanted) && wanted == demoAddr {
+		where += s.style(styleQuiet, "   ("+wanted+" is taken, so a free port was chosen)")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	quiet := func(text string) string { return s.style(styleQuiet, text) }
+	fmt.Fprintf(s.w, "\n  %s\n\n", s.style(styleStrong, "Puntuale demo"))
+	fmt.Fprintln(s.w, "  A dentist's practice reminds its patients of their appointments. A simulated network takes")
+	fmt.Fprintln(s.w, "  the messages: nobody is written to.")
+	fmt.Fprintln(s.w)
+	for _, row := range [][2]string{
+		{"API", where}, {"Data", folder}, {"Key", d.key}, {"Sequence", d.sequence + quiet("   Promemoria appuntamento, 5 steps")},
+	} {
+		fmt.Fprintf(s.w, "  %s  %s\n", quiet(fmt.Sprintf("%-8s", row[0])), row[1])
+	}
+	fmt.Fprintf(s.w, "\n  %s\n\n", quiet("Start it yourself: paste this into another terminal."))
+	for row := range strings.SplitSeq(d.curl(), "\n") {
+		fmt.Fprintf(s.w, "  %s\n", row)
+	}
+	fmt.Fprintf(s.w, "\n  %s\n\n  %s\n", quiet("What reached the simulated network:"), d.received())
+}
+
+// start prints the heading of the messages, and those that have already left.
+func (s *screen) start(d *demo) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := fmt.Sprintf("Started for %s, %s, with an appointment in an hour: %d messages.", demoPatient, demoPhone, d.messages)
+	for _, left := range d.skipped {
+		text += fmt.Sprintf(" Step %d is left out: its moment, %s, is past.", left.Step+1, left.Moment.In(s.zone).Format("2 January 15:04"))
+	}
+	text += " The last one waits. Ctrl-C ends the demo."
+	fmt.Fprintf(s.w, "\n%s\n\n", s.style(styleQuiet, wrap(text, "  ", screenWidth)))
+	for _, row := range s.early {
+		fmt.Fprintln(s.w, row)
+	}
+	s.begun, s.early = true, nil
+}
+
+// message prints a message as it leaves, or why it did not.
+func (s *screen) message(m puntuale.DueMessage, c puntuale.Content, o puntuale.Outcome) {
+	text := contentText(c)
+	if o.Verdict != puntuale.Sent {
+		text = s.style(styleOther, verdictText(o, s.zone)) + " · " + text
+	}
+	mark := s.style(styleSent, "●")
+	if o.Verdict != puntuale.Sent {
+		mark = s.style(styleOther, "○")
+	}
+	when := s.now().In(s.zone).Format(time.TimeOnly)
+	head := fmt.Sprintf("  %s %s  %s  ", mark, s.style(styleQuiet, when), s.style(styleStrong, m.Phone))
+	indent := strings.Repeat(" ", 4+len(when)+2+len(m.Phone)+2)
+	row := head + strings.TrimPrefix(wrap(text, indent, screenWidth+8), indent)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.early = append(s.early, row)
+		return
+	}
+	fmt.Fprintln(s.w, row)
+}
+
+// contentText is a message as the recipient would see it, on one line.
+func contentText(c puntuale.Content) string {
+	parts := []string{c.Text}
+	if c.MediaURL != "" {
+		parts = append(parts, "["+c.MediaURL+"]")
+	}
+	if c.Latitude != nil && c.Longitude != nil {
+		parts = append(parts, "["+strconv.FormatFloat(*c.Latitude, 'f', -1, 64)+", "+strconv.FormatFloat(*c.Longitude, 'f', -1, 64)+"]")
+	}
+	if c.Template != "" {
+		parts = append(parts, "["+c.Template+"]")
+	}
+	return strings.Join(strings.Fields(strings.Join(parts, " ")), " ")
+}
+
+func verdictText(o puntuale.Outcome, zone *time.Location) string {
+	switch o.Verdict {
+	case puntuale.Refused:
+		return "refused (" + o.Reason + ")"
+	case puntuale.Retry:
+		return "again at " + o.Next.In(zone).Format(time.TimeOnly) + " (" + o.Reason + ")"
+	case puntuale.Uncertain:
+		return "no answer; looked at again at " + o.Next.In(zone).Format(time.TimeOnly)
+	}
+	return o.Verdict.String()
+}

@@ -1,0 +1,154 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"puntuale/internal/control"
+)
+
+// demo is the story that puntuale demo tells: a dentist who reminds patients of their appointments.
+type demo struct {
+	base string
+	now  time.Time // in the demo's zone
+
+	key      string // of the client
+	sequence string // id
+
+	messages int       // of the first run
+	skipped  []skipped // steps it left out
+}
+
+type skipped struct {
+	Step   int       `json:"step"`
+	Moment time.Time `json:"moment"`
+	Reason string    `json:"reason"`
+}
+
+// demoPhone is the recipient of the first run, demoOther that of the curl line. Nobody is written to.
+const (
+	demoPhone   = "+39 333 123 4567"
+	demoOther   = "+39 347 765 4321"
+	demoPatient = "Anna"
+)
+
+// demoZone is the zone of new clients.
+func demoZone() *time.Location {
+	zone, err := time.LoadLocation("Europe/Rome")
+	if err != nil { // the zones are embedded
+		return time.UTC
+	}
+	return zone
+}
+
+// demoSequence reminds of an appointment. Its steps stand on two anchors: the call, and a date field of the call.
+const demoSequence = `{
+  "name": "Promemoria appuntamento",
+  "steps": [
+    {"text": "Ciao {{nome|gentile paziente}}, il tuo appuntamento è confermato per {{appuntamento:giorno}} alle {{appuntamento:ora}}. A presto!",
+     "timing": {"anchor": "start"}},
+    {"text": "Ci trovi in Via Roma 1, Torino.", "latitude": 45.0703, "longitude": 7.6869,
+     "timing": {"anchor": "start", "offset": {"amount": 3, "unit": "seconds", "direction": "after"}}},
+    {"text": "{{nome|Gentile paziente}}, ti ricordiamo l'appuntamento di domani alle {{appuntamento:ora}}.",
+     "timing": {"anchor": "appuntamento", "offset": {"amount": 1, "unit": "days", "direction": "before"}, "at": "18:00"}},
+    {"text": "Ci vediamo fra un'ora, alle {{appuntamento:ora}}. Per spostare l'appuntamento rispondi a questo messaggio.",
+     "timing": {"anchor": "appuntamento", "offset": {"amount": 1, "unit": "hours", "direction": "before"}}},
+    {"text": "Grazie della visita, {{nome|gentile paziente}}! Come è andata?",
+     "timing": {"anchor": "appuntamento", "offset": {"amount": 2, "unit": "hours", "direction": "after"}}}
+  ]
+}`
+
+// prepare creates the partner, as an operator, and the rest through the API, as an integrator.
+func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
+	const password = "una frase per la demo"
+	_, partnerKey, err := operator.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: "demo@example.com", Password: password})
+	if err != nil {
+		return err
+	}
+	var client struct {
+		Key string `json:"api_key"`
+	}
+	err = d.call(ctx, partnerKey, "/api/client/create", map[string]string{
+		"name": "Studio dentistico Bianchi", "email": "studio@example.com", "password": password, "phone": "+39 011 765 4321",
+	}, &client)
+	if err != nil {
+		return err
+	}
+	d.key = client.Key
+	var sequence struct {
+		ID any `json:"id"`
+	}
+	if err := d.call(ctx, d.key, "/api/sequences", json.RawMessage(demoSequence), &sequence); err != nil {
+		return err
+	}
+	d.sequence = fmt.Sprint(sequence.ID)
+	return nil
+}
+
+// start begins the first run. The appointment is in an hour and some seconds: two messages leave at the call and just
+// after it, the reminder of the day before is past, that of the hour before is due within seconds, thanks wait.
+func (d *demo) start(ctx context.Context) error {
+	var started struct {
+		ID      []string  `json:"id"`
+		Skipped []skipped `json:"skipped"`
+	}
+	appointment := d.now.Add(time.Hour + 7*time.Second)
+	err := d.call(ctx, d.key, "/api/start/"+d.sequence, map[string]string{
+		"phone": demoPhone, "nome": demoPatient, "appuntamento": appointment.Format(time.RFC3339Nano),
+	}, &started)
+	if err != nil {
+		return err
+	}
+	d.messages, d.skipped = len(started.ID), started.Skipped
+	return nil
+}
+
+// curl is the line to paste: the same sequence for somebody else, with an appointment in three days.
+func (d *demo) curl() string {
+	appointment := d.now.AddDate(0, 0, 3).Format("02/01/2006") + " 10:30"
+	return fmt.Sprintf(`curl -s %s/api/start/%s \
+  -H 'Authorization: Bearer %s' \
+  -H 'Content-Type: application/json' \
+  -d '{"phone": "%s", "nome": "Luca", "appuntamento": "%s"}'`, d.base, d.sequence, d.key, demoOther, appointment)
+}
+
+// details is a second line to paste: what became of the messages.
+func (d *demo) received() string {
+	return fmt.Sprintf(`curl -s %s/api/sandbox/messages -H 'Authorization: Bearer %s'`, d.base, d.key)
+}
+
+// call posts a body and reads the answer.
+func (d *demo) call(ctx context.Context, key, path string, body, answer any) error {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encode the body of %s: %w", path, err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, d.base+path, bytes.NewReader(encoded))
+	if err != nil {
+		return fmt.Errorf("call %s: %w", path, err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	r.Header.Set("Content-Type", "application/json")
+	response, err := (&http.Client{Transport: &http.Transport{Proxy: nil}, Timeout: 10 * time.Second}).Do(r)
+	if err != nil {
+		return fmt.Errorf("call %s: %w", path, err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return fmt.Errorf("read the answer of %s: %w", path, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %d: %s", path, response.StatusCode, strings.TrimSpace(string(text)))
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("decode the answer of %s: %w", path, err)
+	}
+	return nil
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// meter keeps the figures that /metrics shows. It implements [puntuale.Meter].
+type meter struct {
+	registry *prometheus.Registry
+
+	lateness    prometheus.Histogram
+	outcomes    *prometheus.CounterVec
+	queued      prometheus.Gauge
+	sessions    prometheus.Gauge
+	capRefused  prometheus.Counter
+	batchSize   *prometheus.HistogramVec
+	batchTime   *prometheus.HistogramVec
+	deadlocks   prometheus.Counter
+	fenced      prometheus.Counter
+	requests    *prometheus.CounterVec
+	requestTime *prometheus.HistogramVec
+}
+
+// newMeter registers all figures in a registry of its own.
+func newMeter() *meter {
+	m := &meter{registry: prometheus.NewRegistry()}
+	m.lateness = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "puntuale_lateness_seconds",
+		Help:    "How long after its planned moment a message's attempt was on disk, ready to leave.",
+		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10, 30, 60},
+	})
+	m.outcomes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_outcomes_total", Help: "What became of messages and attempts, by connector.",
+	}, []string{"connector", "outcome"})
+	m.queued = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_queue_messages", Help: "Messages due soon that the dispatcher holds in memory.",
+	})
+	m.sessions = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_queue_sessions", Help: "Sessions that these messages belong to.",
+	})
+	m.capRefused = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_cap_refusals_total", Help: "Calls refused because a client's daily cap was used up.",
+	})
+	m.batchSize = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "puntuale_batch_size", Help: "Members of a transaction of the store.",
+		Buckets: []float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000},
+	}, []string{"operation"})
+	m.batchTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "puntuale_batch_seconds", Help: "Time of a transaction of the store, with its commit.",
+		Buckets: []float64{.0005, .001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 5},
+	}, []string{"operation"})
+	m.deadlocks = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_deadlocks_total", Help: "Transactions that the database gave up for a deadlock or a conflict, and that were repeated.",
+	})
+	m.fenced = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_fenced_total", Help: "Claims and outcomes that lost against another server's.",
+	})
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_http_requests_total", Help: "Requests answered, by route and status.",
+	}, []string{"route", "status"})
+	m.requestTime = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "puntuale_http_request_seconds", Help: "Time to answer a request, by route.",
+		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
+	}, []string{"route"})
+	m.registry.MustRegister(m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
+		m.deadlocks, m.fenced, m.requests, m.requestTime,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *meter) Late(d time.Duration) { m.lateness.Observe(max(0, d.Seconds())) }
+
+func (m *meter) Outcome(connector, verdict string, n int) {
+	m.outcomes.WithLabelValues(connector, verdict).Add(float64(n))
+}
+
+func (m *meter) Queue(messages, sessions int) {
+	m.queued.Set(float64(messages))
+	m.sessions.Set(float64(sessions))
+}
+
+func (m *meter) CapRefused(n int) { m.capRefused.Add(float64(n)) }
+
+func (m *meter) Batch(operation string, size int, took time.Duration) {
+	m.batchSize.WithLabelValues(operation).Observe(float64(size))
+	m.batchTime.WithLabelValues(operation).Observe(took.Seconds())
+}
+
+func (m *meter) Deadlock() { m.deadlocks.Inc() }
+
+func (m *meter) Fenced(n int) { m.fenced.Add(float64(n)) }
+
+// Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller
+// could make as many of them as it likes.
+func (m *meter) Request(route string, status int, took time.Duration) {
+	if route == "" {
+		route = "(none)"
+	}
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.requestTime.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// handler answers GET /metrics.
+func (m *meter) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/alecthomas/kong"
+)
+
+// configCommand prints the reference with the values that serve would run with.
+type configCommand struct {
+	serveSettings `embed:""`
+	Markdown      bool `local:"" hidden:"" help:"Print the table of docs/operate.md."`
+}
+
+func (c *configCommand) Run(_ context.Context, p *program) error {
+	parser, err := kong.New(c, append(p.readers(), kong.Vars{"media": defaultMedia()}, kong.NoDefaultHelp())...)
+	if err != nil {
+		return fmt.Errorf("read the table of settings: %w", err)
+	}
+	flags := settingFlags(parser.Model.Node)
+	if c.Markdown {
+		writeReference(p.stdout, flags)
+		return nil
+	}
+	fmt.Fprintf(p.stdout, "# Effective settings, in the form of a configuration file (%s).\n", configFile)
+	fmt.Fprint(p.stdout, "# A flag goes before the environment, that before the file, that before the default.\n")
+	for _, flag := range flags {
+		fmt.Fprintf(p.stdout, "\n%s\n", wrap(flag.Help, "# ", 96))
+		from := cmp.Or(p.source[flag.Name], "default")
+		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))
+		if flag.Name == "config" { // a file cannot name itself
+			line = "# " + line
+		}
+		fmt.Fprintf(p.stdout, "%-48s # %s\n", line, from)
+	}
+	return nil
+}
+
+// tomlText writes a setting's value as the file would hold it, without what would give access.
+func tomlText(flag *kong.Flag) string {
+	value := flag.Target.Interface()
+	switch v := value.(type) {
+	case bool:
+		return fmt.Sprint(v)
+	case time.Duration:
+		return fmt.Sprintf("%q", durationText(v))
+	case []string:
+		return fmt.Sprintf("%q", strings.Join(v, ","))
+	case string:
+		if flag.Tag.Has("secret") {
+			v = masked(v)
+		}
+		return fmt.Sprintf("%q", v)
+	}
+	return fmt.Sprintf("%q", strings.ToLower(fmt.Sprint(value)))
+}
+
+// durationText drops the empty parts of Go's form: 24h, not 24h0m0s.
+func durationText(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// writeReference writes the table of settings for the manual.
+func writeReference(w io.Writer, flags []*kong.Flag) {
+	fmt.Fprint(w, "| setting | default | what it does |\n|---|---|---|\n")
+	for _, flag := range flags {
+		name := "`--" + flag.Name + "`"
+		if flag.Target.Kind() == reflect.Bool && flag.Tag.Negatable != "" {
+			name = "`--[no-]" + flag.Name + "`"
+		}
+		def := strings.ReplaceAll(flag.Default, ",", ", ")
+		if def != "" {
+			def = "`" + def + "`"
+		}
+		fmt.Fprintf(w, "| %s<br>`%s` | %s | %s |\n", name, envName(flag.Name), def, strings.ReplaceAll(flag.Help, "|", `\|`))
+	}
+}
+
+// wrap breaks text at blanks into lines of at most width, each after prefix.
+func wrap(text, prefix string, width int) string {
+	var b strings.Builder
+	line := prefix
+	for i, word := range strings.Fields(text) {
+		if i > 0 && len(line)+1+len(word) > width {
+			b.WriteString(strings.TrimRight(line, " ") + "\n")
+			line = prefix
+		} else if i > 0 {
+			line += " "
+		}
+		line += word
+	}
+	b.WriteString(line)
+	return b.String()
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/control"
+	"puntuale/internal/dispatch"
+	"puntuale/internal/httpapi"
+	"puntuale/internal/store"
+)
+
+// What a connection may cost before it is given up. Bodies are small (httpkit.MaxBody) and answers quick, so these only
+// meet a slow or a hostile peer.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 30 * time.Second
+	writeTimeout      = 60 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+)
+
+// server is one running node: a store, a dispatcher that sends what is due, and the API. [openServer] returns when it
+// does its work; Close stops it in the order HTTP, dispatcher, store.
+type server struct {
+	store    *store.Store
+	unlock   func() error
+	dispatch *dispatch.Dispatcher
+	control  *control.Control
+	health   *health
+	http     *http.Server
+	listener net.Listener
+	served   chan error // what ended the HTTP server
+	logger   *slog.Logger
+	within   time.Duration // a stop waits so long for what is in flight
+}
+
+// serverConfig is what a command decides of a server.
+type serverConfig struct {
+	serveSettings
+	Clock   clock.Clock
+	Logger  *slog.Logger
+	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // nil: nobody watches
+	Listen  func(addr string) (net.Listener, error)                       // nil: TCP
+}
+
+// openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
+func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
+	s := &server{logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			_ = s.Close() // the first error says what is wrong
+		}
+	}()
+	meter := newMeter()
+	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
+		return nil, err
+	}
+	if s.unlock, err = s.store.LockDispatch(); err != nil {
+		return nil, err
+	}
+	if s.listener, err = listen(cfg); err != nil {
+		return nil, err
+	}
+	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
+	s.dispatch = dispatch.New(dispatch.Config{
+		Queue: s.store, Fleet: s.store,
+		Connector: func(session puntuale.Session) puntuale.Connector {
+			if session.Sandbox {
+				return out
+			}
+			return nil // linking real numbers needs a connector that is not there yet: the session is never online
+		},
+		Clock: cfg.Clock, Meter: meter, Logger: cfg.Logger,
+		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
+		Observe: cfg.Observe,
+	})
+	if err = s.dispatch.Start(ctx); err != nil {
+		return nil, fmt.Errorf("start the dispatcher: %w", err)
+	}
+	s.control = control.New(control.Config{
+		Operator: s.store, Clock: cfg.Clock, Hint: s.dispatch.Hint, Sandbox: cfg.Sandbox, Media: cfg.Media,
+	})
+	s.health = &health{clock: cfg.Clock, check: s.store.Check, healthy: s.dispatch.Healthy, logger: cfg.Logger}
+	api, err := httpapi.New(httpapi.Config{Control: s.control, Logger: cfg.Logger, Now: cfg.Clock.Now})
+	if err != nil {
+		return nil, fmt.Errorf("make the API: %w", err)
+	}
+	s.http = &http.Server{
+		Handler:           s.routes(api, meter),
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
+	}
+	go func() { s.served <- s.http.Serve(s.listener) }()
+	return s, nil
+}
+
+// storeConfig is shared by all commands that open the store.
+func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.Logger, noMigrate bool) store.Config {
+	return store.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
+}
+
+func listen(cfg serverConfig) (net.Listener, error) {
+	if cfg.Listen != nil {
+		return cfg.Listen(cfg.Addr)
+	}
+	l, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen at %s: %w", cfg.Addr, err)
+	}
+	return l, nil
+}
+
+// routes puts what an operator asks beside the API.
+func (s *server) routes(api http.Handler, m *meter) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", s.health.live)
+	mux.HandleFunc("GET /readyz", s.health.ready)
+	mux.Handle("GET /metrics", m.handler())
+	mux.Handle("/", api)
+	return mux
+}
+
+// URL is the base address of the API.
+func (s *server) URL() string {
+	addr := s.listener.Addr().String()
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && ip != nil && ip.IsUnspecified() {
+		addr = net.JoinHostPort("localhost", port)
+	}
+	return "http://" + addr
+}
+
+// Wait returns nil once ctx ends, or the error that ended the server before.
+func (s *server) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case err := <-s.served:
+		return fmt.Errorf("serve HTTP: %w", err)
+	}
+}
+
+// Close stops accepting calls and finishes those begun, stops claiming and finishes what is in flight, and closes the
+// store. It takes at most the time that the settings give it, and reports what did not end in time.
+func (s *server) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), max(s.within, time.Second))
+	defer cancel()
+	var problems []error
+	note := func(what string, err error) {
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", what, err))
+		}
+	}
+	if s.http != nil {
+		s.health.stopping.Store(true)
+		if err := s.http.Shutdown(ctx); err != nil {
+			note("finish open requests", err)
+			_ = s.http.Close()
+		}
+	} else if s.listener != nil {
+		_ = s.listener.Close()
+	}
+	if s.dispatch != nil {
+		note("stop the dispatcher", s.dispatch.Stop(ctx))
+	}
+	if s.unlock != nil {
+		note("free the dispatch lock", s.unlock())
+	}
+	if s.store != nil {
+		note("close the store", s.store.Close())
+	}
+	return errors.Join(problems...)
+}

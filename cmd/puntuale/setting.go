@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale/internal/plan"
+)
+
+// The structs below are the one table of settings: each field is a flag of the commands that embed it, an environment
+// variable (PUNTUALE_ and the name), a key of the configuration file, and a row of the reference. A field's type says
+// how its text is read; the tag "secret" hides what would give access. Nothing is read from the environment by kong
+// itself, so that the order flag, environment, file, default has one place (source.go).
+
+// baseSettings are those that every command working on stored data needs.
+type baseSettings struct {
+	Config   string     `placeholder:"FILE" help:"The configuration file. By default puntuale.toml in the working folder, else in the data folder, where there is one."`
+	Data     string     `placeholder:"FOLDER" default:"puntuale-data" help:"The folder of everything kept outside PostgreSQL; made at the first start."`
+	Database string     `placeholder:"ADDRESS" secret:"" help:"postgres://user:password@host/name, or sqlite:/path of a file. Without it, puntuale.db in the data folder. Several servers may share one PostgreSQL."`
+	LogLevel slog.Level `placeholder:"LEVEL" default:"info" help:"The least that is logged: debug, info, warn or error."`
+}
+
+// serveSettings are those of a server.
+type serveSettings struct {
+	baseSettings `embed:""`
+
+	Addr           string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
+	Sandbox        bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
+	SandboxLatency time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
+	Media          []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
+	Lease          time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
+	UncertainAfter time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
+	StopWithin     time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
+	Migrate        bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`
+}
+
+// defaultMedia is the list as the command line writes it.
+func defaultMedia() string { return strings.Join(plan.DefaultMediaExtensions, ",") }
+
+// check returns what is wrong with the settings' meaning, beyond each one's form.
+func (s *baseSettings) check() (faults []fault) {
+	if s.Data == "" {
+		faults = append(faults, fault{"data", "must name a folder"})
+	}
+	if s.Database != "" {
+		u, err := url.Parse(s.Database)
+		switch {
+		case err != nil: // url's own error repeats the address, and with it the password
+			faults = append(faults, fault{"database", "is not an address of the form postgres://user:password@host/name or sqlite:/path"})
+		case !slices.Contains([]string{"postgres", "postgresql", "sqlite"}, u.Scheme):
+			faults = append(faults, fault{"database", fmt.Sprintf("must begin with postgres:// or sqlite: (it begins with %q)", u.Scheme+":")})
+		case u.Scheme == "sqlite" && u.Path == "" && u.Opaque == "":
+			faults = append(faults, fault{"database", "sqlite: must be followed by the path of a file"})
+		}
+	}
+	return faults
+}
+
+func (s *serveSettings) check() []fault {
+	faults := s.baseSettings.check()
+	if f := checkAddr(s.Addr); f != "" {
+		faults = append(faults, fault{"addr", f})
+	}
+	if len(s.Media) == 0 {
+		faults = append(faults, fault{"media", "must name at least one extension"})
+	}
+	for _, d := range []struct {
+		name       string
+		value      time.Duration
+		least, max time.Duration
+	}{
+		{"sandbox-latency", s.SandboxLatency, 0, time.Minute},
+		{"lease", s.Lease, 300 * time.Millisecond, 10 * time.Minute},
+		{"uncertain-after", s.UncertainAfter, time.Second, 30 * 24 * time.Hour},
+		{"stop-within", s.StopWithin, 0, 10 * time.Minute},
+	} {
+		if d.value < d.least || d.value > d.max {
+			faults = append(faults, fault{d.name, fmt.Sprintf("must be from %v to %v (it is %v)", d.least, d.max, d.value)})
+		}
+	}
+	return faults
+}
+
+// checkAddr returns what is wrong with an address to listen at, "" when nothing is.
+func checkAddr(addr string) string {
+	_, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Sprintf("%q is not of the form host:port", addr)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return fmt.Sprintf("%q is not a port from 0 to 65535", port)
+	}
+	return ""
+}
+
+// masked hides the password of a database address, and nothing else, so that one can still see where it leads.
+func masked(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "(hidden: not an address)"
+	}
+	if q := u.Query(); q.Has("password") {
+		q.Set("password", "xxxxx")
+		u.RawQuery = q.Encode()
+	}
+	return strings.TrimPrefix(u.Redacted(), "//")
+}
