@@ -1,0 +1,95 @@
+package plan
+
+import (
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+func TestMediaFault(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ address, name, want string }{
+		{"https://example.com/a.jpg", "", ""},
+		{"HTTP://example.com/a.JPG?x=1.exe#b.exe", "", ""},
+		{"https://example.com/a%20b.pdf", "", ""},
+		{"https://example.com/download?id=3", "Fattura.PDF", ""},
+		{"https://example.com/v1.2/file", "x.txt", ""},
+		{"https://example.com:8443/a.m4a", "", ""},
+		{"https://example.com/a.", "b.ogg", ""},
+		{"https://example.com/a", "", "neither"},
+		{"https://example.com/a?f=b.pdf", "", "neither"},
+		{"https://example.com", "nome", "neither"},
+		{"https://example.com/a.exe", "a.pdf", "not allowed"}, // the address's own comes first
+		{"https://example.com/a.pdf.exe", "", "not allowed"},
+		{"https://example.com/a", "a.exe", "not allowed"},
+		{"ftp://example.com/a.pdf", "", "must be"},
+		{"file:///etc/passwd.txt", "", "must be"},
+		{"//example.com/a.pdf", "", "must be"},
+		{"example.com/a.pdf", "", "must be"},
+		{"https:///a.pdf", "", "must be"},
+		{"https://:80/a.pdf", "", "must be"},
+		{"javascript:alert(1).pdf", "", "must be"},
+		{"https://exa mple.com/a.pdf", "", "must be"},
+		{"https://example.com/%zz.pdf", "", "must be"},
+		{"https://example.com/\n.pdf", "", "must be"},
+		{"https://example.com/" + strings.Repeat("a", 2025) + ".pdf", "", "of at most 2048"},
+	} {
+		got := mediaFault(c.address, c.name, DefaultMediaExtensions)
+		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%.60s (%s): %q, want %q", c.address, c.name, got, c.want)
+		}
+	}
+	if got := mediaFault("https://example.com/a.exe", "", []string{"exe"}); got != "" {
+		t.Errorf("a configured extension: %s", got)
+	}
+}
+
+func TestContent(t *testing.T) {
+	t.Parallel()
+	const contract = `{"text":"{{text|}}","media":"{{media|}}","media_name":"{{media_name|}}"}`
+	long := strings.Repeat("è", 1025)
+	for _, c := range []struct {
+		name, step, body string
+		want             puntuale.Content
+		faults           string
+	}{
+		{"text", contract, `{"text":"ciao"}`, puntuale.Content{Text: "ciao"}, ""},
+		{"media", contract, `{"media":" https://x.it/a.pdf ","media_name":" a b "}`, puntuale.Content{MediaURL: "https://x.it/a.pdf", MediaName: "a b"}, ""},
+		{"both", contract, `{"text":"ciao","media":"https://x.it/a.pdf"}`, puntuale.Content{Text: "ciao", MediaURL: "https://x.it/a.pdf"}, ""},
+		{"a name without media", contract, `{"text":"ciao","media_name":"a.pdf"}`, puntuale.Content{Text: "ciao"}, ""},
+		{"without media its name is not needed", `{"text":"a","media":"{{media|}}","media_name":"{{media_name}}"}`, `{}`, puntuale.Content{Text: "a"}, ""},
+		{"nothing", contract, `{}`, puntuale.Content{}, "steps[0]"},
+		{"bad media", contract, `{"media":"x"}`, puntuale.Content{}, "body.media"},
+		{"media of another type", contract, `{"media":["https://x.it/a.pdf"]}`, puntuale.Content{}, "body.media"},
+		{"media is needed without a fallback", `{"text":"a","media":"{{media}}"}`, `{}`, puntuale.Content{}, "body.media"},
+		{"a part of an address", `{"media":"https://x.it/{{n}}.pdf"}`, `{"n":12}`, puntuale.Content{MediaURL: "https://x.it/12.pdf"}, ""},
+		{"a bad part", `{"media":"https://x.it/{{n}}"}`, `{"n":12}`, puntuale.Content{}, "steps[0].media"},
+		{"a bad fallback", `{"media":"{{media|x}}"}`, `{}`, puntuale.Content{}, "steps[0].media"},
+		{"a caption's limit", contract, `{"text":"` + long + `","media":"https://x.it/a.pdf"}`, puntuale.Content{}, "steps[0].text"},
+		{"a text's limit", contract, `{"text":"` + long + `"}`, puntuale.Content{Text: long}, ""},
+		{"a name's limit", contract, `{"media":"https://x.it/a.pdf","media_name":"` + long + `"}`, puntuale.Content{}, "steps[0].media_name"},
+		{"a template", `{"template":"benvenuto"}`, `{}`, puntuale.Content{Template: "benvenuto"}, ""},
+	} {
+		p, err := Build(input(t, "["+c.step+"]", c.body))
+		if got := strings.Join(faultsOf(t, err), " "); got != c.faults {
+			t.Errorf("%s: faults at %q, want %q", c.name, got, c.faults)
+		} else if err == nil && p.Messages[0].Content != c.want {
+			t.Errorf("%s: %+v", c.name, p.Messages[0].Content)
+		}
+	}
+	p := mustBuild(t, input(t, `[{"text":"qui","latitude":45.4,"longitude":-9.19}]`, ""))
+	if c := p.Messages[0].Content; *c.Latitude != 45.4 || *c.Longitude != -9.19 || c.Text != "qui" {
+		t.Errorf("location: %+v", c)
+	}
+}
+
+func TestConfiguredMedia(t *testing.T) {
+	t.Parallel()
+	in := input(t, `[{"media":"{{m}}"}]`, `{"m":"https://x.it/a.svg"}`)
+	if _, err := Build(in); err == nil {
+		t.Error("svg is not among the defaults")
+	}
+	in.Media = []string{"svg"}
+	mustBuild(t, in)
+}

@@ -1,0 +1,302 @@
+package plan
+
+import (
+	"reflect"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"puntuale"
+)
+
+var zoneNames = []string{"Europe/Rome", "America/New_York", "Europe/London", "Australia/Lord_Howe", "Africa/Casablanca",
+	"Pacific/Apia", "America/Sao_Paulo", "America/St_Johns", "UTC"}
+
+func drawInput(t *rapid.T) Input {
+	loc, err := time.LoadLocation(rapid.SampledFrom(zoneNames).Draw(t, "zone"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Near clock changes, holidays and month ends.
+	day := rapid.SampledFrom([]string{"2026-03-28", "2026-10-24", "2026-11-01", "2026-12-24", "2027-01-30", "2026-04-04",
+		"2011-12-28", "2018-11-03", "2018-02-17"}).Draw(t, "now")
+	at, _ := time.Parse(time.DateOnly, day)
+	in := Input{Phone: "+39333", Location: loc, Fields: map[string]Value{}, Seed: rapid.Uint64().Draw(t, "seed")}
+	in.Now = at.Add(time.Duration(rapid.IntRange(0, 3*24*3600*1000).Draw(t, "ms")) * time.Millisecond)
+	for _, name := range []string{"f", "g"} {
+		f := in.Now.Add(time.Duration(rapid.IntRange(-5*24*60, 40*24*60).Draw(t, name)) * time.Minute).In(loc)
+		form := rapid.SampledFrom([]string{"2006-01-02T15:04", "02/01/2006", "2006-01-02T15:04:05Z07:00"}).Draw(t, name+" form")
+		in.Fields[name] = Value{Text, f.Format(form)}
+	}
+	if rapid.Bool().Draw(t, "closed") {
+		in.Closed = []puntuale.Date{puntuale.DateOf(in.Now.In(loc)), puntuale.DateOf(in.Now).AddDays(2)}
+	}
+	in.Sequence.Name = "x"
+	for range rapid.IntRange(1, 4).Draw(t, "steps") {
+		in.Sequence.Steps = append(in.Sequence.Steps, puntuale.Step{Text: "a", Timing: drawTiming(t)})
+	}
+	if faults := Check(in.Sequence); len(faults) > 0 {
+		t.Fatalf("%+v", faults)
+	}
+	return in
+}
+
+func drawClock(t *rapid.T, label string) string {
+	quarter := rapid.IntRange(0, 95).Draw(t, label)
+	return time.Unix(0, 0).UTC().Add(15 * time.Minute * time.Duration(quarter)).Format("15:04")
+}
+
+func drawTiming(t *rapid.T) puntuale.Timing {
+	timing := puntuale.Timing{
+		Anchor: rapid.SampledFrom([]string{"", "start", "f", "g"}).Draw(t, "anchor"),
+		IfPast: rapid.SampledFrom([]puntuale.IfPast{"", puntuale.PastSkip, puntuale.PastSend}).Draw(t, "if past"),
+		Jitter: rapid.SampledFrom([]int{0, 0, 1, 600, 86400}).Draw(t, "jitter"),
+		Offset: puntuale.Offset{
+			Amount:    rapid.IntRange(0, 40).Draw(t, "amount"),
+			Unit:      rapid.SampledFrom([]puntuale.Unit{puntuale.Seconds, puntuale.Minutes, puntuale.Hours, puntuale.Days, puntuale.Weeks, puntuale.Months}).Draw(t, "unit"),
+			Direction: rapid.SampledFrom([]puntuale.Direction{puntuale.Before, puntuale.After}).Draw(t, "direction"),
+		},
+	}
+	if _, short := elapsed(timing.Offset.Unit); !short && rapid.Bool().Draw(t, "has at") {
+		timing.At = drawClock(t, "at")
+	}
+	if rapid.Bool().Draw(t, "has window") {
+		w := &puntuale.Window{Holidays: rapid.SampledFrom([]string{"", "avoid"}).Draw(t, "holidays"),
+			Weekdays: rapid.SliceOfNDistinct(rapid.IntRange(1, 7), 0, 7, rapid.ID[int]).Draw(t, "weekdays")}
+		if w.From, w.To = drawClock(t, "from"), drawClock(t, "to"); w.From == w.To {
+			w.From, w.To = "", ""
+		}
+		timing.Window = w
+	}
+	return timing
+}
+
+func isBefore(t puntuale.Timing) bool {
+	return t.Anchor != "" && t.Anchor != "start" && t.Offset.Direction == puntuale.Before && t.Offset.Amount > 0
+}
+
+func TestPlanProperties(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		p, err := Build(in)
+		if err != nil {
+			t.Skip() // beyond the horizon, 40 months off
+		}
+		again, _ := Build(in)
+		if !reflect.DeepEqual(p, again) {
+			t.Fatal("the same input gave another plan")
+		}
+		if len(p.Messages)+len(p.Skipped) != len(in.Sequence.Steps) {
+			t.Fatal("a step is neither planned nor left out")
+		}
+		last := -1
+		for i := range p.Messages {
+			if p.Messages[i].Step <= last {
+				t.Fatal("messages are not in step order")
+			}
+			last = p.Messages[i].Step
+			checkMessage(t, &in, &p.Messages[i])
+		}
+		for _, s := range p.Skipped {
+			if !s.Moment.Before(in.Now) {
+				t.Fatalf("left out for %s, which is not past", s.Moment)
+			}
+		}
+		checkDry(t, in, p)
+	})
+}
+
+func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
+	timing := in.Sequence.Steps[m.Step].Timing
+	if m.Due.Before(in.Now) {
+		t.Fatalf("due %s, before the call", m.Due)
+	}
+	if m.Due.Before(m.Desired) && !isBefore(timing) {
+		t.Fatalf("due %s, earlier than wished, %s", m.Due, m.Desired)
+	}
+	if !m.Window.Contains(m.Due, in.Location) {
+		t.Fatalf("due %s, outside the window %+v", m.Due.In(in.Location), m.Window)
+	}
+	if timing.Window != nil && timing.Window.Holidays == "avoid" && len(in.Closed) > 0 && m.Window.From == "" {
+		for _, d := range in.Closed {
+			if puntuale.DateOf(m.Due.In(in.Location)) == d {
+				t.Fatalf("due on the client's own holiday %s", d)
+			}
+		}
+	}
+	if !m.ValidUntil.After(m.Due) {
+		t.Fatalf("due %s, valid until %s", m.Due, m.ValidUntil)
+	}
+	if isBefore(timing) {
+		moment, _ := ParseMoment(in.Fields[timing.Anchor].Text)
+		at := defaultTime
+		if timing.At != "" {
+			at, _ = puntuale.ParseTimeOfDay(timing.At)
+		}
+		if anchor := moment.At(at, in.Location); !m.Due.Before(anchor) || m.ValidUntil.After(anchor) {
+			t.Fatalf("due %s, valid until %s, to be before %s", m.Due, m.ValidUntil, anchor)
+		}
+	}
+	for _, at := range []time.Time{m.Due, m.DueMax, m.ValidUntil, m.Desired} {
+		if at.Location() != time.UTC || !at.Equal(at.Truncate(time.Microsecond)) {
+			t.Fatalf("%s is not UTC to the microsecond", at)
+		}
+	}
+}
+
+// checkDry compares a plan with its dry run, which bounds it, and with a sequence of which each step comes twice.
+func checkDry(t *rapid.T, in Input, p Plan) {
+	dry := in
+	dry.Seed = 0
+	bounds, err := Build(dry)
+	if err != nil {
+		return // only the latest moment is beyond the horizon
+	}
+	if !reflect.DeepEqual(bounds.Skipped, p.Skipped) {
+		t.Fatal("the dry run leaves out other steps")
+	}
+	for i, m := range p.Messages {
+		if b := bounds.Messages[i]; m.Due.Before(b.Due) || m.Due.After(b.DueMax) || !m.Window.Contains(b.DueMax, in.Location) {
+			t.Fatalf("due %s, dry run %s to %s", m.Due, b.Due, b.DueMax)
+		}
+	}
+	twice := in
+	twice.Sequence.Steps = append(append([]puntuale.Step{}, in.Sequence.Steps...), in.Sequence.Steps...)
+	double, err := Build(twice)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, m := range p.Messages {
+		if !m.Due.Equal(double.Messages[i].Due) || !m.Due.Equal(double.Messages[i+len(p.Messages)].Due) {
+			t.Fatalf("equal timings, due %s, %s and %s", m.Due, double.Messages[i].Due, double.Messages[i+len(p.Messages)].Due)
+		}
+	}
+}
+
+// TestJitterKeepsOrder: whatever the seed, jitter never turns two moments of one window round.
+func TestJitterKeepsOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		step := func(seconds int) puntuale.Step {
+			return puntuale.Step{Text: "a", Timing: puntuale.Timing{Jitter: 7200, Offset: puntuale.Offset{Amount: seconds, Unit: puntuale.Seconds},
+				Window: &puntuale.Window{From: "09:00", To: "12:00"}}}
+		}
+		a := rapid.IntRange(0, 100_000).Draw(t, "a")
+		b := rapid.IntRange(a, a+10_000).Draw(t, "b")
+		p, err := Build(Input{Location: rome, Now: now, Seed: rapid.Uint64().Draw(t, "seed"),
+			Sequence: puntuale.Sequence{Steps: []puntuale.Step{step(a), step(b)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Messages[1].Due.Before(p.Messages[0].Due) {
+			t.Fatalf("%s, then %s", p.Messages[0].Due, p.Messages[1].Due)
+		}
+	})
+}
+
+// TestPlaceAgainstSlowModel plans a step without jitter the slow way: minute by minute, by the printed clock.
+func TestPlaceAgainstSlowModel(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		in := drawInput(t)
+		in.Now = in.Now.Truncate(time.Minute)
+		in.Sequence.Steps = in.Sequence.Steps[:1]
+		timing := &in.Sequence.Steps[0].Timing
+		timing.Jitter, timing.IfPast, timing.At = 0, puntuale.PastSkip, ""
+		if timing.Offset.Unit == puntuale.Seconds || timing.Offset.Unit == puntuale.Months {
+			timing.Offset.Unit = puntuale.Minutes
+		}
+		p, err := Build(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got time.Time
+		if len(p.Messages) == 1 {
+			got = p.Messages[0].Due
+		}
+		if want := slowDue(&in, timing); !got.Equal(want) {
+			t.Fatalf("due %s, want %s", got.In(in.Location), want.In(in.Location))
+		}
+	})
+}
+
+// slowDue returns when the step is due, zero when it is left out.
+func slowDue(in *Input, timing *puntuale.Timing) time.Time {
+	anchor := in.Now
+	if timing.Anchor == "f" || timing.Anchor == "g" {
+		m, _ := ParseMoment(in.Fields[timing.Anchor].Text)
+		anchor = m.At(defaultTime, in.Location)
+	}
+	sign := 1
+	if timing.Offset.Direction == puntuale.Before {
+		sign = -1
+	}
+	wish := anchor
+	switch n := sign * timing.Offset.Amount; timing.Offset.Unit {
+	case puntuale.Minutes:
+		wish = anchor.Add(time.Duration(n) * time.Minute)
+	case puntuale.Hours:
+		wish = anchor.Add(time.Duration(n) * time.Hour)
+	case puntuale.Weeks:
+		wish = slowDays(anchor, 7*n, in.Location)
+	default:
+		wish = slowDays(anchor, n, in.Location)
+	}
+	due := slowFit(in, timing, wish, anchor)
+	if due.Before(in.Now.Add(-puntuale.PastGrace)) {
+		return time.Time{}
+	}
+	if due.Before(in.Now) {
+		if due = slowFit(in, timing, in.Now, anchor); due.Before(in.Now) {
+			return time.Time{}
+		}
+	}
+	return due
+}
+
+// slowDays looks for the first minute that shows the same time n days on; without one, that time as elapsed from the
+// last minute before the gap.
+func slowDays(from time.Time, n int, loc *time.Location) time.Time {
+	if n == 0 {
+		return from
+	}
+	local := from.In(loc)
+	wall := time.Date(local.Year(), local.Month(), local.Day()+n, local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), time.UTC)
+	shows := func(at time.Time) time.Time {
+		_, offset := at.In(loc).Zone()
+		return at.Add(time.Duration(offset) * time.Second)
+	}
+	at := wall.Add(-26 * time.Hour)
+	for ; !shows(at).Equal(wall); at = at.Add(time.Minute) {
+		if shows(at).After(wall) { // skipped: go on from the minute before as if nothing had happened
+			before := at.Add(-time.Minute)
+			return before.Add(wall.Sub(shows(before)))
+		}
+	}
+	return at
+}
+
+func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time) time.Time {
+	w := timing.Window
+	if w != nil && w.Holidays == "avoid" {
+		frozen := *w
+		frozen.Closed = in.Closed
+		w = &frozen
+	}
+	due := wish
+	for !w.Contains(due, in.Location) {
+		due = due.Truncate(time.Minute).Add(time.Minute)
+	}
+	if isBefore(*timing) && !due.Before(anchor) {
+		if due = wish; anchor.Before(due) {
+			due = anchor
+		}
+		due = due.Add(-time.Microsecond).Truncate(time.Minute)
+		for !w.Contains(due, in.Location) {
+			due = due.Add(-time.Minute)
+		}
+	}
+	return due
+}

@@ -1,0 +1,167 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+func TestRender(t *testing.T) {
+	t.Parallel()
+	const body = `{"nome":"Anna","n":10.50,"neg":-3e2,"vuoto":"","spazi":" \n ","nullo":null,"trucco":"{{nome}} {{altro|x}}","quando":"2026-11-20T10:30",
+		"giorno":"20/11/2026","estero":"2026-11-20T10:30Z","coda":" Anna "}`
+	for text, want := range map[string]string{
+		"senza niente":                           "senza niente",
+		"Ciao {{nome}}!":                         "Ciao Anna!",
+		"{{nome}}{{nome}}":                       "AnnaAnna",
+		"[{{coda}}]":                             "[ Anna ]",
+		"{{n}} {{neg}}":                          "10.50 -3e2",
+		"{{manca|amico}}":                        "amico",
+		"{{vuoto|amico}} {{spazi|a}}":            "amico a",
+		"{{nullo|}}.":                            ".",
+		"{{manca| a|b : c }}":                    " a|b : c ",
+		"{{nome|amico}}":                         "Anna",
+		"{{trucco}}":                             "{{nome}} {{altro|x}}", // one pass
+		"{ {nome} } } {nome} }}":                 "{ {nome} } } {nome} }}",
+		"{{quando:data}} {{quando}}":             "20/11/2026 20/11/2026 10:30",
+		"{{quando:ora}} {{quando:giorno}}":       "10:30 venerdì 20 novembre",
+		"{{estero:ora}}":                         "11:30", // in the run's zone
+		"{{giorno:data}} {{giorno:ora}}":         "20/11/2026 09:00",
+		"{{manca:data|presto}}":                  "presto",
+		"{{phone}}":                              "+393331234567",
+		"{{Nome_2|x}}{{_|y}}":                    "xy",
+		"è {{nome}} 😀":                           "è Anna 😀",
+		"{{" + strings.Repeat("a", 64) + "|ok}}": "ok",
+	} {
+		in := Input{Sequence: puntuale.Sequence{Name: "x", Steps: []puntuale.Step{{Text: text}}}, Phone: "+393331234567",
+			Fields: fields(t, body), Location: rome, Now: now}
+		if faults := Check(in.Sequence); len(faults) > 0 {
+			t.Errorf("%q: %+v", text, faults)
+			continue
+		}
+		p, err := Build(in)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if got := p.Messages[0].Content.Text; got != want {
+			t.Errorf("%q became %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A field that anchors a step is a date wherever it is printed; a day alone prints the time it takes in that step.
+func TestRenderAnchors(t *testing.T) {
+	t.Parallel()
+	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,
+		`{"f":"20/11/2026"}`))
+	for i, want := range []string{"20/11/2026 09:00", "20/11/2026 10:30", "20/11/2026 09:00"} {
+		if got := p.Messages[i].Content.Text; got != want {
+			t.Errorf("step %d prints %q, want %q", i, got, want)
+		}
+	}
+}
+
+func TestRenderFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, body, want string }{
+		{"{{a}}", `{}`, "body.a"},
+		{"{{a}}", `{"a":null}`, "body.a"},
+		{"{{a}}", `{"a":"\t"}`, "body.a"},
+		{"{{A}}", `{"a":"x"}`, "body.A"},
+		{"{{a|x}}", `{"a":true}`, "body.a"},
+		{"{{a|x}}", `{"a":{}}`, "body.a"},
+		{"{{a|x}}", `{"a":[]}`, "body.a"},
+		{"{{a|x}}", `{"a":"x\u0000"}`, "body.a"},
+		{"{{a}} {{b}} {{a}}", `{}`, "body.a body.b"},
+		{"{{a:data}}", `{"a":"domani"}`, "body.a"},
+		{"{{a:data|x}}", `{"a":20}`, "body.a"},
+		{"{{a}}", `{"a":"` + strings.Repeat("x", 4097) + `"}`, "body.a"},
+		{"{{a}}!", `{"a":"` + strings.Repeat("è", 4096) + `"}`, "steps[0].text"},
+		{"{{a|}}", `{}`, "steps[0]"},
+		{"{{a|  }}", `{}`, "steps[0]"},
+	} {
+		_, err := Build(input(t, `[{"text":"`+c.text+`"}]`, c.body))
+		if got := strings.Join(faultsOf(t, err), " "); got != c.want {
+			t.Errorf("%s with %.40s: faults at %q, want %q", c.text, c.body, got, c.want)
+		}
+	}
+	if _, err := Build(input(t, `[{"text":"{{a}}"}]`, `{"a":"`+strings.Repeat("è", 4096)+`"}`)); err != nil {
+		t.Error(err)
+	}
+}
+
+// Build refuses what Check would have refused; it does not fall over it.
+func TestBuildUnchecked(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]int{"{{": 1, "{{a b}} {{": 2, "x {{timezone}}": 1} {
+		_, err := Build(Input{Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: text}}}, Now: now})
+		if got := faultsOf(t, err); len(got) != want || got[0] != "steps[0].text" {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, timing := range []puntuale.Timing{{At: "9"}, {Window: &puntuale.Window{From: "x"}}} {
+		if _, err := Build(Input{Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "a", Timing: timing}}}, Now: now}); err == nil {
+			t.Errorf("%+v was planned", timing)
+		}
+	}
+	if p, err := Build(Input{Now: now}); err != nil || len(p.Messages) != 0 {
+		t.Errorf("no steps: %+v, %v", p, err)
+	}
+}
+
+func TestFields(t *testing.T) {
+	t.Parallel()
+	s := sequence(t, `[{"text":"{{text}} {{nome|tu}} {{phone}} {{visita:ora|x}}","media":"{{media|}}","media_name":"{{media_name}}"},
+		{"text":"{{nome}} {{quando}}","media":"https://example.com/{{codice}}.pdf","timing":{"anchor":"quando"}},
+		{"text":"{{codice|x}}","timing":{"anchor":"start"}}]`)
+	want := []puntuale.Field{
+		{Name: "text", Kind: puntuale.FieldText, Required: true},
+		{Name: "nome", Kind: puntuale.FieldText, Required: true},
+		{Name: "visita", Kind: puntuale.FieldDate},
+		{Name: "media", Kind: puntuale.FieldMedia},
+		{Name: "media_name", Kind: puntuale.FieldText, Required: true},
+		{Name: "quando", Kind: puntuale.FieldDate, Required: true},
+		{Name: "codice", Kind: puntuale.FieldText, Required: true},
+	}
+	if got := Fields(s); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	if got := Fields(puntuale.Sequence{}); got != nil {
+		t.Errorf("%+v", got)
+	}
+}
+
+// FuzzTemplate: scanning loses nothing, and what passes Check renders when every field is given.
+func FuzzTemplate(f *testing.F) {
+	for _, seed := range []string{"Ciao {{nome}}", "{{a|b}}{{c:data}}", "{{{a}}}", "{{a", "a}}", "{{|}}", "{{a|{{b}}}}", "{{:ora}}", "{{a:giorno|}}"} {
+		f.Add(seed, "x")
+	}
+	f.Fuzz(func(t *testing.T, template, value string) {
+		all := map[string]Value{}
+		for s := scan(template); s.next(); {
+			if strings.Contains(s.literal, "{{") {
+				t.Fatalf("%q was taken as literal", s.literal)
+			}
+			if s.found && s.fault == "" {
+				if !isFieldName(s.field.name) || s.field.name == fieldTimezone {
+					t.Fatalf("%q is no field", s.field.name)
+				}
+				all[s.field.name] = Value{Text, "20/11/2026"}
+				if s.field.format == "" && all["a"].Text == "" {
+					all[s.field.name] = Value{Text, value}
+				}
+			}
+		}
+		seq := puntuale.Sequence{Name: "x", Steps: []puntuale.Step{{Text: template}}}
+		p, err := Build(Input{Sequence: seq, Phone: "+39", Fields: all, Now: now})
+		if len(Check(seq)) > 0 || err != nil {
+			return
+		}
+		if n := len(p.Messages); n != 1 || isBlank(p.Messages[0].Content.Text) {
+			t.Fatalf("%q gave %+v", template, p)
+		}
+	})
+}
