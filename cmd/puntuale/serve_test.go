@@ -1,0 +1,290 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// printed is what a running command has written so far.
+type printed struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (p *printed) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.Write(b)
+}
+
+func (p *printed) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.text.String()
+}
+
+// waitFor polls until the pattern was printed and returns its first group.
+func (p *printed) waitFor(t *testing.T, pattern string) string {
+	t.Helper()
+	re := regexp.MustCompile(pattern)
+	for deadline := time.Now().Add(time.Minute); ; {
+		if m := re.FindStringSubmatch(p.String()); m != nil {
+			return m[len(m)-1]
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s was not printed within a minute:\n%s", pattern, p.String())
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// running is a command that goes on until it is told to stop, as SIGTERM does.
+type running struct {
+	*terminal
+	printed, logged *printed
+	stop            context.CancelFunc
+	code            chan int
+}
+
+func start(t *testing.T, term *terminal, args ...string) *running {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	r := &running{terminal: term, printed: &printed{}, logged: &printed{}, stop: stop, code: make(chan int, 1)}
+	p := term.program
+	p.stdout, p.stderr = r.printed, r.logged
+	go func() { r.code <- p.run(ctx, args) }()
+	t.Cleanup(func() {
+		stop()
+		if code := <-r.code; code != exitDone {
+			t.Errorf("exit code %d:\n%s", code, r.logged.String())
+		}
+		r.code <- exitDone
+	})
+	return r
+}
+
+// end stops the command and returns its exit code.
+func (r *running) end() int {
+	r.stop()
+	code := <-r.code
+	r.code <- code
+	return code
+}
+
+func call(t *testing.T, method, url, key, body string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(context.Background(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+func field(t *testing.T, body, name string) string {
+	t.Helper()
+	var members map[string]any
+	if err := json.Unmarshal([]byte(body), &members); err != nil {
+		t.Fatalf("%s: %v", body, err)
+	}
+	text, ok := members[name].(string)
+	if !ok {
+		t.Fatalf("no text %s in %s", name, body)
+	}
+	return text
+}
+
+// TestServe is a day of an operator: a server, a partner and a rotated key beside it, its figures, a stop, a restart.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	args := []string{"serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data"}
+	server := start(t, term, args...)
+	base := server.logged.waitFor(t, `"url":"([^"]+)"`)
+	for path, want := range map[string]string{"/healthz": `"ok"`, "/readyz": `"ready"`, "/metrics": "puntuale_lateness_seconds", "/openapi.json": `"openapi"`} {
+		if status, body := call(t, "GET", base+path, "", ""); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+
+	beside := term.besideServer(t)
+	key := beside(t, "partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
+	next := beside(t, "key", "rotate", key, "--grace", "0s", "--json")
+	client := `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`
+	if status, body := call(t, "POST", base+"/api/client/create", key, client); status != http.StatusUnauthorized {
+		t.Errorf("the old key, without grace: %d %s", status, body)
+	}
+	status, body := call(t, "POST", base+"/api/client/create", next, client)
+	if status != http.StatusOK {
+		t.Fatalf("the new key: %d %s", status, body)
+	}
+	key = field(t, body, "api_key")
+	if status, body := call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"text": "ciao", "timing": {"anchor": "start"}}]}`); status != http.StatusOK {
+		t.Fatalf("create a sequence: %d %s", status, body)
+	}
+	if status, body := call(t, "POST", base+"/api/start/1?api_key="+key, "", `{"phone": "+393331234567"}`); status != http.StatusOK {
+		t.Fatalf("start: %d %s", status, body)
+	}
+	eventually(t, "the message was sent", func() bool {
+		_, figures := call(t, "GET", base+"/metrics", "", "")
+		return strings.Contains(figures, `outcome="sent"} 1`) &&
+			strings.Contains(figures, `puntuale_http_requests_total{route="POST /api/start/{id_sequenza}",status="200"} 1`)
+	})
+	if code := server.end(); code != exitDone {
+		t.Errorf("stopped with exit code %d", code)
+	}
+	log := server.logged.String()
+	if !strings.Contains(log, `"msg":"stopped"`) || strings.Contains(log, key[3:]) || strings.Contains(log, next[3:]) || strings.Contains(log, "3331234567") {
+		t.Errorf("the log lacks the stop, or holds a key or a number:\n%s", log)
+	}
+
+	again := start(t, term, args...)
+	base = again.logged.waitFor(t, `"url":"([^"]+)"`)
+	if _, body := call(t, "GET", base+"/api/sandbox/messages", key, ""); strings.Count(body, "message_id") != 1 {
+		t.Errorf("after a restart the sandbox shows %s", body)
+	}
+}
+
+// besideServer runs commands on the same data, and returns the key that they print.
+func (term *terminal) besideServer(t *testing.T) func(*testing.T, ...string) string {
+	t.Helper()
+	return func(t *testing.T, args ...string) string {
+		t.Helper()
+		other := newTerminal(t, nil)
+		other.dir = term.dir
+		if code := other.run(context.Background(), append(args, "--data", "data")); code != exitDone {
+			t.Fatalf("%v: exit code %d, %s", args, code, other.errs.String())
+		}
+		return field(t, other.out.String(), "api_key")
+	}
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !holds(); <-time.After(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// TestServeRefuses names what keeps a server from starting, and leaves nothing open.
+func TestServeRefuses(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	taken := l.Addr().String()
+	term := newTerminal(t, nil)
+	if code := term.run(context.Background(), []string{"serve", "--addr", taken}); code != exitFailed || !strings.Contains(term.errs.String(), taken) {
+		t.Errorf("a taken address: exit code %d, %s", code, term.errs.String())
+	}
+	start(t, term, "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"([^"]+)"`)
+	second := newTerminal(t, nil)
+	second.dir = term.dir
+	if code := second.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0"}); code != exitFailed || second.errs.Len() == 0 {
+		t.Errorf("a second server on one file: exit code %d, %s", code, second.errs.String())
+	}
+}
+
+// TestPartnerCreateRefuses names faults as flags.
+func TestPartnerCreateRefuses(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	term.stdin = strings.NewReader("\n")
+	code := term.run(context.Background(), []string{"partner", "create", "--name", " ", "--email", "nobody", "--password", "-"})
+	for _, flag := range []string{"--name", "--email", "--password"} {
+		if !strings.Contains(term.errs.String(), flag) {
+			t.Errorf("%s is not named in %s", flag, term.errs.String())
+		}
+	}
+	if code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	term = newTerminal(t, nil)
+	if code := term.run(context.Background(), []string{"key", "rotate", "pk_wrong"}); code != exitFailed || !strings.Contains(term.errs.String(), "not valid") {
+		t.Errorf("rotating nobody's key: exit code %d, %s", code, term.errs.String())
+	}
+}
+
+// TestMigrate makes a database, which a server that must not migrate then takes.
+func TestMigrate(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	for range 2 {
+		if code := term.run(context.Background(), []string{"migrate"}); code != exitDone {
+			t.Fatalf("exit code %d, %s", code, term.errs.String())
+		}
+	}
+	start(t, term, "serve", "--no-migrate", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"([^"]+)"`)
+}
+
+// TestLargeHeaders: what a peer may send before it says who it is, is bounded.
+func TestLargeHeaders(t *testing.T) {
+	t.Parallel()
+	base := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"http://([^"]+)"`)
+	conn, err := net.Dial("tcp", base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	go func() {
+		_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: x\r\nX-Large: "+strings.Repeat("x", 2*maxHeaderBytes)+"\r\n\r\n")
+	}()
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("answered %d", response.StatusCode)
+	}
+}
+
+// TestDemo runs the demo, pastes its line, and ends it; then again, over the first one's folder.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	for range 2 {
+		demo := start(t, term, "demo", "--addr", "127.0.0.1:0")
+		demo.printed.waitFor(t, `\+393331234567  Ciao Anna`)
+		text := demo.printed.String()
+		url := regexp.MustCompile(`curl -s (\S+)`).FindStringSubmatch(text)[1]
+		key := regexp.MustCompile(`Bearer (ck_\w+)`).FindStringSubmatch(text)[1]
+		body := regexp.MustCompile(`-d '(.*)'`).FindStringSubmatch(text)[1]
+		if status, answer := call(t, "POST", url, key, body); status != http.StatusOK {
+			t.Fatalf("the pasted line answered %d %s\n%s", status, answer, text)
+		}
+		demo.printed.waitFor(t, `\+393477654321  Ciao Luca`)
+		demo.printed.waitFor(t, `\+393331234567  Ci trovi in Via Roma 1`)
+		if code := demo.end(); code != exitDone {
+			t.Fatalf("exit code %d: %s", code, demo.logged.String())
+		}
+		if log := demo.logged.String(); log != "" {
+			t.Errorf("a calm demo logs nothing, but:\n%s", log)
+		}
+	}
+}
