@@ -28,6 +28,8 @@ type StartCall struct {
 	IfRunning string                     // "" for the sequence's
 	Body      []byte                     // byte for byte, kept as richiesta
 
+	Faults []puntuale.Fault // found by the caller in the request itself, answered together with the others
+
 	// Scope and Key make a repeat of the call give the first one's answer; Key "" is none. Scope is "POST /api/start/12".
 	Scope, Key string
 }
@@ -95,7 +97,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		return planned{}, fmt.Errorf("read sequence %d to start: %w", id, err)
 	}
 	p := planned{sequence: sequence, session: session}
-	var f faults
+	f := faults(call.Faults)
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
 	if p.zone, err = c.callZone(&f, call); err != nil {
 		return planned{}, err

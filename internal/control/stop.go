@@ -34,13 +34,19 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string) (puntuale.Sto
 	return stopped, nil
 }
 
-// CancelPending cancels the messages to the phones that are not sent yet, or all of the client's when all is true. It
-// counts one call and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
-//
-// location names the list in faults ("body.phones").
-func (c *Client) CancelPending(ctx context.Context, location string, phones []string, all bool) ([]puntuale.CancelledMessage, error) {
-	var f faults
-	phones = c.recipients(&f, location, phones)
+// CancelCall is a request to cancel the messages to some recipients, or all of the client's.
+type CancelCall struct {
+	Phones   []string         // none of them: nothing is cancelled, unless All
+	All      bool             // all of the client's
+	Location string           // of the list: "body.phones", "query.phones"
+	Faults   []puntuale.Fault // found by the caller in the request itself, answered together with the others
+}
+
+// CancelPending cancels the messages that are not sent yet. It counts one call and is never refused by the cap. Codes:
+// invalid, and then nothing is cancelled.
+func (c *Client) CancelPending(ctx context.Context, call CancelCall) ([]puntuale.CancelledMessage, error) {
+	f := faults(call.Faults)
+	phones := c.recipients(&f, call.Location, call.Phones)
 	if err := f.err(); err != nil {
 		return nil, err
 	}
@@ -49,7 +55,7 @@ func (c *Client) CancelPending(ctx context.Context, location string, phones []st
 	if err != nil {
 		return nil, err
 	}
-	cancelled, err := c.tenant.CancelPending(ctx, phones, all, day, now)
+	cancelled, err := c.tenant.CancelPending(ctx, phones, call.All, day, now)
 	if err != nil {
 		return nil, fmt.Errorf("cancel pending messages: %w", err)
 	}

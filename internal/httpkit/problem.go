@@ -16,8 +16,12 @@ import (
 // ProblemType is the media type of an error's body.
 const ProblemType = "application/problem+json"
 
-// shownValue is how many characters of a refused value an answer repeats.
-const shownValue = 100
+// Bounds of an answer: characters of a refused value or of a location that it repeats, and faults.
+const (
+	shownValue    = 100
+	shownLocation = 200
+	shownFaults   = 1000
+)
 
 // Problem is the body of every answer that is not a success, in the form of RFC 9457 (its "type" is about:blank, and so
 // left out). It is also an error, so that a handler can return it.
@@ -66,8 +70,11 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	case http.StatusUnauthorized:
 		p.header.Set("WWW-Authenticate", `Bearer realm="puntuale"`)
 	}
-	for _, f := range e.Faults {
-		p.Errors = append(p.Errors, Fault{f.Location, f.Message, shown(f.Value)})
+	for _, f := range e.Faults[:min(len(e.Faults), shownFaults)] {
+		if text, ok := f.Value.(string); ok {
+			f.Value = cut(text, shownValue)
+		}
+		p.Errors = append(p.Errors, Fault{cut(f.Location, shownLocation), f.Message, f.Value})
 	}
 	if u := e.Usage; u != nil {
 		p.Cap, p.Used, p.Remaining = new(u.Cap), new(u.Used), new(u.Remaining())
@@ -97,11 +104,10 @@ func (p *Problem) GetStatus() int            { return p.Status }
 func (p *Problem) GetHeaders() http.Header   { return p.header }
 func (p *Problem) ContentType(string) string { return ProblemType }
 
-// shown cuts a text that is too long to repeat.
-func shown(value any) any {
-	text, ok := value.(string)
-	if !ok || utf8.RuneCountInString(text) <= shownValue {
-		return value
+// cut shortens a text that is too long to repeat.
+func cut(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
+		return text
 	}
-	return string([]rune(text)[:shownValue]) + "…"
+	return string([]rune(text)[:limit]) + "…"
 }

@@ -1,0 +1,83 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
+)
+
+// DocumentPath is where the OpenAPI document is served; it takes no key.
+const DocumentPath = "/openapi.json"
+
+// Config is what [New] needs; all of it must be set.
+type Config struct {
+	Control *control.Control
+	Logger  *slog.Logger
+	Now     func() time.Time // for the access log
+}
+
+// api is what the operations share while they are registered.
+type api struct {
+	huma.API
+	control *control.Control
+	logger  *slog.Logger
+}
+
+func init() {
+	// An array of ours is never null. The setting is huma's, and global.
+	huma.DefaultArrayNullable = false
+}
+
+// New returns the handler of every path below /api and of the OpenAPI document, with request ids, access log and
+// recovery. It fails only when the document cannot be made.
+func New(cfg Config) (http.Handler, error) {
+	mux := http.NewServeMux()
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger}
+	registerStart(a)
+	registerMessages(a)
+	registerClients(a)
+	registerSequences(a)
+	registerSessions(a)
+	registerBlacklist(a)
+	registerSandbox(a)
+	document, err := a.document()
+	if err != nil {
+		return nil, fmt.Errorf("make the OpenAPI document: %w", err)
+	}
+	mux.HandleFunc("GET "+DocumentPath, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(document) // fails only when the caller is gone
+	})
+	mux.HandleFunc("/", a.unmatched(mux))
+	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now}), nil
+}
+
+// settings leaves out what huma would add by itself: a "$schema" in every answer, and pages that load scripts from
+// elsewhere.
+func settings() huma.Config {
+	config := huma.DefaultConfig("Puntuale", "1.0.0")
+	config.CreateHooks = nil
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
+	config.Info.Description = "Schedules and sends messages, and manages the accounts of those who do."
+	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
+		"bearer":  {Type: "http", Scheme: "bearer", Description: "The API key."},
+		"api_key": {Type: "apiKey", In: "query", Name: "api_key", Description: "The API key; a header is preferred, for addresses end up in logs."},
+	}
+	return config
+}
+
+// document renders the OpenAPI document once everything is registered.
+func (a *api) document() ([]byte, error) {
+	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which nothing answers
+		delete(a.OpenAPI().Components.Schemas.Map(), name)
+	}
+	return json.Marshal(a.OpenAPI())
+}

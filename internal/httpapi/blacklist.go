@@ -1,0 +1,98 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// The contract's two sentences, and ours for an addition.
+const (
+	saysRemoved = "Numero di telefono rimosso dalla blacklist"
+	saysAbsent  = "Numero di telefono non trovato in blacklist"
+	saysAdded   = "Numero di telefono aggiunto alla blacklist"
+)
+
+func registerBlacklist(a *api) {
+	client(a, operation{id: "listBlacklist", method: http.MethodGet, path: "/api/blacklist", strict: true,
+		summary: "List the blacklist, by the order of addition"}, listBlacklist)
+	client(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", body: blacklistBody{},
+		summary: "Add a number to the blacklist; adding twice changes nothing"}, addBlacklisted)
+	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{},
+		summary: "Remove a number from the blacklist; what it kept back is not sent"}, removeBlacklisted)
+}
+
+// blacklistBody documents the body of an addition.
+type blacklistBody struct {
+	Phone  string `json:"phone" doc:"A number is taken too"`
+	Reason string `json:"reason,omitempty" maxLength:"200"`
+}
+
+// unlistBody documents the body of a removal.
+type unlistBody struct {
+	Phone string `json:"phone" doc:"A number is taken too"`
+}
+
+type blacklistEntry struct {
+	Phone  string `json:"phone"`
+	Reason string `json:"reason"`
+	Added  string `json:"added_at" format:"date-time"`
+}
+
+type blacklistAnswer struct {
+	Blacklist []blacklistEntry `json:"blacklist"`
+	Next      *string          `json:"next_cursor"`
+}
+
+type blacklistedAnswer struct {
+	Message string `json:"message"`
+	Phone   string `json:"phone" doc:"The number as it is kept"`
+}
+
+func listBlacklist(ctx context.Context, c *control.Client, in *call, p *listInput) (blacklistAnswer, error) {
+	rows, next, err := c.Blacklist(ctx, p.page(in))
+	if err != nil {
+		return blacklistAnswer{}, err
+	}
+	entries := each(rows, func(e puntuale.BlacklistEntry) blacklistEntry {
+		return blacklistEntry{e.Phone, e.Reason, stamp(e.Added)}
+	})
+	return blacklistAnswer{entries, textOrNull(next)}, nil
+}
+
+func addBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}) (blacklistedAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return blacklistedAnswer{}, err
+	}
+	phone, reason := body.id("phone"), body.text("reason")
+	if err := body.err(); err != nil {
+		return blacklistedAnswer{}, err
+	}
+	added, err := c.AddBlacklisted(ctx, phone, reason)
+	if err != nil {
+		return blacklistedAnswer{}, err
+	}
+	return blacklistedAnswer{saysAdded, added.Phone}, nil
+}
+
+func removeBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}) (messageAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return messageAnswer{}, err
+	}
+	phone := body.id("phone")
+	if err := body.err(); err != nil {
+		return messageAnswer{}, err
+	}
+	found, err := c.RemoveBlacklisted(ctx, phone)
+	if err != nil {
+		return messageAnswer{}, err
+	}
+	if !found {
+		return messageAnswer{saysAbsent}, nil
+	}
+	return messageAnswer{saysRemoved}, nil
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
+)
+
+// call is one call that got past the key: whose it is, and what came with it.
+type call struct {
+	client  *control.Client  // with a client's key
+	partner *control.Partner // with a partner's key
+	scope   string           // method and path, for idempotency
+	body    []byte           // without byte order mark; nil when not one byte was sent
+	query   url.Values       // as the edge left it
+	unknown []puntuale.Fault // query parameters that a strict call does not have
+	header  http.Header      // of the answer
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
+
+// object reads the body as a JSON object. Codes: unreadable.
+func (c *call) object() (*object, error) { return readObject(c.body) }
+
+// byteOrderMark is dropped from the beginning of a body.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// enter lets a call in, in the order that refusals have: key, side and standing, size of the body, query. known are the
+// call's query parameters, filled in once it is documented.
+func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
+	return func(ctx huma.Context, next func(huma.Context)) {
+		r, w := humago.Unwrap(ctx)
+		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
+		c, err := a.admit(r, side, op)
+		if err == nil {
+			err = c.read(w, r, op, known)
+		}
+		if err != nil {
+			a.refuse(w, r, err)
+			return
+		}
+		c.scope, c.header = r.Method+" "+r.URL.Path, w.Header()
+		next(huma.WithValue(ctx, callKey{}, c))
+	}
+}
+
+// admit finds whose call it is. Codes: unauthorized, forbidden.
+func (a *api) admit(r *http.Request, side puntuale.Side, op operation) (*call, error) {
+	key, err := presentedKey(r)
+	if err != nil {
+		return nil, err
+	}
+	caller, err := a.control.Authenticate(r.Context(), key)
+	if err != nil {
+		return nil, err
+	}
+	c := &call{}
+	if side == puntuale.PartnerSide {
+		if c.partner, err = caller.Partner(); err != nil {
+			return nil, err
+		}
+		httpkit.Annotate(r.Context(), slog.Int64("partner_id", int64(c.partner.ID())))
+		return c, nil
+	}
+	if c.client, err = caller.Client(); err != nil {
+		return nil, err
+	}
+	httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
+	if op.creates != nil && op.creates(r) {
+		return c, c.client.MayCreate()
+	}
+	return c, nil
+}
+
+// read takes in the body and looks at the query. Codes: too_large, unreadable.
+func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
+	if op.body == nil {
+		if err := httpkit.CheckLength(r); err != nil {
+			return err
+		}
+	} else {
+		body, err := httpkit.ReadBody(w, r)
+		if err != nil {
+			return err
+		}
+		if len(body) > 0 {
+			c.body = bytes.TrimPrefix(body, byteOrderMark)
+		}
+	}
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return unreadable(puntuale.Fault{Location: "query", Message: "cannot be decoded"})
+	}
+	c.query = query
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if !utf8.ValidString(name + strings.Join(query[name], "")) {
+			return unreadable(puntuale.Fault{Location: "query", Message: "is not UTF-8"})
+		}
+		if op.strict && !known[name] && name != "api_key" {
+			c.unknown = append(c.unknown, puntuale.Fault{Location: "query." + name, Message: "is not a parameter of this call"})
+		}
+	}
+	return nil
+}
+
+// presentedKey returns the key that a request shows, in a header or in the query. Codes: unauthorized when it shows
+// two that differ.
+func presentedKey(r *http.Request) (string, error) {
+	shown := r.URL.Query()["api_key"]
+	for _, header := range r.Header.Values("Authorization") {
+		if scheme, key, ok := strings.Cut(header, " "); ok && strings.EqualFold(scheme, "Bearer") {
+			shown = append(shown, strings.TrimSpace(key))
+		}
+	}
+	key := ""
+	for _, next := range shown {
+		switch {
+		case key == "":
+			key = next
+		case next != "" && !auth.SameKey(key, next):
+			return "", &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "the call shows two different API keys"}
+		}
+	}
+	return key, nil
+}
+
+// always is the answer of calls that create or send, whatever they hold.
+func always(*http.Request) bool { return true }
+
+func unreadable(faults ...puntuale.Fault) error {
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the request cannot be read", Faults: faults}
+}

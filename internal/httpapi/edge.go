@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"regexp"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+)
+
+// edge makes the spellings that callers are allowed into the one that the operations know: a path without trailing
+// slash, and lists in the query as a repeated "name[]". A path that is not clean is none of ours; the mux would
+// redirect it.
+func (a *api) edge(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		u := *r.URL
+		if len(u.Path) > 1 {
+			u.Path, u.RawPath = strings.TrimSuffix(u.Path, "/"), strings.TrimSuffix(u.RawPath, "/")
+		}
+		escaped := u.EscapedPath()
+		if !strings.HasPrefix(escaped, "/") || path.Clean(escaped) != escaped {
+			a.refuse(w, r, noSuchPath())
+			return
+		}
+		u.RawQuery = tidyQuery(u.RawQuery)
+		tidied := r.WithContext(r.Context())
+		tidied.URL = &u
+		tidied.Header = r.Header.Clone()
+		tidied.Header.Del("Accept") // every answer is JSON
+		mux.ServeHTTP(w, tidied)
+	})
+}
+
+// listNames are the query's lists, as callers write them: message_ids, message_ids[], message_ids[0].
+var listNames = regexp.MustCompile(`^(message_ids|phones)(?:\[[0-9]*\])?$`)
+
+// tidyQuery rewrites a raw query: each entry of a list becomes a "name[]=entry" of its own, in the order given, comma
+// lists too; a name without a value is "true". What cannot be decoded stays as it is, to be refused later.
+func tidyQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	pieces := make([]string, 0, 8)
+	for piece := range strings.SplitSeq(raw, "&") {
+		if piece == "" {
+			continue
+		}
+		name, value, given := strings.Cut(piece, "=")
+		if !given {
+			value = "true"
+		}
+		decoded, nameErr := url.QueryUnescape(name)
+		entries, valueErr := url.QueryUnescape(value)
+		list := listNames.FindStringSubmatch(decoded)
+		if nameErr != nil || valueErr != nil || list == nil || strings.Contains(piece, ";") {
+			pieces = append(pieces, name+"="+value)
+			continue
+		}
+		for entry := range strings.SplitSeq(entries, ",") {
+			pieces = append(pieces, url.QueryEscape(list[1]+"[]")+"="+url.QueryEscape(entry))
+		}
+	}
+	return strings.Join(pieces, "&")
+}
+
+// unmatched answers what no operation takes: 405 when the path is one of ours with another method, else 404.
+func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var allowed []string
+		for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
+			other := r.WithContext(r.Context())
+			other.Method = method
+			if _, pattern := mux.Handler(other); pattern != "/" {
+				allowed = append(allowed, method)
+			}
+		}
+		if len(allowed) == 0 {
+			a.refuse(w, r, noSuchPath())
+			return
+		}
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		a.refuse(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"})
+	}
+}
+
+func noSuchPath() error { return &puntuale.Error{Code: puntuale.CodeNotFound, Message: "no such path"} }
+
+// refuse answers with an error.
+func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	httpkit.NewProblem(r.Context(), a.logger, err).Write(w)
+}

@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerMessages(a *api) {
+	client(a, operation{
+		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending",
+		summary: "Cancel pending messages, all or those to some recipients; strict: what it does not know it refuses",
+		body:    cancelBody{}, optional: true, strict: true,
+	}, cancelPending)
+	client(a, operation{
+		id: "getMessageDetails", method: http.MethodGet, path: "/api/messages/details",
+		summary: "Get message details, in the order asked; unknown ids are left out",
+	}, details)
+}
+
+// cancelBody documents the body of a cancellation.
+type cancelBody struct {
+	Phones []string `json:"phones,omitempty" maxItems:"1000" doc:"Only messages to these; without this member, or without a body, all pending messages are cancelled. Numbers are taken too."`
+}
+
+// cancelInput documents the query. The list is read from the call: huma takes one empty entry for no list at all, and
+// no list means everything.
+type cancelInput struct {
+	Phones []string `query:"phones[],explode" doc:"The same list, in the query"`
+}
+
+type cancelAnswer struct {
+	Message  string             `json:"message" doc:"How many messages were cancelled"`
+	Messages []cancelledMessage `json:"messages"`
+}
+
+type cancelledMessage struct {
+	ID      int64  `json:"id"`
+	Desired string `json:"desired_date" format:"date-time" doc:"When the message was to be sent"`
+}
+
+func cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (cancelAnswer, error) {
+	location, phones, all, err := in.phones()
+	if err != nil {
+		return cancelAnswer{}, err
+	}
+	cancelled, err := c.CancelPending(ctx, control.CancelCall{Phones: phones, All: all, Location: location, Faults: in.unknown})
+	if err != nil {
+		return cancelAnswer{}, err
+	}
+	messages := make([]cancelledMessage, len(cancelled))
+	for i, m := range cancelled {
+		messages[i] = cancelledMessage{int64(m.ID), stamp(m.Desired)}
+	}
+	return cancelAnswer{control.Cancelled(len(messages)), messages}, nil
+}
+
+// phones reads whose messages to cancel: all only when the body is absent or has no member, and the query no list.
+// Whatever else is found in the body joins the call's unknown parameters.
+func (c *call) phones() (location string, phones []string, all bool, err error) {
+	queried, inQuery := c.query["phones[]"]
+	if c.body == nil {
+		return "query.phones", queried, !inQuery, nil
+	}
+	body, err := c.object()
+	if err != nil {
+		return "", nil, false, err
+	}
+	phones = body.ids("phones")
+	if err := body.err(); err != nil {
+		return "", nil, false, err
+	}
+	for _, name := range repeated(c.body) {
+		c.refuse("body."+name, "is given twice")
+	}
+	for _, name := range slices.Sorted(maps.Keys(body.members)) {
+		switch {
+		case name != "phones":
+			c.refuse("body."+name, "is not a member of this call")
+		case phones == nil:
+			c.refuse("body.phones", "must not be null")
+		case inQuery:
+			c.refuse("query.phones", "is in the body too")
+		}
+	}
+	if _, inBody := body.members["phones"]; inBody || !inQuery {
+		return "body.phones", phones, !inBody, nil
+	}
+	return "query.phones", queried, false, nil
+}
+
+func (c *call) refuse(location, message string) {
+	c.unknown = append(c.unknown, puntuale.Fault{Location: location, Message: message})
+}
+
+// detailsInput documents the query; the list is read from the call, as the edge made it.
+type detailsInput struct {
+	IDs []string `query:"message_ids[],explode" required:"true" doc:"IDs of the messages, at most 1000"`
+}
+
+type detailsAnswer struct {
+	Messages []messageDetail `json:"messages"`
+}
+
+// messageDetail is the contract's record, member for member.
+type messageDetail struct {
+	Origin    string   `json:"tipologia" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION" doc:"What created the message"`
+	RunName   string   `json:"nome_invio" doc:"Name of the send; empty for a sequence"`
+	Received  string   `json:"ricezione" format:"date-time" doc:"When the call was accepted"`
+	Desired   *string  `json:"invio_desiderato" format:"date-time" doc:"The moment wished for; null when it was at once"`
+	Planned   string   `json:"invio_previsto" format:"date-time" doc:"The moment it is or was expected to leave"`
+	Left      *string  `json:"invio_effettivo" format:"date-time" doc:"The moment it left; null until then"`
+	Phone     string   `json:"telefono"`
+	State     string   `json:"stato" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED"`
+	Client    string   `json:"cliente" doc:"Name of the client at the start"`
+	Sequence  *string  `json:"sequenza" doc:"Name of the sequence at the start"`
+	Template  *string  `json:"template" doc:"Name of the template at the start"`
+	Text      string   `json:"contenuto"`
+	MediaURL  *string  `json:"media_url"`
+	Latitude  *float64 `json:"latitudine"`
+	Longitude *float64 `json:"longitudine"`
+	MediaName *string  `json:"nome_media"`
+	Request   string   `json:"richiesta" doc:"The call's body, byte for byte"`
+	Response  string   `json:"risposta" doc:"What became of it, in a short sentence"`
+	Detail    *string  `json:"dettaglio_risposta" doc:"The network's words and ids"`
+}
+
+func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) (detailsAnswer, error) {
+	found, err := c.Details(ctx, slices.DeleteFunc(in.query["message_ids[]"], func(id string) bool { return id == "" }))
+	if err != nil {
+		return detailsAnswer{}, err
+	}
+	messages := make([]messageDetail, len(found))
+	for i := range found {
+		messages[i] = detailOf(&found[i])
+	}
+	return detailsAnswer{messages}, nil
+}
+
+func detailOf(m *puntuale.MessageDetail) messageDetail {
+	return messageDetail{
+		Origin: string(m.Origin), RunName: m.RunName, Received: stamp(m.Received), Desired: stampOrNull(m.Desired),
+		Planned: stamp(m.Planned()), Left: stampOrNull(m.Left()), Phone: m.Phone, State: m.State.String(),
+		Client: m.ClientName, Sequence: textOrNull(m.SequenceName), Template: textOrNull(m.Content.Template),
+		Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
+		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
+		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
+		Response: m.Response(), Detail: textOrNull(m.Detail),
+	}
+}

@@ -1,0 +1,235 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// object is a JSON object whose members are read one by one. An absent member and a null one are the same; a member of
+// another type than asked for is a fault, and all faults are gathered, those of inner objects too. Names are matched
+// exactly; of a repeated name the last counts.
+type object struct {
+	at      string // "body", "body.steps[2]"
+	members map[string]json.RawMessage
+	faults  *[]puntuale.Fault
+}
+
+// readObject reads a body. Codes: unreadable.
+func readObject(body []byte) (*object, error) {
+	text := bytes.TrimLeft(body, " \t\r\n")
+	switch {
+	case len(text) == 0:
+		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is empty; a JSON object is needed"})
+	case !utf8.Valid(body):
+		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not UTF-8"})
+	}
+	o := &object{at: "body", faults: &[]puntuale.Fault{}}
+	err := json.Unmarshal(body, &o.members)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		message := fmt.Sprintf("is not JSON: %s at byte %d", syntax.Error(), syntax.Offset)
+		return nil, unreadable(puntuale.Fault{Location: "body", Message: message})
+	}
+	if err != nil || text[0] != '{' {
+		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not a JSON object"})
+	}
+	return o, nil
+}
+
+// err returns what was found to be of a wrong type.
+func (o *object) err() error {
+	if len(*o.faults) == 0 {
+		return nil
+	}
+	return unreadable(*o.faults...)
+}
+
+// text reads a string; "" when there is none.
+func (o *object) text(name string) string {
+	raw, ok := o.member(name)
+	if !ok {
+		return ""
+	}
+	if raw[0] != '"' {
+		o.wrong(name, "a string")
+		return ""
+	}
+	return unquote(raw)
+}
+
+// id reads an identifier or a phone number: a string, or a number as it is written; "" when there is none.
+func (o *object) id(name string) string {
+	raw, ok := o.member(name)
+	if !ok {
+		return ""
+	}
+	text, ok := idText(raw)
+	if !ok {
+		o.wrong(name, "a string or a number")
+	}
+	return text
+}
+
+// ids reads a list of them. The list is not nil when there is one, even an empty one.
+func (o *object) ids(name string) []string {
+	raws := o.list(name)
+	if raws == nil {
+		return nil
+	}
+	ids := make([]string, len(raws))
+	for i, raw := range raws {
+		text, ok := idText(raw)
+		if !ok {
+			o.wrong(name+"["+strconv.Itoa(i)+"]", "a string or a number")
+		}
+		ids[i] = text
+	}
+	return ids
+}
+
+// flag reads true or false; nil when there is none.
+func (o *object) flag(name string) *bool {
+	raw, ok := o.member(name)
+	if !ok {
+		return nil
+	}
+	switch string(raw) {
+	case "true":
+		return new(true)
+	case "false":
+		return new(false)
+	}
+	o.wrong(name, "true or false")
+	return nil
+}
+
+// whole reads a whole number; 0 when there is none.
+func (o *object) whole(name string) int {
+	raw, ok := o.member(name)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil {
+		o.wrong(name, "a whole number")
+	}
+	return n
+}
+
+// wholes reads a list of them.
+func (o *object) wholes(name string) []int {
+	var ns []int
+	for i, raw := range o.list(name) {
+		n, err := strconv.Atoi(string(raw))
+		if err != nil {
+			o.wrong(name+"["+strconv.Itoa(i)+"]", "a whole number")
+		}
+		ns = append(ns, n)
+	}
+	return ns
+}
+
+// number reads a number; nil when there is none.
+func (o *object) number(name string) *float64 {
+	raw, ok := o.member(name)
+	if !ok {
+		return nil
+	}
+	n, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		o.wrong(name, "a number")
+	}
+	return &n
+}
+
+// object reads an inner object; nil when there is none.
+func (o *object) object(name string) *object {
+	raw, ok := o.member(name)
+	if !ok {
+		return nil
+	}
+	return o.inner(name, raw)
+}
+
+// objects reads a list of them.
+func (o *object) objects(name string) []*object {
+	var inner []*object
+	for i, raw := range o.list(name) {
+		inner = append(inner, o.inner(name+"["+strconv.Itoa(i)+"]", raw))
+	}
+	return inner
+}
+
+func (o *object) inner(name string, raw json.RawMessage) *object {
+	inner := &object{at: o.at + "." + name, faults: o.faults}
+	if raw[0] != '{' || json.Unmarshal(raw, &inner.members) != nil {
+		o.wrong(name, "an object")
+	}
+	return inner
+}
+
+// list reads an array; nil when there is none.
+func (o *object) list(name string) []json.RawMessage {
+	raw, ok := o.member(name)
+	if !ok {
+		return nil
+	}
+	entries := []json.RawMessage{}
+	if raw[0] != '[' || json.Unmarshal(raw, &entries) != nil {
+		o.wrong(name, "an array")
+	}
+	return entries
+}
+
+// member returns a member that is neither absent nor null. The decoder keeps no white space around it.
+func (o *object) member(name string) (json.RawMessage, bool) {
+	raw, ok := o.members[name]
+	return raw, ok && len(raw) > 0 && raw[0] != 'n'
+}
+
+func (o *object) wrong(name, want string) {
+	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Message: "must be " + want})
+}
+
+func idText(raw json.RawMessage) (string, bool) {
+	switch c := raw[0]; {
+	case c == '"':
+		return unquote(raw), true
+	case c == '-' || c >= '0' && c <= '9':
+		return string(raw), true
+	}
+	return "", false
+}
+
+// unquote decodes a JSON string. A lone surrogate becomes U+FFFD.
+func unquote(raw json.RawMessage) string {
+	var text string
+	_ = json.Unmarshal(raw, &text) // it is a valid string: the whole body was read before
+	return text
+}
+
+// repeated returns the names that an object holds more than once, for calls that must not guess.
+func repeated(body []byte) []string {
+	var names []string
+	seen := map[string]bool{}
+	d := json.NewDecoder(bytes.NewReader(body))
+	_, _ = d.Token() // the opening brace; the body was read before
+	for d.More() {
+		token, err := d.Token()
+		name, ok := token.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			break
+		}
+		if seen[name] {
+			names = append(names, name)
+		}
+		seen[name] = true
+	}
+	return names
+}

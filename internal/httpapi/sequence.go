@@ -1,0 +1,194 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerSequences(a *api) {
+	const all, one = "/api/sequences", "/api/sequences/{id}"
+	client(a, operation{id: "listSequences", method: http.MethodGet, path: all, strict: true,
+		summary: "List the sequences, by id"}, listSequences)
+	client(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: always, body: sequenceBody{},
+		summary: "Create a sequence", refusals: []int{http.StatusNotFound}}, createSequence)
+	client(a, operation{id: "getSequence", method: http.MethodGet, path: one,
+		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
+	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{},
+		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: []int{http.StatusNotFound}}, replaceSequence)
+	client(a, operation{id: "deleteSequence", method: http.MethodDelete, path: one,
+		summary: "Delete a sequence", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSequence)
+}
+
+// sequenceBody documents the body of a sequence.
+type sequenceBody struct {
+	Name        string  `json:"name" minLength:"1" maxLength:"200" doc:"Need not be unique"`
+	Session     *string `json:"id_sessione,omitempty" doc:"The session that sends; else the default one at each start"`
+	IfRunning   string  `json:"if_running,omitempty" enum:"allow,skip,restart,reject" default:"allow" doc:"What a start does while the sequence runs for the same recipient"`
+	StopOnReply bool    `json:"stop_on_reply,omitempty"`
+	Steps       steps   `json:"steps"`
+}
+
+type listInput struct {
+	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
+	Cursor string `query:"cursor" doc:"The next_cursor of the page before"`
+}
+
+func (in *listInput) page(c *call) control.Page {
+	return control.Page{Limit: in.Limit, Cursor: in.Cursor, Unknown: c.unknown}
+}
+
+type oneInput struct {
+	ID string `path:"id" doc:"ID"`
+}
+
+type deleteInput struct {
+	ID      string `path:"id" doc:"ID"`
+	Pending string `query:"pending" enum:"cancel,keep" doc:"What becomes of pending messages; without it, they are a reason to refuse"`
+}
+
+type sequenceAnswer struct {
+	ID          string        `json:"id"`
+	Name        string        `json:"name"`
+	Session     *string       `json:"id_sessione"`
+	IfRunning   string        `json:"if_running" enum:"allow,skip,restart,reject"`
+	StopOnReply bool          `json:"stop_on_reply"`
+	Steps       steps         `json:"steps"`
+	Fields      []fieldAnswer `json:"fields" doc:"The parametric fields that the steps name"`
+	Created     string        `json:"created_at" format:"date-time"`
+	Updated     string        `json:"updated_at" format:"date-time"`
+}
+
+type fieldAnswer struct {
+	Name     string `json:"name"`
+	Kind     string `json:"kind" enum:"text,date,media"`
+	Required bool   `json:"required"`
+}
+
+type sequencesAnswer struct {
+	Sequences []sequenceAnswer `json:"sequences"`
+	Next      *string          `json:"next_cursor"`
+}
+
+type messageAnswer struct {
+	Message string `json:"message"`
+}
+
+func listSequences(ctx context.Context, c *control.Client, in *call, p *listInput) (sequencesAnswer, error) {
+	rows, next, err := c.Sequences(ctx, p.page(in))
+	if err != nil {
+		return sequencesAnswer{}, err
+	}
+	return sequencesAnswer{each(rows, sequenceOf), textOrNull(next)}, nil
+}
+
+func createSequence(ctx context.Context, c *control.Client, in *call, _ *struct{}) (sequenceAnswer, error) {
+	asked, err := readSequence(in)
+	if err != nil {
+		return sequenceAnswer{}, err
+	}
+	created, err := c.CreateSequence(ctx, asked)
+	if err != nil {
+		return sequenceAnswer{}, err
+	}
+	return sequenceOf(created), nil
+}
+
+func getSequence(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sequenceAnswer, error) {
+	found, err := c.Sequence(ctx, p.ID)
+	if err != nil {
+		return sequenceAnswer{}, err
+	}
+	return sequenceOf(found), nil
+}
+
+func replaceSequence(ctx context.Context, c *control.Client, in *call, p *oneInput) (sequenceAnswer, error) {
+	asked, err := readSequence(in)
+	if err != nil {
+		return sequenceAnswer{}, err
+	}
+	replaced, err := c.ReplaceSequence(ctx, p.ID, asked)
+	if err != nil {
+		return sequenceAnswer{}, err
+	}
+	return sequenceOf(replaced), nil
+}
+
+func deleteSequence(ctx context.Context, c *control.Client, _ *call, p *deleteInput) (messageAnswer, error) {
+	if err := c.DeleteSequence(ctx, p.ID, p.Pending); err != nil {
+		return messageAnswer{}, err
+	}
+	return messageAnswer{"Sequenza eliminata"}, nil
+}
+
+func sequenceOf(s control.Sequence) sequenceAnswer {
+	out := sequenceAnswer{
+		ID: s.ID.String(), Name: s.Name, IfRunning: string(s.IfRunning), StopOnReply: s.StopOnReply, Steps: s.Steps,
+		Fields:  each(s.Fields, func(f puntuale.Field) fieldAnswer { return fieldAnswer{f.Name, string(f.Kind), f.Required} }),
+		Created: stamp(s.Created), Updated: stamp(s.Updated),
+	}
+	if s.Session != 0 {
+		out.Session = new(s.Session.String())
+	}
+	return out
+}
+
+// each converts a list; the result is never nil, so that it reads [] in JSON.
+func each[T, U any](rows []T, convert func(T) U) []U {
+	out := make([]U, len(rows))
+	for i, row := range rows {
+		out[i] = convert(row)
+	}
+	return out
+}
+
+// readSequence reads the body of a sequence. Codes: unreadable.
+func readSequence(in *call) (control.NewSequence, error) {
+	body, err := in.object()
+	if err != nil {
+		return control.NewSequence{}, err
+	}
+	asked := control.NewSequence{
+		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"),
+		Steps: each(body.objects("steps"), readStep),
+	}
+	if flag := body.flag("stop_on_reply"); flag != nil {
+		asked.StopOnReply = *flag
+	}
+	return asked, body.err()
+}
+
+func readStep(o *object) puntuale.Step {
+	s := puntuale.Step{
+		Text: o.text("text"), Media: o.text("media"), MediaName: o.text("media_name"),
+		Latitude: o.number("latitude"), Longitude: o.number("longitude"), Template: o.text("template"),
+	}
+	if timing := o.object("timing"); timing != nil {
+		s.Timing = readTiming(timing)
+	}
+	return s
+}
+
+func readTiming(o *object) puntuale.Timing {
+	t := puntuale.Timing{
+		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.whole("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
+	}
+	if offset := o.object("offset"); offset != nil {
+		t.Offset = puntuale.Offset{
+			Amount: offset.whole("amount"), Unit: puntuale.Unit(offset.text("unit")),
+			Direction: puntuale.Direction(offset.text("direction")),
+		}
+	}
+	if window := o.object("window"); window != nil {
+		t.Window = &puntuale.Window{
+			Weekdays: window.wholes("weekdays"), From: window.text("from"), To: window.text("to"),
+			Holidays: window.text("holidays"),
+		}
+	}
+	if valid := o.object("valid_for"); valid != nil {
+		t.ValidFor = &puntuale.Validity{Amount: valid.whole("amount"), Unit: puntuale.Unit(valid.text("unit"))}
+	}
+	return t
+}

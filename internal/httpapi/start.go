@@ -1,0 +1,217 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerStart(a *api) {
+	client(a, operation{
+		id: "startSequence", method: http.MethodPost, path: "/api/start/{id_sequenza}",
+		summary: "Start a sequence for one recipient, or see what that would do",
+		body:    startBody{}, idempotent: true, creates: func(r *http.Request) bool { return !wantsPreview(r) },
+		refusals: []int{http.StatusNotFound, http.StatusConflict},
+	}, start)
+	client(a, operation{
+		id: "stopSequence", method: http.MethodPost, path: "/api/stop/{id_sequenza}",
+		summary:  "Stop a sequence for one recipient",
+		body:     stopBody{},
+		refusals: []int{http.StatusNotFound},
+	}, stop)
+}
+
+// startBody documents the body of a start.
+type startBody struct {
+	_         struct{} `additionalProperties:"true"`
+	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. A number is taken too."`
+	Text      string   `json:"text,omitempty" doc:"Text for the message copy, where the sequence names the field text"`
+	Media     string   `json:"media,omitempty" doc:"Address of an online media file, where the sequence names the field media"`
+	MediaName string   `json:"media_name,omitempty" doc:"File name of the media, where the sequence names the field media_name"`
+	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
+}
+
+type startInput struct {
+	Sequence  string `path:"id_sequenza" doc:"ID of the sequence"`
+	DryRun    string `query:"dry_run" enum:"true,false" doc:"true: answer what would be scheduled, and store and count nothing"`
+	Timezone  string `query:"timezone" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
+	IfRunning string `query:"if_running" enum:"allow,skip,restart,reject" doc:"What to do while the same sequence runs for the same recipient; else the sequence's own setting"`
+	Key       string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
+}
+
+// Usage is how the contract counts calls.
+type Usage struct {
+	Cap       int64 `json:"daily_api_cap" doc:"Calls allowed a day"`
+	Used      int64 `json:"daily_api_used" doc:"Calls used today, this one included"`
+	Remaining int64 `json:"daily_api_remaining" doc:"Calls remaining today"`
+}
+
+func usageOf(u puntuale.Usage) Usage { return Usage{u.Cap, u.Used, u.Remaining()} }
+
+type startAnswer struct {
+	ID []string `json:"id" doc:"IDs of all scheduled messages"`
+	Usage
+	Skipped []skippedStep `json:"skipped,omitempty" doc:"Steps left out, when there are some"`
+}
+
+type skippedStep struct {
+	Step   int    `json:"step" doc:"Position in the sequence, from 0"`
+	Moment string `json:"moment" format:"date-time" doc:"When it should have left"`
+	Reason string `json:"reason"`
+}
+
+type previewAnswer struct {
+	Messages []previewMessage `json:"messages"`
+	Skipped  []skippedStep    `json:"skipped"`
+}
+
+type previewMessage struct {
+	Step      int      `json:"step" doc:"Position in the sequence, from 0"`
+	Desired   *string  `json:"invio_desiderato" format:"date-time"`
+	Planned   string   `json:"invio_previsto" format:"date-time" doc:"With jitter, the earliest moment"`
+	Text      string   `json:"contenuto"`
+	MediaURL  *string  `json:"media_url"`
+	MediaName *string  `json:"nome_media"`
+	Latitude  *float64 `json:"latitudine"`
+	Longitude *float64 `json:"longitudine"`
+	Latest    *string  `json:"invio_previsto_max,omitempty" format:"date-time" doc:"With jitter, the latest moment"`
+}
+
+// startedOrPreview is what a start answers: two forms, told apart by dry_run.
+type startedOrPreview struct {
+	started *startAnswer
+	preview *previewAnswer
+}
+
+func (s startedOrPreview) MarshalJSON() ([]byte, error) {
+	var form any = s.started
+	if s.preview != nil {
+		form = s.preview
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // as in all other answers
+	err := e.Encode(form)
+	return b.Bytes(), err
+}
+
+// Schema tells huma that there are two forms.
+func (startedOrPreview) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		r.Schema(reflect.TypeFor[startAnswer](), true, ""),
+		r.Schema(reflect.TypeFor[previewAnswer](), true, ""),
+	}}
+}
+
+func start(ctx context.Context, c *control.Client, in *call, p *startInput) (startedOrPreview, error) {
+	body, err := in.object()
+	if err != nil {
+		return startedOrPreview{}, err
+	}
+	asked := control.StartCall{
+		Sequence: p.Sequence, Phone: body.id("phone"), Fields: body.members, Timezone: p.Timezone,
+		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Body: in.body, Scope: in.scope, Key: p.Key,
+	}
+	if err := body.err(); err != nil {
+		return startedOrPreview{}, err
+	}
+	dry, err := readFlag(p.DryRun)
+	if err != nil {
+		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "query.dry_run", Message: "is not true or false", Value: p.DryRun})
+	}
+	if dry || err != nil {
+		preview, err := c.Preview(ctx, asked)
+		return startedOrPreview{preview: previewOf(preview)}, err
+	}
+	started, err := c.Start(ctx, asked)
+	if err != nil {
+		return startedOrPreview{}, err
+	}
+	if started.Replayed {
+		in.header.Set(replayedHeader, "true")
+	}
+	return startedOrPreview{started: &startAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped)}}, nil
+}
+
+// wantsPreview reports a start that surely neither creates nor sends.
+func wantsPreview(r *http.Request) bool {
+	dry, err := readFlag(r.URL.Query().Get("dry_run"))
+	return dry && err == nil
+}
+
+func readFlag(text string) (bool, error) {
+	if text == "" {
+		return false, nil
+	}
+	return strconv.ParseBool(text)
+}
+
+func previewOf(p control.Preview) *previewAnswer {
+	messages := make([]previewMessage, len(p.Messages))
+	for i, m := range p.Messages {
+		messages[i] = previewMessage{
+			Step: m.Step, Desired: stampOrNull(m.Desired), Planned: stamp(m.Due), Text: m.Content.Text,
+			MediaURL: textOrNull(m.Content.MediaURL), MediaName: textOrNull(control.MediaName(m.Content)),
+			Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
+		}
+		if m.DueMax.After(m.Due) {
+			messages[i].Latest = stampOrNull(m.DueMax)
+		}
+	}
+	return &previewAnswer{messages, append([]skippedStep{}, skippedOf(p.Skipped)...)}
+}
+
+func skippedOf(skipped []puntuale.Skipped) []skippedStep {
+	var steps []skippedStep
+	for _, s := range skipped {
+		steps = append(steps, skippedStep{s.Step, stamp(s.Moment), s.Reason})
+	}
+	return steps
+}
+
+func idTexts(ids []puntuale.MessageID) []string {
+	texts := make([]string, len(ids))
+	for i, id := range ids {
+		texts[i] = id.String()
+	}
+	return texts
+}
+
+// stopBody documents the body of a stop.
+type stopBody struct {
+	Phone string `json:"phone" doc:"The recipient that must stop receiving the sequence's messages. A number is taken too."`
+}
+
+type stopInput struct {
+	Sequence string `path:"id_sequenza" doc:"ID of the sequence whose messages are cancelled"`
+}
+
+type stopAnswer struct {
+	Message string   `json:"message" doc:"How many messages were cancelled"`
+	ID      []string `json:"id" doc:"IDs of the cancelled messages"`
+	Usage
+}
+
+func stop(ctx context.Context, c *control.Client, in *call, p *stopInput) (stopAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return stopAnswer{}, err
+	}
+	phone := body.id("phone")
+	if err := body.err(); err != nil {
+		return stopAnswer{}, err
+	}
+	stopped, err := c.Stop(ctx, p.Sequence, phone)
+	if err != nil {
+		return stopAnswer{}, err
+	}
+	return stopAnswer{control.Cancelled(len(stopped.IDs)), idTexts(stopped.IDs), usageOf(stopped.Usage)}, nil
+}

@@ -1,0 +1,126 @@
+package httpkit_test
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+)
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	for given, kept := range map[string]bool{
+		"abc-1.2_3": true, strings.Repeat("a", 64): true,
+		"": false, strings.Repeat("a", 65): false, "a b": false, "a\tb": false, "è": false, `"}`: false,
+	} {
+		var seen string
+		w, log := serve(t, func(_ http.ResponseWriter, r *http.Request) { seen = httpkit.RequestID(r.Context()) }, request(given))
+		if (seen == given) != kept || seen == "" || w.Header().Get(httpkit.RequestIDHeader) != seen {
+			t.Errorf("given %q: %q, answered %q", given, seen, w.Header().Get(httpkit.RequestIDHeader))
+		}
+		if !strings.Contains(log, `"request_id":"`+seen+`"`) {
+			t.Errorf("not in the log: %s", log)
+		}
+	}
+}
+
+// The access log tells what was asked and answered, and never the key: not from the query, not from the path.
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest(http.MethodGet, "/api/ck_0123secret?api_key=ck_secret&x=1", nil)
+	r.Header.Set("Authorization", "Bearer ck_secret")
+	_, log := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		httpkit.Annotate(r.Context(), slog.String("operation", "test"))
+		_, _ = io.WriteString(w, "hello")
+	}, r)
+	for _, want := range []string{`"method":"GET"`, `"path":"/api/[key]"`, `"status":200`, `"bytes":5`, `"operation":"test"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("%s is missing in %s", want, log)
+		}
+	}
+	if strings.Contains(log, "secret") || strings.Count(log, "\n") != 1 {
+		t.Errorf("log: %s", log)
+	}
+}
+
+func TestPanic(t *testing.T) {
+	t.Parallel()
+	w, log := serve(t, func(http.ResponseWriter, *http.Request) { panic("secret cause") }, request("r1"))
+	want := `{"title":"Internal Server Error","status":500,"detail":"internal error","code":"internal","request_id":"r1"}`
+	if w.Code != 500 || strings.TrimSpace(w.Body.String()) != want {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(log, "secret cause") || !strings.Contains(log, "serve_test.go") || !strings.Contains(log, `"status":500`) {
+		t.Errorf("log: %s", log)
+	}
+	w, _ = serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		panic("too late")
+	}, request("r1"))
+	if w.Code != 200 || w.Body.Len() != 0 {
+		t.Errorf("after the header was sent: %d %s", w.Code, w.Body)
+	}
+	defer func() {
+		if reason := recover(); reason != http.ErrAbortHandler { //nolint:errorlint // the very value
+			t.Errorf("ErrAbortHandler became %v", reason)
+		}
+	}()
+	serve(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, request("r1"))
+}
+
+func TestSecurityHeaders(t *testing.T) {
+	t.Parallel()
+	w, _ := serve(t, func(http.ResponseWriter, *http.Request) {}, request("r1"))
+	for name, want := range map[string]string{
+		"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+	} {
+		if got := w.Header().Get(name); got != want {
+			t.Errorf("%s: %q, want %q", name, got, want)
+		}
+	}
+}
+
+// endless is a body that says nothing of its length and never stops; it counts what was read.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) {
+	e.read += len(p)
+	return len(p), nil
+}
+
+func TestReadBody(t *testing.T) {
+	t.Parallel()
+	read := func(body io.Reader, length int64) ([]byte, error) {
+		r := httptest.NewRequest(http.MethodPost, "/", body)
+		r.ContentLength = length
+		return httpkit.ReadBody(httptest.NewRecorder(), r)
+	}
+	if got, err := read(strings.NewReader(strings.Repeat("x", httpkit.MaxBody)), -1); err != nil || len(got) != httpkit.MaxBody {
+		t.Errorf("the largest body: %d, %v", len(got), err)
+	}
+	if got, err := read(http.NoBody, 0); err != nil || len(got) != 0 {
+		t.Errorf("no body: %q, %v", got, err)
+	}
+	unread := &endless{}
+	if _, err := read(unread, httpkit.MaxBody+1); puntuale.CodeOf(err) != puntuale.CodeTooLarge || unread.read != 0 {
+		t.Errorf("announced as too large: %v, %d bytes read", err, unread.read)
+	}
+	if _, err := read(unread, -1); puntuale.CodeOf(err) != puntuale.CodeTooLarge || unread.read > 2*httpkit.MaxBody {
+		t.Errorf("found to be too large: %v, %d bytes read", err, unread.read)
+	}
+	broken := io.MultiReader(strings.NewReader(`{"a":`), brokenReader{})
+	if _, err := read(broken, -1); puntuale.CodeOf(err) != puntuale.CodeUnreadable {
+		t.Errorf("broken off: %v", err)
+	}
+}
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
