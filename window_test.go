@@ -123,6 +123,8 @@ func TestWindowUntil(t *testing.T) {
 		{"never", nil, "2026-11-20 10:30", "2026-11-22 10:30"},
 		{"further away than asked", &puntuale.Window{Weekdays: []int{5, 6, 7}}, "2026-11-20 10:30", "2026-11-22 10:30"},
 		{"outside", &office, "2026-11-20 20:00", "2026-11-20 20:00"},
+		{"over a skipped hour", &puntuale.Window{From: "01:00", To: "05:00"}, "2026-03-29 01:30", "2026-03-29 05:00"},
+		{"over a repeated hour", &puntuale.Window{From: "01:00", To: "05:00"}, "2026-10-25 01:30", "2026-10-25 05:00"},
 	} {
 		got := c.window.Until(wall(t, c.from, loc), loc, 48*time.Hour)
 		if want := wall(t, c.want, loc); !got.Equal(want) {

@@ -134,7 +134,7 @@ func (b *builder) addDate(name string) {
 	text, state := b.value(name)
 	if d.state = state; state == fieldGood {
 		moment, err := ParseMoment(text)
-		if d.moment = moment; err != nil || b.in.Fields[name].Kind != Text {
+		if d.moment = moment; err != nil { // no number reads as a date
 			b.fieldFault(name, "must be a date: "+dateForms, clip(text))
 			d.state = fieldBad
 		}

@@ -130,6 +130,7 @@ func TestDue(t *testing.T) {
 		{name: "before: at again would be late", timing: `"anchor":"f","offset":{"amount":2,"unit":"days","direction":"before"},"at":"12:00",` + office, f: "23/11/2026 11:00", desired: "2026-11-21 12:00", due: "2026-11-20 17:59"},
 		{name: "before: back into the past", timing: `"anchor":"f","offset":{"amount":1,"unit":"hours","direction":"before"},"window":{"from":"09:00","to":"09:30"}`, f: "19/11/2026 09:00", desired: "2026-11-19 08:00", due: "skip"},
 		{name: "before: back into the past, now does not fit", timing: `"anchor":"f","offset":{"amount":1,"unit":"hours","direction":"before"},"if_past":"send_now","window":{"from":"09:00","to":"09:30"}`, f: "19/11/2026 09:00", desired: "2026-11-19 08:00", due: "skip"},
+		{name: "before: a day that never was would be late", zone: "Pacific/Apia", now: "2011-12-28 10:00", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"at":"23:00"`, f: "2011-12-31 00:30", desired: "2011-12-31 23:00", due: "2011-12-31 00:29"},
 		{name: "not before: at the anchor", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"18:00"`, f: "20/11/2026 10:00", desired: "2026-11-20 18:00", due: "2026-11-20 18:00"},
 
 		{name: "four minutes ago is now", timing: `"anchor":"f"`, f: "18/11/2026 09:56", desired: "2026-11-18 09:56", due: "2026-11-18 10:00"},
