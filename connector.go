@@ -51,6 +51,7 @@ type Envelope struct {
 	Message     MessageID
 	ConnectorID string // the same for every attempt of one generation
 	Attempt     int    // from 1
+	Repeat      bool   // an earlier attempt under this ConnectorID went unanswered: the network may have it already
 	To          string // "+…", or a group id as given
 	Content     Content
 }
@@ -71,7 +72,9 @@ type Receipt struct {
 	Detail string // the network's words and ids, for dettaglio_risposta
 }
 
-// SendErrorKind says what is certain about a failed attempt. In all kinds the message did not reach the network.
+// SendErrorKind says what is certain about a failed attempt. In all kinds this attempt did not reach the network. Final
+// says more: no attempt under this connector id did. A connector that cannot know that of a repeat ([Envelope.Repeat])
+// returns an error that is not a [SendError].
 type SendErrorKind int8
 
 const (

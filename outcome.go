@@ -59,12 +59,15 @@ const (
 )
 
 // Decide turns a connector's answer into an outcome. It is pure.
+//
+// Evidence that a repeat did not reach the network says nothing of the attempt it repeats: the message stays uncertain,
+// with its credit, out of reach of a cancellation. Only [Final] speaks for the message.
 func Decide(a Attempt, r Receipt, err error) Outcome {
 	if err == nil {
 		return Outcome{Verdict: Sent, Detail: r.Detail}
 	}
 	e := AsSendError(err)
-	if e == nil {
+	if e == nil || a.Repeats > 0 && e.Kind != Final {
 		return uncertain(a, err)
 	}
 	o := Outcome{Verdict: Retry, Reason: e.Reason, Detail: e.Detail}

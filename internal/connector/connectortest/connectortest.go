@@ -1,0 +1,312 @@
+// Package connectortest is what every connector must keep to, as a suite that its tests run against its network or a
+// simulation of it.
+package connectortest
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"puntuale"
+)
+
+// Network is one connector with the network it leads to, opened for one test.
+type Network struct {
+	Connector puntuale.Connector
+	Client    puntuale.ClientID
+	Session   puntuale.SessionID // linked and online
+
+	// To gives recipients that take messages, a different one for each n from 0 to 99.
+	To func(n int) string
+	// Refused is a recipient that the network refuses for good; "" where there is none.
+	Refused string
+	// Shown returns what recipients see, oldest first: a repeat that the network hides is not in it.
+	Shown func(t *testing.T) []Shown
+	// Contents are what the connector can carry.
+	Contents Carries
+}
+
+// Carries says which contents a connector takes.
+type Carries struct{ Text, Media, Location bool }
+
+// Shown is one message as its recipient sees it.
+type Shown struct {
+	To      string
+	Content puntuale.Content
+}
+
+// patience bounds every wait of the suite.
+const patience = 30 * time.Second
+
+// Run runs the suite. open is called once a test and must return a network that shows nothing yet.
+func Run(t *testing.T, open func(t *testing.T) Network) {
+	tests := []struct {
+		name string
+		run  func(*testing.T, Network)
+	}{
+		{"Traits", traits},
+		{"Online", online},
+		{"PrepareSendsNothing", prepareSendsNothing},
+		{"PrepareMayBeRepeated", prepareMayBeRepeated},
+		{"PrepareKeepsTheEnvelope", prepareKeepsEnvelope},
+		{"PrepareEndsWithItsContext", prepareEnds},
+		{"ContentsArriveUnchanged", contentsArrive},
+		{"RepeatIsOneCopy", repeatIsOneCopy},
+		{"AnotherIDIsAnotherMessage", anotherID},
+		{"RefusalIsFinal", refusalIsFinal},
+		{"SendEndsWithItsContext", sendEnds},
+		{"ConcurrentSends", concurrentSends},
+		{"ConcurrentRepeats", concurrentRepeats},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			test.run(t, open(t))
+		})
+	}
+}
+
+var lastID atomic.Int64
+
+// envelope makes a new message.
+func (n Network) envelope(to string, c puntuale.Content) puntuale.Envelope {
+	id := puntuale.MessageID(1<<40 + lastID.Add(1))
+	return puntuale.Envelope{
+		Client: n.Client, Session: n.Session, Message: id,
+		ConnectorID: puntuale.ConnectorID(id, 0), Attempt: 1, To: to, Content: c,
+	}
+}
+
+func (n Network) text(i int) puntuale.Envelope {
+	return n.envelope(n.To(i), puntuale.Content{Text: fmt.Sprintf("messaggio %d", i)})
+}
+
+func (n Network) prepare(t *testing.T, e puntuale.Envelope) puntuale.Prepared {
+	t.Helper()
+	p, err := n.Connector.Prepare(within(t), e)
+	if err != nil {
+		t.Fatalf("Prepare: %v", err)
+	}
+	return p
+}
+
+func (n Network) send(t *testing.T, e puntuale.Envelope) {
+	t.Helper()
+	if _, err := n.Connector.Send(within(t), n.prepare(t, e)); err != nil {
+		t.Fatalf("Send: %v", err)
+	}
+}
+
+func within(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func (n Network) shows(t *testing.T, want ...Shown) {
+	t.Helper()
+	if diff := cmp.Diff(want, n.Shown(t)); diff != "" {
+		t.Errorf("the recipients see (-want +got):\n%s", diff)
+	}
+}
+
+func traits(t *testing.T, n Network) {
+	got := n.Connector.Traits()
+	if got.Name == "" || got.Slots < 1 || got.SendTimeout <= 0 {
+		t.Errorf("Traits() = %+v: want a name, at least one slot and a timeout", got)
+	}
+	if got != n.Connector.Traits() {
+		t.Error("the traits changed")
+	}
+}
+
+func online(t *testing.T, n Network) {
+	if !n.Connector.Online(n.Session) {
+		t.Error("the session is not online")
+	}
+}
+
+func prepareSendsNothing(t *testing.T, n Network) {
+	for i := range 5 {
+		n.prepare(t, n.text(i))
+	}
+	n.shows(t)
+}
+
+func prepareMayBeRepeated(t *testing.T, n Network) {
+	e := n.text(0)
+	for range 3 {
+		n.prepare(t, e)
+	}
+	n.send(t, e)
+	n.shows(t, Shown{e.To, e.Content})
+}
+
+func prepareKeepsEnvelope(t *testing.T, n Network) {
+	e := n.text(0)
+	e.Attempt, e.Repeat = 3, true
+	if diff := cmp.Diff(e, n.prepare(t, e).Envelope); diff != "" {
+		t.Errorf("Prepare changed the envelope (-want +got):\n%s", diff)
+	}
+}
+
+func prepareEnds(t *testing.T, n Network) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// What it answers is its own affair; a refusal for good would not be true.
+		if _, err := n.Connector.Prepare(ctx, n.text(0)); err != nil {
+			if e := puntuale.AsSendError(err); e != nil && e.Kind == puntuale.Final {
+				t.Errorf("Prepare with an ended context refuses for good: %v", err)
+			}
+		}
+	}()
+	wait(t, done)
+	n.shows(t)
+}
+
+func contentsArrive(t *testing.T, n Network) {
+	var contents []puntuale.Content
+	if n.Contents.Text {
+		contents = append(contents,
+			puntuale.Content{Text: "Gentile Ada, l'appuntamento è domani alle 10:30.\nA presto 👋🏽"},
+			puntuale.Content{Text: "  spazi, {{parentesi}}, \"virgolette\", <b>segni</b> & \u202e bidi "},
+		)
+	}
+	if n.Contents.Media {
+		contents = append(contents,
+			puntuale.Content{MediaURL: "https://example.com/a%20b/foto.JPG?x=1&y=2"},
+			puntuale.Content{MediaURL: "https://example.com/listino.pdf", MediaName: "Listino 2026.pdf", Text: "Il listino"},
+		)
+	}
+	if n.Contents.Location {
+		contents = append(contents, puntuale.Content{Latitude: new(45.4642), Longitude: new(-0.0000001)},
+			puntuale.Content{Latitude: new(0.0), Longitude: new(0.0)})
+	}
+	var want []Shown
+	for i, c := range contents {
+		e := n.envelope(n.To(i), c)
+		n.send(t, e)
+		want = append(want, Shown{e.To, c})
+	}
+	n.shows(t, want...)
+}
+
+func repeatIsOneCopy(t *testing.T, n Network) {
+	if n.Connector.Traits().Recovery != puntuale.RecoverSameID {
+		t.Skip("the network does not know repeats")
+	}
+	e := n.text(0)
+	n.send(t, e)
+	for i := range puntuale.MaxRepeats {
+		e.Attempt, e.Repeat = 2+i, true
+		n.send(t, e)
+	}
+	n.shows(t, Shown{e.To, e.Content})
+}
+
+func anotherID(t *testing.T, n Network) {
+	first, second := n.text(0), n.text(0)
+	n.send(t, first)
+	n.send(t, second)
+	n.shows(t, Shown{first.To, first.Content}, Shown{second.To, second.Content})
+}
+
+func refusalIsFinal(t *testing.T, n Network) {
+	if n.Refused == "" {
+		t.Skip("the network refuses nobody for good")
+	}
+	e := n.envelope(n.Refused, puntuale.Content{Text: "rifiutato"})
+	p, err := n.Connector.Prepare(within(t), e)
+	if err == nil {
+		_, err = n.Connector.Send(within(t), p)
+	}
+	refusal := puntuale.AsSendError(err)
+	if refusal == nil || refusal.Kind != puntuale.Final {
+		t.Fatalf("the answer is %v, want a final refusal", err)
+	}
+	if refusal.Reason == "" {
+		t.Error("the refusal has no reason to show to people")
+	}
+	n.shows(t)
+}
+
+// sendEnds cuts a send short. Whatever the answer, it comes soon and is true: after a success the recipient sees the
+// message, after a refusal nobody does.
+func sendEnds(t *testing.T, n Network) {
+	e := n.text(0)
+	p := n.prepare(t, e)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, err = n.Connector.Send(ctx, p)
+	}()
+	wait(t, done)
+	switch {
+	case err == nil:
+		n.shows(t, Shown{e.To, e.Content})
+	case puntuale.AsSendError(err) != nil:
+		n.shows(t)
+	}
+}
+
+func concurrentSends(t *testing.T, n Network) {
+	const messages = 40
+	var all sync.WaitGroup
+	for i := range messages {
+		p := n.prepare(t, n.text(i))
+		all.Go(func() {
+			if _, err := n.Connector.Send(within(t), p); err != nil {
+				t.Errorf("Send: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	got := map[string]int{}
+	for _, s := range n.Shown(t) {
+		got[s.To]++
+	}
+	for i := range messages {
+		if got[n.To(i)] != 1 {
+			t.Errorf("recipient %d sees %d messages, want 1", i, got[n.To(i)])
+		}
+	}
+}
+
+func concurrentRepeats(t *testing.T, n Network) {
+	if n.Connector.Traits().Recovery != puntuale.RecoverSameID {
+		t.Skip("the network does not know repeats")
+	}
+	e := n.text(0)
+	p := n.prepare(t, e)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := n.Connector.Send(within(t), p); err != nil {
+				t.Errorf("Send: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	n.shows(t, Shown{e.To, e.Content})
+}
+
+func wait(t *testing.T, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(patience):
+		t.Fatal("no answer after the context ended")
+	}
+}

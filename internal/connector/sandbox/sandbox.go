@@ -1,0 +1,121 @@
+// Package sandbox is a simulated network. It keeps a durable ledger of what reached it, apart from the message rows,
+// and shows a repeat under the same connector id once, as WhatsApp does. Numbers with magic endings misbehave on
+// purpose, so that integrators can see every outcome.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Endings of phone numbers with a meaning. Groups have none.
+const (
+	EndingRefused = "9901" // refused for good
+	EndingTwice   = "9902" // refused at the first attempt, accepted at the next
+	EndingSlow    = "9903" // in the ledger at once, accepted SlowAnswer later
+	EndingLost    = "9904" // in the ledger at once, the answer lost each time
+)
+
+const (
+	// SlowAnswer is how long a slow acceptance takes, and after how long a lost answer is noticed.
+	SlowAnswer = 2 * time.Second
+
+	slots       = 1000
+	sendTimeout = 10 * time.Second // besides the latency
+)
+
+// errLost is no [puntuale.SendError]: nobody can know whether the network has the message.
+var errLost = errors.New("la risposta della rete simulata è andata persa")
+
+// Connector is the way to the simulated network. Every session is online.
+type Connector struct {
+	ledger  puntuale.SandboxLedger
+	clock   clock.Clock
+	latency time.Duration
+}
+
+// New returns a connector that takes latency (0 or more) from the handing over to the arrival of each message.
+func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration) *Connector {
+	return &Connector{ledger: ledger, clock: clock, latency: max(0, latency)}
+}
+
+func (c *Connector) Traits() puntuale.Traits {
+	return puntuale.Traits{
+		Name: "sandbox", Slots: slots, SendTimeout: sendTimeout + c.latency, Recovery: puntuale.RecoverSameID,
+	}
+}
+
+func (c *Connector) Online(puntuale.SessionID) bool { return true }
+
+// Prepare has nothing to do.
+func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
+	if err := ctx.Err(); err != nil {
+		return puntuale.Prepared{}, err
+	}
+	return puntuale.Prepared{Envelope: e}, nil
+}
+
+// Send writes the ledger before it accepts, so that what was accepted is known to have arrived.
+func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+	if err := c.travel(ctx); err != nil {
+		return puntuale.Receipt{}, err
+	}
+	magic := ending(p.To)
+	switch {
+	case magic == EndingRefused:
+		return puntuale.Receipt{}, &puntuale.SendError{
+			Kind: puntuale.Final, Reason: "Rifiutato dalla rete simulata", Detail: "sandbox: il numero finisce in " + EndingRefused,
+		}
+	case magic == EndingTwice && p.Attempt == 1:
+		return puntuale.Receipt{}, &puntuale.SendError{
+			Kind: puntuale.Transient, Reason: "Rete simulata non disponibile", Detail: "sandbox: primo tentativo verso un numero che finisce in " + EndingTwice,
+		}
+	}
+	err := c.ledger.Receive(ctx, puntuale.SandboxMessage{
+		Client: p.Client, Message: p.Message, ConnectorID: p.ConnectorID,
+		Phone: p.To, Content: p.Content, Received: c.clock.Now(),
+	})
+	if err != nil {
+		return puntuale.Receipt{}, err
+	}
+	if magic == EndingSlow || magic == EndingLost {
+		if err := c.clock.Sleep(ctx, SlowAnswer); err != nil {
+			return puntuale.Receipt{}, err
+		}
+	}
+	if magic == EndingLost {
+		return puntuale.Receipt{}, errLost
+	}
+	return puntuale.Receipt{Detail: "sandbox: " + p.ConnectorID}, nil
+}
+
+// travel spends the latency. A message that did not get that far is known not to have arrived.
+func (c *Connector) travel(ctx context.Context) error {
+	err := ctx.Err()
+	if err == nil && c.latency > 0 {
+		err = c.clock.Sleep(ctx, c.latency)
+	}
+	if err != nil {
+		return &puntuale.SendError{
+			Kind: puntuale.Transient, Reason: "Invio interrotto", Detail: "sandbox: " + err.Error(), Err: err,
+		}
+	}
+	return nil
+}
+
+// ending returns the magic ending of a phone number, "" for other numbers and for groups.
+func ending(to string) string {
+	if !strings.HasPrefix(to, "+") || len(to) < 5 {
+		return ""
+	}
+	switch e := to[len(to)-4:]; e {
+	case EndingRefused, EndingTwice, EndingSlow, EndingLost:
+		return e
+	}
+	return ""
+}

@@ -1,0 +1,174 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what a dispatcher needs. Durations left zero take the defaults below.
+type Config struct {
+	Queue puntuale.Queue
+	Fleet puntuale.Fleet
+	// Connector gives the way out of a session, nil where there is none: the session then never counts as online. It
+	// must answer from memory, and the same for as long as the session exists.
+	Connector func(puntuale.Session) puntuale.Connector
+
+	Clock  clock.Clock    // nil: the system's
+	Meter  puntuale.Meter // nil: none
+	Logger *slog.Logger   // nil: slog.Default
+
+	Lease          time.Duration // of the node, prolonged each Beat; default 6 s
+	Beat           time.Duration // default a third of Lease
+	Poll           time.Duration // between looks at all sessions; default 1 s
+	Horizon        time.Duration // how far ahead messages are read and prepared; default 2 s
+	UncertainAfter time.Duration // an attempt without an answer becomes FAILED; default 24 h
+
+	// Observe, if set, is told of each attempt's outcome once it is known, before it is recorded. Called by many
+	// goroutines at once.
+	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome)
+}
+
+const (
+	stopWait  = 20 * time.Second // for what is in flight when stopping
+	leaveWait = 5 * time.Second
+	callWait  = 15 * time.Second // for one call of the store
+)
+
+// Dispatcher sends what is due for the sessions that its node owns. Start and Stop may each be called more than once,
+// also at the same time; a stopped dispatcher does not start again.
+type Dispatcher struct {
+	cfg      Config
+	box      *mailbox
+	sched    *scheduler
+	member   *member
+	mu       sync.Mutex
+	started  bool
+	stopOnce sync.Once
+	stopErr  error
+	cancel   context.CancelFunc // of all goroutines
+	wg       sync.WaitGroup
+}
+
+// New prepares a dispatcher; it does nothing before Start.
+func New(cfg Config) *Dispatcher {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = puntuale.NoMeter{}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Connector == nil {
+		cfg.Connector = func(puntuale.Session) puntuale.Connector { return nil }
+	}
+	defaults := []struct {
+		of   *time.Duration
+		want time.Duration
+	}{
+		{&cfg.Lease, 6 * time.Second}, {&cfg.Poll, time.Second}, {&cfg.Horizon, 2 * time.Second},
+		{&cfg.UncertainAfter, 24 * time.Hour},
+	}
+	for _, d := range defaults {
+		if *d.of <= 0 {
+			*d.of = d.want
+		}
+	}
+	if cfg.Beat <= 0 || cfg.Beat > cfg.Lease/2 {
+		cfg.Beat = cfg.Lease / 3
+	}
+	d := &Dispatcher{cfg: cfg, box: newMailbox()}
+	d.sched = newScheduler(&d.cfg, d.box)
+	d.member = newMember(&d.cfg, d.sched)
+	d.sched.member = d.member
+	return d
+}
+
+// Start joins the fleet, takes the node's sessions and begins to send. It returns once claiming is safe, or with the
+// error that prevented it and nothing running; ctx bounds the start only.
+func (d *Dispatcher) Start(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.started {
+		return nil
+	}
+	if err := d.member.join(ctx); err != nil {
+		return fmt.Errorf("join the fleet: %w", err)
+	}
+	d.started = true
+	run, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
+	d.sched.start(run, &d.wg)
+	d.member.refresh(run)
+	d.wg.Go(func() { d.member.keepLease(run) })
+	d.wg.Go(func() { d.member.keepSessions(run) })
+	return nil
+}
+
+// Stop claims no more, waits for what is in flight and for its recording (20 s at most, then attempts are given up and
+// count as unanswered), frees the node's sessions and leaves the fleet. The error says what was left unfinished.
+func (d *Dispatcher) Stop(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.started {
+		d.started = true // a dispatcher stopped before its start stays down
+		return nil
+	}
+	d.stopOnce.Do(func() {
+		if d.cancel != nil {
+			d.stopErr = d.stop(ctx)
+		}
+	})
+	return d.stopErr
+}
+
+func (d *Dispatcher) stop(ctx context.Context) error {
+	idle := d.sched.retire()
+	fired, release := d.cfg.Clock.After(stopWait)
+	defer release()
+	var errs []error
+	select {
+	case <-idle:
+	case <-fired:
+		errs = append(errs, d.abandon(idle))
+	case <-ctx.Done():
+		errs = append(errs, d.abandon(idle))
+	}
+	d.cancel()
+	d.wg.Wait()
+	// The caller's patience is for what is in flight; leaving is brief and spares the others a lease's wait.
+	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWait)
+	defer cancel()
+	if err := d.member.leave(leave); err != nil {
+		errs = append(errs, fmt.Errorf("leave the fleet: %w", err))
+	}
+	return errors.Join(errs...)
+}
+
+// abandon cuts the attempts still under way and gives their outcomes a last chance to be recorded.
+func (d *Dispatcher) abandon(idle <-chan struct{}) error {
+	d.sched.cutSends()
+	fired, release := d.cfg.Clock.After(leaveWait)
+	defer release()
+	select {
+	case <-idle:
+		return nil
+	case <-fired:
+		return errors.New("attempts were left without a recorded outcome")
+	}
+}
+
+// Hint tells that the session has something due at a moment, or, with a zero moment, that sessions changed. It never
+// blocks; hints that come together are one.
+func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) { d.box.hint(session, due) }
+
+// Healthy returns nil while this node may claim and the store answers; the error says what is wrong.
+func (d *Dispatcher) Healthy() error { return d.sched.health.err() }

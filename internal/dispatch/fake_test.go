@@ -1,0 +1,468 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/dispatch"
+)
+
+// memory is a Queue and a Fleet without a disk, for what concerns scheduling alone. What concerns the store is tested
+// with the real one.
+type memory struct {
+	mu        sync.Mutex
+	rows      map[puntuale.MessageID]*row
+	contents  map[puntuale.RunRef]puntuale.RunContent
+	standings map[puntuale.ClientID]puntuale.Standing
+	sessions  []puntuale.Session
+	nodes     map[puntuale.NodeID]time.Time
+	lastNode  puntuale.NodeID
+	lastID    puntuale.MessageID
+	claims    []puntuale.Claim // as asked
+	reads     int
+	fails     func(method string) error // nil, or the error of a call
+	commit    time.Duration             // that a write takes
+}
+
+type row struct {
+	puntuale.DueMessage
+	state  puntuale.State
+	reason string
+	done   time.Time
+}
+
+func newMemory() *memory {
+	return &memory{
+		rows:      map[puntuale.MessageID]*row{},
+		contents:  map[puntuale.RunRef]puntuale.RunContent{},
+		standings: map[puntuale.ClientID]puntuale.Standing{},
+		nodes:     map[puntuale.NodeID]time.Time{},
+		lastID:    1000,
+	}
+}
+
+// enter locks, after the commit's time for a write, and fails when the test says so.
+func (m *memory) enter(method string, write bool) error {
+	if write && m.commit > 0 {
+		time.Sleep(m.commit)
+	}
+	m.mu.Lock()
+	if m.fails != nil {
+		return m.fails(method)
+	}
+	return nil
+}
+
+func (m *memory) session(id puntuale.SessionID, client puntuale.ClientID, perMin int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.sessions = append(m.sessions, puntuale.Session{ID: id, Client: client, Type: puntuale.Socket, Sandbox: true, PerMin: perMin})
+}
+
+// add schedules messages of one run to a phone of a session, with validity of a day.
+func (m *memory) add(session puntuale.SessionID, phone string, due ...time.Time) []puntuale.MessageID {
+	return m.addWith(session, phone, nil, 24*time.Hour, due...)
+}
+
+func (m *memory) addWith(session puntuale.SessionID, phone string, w *puntuale.Window, valid time.Duration, due ...time.Time) (ids []puntuale.MessageID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	at := slices.IndexFunc(m.sessions, func(s puntuale.Session) bool { return s.ID == session })
+	client := m.sessions[at].Client
+	run := puntuale.RunID(m.lastID + 1)
+	content := puntuale.RunContent{Zone: "Europe/Rome"}
+	for step, t := range due {
+		m.lastID++
+		ids = append(ids, m.lastID)
+		m.rows[m.lastID] = &row{DueMessage: puntuale.DueMessage{
+			Client: client, ID: m.lastID, Session: session, Run: run, Step: step, Phone: phone,
+			Due: t, Next: t, ValidUntil: t.Add(valid),
+		}}
+		content.Steps = append(content.Steps, puntuale.FrozenStep{
+			Step: step, Window: w, Content: puntuale.Content{Text: fmt.Sprintf("%d", m.lastID)},
+		})
+	}
+	m.contents[puntuale.RunRef{Client: client, ID: run}] = content
+	return ids
+}
+
+func (m *memory) get(id puntuale.MessageID) row {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return *m.rows[id]
+}
+
+func (m *memory) change(id puntuale.MessageID, f func(*row)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(m.rows[id])
+}
+
+func (m *memory) standing(client puntuale.ClientID, s puntuale.Standing) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.standings[client] = s
+}
+
+func (m *memory) fail(f func(method string) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fails = f
+}
+
+func (m *memory) Due(_ context.Context, sessions []puntuale.SessionID, horizon time.Time, limit int) (due []puntuale.DueMessage, err error) {
+	err = m.enter("Due", false)
+	defer m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	m.reads++
+	by := map[puntuale.SessionID][]puntuale.DueMessage{}
+	for _, r := range m.rows {
+		if r.state == puntuale.Pending && !r.Next.After(horizon) {
+			by[r.Session] = append(by[r.Session], r.DueMessage)
+		}
+	}
+	for _, s := range sessions {
+		slices.SortFunc(by[s], func(a, b puntuale.DueMessage) int {
+			if c := a.Next.Compare(b.Next); c != 0 {
+				return c
+			}
+			return int(a.ID - b.ID)
+		})
+		due = append(due, by[s][:min(limit, len(by[s]))]...)
+	}
+	return due, nil
+}
+
+func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, horizon time.Time) (due []puntuale.DueMessage, err error) {
+	err = m.enter("Retrying", false)
+	defer m.mu.Unlock()
+	for _, r := range m.rows {
+		if r.state == puntuale.Pending && r.Attempt > 0 && slices.Contains(sessions, r.Session) && !r.Next.After(horizon) {
+			due = append(due, r.DueMessage)
+		}
+	}
+	return due, err
+}
+
+func (m *memory) Contents(_ context.Context, runs []puntuale.RunRef) (map[puntuale.RunRef]puntuale.RunContent, error) {
+	err := m.enter("Contents", false)
+	defer m.mu.Unlock()
+	found := map[puntuale.RunRef]puntuale.RunContent{}
+	for _, r := range runs {
+		if c, ok := m.contents[r]; ok {
+			found[r] = c
+		}
+	}
+	return found, err
+}
+
+func (m *memory) Standings(_ context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
+	err := m.enter("Standings", false)
+	defer m.mu.Unlock()
+	found := map[puntuale.ClientID]puntuale.Standing{}
+	for _, c := range clients {
+		found[c] = m.standings[c]
+	}
+	return found, err
+}
+
+func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+	err := m.enter("Claim", true)
+	defer m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if !time.Now().Before(m.nodes[c.Node]) {
+		return nil, puntuale.ErrFenced
+	}
+	m.claims = append(m.claims, c)
+	granted := make([]puntuale.Granted, len(c.Messages))
+	for i, item := range c.Messages {
+		r := m.rows[item.ID]
+		if r == nil || r.state != puntuale.Pending || r.Intent != item.Intent || r.Next.After(c.Now) || !r.ValidUntil.After(c.Now) {
+			continue
+		}
+		if item.Intent == 0 && m.standings[item.Client].Hold(c.Now) != "" {
+			granted[i] = puntuale.ClaimHeld
+			continue
+		}
+		if item.Intent > 0 {
+			r.Repeats++
+		} else {
+			r.IntentAt = c.Now
+		}
+		r.Intent = c.Token
+		r.Attempt++
+		granted[i] = puntuale.ClaimGranted
+	}
+	return granted, nil
+}
+
+func (m *memory) Record(_ context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
+	err := m.enter("Record", true)
+	defer m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	applied := make([]bool, len(results))
+	for i, res := range results {
+		r := m.rows[res.ID]
+		if r.state != puntuale.Pending || r.Intent != res.Token {
+			continue
+		}
+		applied[i] = true
+		r.reason = res.Outcome.Reason
+		switch res.Outcome.Verdict {
+		case puntuale.Sent:
+			r.state, r.Intent, r.done = puntuale.Completed, -1, now
+		case puntuale.Refused:
+			r.state, r.Intent, r.done = puntuale.Failed, -1, now
+		case puntuale.Retry:
+			r.Intent, r.Next = 0, res.Outcome.Next
+		case puntuale.Uncertain:
+			r.Next = res.Outcome.Next
+		}
+	}
+	return applied, nil
+}
+
+func (m *memory) Settle(_ context.Context, _ puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
+	err := m.enter("Settle", true)
+	defer m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		r := m.rows[s.ID]
+		if r.state != puntuale.Pending || r.Intent != s.Intent {
+			continue
+		}
+		r.reason = s.Reason
+		if s.State == puntuale.Pending {
+			r.Next = s.Next
+		} else {
+			r.state, r.Intent, r.done = s.State, -1, now
+		}
+	}
+	return nil
+}
+
+func (m *memory) Join(_ context.Context, lease time.Duration) (puntuale.NodeID, error) {
+	err := m.enter("Join", false)
+	defer m.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	m.lastNode++
+	m.nodes[m.lastNode] = time.Now().Add(lease)
+	return m.lastNode, nil
+}
+
+func (m *memory) Beat(_ context.Context, node puntuale.NodeID, lease time.Duration) error {
+	err := m.enter("Beat", false)
+	defer m.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if !time.Now().Before(m.nodes[node]) {
+		return puntuale.ErrFenced
+	}
+	m.nodes[node] = time.Now().Add(lease)
+	return nil
+}
+
+func (m *memory) Reap(context.Context) (freed int, err error) {
+	err = m.enter("Reap", false)
+	defer m.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	for n, until := range m.nodes {
+		if !time.Now().Before(until) {
+			freed += m.free(n)
+		}
+	}
+	return freed, nil
+}
+
+func (m *memory) free(n puntuale.NodeID) (freed int) {
+	delete(m.nodes, n)
+	for i := range m.sessions {
+		if m.sessions[i].Owner == n {
+			m.sessions[i].Owner = 0
+			freed++
+		}
+	}
+	return freed
+}
+
+func (m *memory) Roster(_ context.Context, node puntuale.NodeID) (nodes []puntuale.NodeID, sessions []puntuale.Session, err error) {
+	err = m.enter("Roster", false)
+	defer m.mu.Unlock()
+	for n := range m.nodes {
+		nodes = append(nodes, n)
+	}
+	for _, s := range m.sessions {
+		if s.Owner == 0 || s.Owner == node {
+			sessions = append(sessions, s)
+		}
+	}
+	return nodes, sessions, err
+}
+
+func (m *memory) Assign(_ context.Context, from, to puntuale.NodeID, ids []puntuale.SessionID) (moved []puntuale.SessionID, err error) {
+	err = m.enter("Assign", false)
+	defer m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.sessions {
+		if s := &m.sessions[i]; s.Owner == from && slices.Contains(ids, s.ID) {
+			s.Owner = to
+			moved = append(moved, s.ID)
+		}
+	}
+	return moved, nil
+}
+
+func (m *memory) Leave(_ context.Context, node puntuale.NodeID) error {
+	err := m.enter("Leave", false)
+	defer m.mu.Unlock()
+	m.free(node)
+	return err
+}
+
+func (m *memory) owner(id puntuale.SessionID) puntuale.NodeID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.sessions {
+		if s.ID == id {
+			return s.Owner
+		}
+	}
+	return 0
+}
+
+// network is a connector that does what the test says.
+type network struct {
+	traits  puntuale.Traits
+	prepare func(context.Context, puntuale.Envelope) error // nil: at once
+	send    func(context.Context, puntuale.Prepared) error // nil: accepted at once
+	online  func(puntuale.SessionID) bool                  // nil: always
+	mu      sync.Mutex
+	seen    []sighting
+	flying  map[puntuale.SessionID]int
+	highest map[puntuale.SessionID]int
+}
+
+type sighting struct {
+	puntuale.Envelope
+	at time.Time
+}
+
+func newNetwork() *network {
+	return &network{
+		traits: puntuale.Traits{Name: "test", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID},
+		flying: map[puntuale.SessionID]int{}, highest: map[puntuale.SessionID]int{},
+	}
+}
+
+func (n *network) Traits() puntuale.Traits { return n.traits }
+
+func (n *network) Online(s puntuale.SessionID) bool { return n.online == nil || n.online(s) }
+
+func (n *network) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
+	if n.prepare != nil {
+		if err := n.prepare(ctx, e); err != nil {
+			return puntuale.Prepared{}, err
+		}
+	}
+	return puntuale.Prepared{Envelope: e}, nil
+}
+
+func (n *network) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+	n.mu.Lock()
+	n.seen = append(n.seen, sighting{p.Envelope, time.Now()})
+	n.flying[p.Session]++
+	n.highest[p.Session] = max(n.highest[p.Session], n.flying[p.Session])
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		n.flying[p.Session]--
+		n.mu.Unlock()
+	}()
+	if n.send != nil {
+		return puntuale.Receipt{}, n.send(ctx, p)
+	}
+	return puntuale.Receipt{}, nil
+}
+
+func (n *network) sightings() []sighting {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.seen)
+}
+
+// of returns when the message was handed over, each time.
+func (n *network) of(id puntuale.MessageID) (at []time.Time) {
+	for _, s := range n.sightings() {
+		if s.Message == id {
+			at = append(at, s.at)
+		}
+	}
+	return at
+}
+
+// order returns the ids handed over, in order.
+func (n *network) order() (ids []puntuale.MessageID) {
+	for _, s := range n.sightings() {
+		ids = append(ids, s.Message)
+	}
+	return ids
+}
+
+// bubble runs a test on a dispatcher with a memory and a network, in time of its own.
+func bubble(t *testing.T, setup func(*dispatch.Config, *memory, *network), run func(*testing.T, *dispatch.Dispatcher, *memory, *network)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		m, n := newMemory(), newNetwork()
+		m.session(1, 1, 0)
+		cfg := config(m, n)
+		if setup != nil {
+			setup(&cfg, m, n)
+		}
+		d := dispatch.New(cfg)
+		if err := d.Start(t.Context()); err != nil {
+			t.Fatalf("Start: %v", err)
+		}
+		run(t, d, m, n)
+		if err := d.Stop(context.Background()); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+	})
+}
+
+func config(m *memory, n *network) dispatch.Config {
+	return dispatch.Config{
+		Queue: m, Fleet: m, Clock: clock.System(), Logger: quiet(),
+		Connector: func(puntuale.Session) puntuale.Connector { return n },
+	}
+}
+
+// after lets time pass and everything settle.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+var errAway = puntuale.Unavailable(errors.New("away"))

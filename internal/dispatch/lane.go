@@ -1,0 +1,235 @@
+package dispatch
+
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"puntuale"
+)
+
+// lane is the queue of one session that this node owns.
+type lane struct {
+	session puntuale.Session
+	conn    puntuale.Connector // nil: no way out
+	traits  puntuale.Traits
+	share   *share
+
+	entries    map[puntuale.MessageID]*entry // in memory and not yet claimed
+	recipients map[string]*recipient
+	ready      fifo[*entry] // due and prepared, in the order they came due
+	inflight   int          // being claimed or sent: slots taken
+	open       int          // claimed, and the outcome not yet on disk
+
+	alarm   // the pace, or the end of a pause
+	pace    *rate.Limiter
+	paused  time.Time // the connector asked for quiet until then
+	offline bool
+	active  bool // in its client's turn list
+
+	// Reading.
+	reading   bool
+	wanted    bool                            // another read, as soon as may be
+	urgent    bool                            // wanted so, and listed
+	readAlarm alarm                           // for readAfter
+	left      map[puntuale.MessageID]struct{} // left memory while a read was under way, which may show them as they were
+	more      bool                            // the database holds more that is due soon
+	readAfter time.Time                       // not before, so that a lane spends half its time reading at most
+	glance    time.Time                       // of a lane that cannot send: the next look for what expires
+	learnt    bool                            // what was in retry under the former owner is known
+
+	draining bool // about to go to another node
+	gone     bool // no longer this node's
+}
+
+func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane {
+	l := &lane{
+		share: sh, session: session, conn: conn,
+		entries: map[puntuale.MessageID]*entry{}, recipients: map[string]*recipient{},
+		left: map[puntuale.MessageID]struct{}{},
+	}
+	l.alarm.lane, l.readAlarm.reader = l, l
+	if conn != nil {
+		l.traits = conn.Traits()
+		l.traits.Slots = max(1, l.traits.Slots)
+	}
+	l.setPace(session.PerMin, time.Time{})
+	return l
+}
+
+// setPace spaces messages evenly: perMin a minute at most, 0 for no pace.
+func (l *lane) setPace(perMin int, now time.Time) {
+	switch {
+	case perMin <= 0:
+		l.pace = nil
+	case l.pace == nil:
+		l.pace = rate.NewLimiter(rate.Limit(float64(perMin)/60), 1)
+	default:
+		l.pace.SetLimitAt(now, rate.Limit(float64(perMin)/60))
+	}
+	l.session.PerMin = perMin
+}
+
+// online asks the connector; a session without one is never online.
+func (l *lane) online() bool { return l.conn != nil && l.conn.Online(l.session.ID) }
+
+// blocked lanes keep nothing in memory but what is in flight.
+func (l *lane) blocked() bool { return l.offline || l.draining || l.gone }
+
+func (l *lane) recipient(phone string) *recipient {
+	r := l.recipients[phone]
+	if r == nil {
+		r = &recipient{}
+		l.recipients[phone] = r
+	}
+	return r
+}
+
+// mayLeave tells whether the lane could send one more now. If not, wait is the moment to ask again, zero when an event
+// will tell. It takes a pace token when it says yes.
+func (l *lane) mayLeave(now time.Time) (ok bool, wait time.Time) {
+	if l.blocked() || l.inflight >= l.traits.Slots {
+		return false, time.Time{}
+	}
+	if now.Before(l.paused) {
+		return false, l.paused
+	}
+	if l.pace == nil {
+		return true, time.Time{}
+	}
+	r := l.pace.ReserveN(now, 1)
+	if d := r.DelayFrom(now); d > 0 {
+		r.CancelAt(now)
+		return false, now.Add(d)
+	}
+	return true, time.Time{}
+}
+
+// take returns the next message of the lane that may leave now, or nil: then the lane has nothing to send until an
+// alarm or an event activates it again.
+func (s *scheduler) take(l *lane, now time.Time) *entry {
+	if !l.offline && !l.online() {
+		s.checkOnline(l, now)
+	}
+	for l.ready.len() > 0 {
+		e := l.ready.peek()
+		if e.stage != ready || e.parked {
+			l.ready.pop()
+			continue
+		}
+		if l.share.held && !e.repeat() {
+			l.ready.pop()
+			s.forget(e)
+			continue
+		}
+		if s.overtaken(e, now) {
+			l.ready.pop()
+			continue
+		}
+		ok, wait := l.mayLeave(now)
+		if ok {
+			l.ready.pop()
+			return e
+		}
+		if !wait.IsZero() {
+			s.alarms.set(&l.alarm, wait)
+		}
+		return nil
+	}
+	return nil
+}
+
+// overtaken sorts out a due message that must not leave after all: expired, outside its window, not its turn.
+func (s *scheduler) overtaken(e *entry, now time.Time) bool {
+	if e.expired(now) && !e.repeat() {
+		s.expire(e)
+		return true
+	}
+	if next, inside := insideWindow(e.window, e.zone, now); !inside {
+		s.postpone(e, next, "", "")
+		return true
+	}
+	if e.repeat() {
+		if !s.mayRepeat(&e.m, e.lane, now) {
+			s.giveUpRepeat(e)
+			return true
+		}
+		return false
+	}
+	ok, wait := e.lane.recipient(e.m.Phone).turnFor(e, now)
+	if !ok {
+		e.parked = true
+		if !wait.IsZero() {
+			s.alarms.set(&e.alarm, wait)
+		}
+	}
+	return !ok
+}
+
+// makeReady hands a prepared message to its moment.
+func (s *scheduler) makeReady(e *entry, now time.Time) {
+	e.stage = ready
+	if e.due(now) {
+		e.lane.ready.push(e)
+		s.activate(e.lane)
+		return
+	}
+	s.alarms.set(&e.alarm, e.m.Next)
+}
+
+// advance lets the next message to a recipient have its turn.
+func (s *scheduler) advance(l *lane, phone string) {
+	r := l.recipients[phone]
+	if r == nil {
+		return
+	}
+	if r.idle() {
+		delete(l.recipients, phone)
+		return
+	}
+	if e := r.nextParked(); e != nil && r.busy == nil {
+		e.parked = false
+		s.alarms.drop(&e.alarm)
+		l.ready.push(e)
+		s.activate(l)
+	}
+}
+
+// forget drops a message from memory; the next read may find it again.
+func (s *scheduler) forget(e *entry) {
+	if e.stage == gone {
+		return
+	}
+	l := e.lane
+	e.stage = gone
+	s.alarms.drop(&e.alarm)
+	if l.entries[e.m.ID] == e {
+		delete(l.entries, e.m.ID)
+		s.held--
+	}
+	if l.reading {
+		l.left[e.m.ID] = struct{}{}
+	}
+	if !e.repeat() {
+		if r := l.recipients[e.m.Phone]; r != nil {
+			r.remove(e)
+			s.advance(l, e.m.Phone)
+		}
+	}
+	s.refill(l)
+}
+
+// clear drops all of a lane that is not in flight.
+func (s *scheduler) clear(l *lane) {
+	for _, e := range l.entries {
+		if e.stage == settling {
+			continue // its end is on the way to disk
+		}
+		s.forget(e)
+	}
+	l.ready = fifo[*entry]{}
+	s.alarms.drop(&l.alarm)
+	if l.gone {
+		s.alarms.drop(&l.readAlarm)
+	}
+}

@@ -1,0 +1,80 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// mailbox is how every other goroutine reaches the scheduler: they leave mail and go on; the scheduler takes all there
+// is at once.
+type mailbox struct {
+	wake chan struct{} // holds one token while there is mail
+
+	mu   sync.Mutex
+	mail mail
+}
+
+// mail is what came since the scheduler last looked. Calls run before the rest is read, so that a claim's answer is
+// always known before the outcome of one of its messages.
+type mail struct {
+	calls    []func()
+	prepared []*entry
+	ended    []attempt
+	hints    map[puntuale.SessionID]time.Time // the earliest moment; zero: sessions changed
+}
+
+func newMailbox() *mailbox {
+	return &mailbox{wake: make(chan struct{}, 1), mail: mail{hints: map[puntuale.SessionID]time.Time{}}}
+}
+
+// post has the scheduler run f.
+func (b *mailbox) post(f func()) {
+	b.mu.Lock()
+	b.mail.calls = append(b.mail.calls, f)
+	b.mu.Unlock()
+	b.ring()
+}
+
+func (b *mailbox) prepared(e *entry) {
+	b.mu.Lock()
+	b.mail.prepared = append(b.mail.prepared, e)
+	b.mu.Unlock()
+	b.ring()
+}
+
+func (b *mailbox) ended(a attempt) {
+	b.mu.Lock()
+	b.mail.ended = append(b.mail.ended, a)
+	b.mu.Unlock()
+	b.ring()
+}
+
+func (b *mailbox) hint(session puntuale.SessionID, due time.Time) {
+	b.mu.Lock()
+	if was, ok := b.mail.hints[session]; !ok || due.Before(was) {
+		b.mail.hints[session] = due
+	}
+	b.mu.Unlock()
+	b.ring()
+}
+
+func (b *mailbox) ring() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// take empties the box into a mail whose slices are reused: what an earlier take returned must no longer be in use.
+func (b *mailbox) take(spare *mail) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(spare.calls)
+	clear(spare.prepared)
+	clear(spare.ended)
+	clear(spare.hints)
+	spare.calls, spare.prepared, spare.ended = spare.calls[:0], spare.prepared[:0], spare.ended[:0]
+	b.mail, *spare = *spare, b.mail
+}

@@ -1,0 +1,361 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// member is this node's part in the fleet. It keeps the lease on one goroutine and the sessions on another, so that a
+// slow look at the roster never costs the lease.
+type member struct {
+	cfg   *Config
+	sched *scheduler
+	wake  chan struct{}
+	beat  chan struct{} // the incarnation changed
+
+	mu       sync.Mutex
+	node     puntuale.NodeID // 0: joining again
+	nudged   bool
+	hinted   map[puntuale.SessionID]bool // new here: taken without regard to whose they should be
+	foreign  map[puntuale.SessionID]bool // hinted and found to be another's: not asked for again until the next beat
+	released map[puntuale.SessionID]bool // drained, may go
+
+	targets map[puntuale.SessionID]puntuale.NodeID // of sessions that should go; keepSessions only
+	free    map[puntuale.SessionID]time.Time       // since when nobody has it; keepSessions only
+}
+
+func newMember(cfg *Config, s *scheduler) *member {
+	return &member{
+		cfg: cfg, sched: s,
+		wake: make(chan struct{}, 1), beat: make(chan struct{}, 1),
+		hinted:   map[puntuale.SessionID]bool{},
+		foreign:  map[puntuale.SessionID]bool{},
+		released: map[puntuale.SessionID]bool{},
+		targets:  map[puntuale.SessionID]puntuale.NodeID{},
+		free:     map[puntuale.SessionID]time.Time{},
+	}
+}
+
+// join registers a new incarnation.
+func (m *member) join(ctx context.Context) error {
+	node, err := m.cfg.Fleet.Join(ctx, m.cfg.Lease)
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	m.node = node
+	m.mu.Unlock()
+	m.sched.health.joined(true)
+	m.sched.health.lease.Store(true)
+	m.sched.box.post(func() { m.sched.node, m.sched.claims.counter = node, 0 })
+	ring(m.beat)
+	m.cfg.Logger.Info("joined the fleet", "node", int64(node))
+	return nil
+}
+
+// leave frees the node's sessions and removes it. Nothing of the member runs any more.
+func (m *member) leave(ctx context.Context) error {
+	m.sched.health.joined(false)
+	if m.node == 0 {
+		return nil
+	}
+	err := m.cfg.Fleet.Leave(ctx, m.node)
+	if errors.Is(err, puntuale.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+// rejoin gives up the incarnation. Any goroutine.
+func (m *member) rejoin(node puntuale.NodeID) {
+	m.mu.Lock()
+	if m.node == node {
+		m.node = 0
+	}
+	m.mu.Unlock()
+	ring(m.wake)
+}
+
+// nudge asks for a look at the roster because of a session. Any goroutine.
+func (m *member) nudge(session puntuale.SessionID) {
+	m.mu.Lock()
+	if !m.foreign[session] {
+		m.hinted[session], m.nudged = true, true
+	}
+	m.mu.Unlock()
+	ring(m.wake)
+}
+
+// drained lets a session go to its new owner. Any goroutine.
+func (m *member) drained(session puntuale.SessionID) {
+	m.mu.Lock()
+	m.released[session] = true
+	m.mu.Unlock()
+	ring(m.wake)
+}
+
+func ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// current is the node's present incarnation, 0 while it has none.
+func (m *member) current() puntuale.NodeID {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.node
+}
+
+// margin is how long before the lease's end claims stop by themselves when it could not be prolonged.
+func (m *member) margin() time.Duration { return m.cfg.Lease / 4 }
+
+// keepLease prolongs the lease each Beat. The lease is counted from before the call that prolonged it, by the monotonic
+// clock; once it runs low nothing is claimed until a call succeeds.
+func (m *member) keepLease(ctx context.Context) {
+	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
+	for {
+		fired, release := m.cfg.Clock.After(m.cfg.Beat)
+		select {
+		case <-ctx.Done():
+			release()
+			stop()
+			return
+		case <-low:
+			low = nil
+			m.sched.health.lease.Store(false)
+			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
+			release()
+			continue
+		case <-m.beat:
+			// A new incarnation has just begun a lease of its own; prolonging it at once starts the count anew.
+		case <-fired:
+		}
+		release()
+		node := m.current()
+		if node == 0 {
+			continue
+		}
+		next, nextStop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
+		call, cancel := context.WithTimeout(ctx, m.cfg.Beat)
+		err := m.cfg.Fleet.Beat(call, node, m.cfg.Lease)
+		cancel()
+		switch {
+		case err == nil:
+			stop()
+			low, stop = next, nextStop
+			if !m.sched.health.lease.Swap(true) {
+				m.cfg.Logger.Info("the lease is prolonged again", "node", int64(node))
+			}
+			m.sched.box.ring()
+			continue
+		case errors.Is(err, puntuale.ErrFenced):
+			m.sched.box.post(func() { m.sched.fenced(node) })
+		case ctx.Err() == nil:
+			m.cfg.Logger.Warn("prolonging the lease failed", "node", int64(node), "error", err)
+		}
+		nextStop()
+	}
+}
+
+// keepSessions looks at the roster each Beat, and at once when asked to.
+func (m *member) keepSessions(ctx context.Context) {
+	for {
+		fired, release := m.cfg.Clock.After(m.cfg.Beat)
+		beat := false
+		select {
+		case <-ctx.Done():
+			release()
+			return
+		case <-m.wake:
+		case <-fired:
+			beat = true
+		}
+		release()
+		if m.current() == 0 {
+			if err := m.join(ctx); err != nil {
+				m.cfg.Logger.Warn("joining the fleet failed", "error", err)
+				if m.cfg.Clock.Sleep(ctx, time.Second) != nil {
+					return
+				}
+				ring(m.wake)
+				continue
+			}
+			beat = true
+		}
+		m.handOver(ctx)
+		if beat {
+			m.refresh(ctx)
+		} else {
+			m.look(ctx)
+		}
+	}
+}
+
+// refresh reaps dead nodes and looks at the roster.
+func (m *member) refresh(ctx context.Context) {
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	m.mu.Lock()
+	clear(m.foreign)
+	m.nudged = true
+	m.mu.Unlock()
+	if freed, err := m.cfg.Fleet.Reap(call); err != nil {
+		if ctx.Err() == nil {
+			m.cfg.Logger.Warn("removing dead nodes failed", "error", err)
+		}
+	} else if freed > 0 {
+		m.cfg.Logger.Info("sessions of dead nodes are free", "sessions", freed)
+	}
+	m.look(ctx)
+}
+
+// look takes free sessions that should be the node's, and begins to let go of those that should be another's.
+func (m *member) look(ctx context.Context) {
+	m.mu.Lock()
+	node, nudged, hinted := m.node, m.nudged, m.hinted
+	m.nudged, m.hinted = false, map[puntuale.SessionID]bool{}
+	m.mu.Unlock()
+	if node == 0 || !nudged {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	nodes, sessions, err := m.cfg.Fleet.Roster(call, node)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.cfg.Logger.Warn("reading the roster failed", "error", err)
+		}
+		return
+	}
+	mine, leaving := m.sort(node, nodes, sessions)
+	taken := m.take(call, node, m.wanted(node, nodes, sessions, hinted))
+	for _, s := range sessions {
+		if taken[s.ID] {
+			s.Owner = node
+			mine = append(mine, s)
+		}
+	}
+	m.mu.Lock()
+	for id := range hinted {
+		m.foreign[id] = true
+	}
+	for _, s := range mine {
+		delete(m.foreign, s.ID)
+	}
+	m.mu.Unlock()
+	m.sched.box.post(func() { m.sched.setSessions(node, mine, leaving) })
+}
+
+// sort picks the node's own sessions, and of them those that should be another's.
+func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	leaving = map[puntuale.SessionID]bool{}
+	clear(m.targets)
+	for _, s := range sessions {
+		if s.Owner != node {
+			continue
+		}
+		mine = append(mine, s)
+		if to := target(s.ID, nodes); to != node && to != 0 {
+			leaving[s.ID] = true
+			m.targets[s.ID] = to
+		}
+	}
+	return mine, leaving
+}
+
+// wanted are the free sessions this node should take: its own by the hashing, those just hinted here, and those that
+// whoever should have taken them left alone for a whole lease.
+func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, hinted map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
+	now := m.cfg.Clock.Now()
+	still := make(map[puntuale.SessionID]time.Time)
+	for _, s := range sessions {
+		if s.Owner != 0 {
+			continue
+		}
+		since, ok := m.free[s.ID]
+		if !ok {
+			since = now
+		}
+		still[s.ID] = since
+		if hinted[s.ID] || target(s.ID, nodes) == node || now.Sub(since) > m.cfg.Lease {
+			ids = append(ids, s.ID)
+		}
+	}
+	m.free = still
+	return ids
+}
+
+func (m *member) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.SessionID) map[puntuale.SessionID]bool {
+	taken := map[puntuale.SessionID]bool{}
+	if len(ids) == 0 {
+		return taken
+	}
+	got, err := m.cfg.Fleet.Assign(ctx, 0, node, ids)
+	if err != nil {
+		if ctx.Err() == nil {
+			m.cfg.Logger.Warn("taking sessions failed", "error", err)
+		}
+		return taken
+	}
+	for _, id := range got {
+		taken[id] = true
+		delete(m.free, id)
+	}
+	if len(got) > 0 {
+		m.cfg.Logger.Info("took sessions", "node", int64(node), "sessions", len(got))
+	}
+	return taken
+}
+
+// handOver gives drained sessions to the nodes that should have them.
+func (m *member) handOver(ctx context.Context) {
+	m.mu.Lock()
+	released, node := m.released, m.node
+	m.released = map[puntuale.SessionID]bool{}
+	m.mu.Unlock()
+	to := map[puntuale.NodeID][]puntuale.SessionID{}
+	for id := range released {
+		if t := m.targets[id]; t != 0 {
+			to[t] = append(to[t], id)
+		}
+	}
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	for t, ids := range to {
+		moved, err := m.cfg.Fleet.Assign(call, node, t, ids)
+		if err != nil {
+			if ctx.Err() == nil {
+				m.cfg.Logger.Warn("letting sessions go failed", "error", err) // they are drained anew at the next beat
+			}
+			continue
+		}
+		m.cfg.Logger.Info("let sessions go", "node", int64(node), "to", int64(t), "sessions", len(moved))
+		m.sched.box.post(func() { m.sched.letGo(node, moved) })
+	}
+}
+
+// target is the node that should own a session: the highest of the hashes of (session, node). When a node comes or
+// goes, only its own sessions move.
+func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
+	var high uint64
+	for _, n := range nodes {
+		if h := mix(mix(uint64(session)) ^ uint64(n)); best == 0 || h > high || h == high && n < best {
+			best, high = n, h
+		}
+	}
+	return best
+}
+
+// mix is the finalizer of SplitMix64.
+func mix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}

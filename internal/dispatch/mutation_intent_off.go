@@ -1,0 +1,11 @@
+//go:build !mutate_intent
+
+package dispatch
+
+// sendsUnclaimed is true only in the mutation that sends before the intent is on disk.
+const sendsUnclaimed = false
+
+func (s *scheduler) beforeClaim([]*entry) {}
+
+// afterClaim hands a claimed message to its connector.
+func (s *scheduler) afterClaim(e *entry) { s.startSend(e) }

@@ -1,0 +1,267 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Preparation runs in two pools, so that text never waits behind a slow fetch, and each session has a bounded part of
+// its pool, so that a slow number delays nobody else.
+const (
+	textWorkers   = 256
+	textPerLane   = 32
+	mediaWorkers  = 64
+	mediaPerLane  = 8
+	prepareWait   = 90 * time.Second
+	panicsAllowed = 3
+	loadsAtOne    = 2
+	loadMost      = 1000
+)
+
+// loader reads the contents of messages that came into memory.
+type loader struct {
+	waiting []*entry
+	running int
+}
+
+// errNoContent: the run's content cannot be found.
+var errNoContent = errors.New("the message's content is gone")
+
+// load starts reading the contents of what waits for it.
+func (s *scheduler) load() {
+	for s.loader.running < loadsAtOne && len(s.loader.waiting) > 0 {
+		n := min(len(s.loader.waiting), loadMost)
+		batch := make([]*entry, 0, n)
+		for _, e := range s.loader.waiting[:n] {
+			if e.stage == loading {
+				batch = append(batch, e)
+			}
+		}
+		if n == len(s.loader.waiting) {
+			clear(s.loader.waiting)
+			s.loader.waiting = s.loader.waiting[:0]
+		} else {
+			s.loader.waiting = s.loader.waiting[n:]
+		}
+		if len(batch) == 0 {
+			continue
+		}
+		s.loader.running++
+		s.wg.Go(func() {
+			err := s.readContents(batch)
+			s.box.post(func() { s.gotContents(batch, err) })
+		})
+	}
+}
+
+// readContents fills in what the batch shows, and hands it to the pools. It runs beside the scheduler.
+func (s *scheduler) readContents(batch []*entry) error {
+	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	defer cancel()
+	seen := make(map[puntuale.RunRef]struct{}, len(batch))
+	refs := make([]puntuale.RunRef, 0, len(batch))
+	for _, e := range batch {
+		ref := puntuale.RunRef{Client: e.m.Client, ID: e.m.Run}
+		if _, ok := seen[ref]; !ok {
+			seen[ref] = struct{}{}
+			refs = append(refs, ref)
+		}
+	}
+	found, err := s.cfg.Queue.Contents(ctx, refs)
+	if err != nil {
+		return err
+	}
+	for _, e := range batch {
+		run, ok := found[puntuale.RunRef{Client: e.m.Client, ID: e.m.Run}]
+		if !ok || e.m.Step < 0 || e.m.Step >= len(run.Steps) {
+			e.failed = errNoContent
+			s.box.prepared(e)
+			continue
+		}
+		step := &run.Steps[e.m.Step]
+		e.content, e.window = step.Content, step.Window
+		if e.window != nil {
+			e.zone = location(run.Zone)
+		}
+		s.pools.submit(e)
+	}
+	return nil
+}
+
+func (s *scheduler) gotContents(batch []*entry, err error) {
+	s.loader.running--
+	if err == nil {
+		return
+	}
+	if s.ctx.Err() == nil {
+		s.log.Warn("reading contents failed", "error", err)
+	}
+	for _, e := range batch {
+		s.forget(e) // the poll finds it again
+	}
+}
+
+// loaded takes a message back from its preparation.
+func (s *scheduler) loaded(e *entry, now time.Time) {
+	if e.stage != loading {
+		return // dropped meanwhile
+	}
+	err := e.failed
+	if err == nil {
+		s.makeReady(e, now)
+		return
+	}
+	l := e.lane
+	refusal := puntuale.AsSendError(err)
+	switch {
+	case errors.Is(err, errNoContent):
+		s.refuse(e, puntuale.SaysUnrecoverable, err.Error())
+	case refusal != nil && refusal.Kind == puntuale.Final:
+		s.refuse(e, refusal.Reason, refusal.Detail)
+	case refusal != nil && refusal.Kind == puntuale.SessionDown:
+		s.pause(l, now.Add(downQuiet))
+		s.postpone(e, now.Add(downQuiet), refusal.Reason, refusal.Detail)
+	case refusal != nil && refusal.Kind == puntuale.Throttled:
+		s.postpone(e, now.Add(max(refusal.After, time.Second)), refusal.Reason, refusal.Detail)
+	default:
+		s.retryPrepare(e, now, refusal, err)
+	}
+}
+
+// retryPrepare postpones a message whose preparation failed for now; later ones to its recipient wait for it a while.
+func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.SendError, err error) {
+	reason, detail := "", err.Error()
+	if refusal != nil {
+		reason, detail = refusal.Reason, refusal.Detail
+	}
+	var p *panicError
+	r := e.lane.recipient(e.m.Phone)
+	tries := r.tries(e.m.ID) + 1
+	if errors.As(err, &p) {
+		s.log.Error("preparing a message panicked", "message_id", int64(e.m.ID), "session_id", int64(e.m.Session), "error", err)
+		if tries >= panicsAllowed {
+			s.refuse(e, puntuale.SaysUnrecoverable, detail)
+			return
+		}
+	}
+	next := now.Add(puntuale.Backoff(e.m.ID, tries))
+	if !e.repeat() {
+		r.hold(&e.m, now, next, true)
+	}
+	s.postpone(e, next, reason, detail)
+}
+
+// panicError is a connector's panic, caught so that one message cannot take the others down.
+type panicError struct{ value any }
+
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+// prepare asks the connector. It runs in a pool.
+func (s *scheduler) prepare(e *entry) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.failed = &panicError{v}
+		}
+		s.box.prepared(e)
+	}()
+	ctx, cancel := context.WithTimeout(s.ctx, prepareWait)
+	defer cancel()
+	e.prepared, e.failed = e.lane.conn.Prepare(ctx, puntuale.Envelope{
+		Client: e.m.Client, Session: e.m.Session, Message: e.m.ID,
+		ConnectorID: puntuale.ConnectorID(e.m.ID, e.m.Generation),
+		Attempt:     e.m.Attempt + 1, Repeat: e.repeat(),
+		To: e.m.Phone, Content: e.content,
+	})
+}
+
+// pools are where messages are prepared.
+type pools struct{ text, media *pool }
+
+func newPools(s *scheduler) pools {
+	return pools{text: newPool(s, textWorkers, textPerLane), media: newPool(s, mediaWorkers, mediaPerLane)}
+}
+
+func (p pools) submit(e *entry) {
+	if e.content.MediaURL != "" {
+		p.media.submit(e)
+	} else {
+		p.text.submit(e)
+	}
+}
+
+// pool prepares messages with a bounded number of goroutines, lanes in turn.
+type pool struct {
+	s            *scheduler
+	most, atLane int
+
+	mu      sync.Mutex
+	running int
+	benches map[*lane]*bench
+	turns   fifo[*bench] // with work, and workers to spare
+}
+
+// bench is what one lane has waiting in a pool.
+type bench struct {
+	lane    *lane
+	jobs    fifo[*entry]
+	workers int
+	listed  bool
+}
+
+func newPool(s *scheduler, most, atLane int) *pool {
+	return &pool{s: s, most: most, atLane: atLane, benches: map[*lane]*bench{}}
+}
+
+func (p *pool) submit(e *entry) {
+	p.mu.Lock()
+	b := p.benches[e.lane]
+	if b == nil {
+		b = &bench{lane: e.lane}
+		p.benches[e.lane] = b
+	}
+	b.jobs.push(e)
+	p.list(b)
+	start := b.listed && p.running < p.most
+	if start {
+		p.running++
+	}
+	p.mu.Unlock()
+	if start {
+		p.s.wg.Go(p.work)
+	}
+}
+
+// list gives the bench a turn, if it has work and may have another worker. The pool is locked.
+func (p *pool) list(b *bench) {
+	if !b.listed && b.jobs.len() > 0 && b.workers < p.atLane {
+		b.listed = true
+		p.turns.push(b)
+	}
+}
+
+// work prepares until there is nothing left to do.
+func (p *pool) work() {
+	p.mu.Lock()
+	for p.turns.len() > 0 {
+		b := p.turns.pop()
+		b.listed = false
+		e := b.jobs.pop()
+		b.workers++
+		p.list(b)
+		p.mu.Unlock()
+		p.s.prepare(e)
+		p.mu.Lock()
+		b.workers--
+		p.list(b)
+		if b.workers == 0 && b.jobs.len() == 0 {
+			delete(p.benches, b.lane)
+		}
+	}
+	p.running--
+	p.mu.Unlock()
+}

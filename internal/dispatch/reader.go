@@ -1,0 +1,272 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"puntuale"
+)
+
+// Sizes of what is read into memory.
+const (
+	memory     = 32_768 // messages in memory, of all lanes
+	laneMost   = 8_192  // of one lane
+	laneLeast  = 512    // of one lane, when many are busy
+	glanceRows = 128    // of each lane, when many are read at once
+	smallLane  = 32     // a lane with no more in memory is read together with others
+	lanesAtOne = 256
+	readsAtOne = 4
+)
+
+// reader is what the scheduler knows of its reads under way.
+type reader struct {
+	running int
+	urgent  fifo[*lane] // hinted, or running low
+	rest    fifo[*lane] // for the poll
+	blocked int         // lanes that could not send at the last poll
+}
+
+// want has a lane read as soon as may be; never twice at a time.
+func (s *scheduler) want(l *lane, urgent bool) {
+	if l.gone || s.retiring {
+		return
+	}
+	if l.wanted {
+		if urgent && !l.reading && !l.urgent {
+			s.enqueue(l, urgent)
+		}
+		return
+	}
+	if !urgent && l.backlogged(s.capacity()) {
+		l.more = true // it is read again as it runs low
+		return
+	}
+	l.wanted = true
+	if !l.reading { // else when it ends
+		s.enqueue(l, urgent)
+	}
+}
+
+// enqueue lists a wanted lane; a later entry in the other list finds it no longer wanted.
+func (s *scheduler) enqueue(l *lane, urgent bool) {
+	switch {
+	case s.cfg.Clock.Now().Before(l.readAfter):
+		s.alarms.set(&l.readAlarm, l.readAfter)
+	case urgent:
+		l.urgent = true
+		s.reader.urgent.push(l)
+	default:
+		s.reader.rest.push(l)
+	}
+}
+
+// known is how many of the lane's rows a read returns that are in memory already.
+func (l *lane) known() int { return len(l.entries) + l.open }
+
+// backlogged lanes have so much to send that nothing new could leave before the next refill.
+func (l *lane) backlogged(capacity int) bool {
+	return len(l.entries) >= capacity || l.more && l.ready.len() > capacity/4
+}
+
+// capacity is how many messages a lane may hold.
+func (s *scheduler) capacity() int {
+	busy := 1
+	if s.held > memory/2 {
+		busy = max(1, len(s.lanes)/2)
+	}
+	return min(max(memory/busy, laneLeast), laneMost)
+}
+
+// refill reads a lane at once when it runs low while the database holds more.
+func (s *scheduler) refill(l *lane) {
+	if l.more && !l.wanted && !l.blocked() && !l.share.held && len(l.entries) < s.capacity()/4 {
+		l.more = false
+		s.want(l, true)
+	}
+}
+
+// read starts reads of the lanes that want one.
+func (s *scheduler) read(now time.Time) {
+	for s.reader.urgent.len() > 0 && s.reader.running < readsAtOne {
+		s.readNext(&s.reader.urgent, now)
+	}
+	for s.reader.rest.len() > 0 && s.reader.running < readsAtOne-1 { // hints never wait for the poll
+		s.readNext(&s.reader.rest, now)
+	}
+}
+
+// readNext reads the first lane of a list, together with others if they are small.
+func (s *scheduler) readNext(list *fifo[*lane], now time.Time) {
+	var small []*lane
+	for list.len() > 0 && len(small) < lanesAtOne {
+		l := list.peek()
+		if l.gone || !l.wanted || l.reading {
+			list.pop()
+			continue
+		}
+		big := l.known() > smallLane || l.more || l.blocked() || l.share.held
+		if big && len(small) > 0 {
+			break
+		}
+		list.pop()
+		l.wanted, l.urgent, l.reading = false, false, true
+		if big {
+			s.startRead([]*lane{l}, l.known()+s.room(l), now)
+			return
+		}
+		small = append(small, l)
+	}
+	if len(small) > 0 {
+		s.startRead(small, glanceRows, now)
+	}
+}
+
+// room is how many rows not yet known a read of the lane may bring.
+func (s *scheduler) room(l *lane) int {
+	if l.blocked() || l.share.held {
+		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), laneMost)
+	}
+	return max(s.capacity()-len(l.entries), glanceRows)
+}
+
+// rows is what a read found.
+type rows struct {
+	lanes    []*lane
+	limit    int
+	retrying []puntuale.DueMessage // of lanes newly owned
+	due      []puntuale.DueMessage
+	took     time.Duration
+	err      error
+}
+
+func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
+	sessions := make([]puntuale.SessionID, len(lanes))
+	var fresh []puntuale.SessionID
+	for i, l := range lanes {
+		sessions[i] = l.session.ID
+		if !l.learnt {
+			fresh = append(fresh, l.session.ID)
+		}
+	}
+	s.reader.running++
+	s.wg.Go(func() {
+		r := s.fetch(sessions, fresh, limit, now)
+		r.lanes, r.limit = lanes, limit
+		s.box.post(func() { s.gotRows(r) })
+	})
+}
+
+// fetch asks the store. Any goroutine.
+func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, limit int, now time.Time) (r rows) {
+	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	defer cancel()
+	if len(fresh) > 0 {
+		// As far as the longest backoff: whatever is in retry.
+		if r.retrying, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(retryReach)); r.err != nil {
+			return r
+		}
+	}
+	r.due, r.err = s.cfg.Queue.Due(ctx, sessions, now.Add(s.cfg.Horizon), limit)
+	r.took = s.cfg.Clock.Now().Sub(now)
+	return r
+}
+
+// retryReach covers the longest backoff with its spread.
+const retryReach = 15 * time.Minute
+
+func (s *scheduler) gotRows(r rows) {
+	now := s.cfg.Clock.Now()
+	s.reader.running--
+	s.health.read(r.err == nil, now)
+	if r.err != nil && s.ctx.Err() == nil {
+		s.log.Warn("reading due messages failed", "error", r.err)
+	}
+	if r.err == nil {
+		for i := range r.retrying {
+			s.learn(&r.retrying[i], now)
+		}
+	}
+	count := make(map[puntuale.SessionID]int, len(r.lanes))
+	for _, l := range r.lanes {
+		if r.err == nil {
+			l.learnt = true
+			l.glance = now.Add(glanceEvery)
+		}
+	}
+	for i := range r.due {
+		m := &r.due[i]
+		if l := s.lanes[m.Session]; l != nil && l.reading {
+			count[m.Session]++
+			s.admit(l, m, now)
+		}
+	}
+	for _, l := range r.lanes {
+		l.reading = false
+		clear(l.left)
+		l.readAfter = now.Add(r.took)
+		if r.err != nil {
+			l.readAfter = now.Add(s.cfg.Poll / 4)
+			continue // the poll asks again
+		}
+		l.more = l.more || count[l.session.ID] >= r.limit
+		if s.lanes[l.session.ID] != l {
+			continue
+		}
+		if l.wanted {
+			s.enqueue(l, true)
+		} else {
+			s.refill(l)
+		}
+	}
+}
+
+// learn keeps the order of recipients whose earlier message was tried by this session's former owner.
+func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
+	l := s.lanes[m.Session]
+	if l == nil || l.learnt || m.Intent != 0 || !now.Before(m.IntentAt.Add(orderWait)) {
+		return
+	}
+	l.recipient(m.Phone).hold(m, m.IntentAt, m.Next, false)
+}
+
+// admit takes a row into memory, unless it is there already or has nothing to seek there.
+func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) {
+	if l.entries[m.ID] != nil || s.alive[m.ID] != nil {
+		return
+	}
+	if _, stale := l.left[m.ID]; stale {
+		return
+	}
+	e := &entry{m: *m, lane: l}
+	e.alarm.entry = e
+	if m.Intent > 0 {
+		if !s.recover(e, now) {
+			return
+		}
+	} else if e.expired(now) {
+		s.hold(e)
+		s.expire(e)
+		return
+	}
+	if l.blocked() || l.share.held && !e.repeat() {
+		if m.ValidUntil.Before(l.glance) {
+			l.glance = m.ValidUntil
+		}
+		return
+	}
+	if len(l.entries) >= 2*laneMost {
+		l.more = true
+		return
+	}
+	s.hold(e)
+	if !e.repeat() {
+		l.recipient(m.Phone).add(e)
+	}
+	s.loader.waiting = append(s.loader.waiting, e)
+}
+
+// hold puts an entry into memory.
+func (s *scheduler) hold(e *entry) {
+	e.lane.entries[e.m.ID] = e
+	s.held++
+}

@@ -1,0 +1,107 @@
+package dispatch
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// recover decides about a row whose attempt was begun and has no known outcome: it is an orphan of a crash, or an
+// uncertain message whose time to be looked at has come. It reports whether the attempt is to be repeated.
+//
+//   - An attempt of this process whose claim went unanswered was never sent: it is open again.
+//   - Where the network shows one copy of the same connector id, it is repeated, as often as MaxRepeats, while valid.
+//   - Otherwise it waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
+//     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
+func (s *scheduler) recover(e *entry, now time.Time) bool {
+	m := &e.m
+	_, unsent := s.orphan[m.Intent]
+	switch deadline := s.deadline(m); {
+	case unsent:
+		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
+	case m.Next.After(now): // not yet
+	case !now.Before(deadline):
+		s.hold(e)
+		s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
+	case !s.mayRepeat(m, e.lane, now):
+		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: deadline, Detail: uncertainDetail})
+	default:
+		return true
+	}
+	return false
+}
+
+const uncertainDetail = "esito incerto: la rete potrebbe avere il messaggio"
+
+// deadline is when an unanswered attempt is given up.
+func (s *scheduler) deadline(m *puntuale.DueMessage) time.Time {
+	return m.IntentAt.Add(s.cfg.UncertainAfter)
+}
+
+func (s *scheduler) mayRepeat(m *puntuale.DueMessage, l *lane, now time.Time) bool {
+	return l.conn != nil && l.traits.Recovery == puntuale.RecoverSameID && m.Repeats < puntuale.MaxRepeats &&
+		now.Before(m.ValidUntil) && now.Before(s.deadline(m))
+}
+
+// conclude records an outcome for an attempt that this process did not make, or did not send.
+func (s *scheduler) conclude(e *entry, o puntuale.Outcome) {
+	e.stage, e.token = answered, e.m.Intent
+	s.alive[e.m.ID] = e
+	e.lane.open++
+	s.records.push(e, o)
+}
+
+// giveUpRepeat leaves an unanswered message to its deadline.
+func (s *scheduler) giveUpRepeat(e *entry) {
+	s.forget(e)
+	s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&e.m), Detail: uncertainDetail})
+}
+
+// postpone moves a message that is not in flight to a later moment, at most to its end, so that it expires on time.
+func (s *scheduler) postpone(e *entry, next time.Time, reason, detail string) {
+	if e.repeat() {
+		deadline := s.deadline(&e.m)
+		if next.IsZero() || next.After(deadline) {
+			next = deadline
+		}
+		if detail == "" {
+			detail = uncertainDetail
+		}
+		s.forget(e)
+		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: next, Detail: detail})
+		return
+	}
+	if next.IsZero() || next.After(e.m.ValidUntil) {
+		next = e.m.ValidUntil
+	}
+	s.settle(e, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
+}
+
+// refuse closes a message that is not in flight as FAILED. One that the network may have waits for its deadline.
+func (s *scheduler) refuse(e *entry, reason, detail string) {
+	if e.repeat() {
+		s.giveUpRepeat(e)
+		return
+	}
+	s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: reason, Detail: detail}, "refused")
+}
+
+// expire closes a message whose validity ended; the settler finds out why it could not leave.
+func (s *scheduler) expire(e *entry) {
+	s.settle(e, puntuale.Settlement{State: puntuale.Failed}, "expired")
+}
+
+// settle has an entry closed or postponed without an attempt.
+func (s *scheduler) settle(e *entry, st puntuale.Settlement, verdict string) {
+	e.stage = settling
+	st.MessageRef, st.Intent = e.ref(), e.m.Intent
+	s.settles.push(ending{e: e, s: st, verdict: verdict, offline: e.lane.offline, node: s.node})
+}
+
+// pause keeps a lane quiet for a while.
+func (s *scheduler) pause(l *lane, until time.Time) {
+	if until.After(l.paused) {
+		l.paused = until
+		s.alarms.set(&l.alarm, until)
+	}
+}

@@ -1,0 +1,475 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/dispatch"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func transient() error {
+	return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Rete non disponibile", Detail: "test"}
+}
+
+// TestOnTime: a message read ahead leaves at its moment, to the microsecond, and never before.
+func TestOnTime(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		due := time.Now().Add(3*time.Second + 123_456*time.Microsecond)
+		id := m.add(1, "+391", due)[0]
+		after(10 * time.Second)
+		if at := n.of(id); len(at) != 1 || !at[0].Equal(due) {
+			t.Errorf("handed over %v, want once at %v", at, due)
+		}
+		if r := m.get(id); r.state != puntuale.Completed {
+			t.Errorf("the row is %v", r.state)
+		}
+	})
+}
+
+// TestHint: a message due at once leaves at once when hinted, within the poll when not.
+func TestHint(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(300 * time.Millisecond)
+		now := time.Now()
+		id := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		synctest.Wait()
+		if at := n.of(id); len(at) != 1 || !at[0].Equal(now) {
+			t.Errorf("hinted: handed over %v, want at %v", at, now)
+		}
+		id = m.add(1, "+392", now)[0]
+		after(time.Second)
+		if at := n.of(id); len(at) != 1 {
+			t.Errorf("not hinted: handed over %d times within the poll, want once", len(at))
+		}
+	})
+}
+
+// TestHintsNeverLost: however many come while a read is under way, the last one's message is found.
+func TestHintsNeverLost(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(100 * time.Millisecond)
+		var ids []puntuale.MessageID
+		for i := range 300 {
+			ids = append(ids, m.add(1, fmt.Sprintf("+39%d", i), time.Now())...)
+			d.Hint(1, time.Now())
+		}
+		synctest.Wait()
+		for _, id := range ids {
+			if len(n.of(id)) != 1 {
+				t.Fatalf("message %d was handed over %d times", id, len(n.of(id)))
+			}
+		}
+	})
+}
+
+// TestFairShare: a client with a backlog does not delay another's few messages.
+func TestFairShare(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		m.session(2, 2, 0)
+		m.commit = 10 * time.Millisecond
+		for i := range 8000 {
+			m.add(1, fmt.Sprintf("+391%d", i), time.Now())
+		}
+		for i := range 10 {
+			m.add(2, fmt.Sprintf("+392%d", i), time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(30 * time.Second)
+		seen := map[puntuale.SessionID]int{}
+		var last time.Time
+		for _, s := range n.sightings() {
+			seen[s.Session]++
+			if s.Session == 2 {
+				last = s.at
+			}
+		}
+		if seen[1] != 8000 || seen[2] != 10 {
+			t.Fatalf("handed over %v", seen)
+		}
+		if took := last.Sub(began); took > 100*time.Millisecond {
+			t.Errorf("the small client waited %v", took)
+		}
+	})
+}
+
+// TestOrder: to one recipient messages leave by (due, run, step), one after the other; others do not wait.
+func TestOrder(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, _ *memory, n *network) {
+		n.send = func(ctx context.Context, p puntuale.Prepared) error {
+			time.Sleep(time.Second)
+			return nil
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		now := time.Now().Add(5 * time.Second)
+		a := m.add(1, "+391", now, now, now.Add(time.Millisecond))
+		b := m.add(1, "+391", now.Add(-time.Millisecond), now)
+		c := m.add(1, "+392", now)
+		after(20 * time.Second)
+		var order []puntuale.MessageID
+		for _, s := range n.sightings() {
+			if s.To == "+391" {
+				order = append(order, s.Message)
+			}
+		}
+		if want := []puntuale.MessageID{b[0], a[0], a[1], b[1], a[2]}; !slices.Equal(order, want) {
+			t.Errorf("order %v, want %v", order, want)
+		}
+		if at := n.of(c[0]); len(at) != 1 || !at[0].Equal(now) {
+			t.Errorf("another recipient's message left at %v, want %v", at, now)
+		}
+		if at := n.of(a[2]); !at[0].Equal(b4(now, 4*time.Second)) {
+			t.Errorf("the fifth left at %v, want %v", at[0], b4(now, 4*time.Second))
+		}
+	})
+}
+
+// b4 is when the message after four of a second each leaves, the first being a millisecond early.
+func b4(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
+
+// TestRetryHoldsOrder: a message in retry holds later ones to its recipient, for a minute at most.
+func TestRetryHoldsOrder(t *testing.T) {
+	t.Parallel()
+	t.Run("until it left", func(t *testing.T) {
+		t.Parallel()
+		setup := func(_ *dispatch.Config, _ *memory, n *network) {
+			n.send = func(_ context.Context, p puntuale.Prepared) error {
+				if p.To == "+391" && p.Attempt == 1 && p.Content.Text == "1001" {
+					return transient()
+				}
+				return nil
+			}
+		}
+		bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+			now := time.Now()
+			ids := m.add(1, "+391", now, now.Add(2*time.Second))
+			after(20 * time.Second)
+			if got, want := n.order(), []puntuale.MessageID{ids[0], ids[0], ids[1]}; !slices.Equal(got, want) {
+				t.Errorf("order %v, want %v", got, want)
+			}
+			retried := n.of(ids[0])[1]
+			if wait := retried.Sub(now); wait < 5*time.Second || wait > 10*time.Second {
+				t.Errorf("retried after %v, want 5 to 10 s", wait)
+			}
+			if !n.of(ids[1])[0].Equal(retried) {
+				t.Errorf("the later one left at %v, want right after the retry at %v", n.of(ids[1])[0], retried)
+			}
+		})
+	})
+	t.Run("a minute at most", func(t *testing.T) {
+		t.Parallel()
+		setup := func(_ *dispatch.Config, _ *memory, n *network) {
+			n.send = func(_ context.Context, p puntuale.Prepared) error {
+				if p.Content.Text == "1001" {
+					return transient()
+				}
+				return nil
+			}
+		}
+		bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+			now := time.Now()
+			ids := m.add(1, "+391", now, now.Add(2*time.Second))
+			after(3 * time.Minute)
+			at := n.of(ids[1])
+			if len(at) != 1 || at[0].Sub(now) < time.Minute || at[0].Sub(now) > time.Minute+time.Second {
+				t.Errorf("the later one left at %v, want a minute after %v", at, now)
+			}
+		})
+	})
+	t.Run("over a change of owner", func(t *testing.T) {
+		t.Parallel()
+		setup := func(_ *dispatch.Config, m *memory, _ *network) {
+			ids := m.add(1, "+391", time.Now(), time.Now())
+			m.change(ids[0], func(r *row) { r.Attempt, r.IntentAt, r.Next = 1, time.Now(), time.Now().Add(6*time.Second) })
+		}
+		bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+			after(10 * time.Second)
+			if got, want := n.order(), []puntuale.MessageID{1001, 1002}; !slices.Equal(got, want) {
+				t.Errorf("order %v, want %v", got, want)
+			}
+		})
+	})
+}
+
+// TestSlots: never more in flight than the connector has slots.
+func TestSlots(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		n.traits.Slots = 3
+		n.send = func(context.Context, puntuale.Prepared) error { time.Sleep(100 * time.Millisecond); return nil }
+		for i := range 30 {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(5 * time.Second)
+		all := n.sightings()
+		if len(all) != 30 || n.highest[1] != 3 {
+			t.Errorf("%d handed over, %d at once; want 30, 3", len(all), n.highest[1])
+		}
+		if took := all[29].at.Sub(began); took > 1000*time.Millisecond {
+			t.Errorf("the last began after %v, want 0.9 s", took)
+		}
+	})
+}
+
+// TestPace: messages a minute at most, evenly; other sessions are not slowed.
+func TestPace(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, _ *network) {
+		m.session(2, 1, 30)
+		for i := range 90 {
+			m.add(2, fmt.Sprintf("+39%d", i), time.Now())
+		}
+		m.add(1, "+40", time.Now())
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(4 * time.Minute)
+		var paced []time.Time
+		for _, s := range n.sightings() {
+			if s.Session == 2 {
+				paced = append(paced, s.at)
+			} else if s.at.Sub(began) > time.Second {
+				t.Errorf("the other session's message left after %v", s.at.Sub(began))
+			}
+		}
+		if len(paced) != 90 {
+			t.Fatalf("%d left in 4 minutes, want 90", len(paced))
+		}
+		for i := 30; i < len(paced); i++ {
+			if d := paced[i].Sub(paced[i-30]); d < time.Minute || d > time.Minute+2*time.Second {
+				t.Errorf("thirty-one messages within %v", d)
+			}
+		}
+	})
+}
+
+// TestSlowPrepare delays only its own recipient, not text to others, nor other sessions.
+func TestSlowPrepare(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		m.session(2, 2, 0)
+		n.prepare = func(ctx context.Context, e puntuale.Envelope) error {
+			if e.To[:3] == "+40" {
+				time.Sleep(20 * time.Second)
+			}
+			return nil
+		}
+		for i := range 20 {
+			m.add(1, fmt.Sprintf("+40%d", i), time.Now())
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now(), time.Now())
+			m.add(2, fmt.Sprintf("+39%d", i), time.Now())
+		}
+		m.add(1, "+400", time.Now().Add(time.Second))
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(time.Minute)
+		if len(n.sightings()) != 81 {
+			t.Fatalf("%d handed over, want 81", len(n.sightings()))
+		}
+		for _, s := range n.sightings() {
+			slow := s.To[:3] == "+40"
+			if took := s.at.Sub(began); slow != (took >= 20*time.Second) {
+				t.Errorf("message to %s left after %v", s.To, took)
+			}
+		}
+	})
+}
+
+// TestPrepareFails: a final refusal closes without an attempt, a transient one comes back and keeps the order.
+func TestPrepareFails(t *testing.T) {
+	t.Parallel()
+	tries := map[string]int{}
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		n.prepare = func(_ context.Context, e puntuale.Envelope) error {
+			tries[e.To]++ // one message each
+			switch e.To {
+			case "+391":
+				return &puntuale.SendError{Kind: puntuale.Final, Reason: "Numero inesistente", Detail: "404"}
+			case "+392":
+				if tries[e.To] < 3 {
+					return errors.New("timeout")
+				}
+			case "+393":
+				panic("poison")
+			}
+			return nil
+		}
+		n.traits.Slots = 1000
+		for _, phone := range []string{"+391", "+392", "+393"} {
+			m.add(1, phone, time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(2 * time.Minute)
+		if r := m.get(1001); r.state != puntuale.Failed || r.reason != "Numero inesistente" || r.Attempt != 0 {
+			t.Errorf("refused: %v %q, %d attempts", r.state, r.reason, r.Attempt)
+		}
+		if r := m.get(1002); r.state != puntuale.Completed || r.Attempt != 1 || tries["+392"] != 3 {
+			t.Errorf("transient: %v, %d attempts, prepared %d times", r.state, r.Attempt, tries["+392"])
+		}
+		if r := m.get(1003); r.state != puntuale.Failed || r.reason != puntuale.SaysUnrecoverable || tries["+393"] != 3 {
+			t.Errorf("poison: %v %q, prepared %d times", r.state, r.reason, tries["+393"])
+		}
+	})
+}
+
+// TestWindow: what falls due outside of its window is moved into it; what would then be too late expires on time.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		// A bubble begins on Saturday 2000-01-01 at 01:00 in Rome.
+		w := &puntuale.Window{From: "09:00", To: "18:00"}
+		now := time.Now()
+		in := m.addWith(1, "+391", w, 24*time.Hour, now)[0]
+		late := m.addWith(1, "+392", w, time.Hour, now)[0]
+		after(9 * time.Hour)
+		nine := time.Date(2000, 1, 1, 8, 0, 0, 0, time.UTC)
+		if at := n.of(in); len(at) != 1 || at[0].Before(nine) || at[0].After(nine.Add(time.Millisecond)) {
+			t.Errorf("left at %v, want %v", at, nine)
+		}
+		if r := m.get(late); r.state != puntuale.Failed || r.reason != puntuale.SaysExpired || r.done.Sub(now) > time.Hour+2*time.Second {
+			t.Errorf("the one that could not wait: %v %q at %v", r.state, r.reason, r.done)
+		}
+	})
+}
+
+// TestExpiry says why a message did not leave in time.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		m.session(2, 2, 0)
+		m.session(3, 3, 0)
+		n.online = func(s puntuale.SessionID) bool { return s != 2 }
+		m.standing(3, puntuale.Standing{Credits: new(int64(0))})
+		n.prepare = func(context.Context, puntuale.Envelope) error { return transient() }
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		for s := range puntuale.SessionID(3) {
+			m.addWith(s+1, "+391", nil, 10*time.Minute, time.Now())
+		}
+		// A short one behind one that lasts is met on time as well.
+		short := m.addWith(2, "+392", nil, 3*time.Second, time.Now())[0]
+		d.Hint(2, time.Now())
+		began := time.Now()
+		after(11 * time.Minute)
+		for i, want := range []string{puntuale.SaysExpired, puntuale.SaysNotLinked, puntuale.SaysNoCredit} {
+			r := m.get(puntuale.MessageID(1001 + i))
+			if r.state != puntuale.Failed || r.reason != want {
+				t.Errorf("session %d: %v %q, want FAILED %q", i+1, r.state, r.reason, want)
+			}
+			if at := r.done.Sub(began); at < 10*time.Minute || at > 10*time.Minute+2*time.Second {
+				t.Errorf("session %d: closed after %v", i+1, at)
+			}
+		}
+		if at := m.get(short).done.Sub(began); at < 3*time.Second || at > 5*time.Second {
+			t.Errorf("the short one closed after %v", at)
+		}
+		if len(n.sightings()) != 0 {
+			t.Errorf("%d were handed over", len(n.sightings()))
+		}
+	})
+}
+
+// TestHeldClient: nothing is written while a client may not send; a renewal lets its messages go within the poll.
+func TestHeldClient(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, _ *network) {
+		m.session(2, 2, 0)
+		m.standing(1, puntuale.Standing{Suspended: true})
+		for i := range 50 {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(10 * time.Minute)
+		m.mu.Lock()
+		claims := len(m.claims)
+		m.mu.Unlock()
+		if claims > 2 {
+			t.Errorf("%d claims were tried for a client that may not send", claims)
+		}
+		other := m.add(2, "+40", time.Now())[0]
+		d.Hint(2, time.Now())
+		synctest.Wait()
+		if len(n.of(other)) != 1 {
+			t.Error("another client's message had to wait")
+		}
+		m.standing(1, puntuale.Standing{})
+		after(1100 * time.Millisecond)
+		if got := len(n.sightings()); got != 51 {
+			t.Errorf("%d left after the renewal, want 51", got)
+		}
+	})
+}
+
+// TestOffline: messages of a session that is away wait, and leave when it comes back.
+func TestOffline(t *testing.T) {
+	t.Parallel()
+	back := time.Time{}
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		back = time.Now().Add(time.Minute)
+		n.online = func(puntuale.SessionID) bool { return !time.Now().Before(back) }
+		m.add(1, "+39", time.Now())
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(2 * time.Minute)
+		if at := n.of(1001); len(at) != 1 || at[0].Before(back) || at[0].After(back.Add(time.Second)) {
+			t.Errorf("left at %v, want within a second of %v", at, back)
+		}
+	})
+}
+
+// TestQuiet: a session that is throttled or went down is left alone for a while, and no attempt counts.
+func TestQuiet(t *testing.T) {
+	t.Parallel()
+	var until time.Time
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		until = time.Now().Add(30 * time.Second)
+		n.traits.Slots = 1
+		n.send = func(context.Context, puntuale.Prepared) error {
+			if time.Now().Before(until) {
+				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Troppi messaggi", After: 10 * time.Second}
+			}
+			return nil
+		}
+		for i := range 20 {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(2 * time.Minute)
+		early := 0
+		for _, s := range n.sightings() {
+			if s.at.Before(until) {
+				early++
+			}
+		}
+		if early > 4 {
+			t.Errorf("%d attempts while the network wanted quiet, want at most 4", early)
+		}
+		if all := len(n.sightings()); all != 20+early {
+			t.Errorf("%d attempts in all, want %d", all, 20+early)
+		}
+	})
+}

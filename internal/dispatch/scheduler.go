@@ -1,0 +1,331 @@
+package dispatch
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// scheduler owns every queue in memory. Its methods run on its own goroutine unless they say otherwise.
+type scheduler struct {
+	cfg    *Config
+	box    *mailbox
+	log    *slog.Logger
+	member *member
+	health *health
+	ctx    context.Context // of everything but sends
+	wg     *sync.WaitGroup
+
+	node   puntuale.NodeID // 0: none, nothing is claimed
+	lanes  map[puntuale.SessionID]*lane
+	shares map[puntuale.ClientID]*share
+	ring   fifo[*share]
+	alarms alarms
+	held   int // entries in memory not yet claimed, of all lanes
+
+	// alive are the attempts of this process without a recorded outcome, whatever became of their lane.
+	alive  map[puntuale.MessageID]*entry
+	orphan map[int64]time.Time // tokens of claims whose answer was lost: nothing of theirs was sent
+
+	reader  reader
+	loader  loader
+	claims  claims
+	pools   pools
+	records *recorder
+	settles *settler
+
+	nextPoll time.Time
+	asking   bool // Standings is under way
+	retiring bool
+	idle     chan struct{} // closed once retiring and nothing is in flight
+	sendCtx  context.Context
+	cutSends context.CancelFunc
+}
+
+func newScheduler(cfg *Config, box *mailbox) *scheduler {
+	s := &scheduler{
+		cfg: cfg, box: box, log: cfg.Logger, health: newHealth(cfg),
+		lanes:  map[puntuale.SessionID]*lane{},
+		shares: map[puntuale.ClientID]*share{},
+		alive:  map[puntuale.MessageID]*entry{},
+		orphan: map[int64]time.Time{},
+		idle:   make(chan struct{}),
+	}
+	s.records = newRecorder(s)
+	s.settles = newSettler(s)
+	s.pools = newPools(s)
+	s.sendCtx, s.cutSends = context.WithCancel(context.Background())
+	return s
+}
+
+// start runs the scheduler and its helpers until ctx ends. Called once, from Start.
+func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
+	s.ctx, s.wg = ctx, wg
+	for range recorders {
+		wg.Go(func() { s.records.run(ctx) })
+	}
+	wg.Go(func() { s.settles.run(ctx) })
+	wg.Go(func() { s.run() })
+}
+
+// retire has the scheduler claim nothing more; the channel closes once nothing is in flight. Any goroutine.
+func (s *scheduler) retire() <-chan struct{} {
+	s.box.post(func() { s.retiring = true })
+	return s.idle
+}
+
+func (s *scheduler) run() {
+	defer s.cutSends()
+	var post mail
+	post.hints = map[puntuale.SessionID]time.Time{}
+	for s.ctx.Err() == nil {
+		s.box.take(&post)
+		now := s.cfg.Clock.Now()
+		s.open(&post, now)
+		s.poll(now)
+		s.fire(now)
+		s.claim(now)
+		s.load()
+		s.read(now)
+		if s.retiring && s.claims.running == 0 && len(s.alive) == 0 {
+			s.retired()
+		}
+		s.wait()
+	}
+}
+
+func (s *scheduler) retired() {
+	select {
+	case <-s.idle:
+	default:
+		close(s.idle)
+	}
+}
+
+// open reads the mail.
+func (s *scheduler) open(post *mail, now time.Time) {
+	for _, f := range post.calls {
+		f()
+	}
+	for _, e := range post.prepared {
+		s.loaded(e, now)
+	}
+	for i := range post.ended {
+		s.ended(&post.ended[i], now)
+	}
+	for session, due := range post.hints {
+		s.hinted(session, due, now)
+	}
+}
+
+// wait sleeps until there is mail or the next moment comes.
+func (s *scheduler) wait() {
+	next := s.nextPoll
+	if first, ok := s.alarms.first(); ok && first.Before(next) {
+		next = first
+	}
+	now := s.cfg.Clock.Now()
+	if at := s.claims.resume; at.After(now) && at.Before(next) {
+		next = at
+	}
+	d := min(next.Sub(now), s.cfg.Poll) // a clock set back must not lengthen it
+	if d <= 0 {
+		return
+	}
+	fired, release := s.cfg.Clock.After(d)
+	defer release()
+	select {
+	case <-s.box.wake:
+	case <-fired:
+	case <-s.ctx.Done():
+	}
+}
+
+// fire wakes what is due.
+func (s *scheduler) fire(now time.Time) {
+	for a := s.alarms.next(now); a != nil; a = s.alarms.next(now) {
+		switch {
+		case a.entry != nil:
+			a.entry.parked = false
+			a.entry.lane.ready.push(a.entry)
+			s.activate(a.entry.lane)
+		case a.lane != nil:
+			s.activate(a.lane)
+		case a.reader.wanted && !a.reader.reading:
+			s.enqueue(a.reader, true)
+		}
+	}
+}
+
+// poll looks at everything once a second: hints may be lost, reads may be stale, the poll is not.
+func (s *scheduler) poll(now time.Time) {
+	if now.Before(s.nextPoll) && s.nextPoll.Sub(now) <= s.cfg.Poll { // a clock set back must not stop it
+		return
+	}
+	s.nextPoll = now.Add(s.cfg.Poll)
+	held := map[puntuale.ClientID]bool{}
+	s.reader.blocked = 0
+	for _, l := range s.lanes {
+		s.sweep(l, now)
+		s.checkOnline(l, now)
+		if l.share.held {
+			held[l.session.Client] = true
+		}
+		if l.blocked() || l.share.held {
+			s.reader.blocked++
+			if now.Before(l.glance) {
+				continue
+			}
+			l.glance = now.Add(glanceEvery)
+		}
+		s.want(l, false)
+	}
+	s.askStandings(held)
+	s.overdue(now)
+	for token, since := range s.orphan {
+		if now.Sub(since) > orphanKept {
+			delete(s.orphan, token)
+		}
+	}
+	s.cfg.Meter.Queue(s.held, len(s.lanes))
+}
+
+// glanceEvery is how often a lane that cannot send is looked at for what expires; known ends are met on time.
+const glanceEvery = 10 * time.Second
+
+// orphanKept is how long tokens of lost claims are remembered: rows that carry one are found by the next polls.
+const orphanKept = time.Hour
+
+// sweep forgets holds that are over.
+func (s *scheduler) sweep(l *lane, now time.Time) {
+	for phone, r := range l.recipients {
+		if len(r.holds) > 0 {
+			r.sweep(now)
+			s.advance(l, phone)
+		}
+	}
+}
+
+// checkOnline notices a session that came or went.
+func (s *scheduler) checkOnline(l *lane, now time.Time) {
+	if online := l.online(); online == l.offline {
+		l.offline = !online
+		if l.offline {
+			s.clear(l)
+		}
+		l.glance = now
+		s.want(l, true)
+	}
+}
+
+// hinted acts on a hint.
+func (s *scheduler) hinted(session puntuale.SessionID, due, now time.Time) {
+	l := s.lanes[session]
+	if l == nil || due.IsZero() {
+		s.member.nudge(session)
+	}
+	if l == nil {
+		return
+	}
+	s.checkOnline(l, now)
+	if due.After(now.Add(s.cfg.Horizon)) {
+		return
+	}
+	s.want(l, true)
+}
+
+// share returns a client's part in the round.
+func (s *scheduler) share(client puntuale.ClientID) *share {
+	sh := s.shares[client]
+	if sh == nil {
+		sh = &share{client: client}
+		s.shares[client] = sh
+	}
+	return sh
+}
+
+// setSessions takes over what the member found: exactly these sessions are the node's, and those in leaving are to be
+// let go once nothing of theirs is in flight.
+func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	if node != s.node {
+		return
+	}
+	now := s.cfg.Clock.Now()
+	owned := make(map[puntuale.SessionID]bool, len(mine))
+	for _, session := range mine {
+		owned[session.ID] = true
+		l := s.lanes[session.ID]
+		if l == nil {
+			l = s.addLane(session, now)
+		} else if l.session.PerMin != session.PerMin {
+			l.setPace(session.PerMin, now)
+		}
+		switch drain := leaving[session.ID]; {
+		case drain && !l.draining:
+			l.draining = true
+			s.clear(l)
+		case !drain && l.draining:
+			l.draining = false
+			s.want(l, true)
+		}
+		s.drained(l)
+	}
+	for id, l := range s.lanes {
+		if !owned[id] {
+			s.dropLane(l)
+		}
+	}
+}
+
+func (s *scheduler) addLane(session puntuale.Session, now time.Time) *lane {
+	sh := s.share(session.Client)
+	sh.count++
+	l := newLane(sh, session, s.cfg.Connector(session))
+	l.offline = !l.online()
+	l.glance = now
+	s.lanes[session.ID] = l
+	s.want(l, true)
+	return l
+}
+
+func (s *scheduler) dropLane(l *lane) {
+	l.gone = true
+	s.clear(l)
+	delete(s.lanes, l.session.ID)
+	if l.share.count--; l.share.count == 0 {
+		delete(s.shares, l.session.Client)
+	}
+}
+
+// letGo drops lanes that went to another node.
+func (s *scheduler) letGo(node puntuale.NodeID, sessions []puntuale.SessionID) {
+	for _, id := range sessions {
+		if l := s.lanes[id]; l != nil && node == s.node {
+			s.dropLane(l)
+		}
+	}
+}
+
+// drained tells the member that a lane may go to its new owner.
+func (s *scheduler) drained(l *lane) {
+	if l.draining && l.open == 0 && !l.gone {
+		s.member.drained(l.session.ID)
+	}
+}
+
+// fenced drops everything: another node may own the sessions by now. Outcomes on their way are recorded all the same.
+func (s *scheduler) fenced(node puntuale.NodeID) {
+	if node == 0 || node != s.node {
+		return
+	}
+	s.log.Warn("the node's lease is gone, joining again", "node", int64(node))
+	s.node = 0
+	for _, l := range s.lanes {
+		s.dropLane(l)
+	}
+	s.health.joined(false)
+	s.member.rejoin(node)
+}
