@@ -78,7 +78,7 @@ func (c *checker) name(location, name string) {
 	case isBlank(name):
 		c.add(location, "is required", nil)
 	case tooLong(name, puntuale.MaxName):
-		c.add(location, tooLongText(name, puntuale.MaxName), nil)
+		c.add(location, tooLongText(puntuale.MaxName), nil)
 	case hasNUL(name):
 		c.add(location, "must not hold a NUL character", nil)
 	}
@@ -123,11 +123,11 @@ func (c *checker) template(part, text string, limit int) {
 			c.at(part, s.fault, nil)
 		}
 		if tooLong(s.field.fallback, puntuale.MaxField) {
-			c.at(part, "a fallback "+tooLongText(s.field.fallback, puntuale.MaxField), nil)
+			c.at(part, "a fallback "+tooLongText(puntuale.MaxField), nil)
 		}
 	}
 	if literal > limit {
-		c.at(part, fmt.Sprintf("is %d characters long, of at most %d", literal, limit), nil)
+		c.at(part, tooLongText(limit), nil)
 	}
 }
 

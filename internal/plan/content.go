@@ -34,7 +34,7 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	switch {
 	case !textGood || !mediaGood:
 	case tooLong(c.Text, limit):
-		b.stepFault(i, "text", tooLongText(c.Text, limit))
+		b.stepFault(i, "text", tooLongText(limit))
 	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil && c.Template == "":
 		b.stepFault(i, "", "nothing is left to show: text and media are empty")
 	}
@@ -44,14 +44,14 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 // checkMedia records what is wrong with a rendered address or file name, with the field that alone made it.
 func (b *builder) checkMedia(i int, step *puntuale.Step, c *puntuale.Content) {
 	if message := mediaFault(c.MediaURL, c.MediaName, b.media); message != "" {
-		if name := sole(step.Media); name != "" && name != fieldPhone && !b.in.Fields[name].blank() {
-			b.fieldFault(name, message, clip(c.MediaURL))
+		if name := sole(step.Media); name != "" && name != fieldPhone && b.field(name).state == fieldGood {
+			b.fieldFault(b.field(name), message, clip(c.MediaURL))
 		} else {
 			b.stepFault(i, "media", message)
 		}
 	}
 	if tooLong(c.MediaName, puntuale.MaxMediaName) {
-		b.stepFault(i, "media_name", tooLongText(c.MediaName, puntuale.MaxMediaName))
+		b.stepFault(i, "media_name", tooLongText(puntuale.MaxMediaName))
 	}
 }
 
@@ -66,7 +66,7 @@ func textLimit(withMedia bool) int {
 // mediaFault returns what is wrong with a media file's address, "" when nothing is.
 func mediaFault(address, name string, extensions []string) string {
 	if tooLong(address, puntuale.MaxURL) {
-		return tooLongText(address, puntuale.MaxURL)
+		return tooLongText(puntuale.MaxURL)
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {

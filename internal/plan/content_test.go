@@ -33,7 +33,7 @@ func TestMediaFault(t *testing.T) {
 		{"https://exa mple.com/a.pdf", "", "must be"},
 		{"https://example.com/%zz.pdf", "", "must be"},
 		{"https://example.com/\n.pdf", "", "must be"},
-		{"https://example.com/" + strings.Repeat("a", 2025) + ".pdf", "", "of at most 2048"},
+		{"https://example.com/" + strings.Repeat("a", 2025) + ".pdf", "", "longer than 2048"},
 	} {
 		got := mediaFault(c.address, c.name, DefaultMediaExtensions)
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {

@@ -19,10 +19,14 @@ func Fields(s puntuale.Sequence) []puntuale.Field {
 			l.use(anchor, puntuale.FieldDate, true)
 		}
 	}
-	return l
+	return l.fields
 }
 
-type fieldList []puntuale.Field
+// fieldList collects the uses of fields.
+type fieldList struct {
+	names  nameList
+	fields []puntuale.Field
+}
 
 func (l *fieldList) template(text string) {
 	for s := scan(text); s.next(); {
@@ -39,16 +43,119 @@ func (l *fieldList) template(text string) {
 
 // use notes one use of a field; of two kinds the stricter stays.
 func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
-	for i := range *l {
-		f := &(*l)[i]
-		if f.Name != name {
-			continue
-		}
-		if kind == puntuale.FieldDate || f.Kind == puntuale.FieldText {
-			f.Kind = kind
-		}
-		f.Required = f.Required || required
+	i, known := l.names.number(name)
+	if !known {
+		l.fields = append(l.fields, puntuale.Field{Name: name, Kind: kind, Required: required})
 		return
 	}
-	*l = append(*l, puntuale.Field{Name: name, Kind: kind, Required: required})
+	f := &l.fields[i]
+	if kind == puntuale.FieldDate || f.Kind == puntuale.FieldText {
+		f.Kind = kind
+	}
+	f.Required = f.Required || required
 }
+
+// nameList numbers names from 0 in the order in which they come up: a short list by looking through it, a long one,
+// which only an odd sequence has, by a map.
+type nameList struct {
+	list  []string
+	index map[string]int
+}
+
+const shortList = 16
+
+// number returns a name's number, and whether it had come up before.
+func (l *nameList) number(name string) (int, bool) {
+	if l.index == nil {
+		for i, known := range l.list {
+			if known == name {
+				return i, true
+			}
+		}
+	} else if i, known := l.index[name]; known {
+		return i, true
+	}
+	n := len(l.list)
+	l.list = append(l.list, name)
+	switch {
+	case l.index != nil:
+		l.index[name] = n
+	case n == shortList:
+		l.index = make(map[string]int, 4*shortList)
+		for i, known := range l.list {
+			l.index[known] = i
+		}
+	}
+	return n, false
+}
+
+// field is what one plan knows of a field.
+type field struct {
+	name     string
+	date     bool // some step takes it as a date
+	state    fieldState
+	text     string
+	moment   Moment
+	reported bool // its fault is recorded
+}
+
+// fieldState is what is known of a field's value.
+type fieldState int8
+
+const (
+	fieldUnread fieldState = iota
+	fieldAbsent            // missing, null or blank
+	fieldGood
+	fieldBad
+)
+
+// entry returns what is known of a field; the pointer is good until the next entry.
+func (b *builder) entry(name string) *field {
+	i, known := b.names.number(name)
+	if !known {
+		b.fields = append(b.fields, field{name: name})
+	}
+	return &b.fields[i]
+}
+
+// field returns a field that some step needs, and reads it the first time.
+func (b *builder) field(name string) *field {
+	f := b.entry(name)
+	if f.state != fieldUnread {
+		return f
+	}
+	v := b.in.Fields[name]
+	f.state = fieldBad
+	switch {
+	case v.blank():
+		f.state = fieldAbsent
+	case v.Kind == Other:
+		b.fieldFault(f, "must be text or a number", nil)
+	case tooLong(v.Text, puntuale.MaxField):
+		b.fieldFault(f, tooLongText(puntuale.MaxField), nil)
+	case hasNUL(v.Text):
+		b.fieldFault(f, "must not hold a NUL character", nil)
+	default:
+		f.state, f.text = fieldGood, v.Text
+	}
+	if f.date && f.state == fieldGood {
+		moment, err := ParseMoment(f.text)
+		if f.moment = moment; err != nil { // no number reads as a date
+			b.fieldFault(f, "must be a date: "+dateForms, clip(f.text))
+			f.state = fieldBad
+		}
+	}
+	return f
+}
+
+// fieldFault records what is wrong with a field, the first time.
+func (b *builder) fieldFault(f *field, message string, value any) {
+	if f.reported {
+		return
+	}
+	f.reported = true
+	b.faults = append(b.faults, puntuale.Fault{Location: "body." + f.name, Message: message, Value: value})
+}
+
+// missing records that a needed field is absent.
+func (b *builder) missing(f *field) { b.fieldFault(f, "is required", nil) }

@@ -14,7 +14,6 @@
 package plan
 
 import (
-	"slices"
 	"time"
 
 	"puntuale"
@@ -78,27 +77,12 @@ type builder struct {
 	loc     *time.Location
 	now     time.Time
 	horizon time.Time
-	dates   []dateField
 	media   []string
+	names   nameList
+	fields  []field // of names
 	faults  []puntuale.Fault
 	buf     []byte // of the text being rendered
 }
-
-// dateField is a field that some step takes as a date.
-type dateField struct {
-	name   string
-	moment Moment
-	state  fieldState
-}
-
-// fieldState is what is known of a field's value.
-type fieldState int8
-
-const (
-	fieldAbsent fieldState = iota // absent, null or blank
-	fieldGood
-	fieldBad // its fault is recorded
-)
 
 func newBuilder(in *Input) *builder {
 	b := &builder{in: in, loc: in.Location, now: in.Now.UTC().Truncate(time.Microsecond), media: in.Media}
@@ -112,74 +96,18 @@ func newBuilder(in *Input) *builder {
 	for i := range in.Sequence.Steps {
 		step := &in.Sequence.Steps[i]
 		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
-			b.addDate(anchor)
+			b.entry(anchor).date = true
 		}
 		for _, t := range [...]string{step.Text, step.Media, step.MediaName} {
 			for s := scan(t); s.next(); {
 				if s.fault == "" && s.field.format != "" {
-					b.addDate(s.field.name)
+					b.entry(s.field.name).date = true
 				}
 			}
 		}
 	}
 	return b
 }
-
-// addDate reads a field as a date, once.
-func (b *builder) addDate(name string) {
-	if b.date(name) != nil {
-		return
-	}
-	d := dateField{name: name}
-	text, state := b.value(name)
-	if d.state = state; state == fieldGood {
-		moment, err := ParseMoment(text)
-		if d.moment = moment; err != nil { // no number reads as a date
-			b.fieldFault(name, "must be a date: "+dateForms, clip(text))
-			d.state = fieldBad
-		}
-	}
-	b.dates = append(b.dates, d)
-}
-
-// date returns a date field, nil when the field is none.
-func (b *builder) date(name string) *dateField {
-	for i := range b.dates {
-		if b.dates[i].name == name {
-			return &b.dates[i]
-		}
-	}
-	return nil
-}
-
-// value reads a field that some step needs.
-func (b *builder) value(name string) (string, fieldState) {
-	v := b.in.Fields[name]
-	switch {
-	case v.blank():
-		return "", fieldAbsent
-	case v.Kind == Other:
-		b.fieldFault(name, "must be text or a number", nil)
-	case tooLong(v.Text, puntuale.MaxField):
-		b.fieldFault(name, tooLongText(v.Text, puntuale.MaxField), nil)
-	case hasNUL(v.Text):
-		b.fieldFault(name, "must not hold a NUL character", nil)
-	default:
-		return v.Text, fieldGood
-	}
-	return "", fieldBad
-}
-
-// fieldFault records what is wrong with a field, the first time.
-func (b *builder) fieldFault(name, message string, value any) {
-	location := "body." + name
-	if !slices.ContainsFunc(b.faults, func(f puntuale.Fault) bool { return f.Location == location }) {
-		b.faults = append(b.faults, puntuale.Fault{Location: location, Message: message, Value: value})
-	}
-}
-
-// missing records that a needed field is absent.
-func (b *builder) missing(name string) { b.fieldFault(name, "is required", nil) }
 
 // stepFault records what is wrong with a step.
 func (b *builder) stepFault(step int, part, message string) {

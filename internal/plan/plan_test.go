@@ -317,7 +317,7 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		`{"nome":["a"],"cognome":" ","note":null,"quando":1763631000,"altro":"1/11/2026","media":"ftp://x/a.jpg","lungo":"`+
 			strings.Repeat("à", 2049)+`","lontano":"1/1/2040","ignoto":{"a":[1]}}`)
 	_, err := Build(in)
-	want := []string{"body.quando", "body.nome", "body.cognome", "body.note", "body.media", "steps[1].timing", "steps[2].text", "steps[3]", "steps[4].timing"}
+	want := []string{"body.nome", "body.cognome", "body.note", "body.quando", "body.media", "steps[1].timing", "steps[2].text", "steps[3]", "steps[4].timing"}
 	if got := faultsOf(t, err); !slices.Equal(got, want) {
 		t.Errorf("faults at %v\nwant %v\n%v", got, want, err)
 	}

@@ -1,6 +1,11 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+	"unicode/utf8"
+
+	"puntuale"
+)
 
 // Names that a call's body uses for itself. {{phone}} prints the recipient as it is answered everywhere ("+…", or the
 // group id as given); otherwise a step cannot use them.
@@ -124,7 +129,7 @@ func (b *builder) render(i int, part, template string, t *timing) (string, bool)
 	good := true
 	b.buf = b.buf[:0]
 	for s := scan(template); s.next(); {
-		b.buf = append(b.buf, s.literal...)
+		b.add(s.literal)
 		switch {
 		case !s.found:
 		case s.fault != "":
@@ -140,29 +145,33 @@ func (b *builder) render(i int, part, template string, t *timing) (string, bool)
 // print appends one field's value.
 func (b *builder) print(p placeholder, t *timing) bool {
 	if p.name == fieldPhone {
-		b.buf = append(b.buf, b.in.Phone...)
+		b.add(b.in.Phone)
 		return true
 	}
-	var text string
-	var state fieldState
-	date := b.date(p.name)
-	if date != nil {
-		state = date.state
-	} else {
-		text, state = b.value(p.name)
-	}
+	f := b.field(p.name)
 	switch {
-	case state == fieldBad:
+	case f.state == fieldBad:
 		return false
-	case state == fieldAbsent && p.optional:
-		b.buf = append(b.buf, p.fallback...)
-	case state == fieldAbsent:
-		b.missing(p.name)
+	case f.state == fieldAbsent && p.optional:
+		b.add(p.fallback)
+	case f.state == fieldAbsent:
+		b.missing(f)
 		return false
-	case date != nil:
-		b.buf = appendMoment(b.buf, date.moment.At(t.atFor(p.name), b.loc).In(b.loc), p.format)
+	case f.date:
+		b.buf = appendMoment(b.buf, f.moment.At(t.atFor(p.name), b.loc).In(b.loc), p.format)
 	default:
-		b.buf = append(b.buf, text...)
+		b.add(f.text)
 	}
 	return true
+}
+
+// enough is a length in bytes at which a text is over every limit, however many bytes its characters have.
+const enough = utf8.UTFMax * puntuale.MaxText
+
+// add appends to the text being rendered. A text that is over every limit grows no more: a short template that names a
+// long value again and again would fill the memory.
+func (b *builder) add(text string) {
+	if len(b.buf) <= enough {
+		b.buf = append(b.buf, text...)
+	}
 }

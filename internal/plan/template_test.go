@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,40 @@ func TestRenderFaults(t *testing.T) {
 	}
 	if _, err := Build(input(t, `[{"text":"{{a}}"}]`, `{"a":"`+strings.Repeat("è", 4096)+`"}`)); err != nil {
 		t.Error(err)
+	}
+}
+
+// A short template that names a long value again and again is refused before it fills the memory.
+func TestRenderBomb(t *testing.T) {
+	t.Parallel()
+	in := Input{Now: now, Fields: map[string]Value{"a": {Text, strings.Repeat("😀", 4096)}}}
+	template := strings.Repeat("{{a}}", 100_000)
+	in.Sequence.Steps = []puntuale.Step{{Text: template}}
+	b := newBuilder(&in)
+	if text, good := b.render(0, "text", template, &timing{Timing: &puntuale.Timing{}}); !good || len(text) > 1<<16 {
+		t.Errorf("%t, %d bytes", good, len(text))
+	}
+	_, err := Build(in)
+	if got := faultsOf(t, err); !slices.Equal(got, []string{"steps[0].text"}) {
+		t.Error(got)
+	}
+}
+
+// As many fields as a body has room for are each named once, without looking through all for each.
+func TestManyFields(t *testing.T) {
+	t.Parallel()
+	const n = 50_000
+	var text strings.Builder
+	for i := range 2 * n {
+		fmt.Fprintf(&text, "{{f%d:data}}", i%n)
+	}
+	s := puntuale.Sequence{Name: "x", Steps: []puntuale.Step{{Text: text.String()}}}
+	if got := Fields(s); len(got) != n || got[n-1].Name != "f49999" {
+		t.Errorf("%d fields", len(got))
+	}
+	_, err := Build(Input{Sequence: s, Now: now})
+	if got := faultsOf(t, err); len(got) != n || got[n-1] != "body.f49999" {
+		t.Errorf("%d faults", len(got))
 	}
 }
 

@@ -81,14 +81,14 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.Anchor == "" || t.Anchor == puntuale.AnchorStart {
 		t.anchor = b.now
 	} else {
-		field := b.date(t.Anchor)
-		if field.state == fieldAbsent {
-			b.missing(t.Anchor)
+		f := b.field(t.Anchor)
+		if f.state == fieldAbsent {
+			b.missing(f)
 		}
-		if field.state != fieldGood {
+		if f.state != fieldGood {
 			return time.Time{}, false
 		}
-		t.anchor = field.moment.At(t.atFor(t.Anchor), t.loc)
+		t.anchor = f.moment.At(t.atFor(t.Anchor), t.loc)
 		t.before = amount < 0
 	}
 	return t.shift(t.anchor, amount, t.Offset.Unit), true

@@ -70,9 +70,7 @@ func tooLong(text string, limit int) bool {
 	return len(text) > limit && utf8.RuneCountInString(text) > limit
 }
 
-func tooLongText(text string, limit int) string {
-	return fmt.Sprintf("is %d characters long, of at most %d", utf8.RuneCountInString(text), limit)
-}
+func tooLongText(limit int) string { return fmt.Sprintf("is longer than %d characters", limit) }
 
 // stepLocation names a part of a step: "steps[2].text" after a prefix.
 func stepLocation(prefix string, step int, part string) string {
