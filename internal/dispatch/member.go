@@ -24,6 +24,7 @@ type member struct {
 	foreign  map[puntuale.SessionID]bool // hinted and found to be another's: not asked for again until the next beat
 	released map[puntuale.SessionID]bool // drained, may go
 
+	eager   time.Time                              // until then dead nodes are looked for often; keepSessions only
 	targets map[puntuale.SessionID]puntuale.NodeID // of sessions that should go; keepSessions only
 	free    map[puntuale.SessionID]time.Time       // since when nobody has it; keepSessions only
 }
@@ -52,6 +53,7 @@ func (m *member) join(ctx context.Context) error {
 	m.sched.health.joined(true)
 	m.sched.health.lease.Store(true)
 	m.sched.box.post(func() { m.sched.node, m.sched.claims.counter = node, 0 })
+	m.eager = m.cfg.Clock.Now().Add(2 * m.cfg.Lease)
 	ring(m.beat)
 	m.cfg.Logger.Info("joined the fleet", "node", int64(node))
 	return nil
@@ -163,10 +165,17 @@ func (m *member) keepLease(ctx context.Context) {
 	}
 }
 
+// eagerly is how often a node that has just joined looks for dead ones: it may be the next life of one of them.
+const eagerly = 500 * time.Millisecond
+
 // keepSessions looks at the roster each Beat, and at once when asked to.
 func (m *member) keepSessions(ctx context.Context) {
 	for {
-		fired, release := m.cfg.Clock.After(m.cfg.Beat)
+		every := m.cfg.Beat
+		if m.cfg.Clock.Now().Before(m.eager) {
+			every = min(every, eagerly)
+		}
+		fired, release := m.cfg.Clock.After(every)
 		beat := false
 		select {
 		case <-ctx.Done():
