@@ -90,7 +90,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Operator: s.store, Clock: cfg.Clock, Hint: s.dispatch.Hint, Sandbox: cfg.Sandbox, Media: cfg.Media,
 	})
 	s.health = &health{clock: cfg.Clock, check: s.store.Check, healthy: s.dispatch.Healthy, logger: cfg.Logger}
-	api, err := httpapi.New(httpapi.Config{Control: s.control, Logger: cfg.Logger, Now: cfg.Clock.Now})
+	api, err := httpapi.New(httpapi.Config{Control: s.control, Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: meter.Request})
 	if err != nil {
 		return nil, fmt.Errorf("make the API: %w", err)
 	}

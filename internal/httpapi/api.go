@@ -17,11 +17,12 @@ import (
 // DocumentPath is where the OpenAPI document is served; it takes no key.
 const DocumentPath = "/openapi.json"
 
-// Config is what [New] needs; all of it must be set.
+// Config is what [New] needs; all but Observe must be set.
 type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
-	Now     func() time.Time // for the access log
+	Now     func() time.Time                                   // for the access log
+	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
 }
 
 // api is what the operations share while they are registered.
@@ -57,7 +58,7 @@ func New(cfg Config) (http.Handler, error) {
 		_, _ = w.Write(document) // fails only when the caller is gone
 	})
 	mux.HandleFunc("/", a.unmatched(mux))
-	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now}), nil
+	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe}), nil
 }
 
 // settings leaves out what huma would add by itself: a "$schema" in every answer, and pages that load scripts from

@@ -30,6 +30,11 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		tidied.URL = &u
 		tidied.Header = r.Header.Clone()
 		tidied.Header.Del("Accept") // every answer is JSON
+		defer func() {
+			if tidied.Pattern != "/" { // that of what nothing else takes
+				httpkit.Matched(r.Context(), tidied.Pattern)
+			}
+		}()
 		mux.ServeHTTP(w, tidied)
 	})
 }

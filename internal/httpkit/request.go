@@ -21,6 +21,7 @@ type trail struct {
 
 	mu    sync.Mutex
 	attrs []slog.Attr
+	route string
 }
 
 type trailKey struct{}
@@ -39,6 +40,15 @@ func Annotate(ctx context.Context, attrs ...slog.Attr) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.attrs = append(t.attrs, attrs...)
+	}
+}
+
+// Matched names the pattern that a request was matched with, for the figures by route.
+func Matched(ctx context.Context, pattern string) {
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.route = pattern
 	}
 }
 

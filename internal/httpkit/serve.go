@@ -13,6 +13,9 @@ import (
 type Config struct {
 	Logger *slog.Logger
 	Now    func() time.Time
+
+	// Observe, if set, is told of every answer with the pattern that [Matched] named ("" for none).
+	Observe func(route string, status int, took time.Duration)
 }
 
 // Wrap serves a handler with a request id, security headers, one line in the access log, and recovery: a panic is
@@ -56,6 +59,7 @@ var keyLike = regexp.MustCompile(`[pc]k_[0-9A-Za-z]+`)
 
 // access logs one request. The query is left out: it holds the key.
 func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Time) {
+	took := cfg.Now().Sub(begun)
 	path := r.URL.Path[:min(len(r.URL.Path), 200)]
 	attrs := []slog.Attr{
 		slog.String("request_id", t.id),
@@ -63,11 +67,15 @@ func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Tim
 		slog.String("path", keyLike.ReplaceAllString(path, "[key]")),
 		slog.Int("status", out.status),
 		slog.Int64("bytes", out.bytes),
-		slog.Duration("took", cfg.Now().Sub(begun)),
+		slog.Duration("took", took),
 	}
 	t.mu.Lock()
 	attrs = append(attrs, t.attrs...)
+	route := t.route
 	t.mu.Unlock()
+	if cfg.Observe != nil {
+		cfg.Observe(route, out.status, took)
+	}
 	cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
 }
 
