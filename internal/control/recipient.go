@@ -59,13 +59,15 @@ func phoneText(text string) (string, error) {
 		case unicode.Is(unicode.Cf, r): // direction marks come along when a number is copied from a contact
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
-		case unicode.IsLetter(r):
-			return "", errors.New("has letters, so it is not a phone number, nor has it the shape of a group id")
 		default:
-			return "", errors.New("has characters that no phone number holds")
+			return "", errors.New("has letters or signs that no phone number has, and not the shape of a group id")
 		}
 	}
-	return strings.TrimSpace(kept.String()), nil
+	number := strings.TrimSpace(kept.String())
+	if strings.LastIndexAny(number, "+＋") > 0 {
+		return "", errors.New("has a plus sign that is not at its beginning")
+	}
+	return number, nil
 }
 
 // recipient reads one recipient of a request and files what is wrong with it.

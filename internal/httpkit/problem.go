@@ -66,7 +66,9 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 		logger.ErrorContext(ctx, "request failed", "request_id", p.RequestID, "error", err)
 		return p
 	case http.StatusServiceUnavailable:
-		logger.WarnContext(ctx, "request refused: unavailable", "request_id", p.RequestID, "error", err)
+		if ctx.Err() == nil { // else it is the caller who is gone
+			logger.WarnContext(ctx, "request refused: unavailable", "request_id", p.RequestID, "error", err)
+		}
 	case http.StatusUnauthorized:
 		p.header.Set("WWW-Authenticate", `Bearer realm="puntuale"`)
 	}

@@ -1,0 +1,118 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+
+	"puntuale/internal/control"
+)
+
+func TestParseRecipient(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, region, want string }{
+		// Groups come first and are not touched.
+		{"393331234567-1466093800@g.us", "IT", "393331234567-1466093800@g.us"},
+		{"120363025246125016@g.us", "IT", "120363025246125016@g.us"},
+		{"20482973843@lid", "IT", "20482973843@lid"},
+		{"AbCdEfGhIjKlMnOpQrStUv", "IT", "AbCdEfGhIjKlMnOpQrStUv"},
+		{"ABC_def-0123456789wxyz", "IT", "ABC_def-0123456789wxyz"},
+		{"0123456789012345678901", "IT", "0123456789012345678901"},
+		// A number that is valid in the region is taken so.
+		{"3331234567", "IT", "+393331234567"},
+		{"333 123 4567", "IT", "+393331234567"},
+		{"333.123.4567", "IT", "+393331234567"},
+		{"(333) 123-4567", "IT", "+393331234567"},
+		{"333/1234567", "IT", "+393331234567"},
+		{"\u202a+39 333 123 4567\u202c", "IT", "+393331234567"},
+		{"  3331234567\t", "IT", "+393331234567"},
+		{"0039 333 1234567", "IT", "+393331234567"},
+		{"+393331234567", "US", "+393331234567"},
+		{"393331234567", "IT", "+393331234567"},
+		{"02 1234 5678", "IT", "+390212345678"},
+		{"800 123456", "IT", "+39800123456"},
+		{"３３３１２３４５６７", "IT", "+393331234567"},
+		// Otherwise it is its digits after a plus.
+		{"447911123456", "IT", "+447911123456"},
+		{"393331234567", "US", "+393331234567"},
+		{"+1 (212) 555-2368", "IT", "+12125552368"},
+		{"2125552368", "US", "+12125552368"},
+		{"3331239901", "IT", "+393331239901"},
+	} {
+		got, err := control.ParseRecipient(c.text, c.region)
+		if err != nil || got != c.want {
+			t.Errorf("%q in %s: %q, %v, want %q", c.text, c.region, got, err, c.want)
+			continue
+		}
+		again, err := control.ParseRecipient(got, c.region)
+		if err != nil || again != got {
+			t.Errorf("%q comes back as %q, %v", got, again, err)
+		}
+	}
+}
+
+func TestParseRecipientRefuses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ text, reason string }{
+		{" 120363025246125016@g.us", "letters"},
+		{"120363025246125016@g.us\n", "letters"},
+		{"120363-025246-125016@g.us", "letters"},
+		{"-120363025246125016@g.us", "letters"},
+		{"120363025246125016@G.US", "letters"},
+		{"20482973843-1@lid", "letters"},
+		{"AbCdEfGhIjKlMnOpQrStU", "letters"},
+		{"AbCdEfGhIjKlMnOpQrStUvw", "letters"},
+		{"1-800-FLOWERS", "letters"},
+		{"3331234567 ext. 5", "letters"},
+		{"3331234567x5", "letters"},
+		{"tel:+393331234567", "letters"},
+		{"3331234567#5", "letters"},
+		{"3331234567,5", "letters"},
+		{"3331234567;5", "letters"},
+		{"*3331234567", "letters"},
+		{"@lid", "letters"},
+		{"333\x001234567", "letters"},
+		{"899 123456", "premium"},
+		{"848 123456", "shared"},
+		{"+39 899 123456", "premium"},
+		{"112", "valid"},
+		{"333", "valid"},
+		{"", "valid"},
+		{"   ", "valid"},
+		{"+", "valid"},
+		{"++393331234567", "plus"},
+		{"333+1234567", "plus"},
+		{"00000000000", "valid"},
+		{"33312345678901234567", "valid"},
+		{strings.Repeat("3", 129), "too long"},
+		{strings.Repeat("1", 500_000) + "@lid", "too long"},
+	} {
+		got, err := control.ParseRecipient(c.text, "IT")
+		if err == nil || !strings.Contains(err.Error(), c.reason) || got != "" {
+			t.Errorf("%.40q: %q, %v, want a reason with %q", c.text, got, err, c.reason)
+		}
+	}
+}
+
+// Whatever is accepted is a group id as it was, or "+" and digits that come back as they are.
+func FuzzParseRecipient(f *testing.F) {
+	for _, seed := range []string{
+		"3331234567", "+39 333 123 4567", "120363025246125016@g.us", "1-2@g.us", "20482973843@lid",
+		"AbCdEfGhIjKlMnOpQrStUv", "899123456", "\u202a333\u202c", "1-800-FLOWERS", "333#5", "٣٣٣١٢٣٤٥٦٧", "",
+	} {
+		f.Add(seed, "IT")
+	}
+	f.Add("2125552368", "US")
+	f.Add("1", "ZZ")
+	f.Fuzz(func(t *testing.T, text, region string) {
+		got, err := control.ParseRecipient(text, region)
+		if err != nil || got == text && !strings.HasPrefix(got, "+") {
+			return
+		}
+		if !strings.HasPrefix(got, "+") || len(got) < 4 || len(got) > 20 || strings.Trim(got[1:], "0123456789") != "" {
+			t.Fatalf("%q becomes %q", text, got)
+		}
+		if again, err := control.ParseRecipient(got, region); err != nil || again != got {
+			t.Fatalf("%q, accepted from %q, comes back as %q, %v", got, text, again, err)
+		}
+	})
+}

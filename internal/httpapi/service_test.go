@@ -1,0 +1,271 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/google/go-cmp/cmp"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/httpapi"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// morning is when the tests' clocks stand: a Friday, 10:30 in Rome.
+var morning = time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)
+
+// service is the whole API on a store of its own, with one partner.
+type service struct {
+	t       *testing.T
+	handler http.Handler
+	clock   *clock.Fake
+	partner string // key
+	log     *lockedBuffer
+	hints   *hints
+}
+
+// options change a service before it begins.
+type options struct {
+	operator func(puntuale.Operator) puntuale.Operator // stands between control and store
+	sandbox  bool
+	database string // "" is a fresh SQLite file
+}
+
+func newService(t *testing.T, o options) *service {
+	t.Helper()
+	s := &service{t: t, clock: clock.NewFake(morning), log: &lockedBuffer{}, hints: &hints{}}
+	var operator puntuale.Operator = openStore(t, s.clock, o.database)
+	if o.operator != nil {
+		operator = o.operator(operator)
+	}
+	c := control.New(control.Config{Operator: operator, Clock: s.clock, Hint: s.hints.take, Sandbox: o.sandbox})
+	var err error
+	_, s.partner, err = c.CreatePartner(t.Context(), control.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.handler, err = httpapi.New(httpapi.Config{
+		Control: c, Now: s.clock.Now,
+		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// response is what a call was answered with.
+type response struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// call sends one request with a key in a header, and checks the answer against the OpenAPI document.
+func (s *service) call(method, target, key, body string, header ...string) response {
+	s.t.Helper()
+	var content io.Reader
+	if body != "" {
+		content = strings.NewReader(body)
+	}
+	r := httptest.NewRequestWithContext(s.t.Context(), method, target, content)
+	r.Header.Set("X-Request-Id", "test")
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	return s.send(r)
+}
+
+func (s *service) send(r *http.Request) response {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.handler.ServeHTTP(w, r)
+	a := response{w.Code, w.Header(), strings.TrimSuffix(w.Body.String(), "\n")}
+	checkAgainstDocument(s.t, r, a)
+	return a
+}
+
+// must is call for what has to succeed; it decodes the answer into v, which may be nil.
+func (s *service) must(v any, method, target, key, body string, header ...string) response {
+	s.t.Helper()
+	a := s.call(method, target, key, body, header...)
+	if a.status != http.StatusOK {
+		s.t.Fatalf("%s %s %s: %d %s", method, target, body, a.status, a.body)
+	}
+	if v != nil {
+		if err := json.Unmarshal([]byte(a.body), v); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	return a
+}
+
+// newClient creates a client of the type and returns its key.
+func (s *service) newClient(email, accountType string) string {
+	s.t.Helper()
+	var created struct {
+		Key string `json:"api_key"`
+	}
+	s.must(&created, "POST", "/api/client/create", s.partner,
+		`{"name":"Studio Bianchi","email":"`+email+`","password":"p","phone":"0212345678","account_type":"`+accountType+`"}`)
+	return created.Key
+}
+
+// newSequence creates a sequence of the steps, given as JSON, and returns its id.
+func (s *service) newSequence(key, steps string) string {
+	s.t.Helper()
+	var created struct {
+		ID string `json:"id"`
+	}
+	s.must(&created, "POST", "/api/sequences", key, `{"name":"Promemoria","steps":[`+steps+`]}`)
+	return created.ID
+}
+
+// Steps that most tests use: one at once, one an hour after the call, one the day before an appointment.
+const (
+	stepNow   = `{"text":"Ciao {{nome|amico}}","timing":{"anchor":"start"}}`
+	stepLater = `{"text":"Tra un'ora: {{testo}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours","direction":"after"}}}`
+	stepDate  = `{"text":"Il {{quando:giorno}} alle {{quando:ora}}","timing":{"anchor":"quando","offset":{"amount":1,"unit":"days","direction":"before"},"at":"18:00"}}`
+)
+
+// started is the answer to a start.
+type started struct {
+	ID        []string `json:"id"`
+	Cap       int64    `json:"daily_api_cap"`
+	Used      int64    `json:"daily_api_used"`
+	Remaining int64    `json:"daily_api_remaining"`
+}
+
+// hints are what the dispatcher would have heard.
+type hints struct {
+	mu  sync.Mutex
+	got []hint
+}
+
+type hint struct {
+	session puntuale.SessionID
+	due     time.Time
+}
+
+func (h *hints) take(session puntuale.SessionID, due time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.got = append(h.got, hint{session, due})
+}
+
+// drain returns the hints since the last time.
+func (h *hints) drain() []hint {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	got := h.got
+	h.got = nil
+	return got
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// document is the OpenAPI document with a router over its paths.
+type document struct {
+	raw    []byte
+	router routers.Router
+}
+
+var loadDocument = sync.OnceValues(func() (document, error) {
+	h, err := httpapi.New(httpapi.Config{
+		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return morning },
+	})
+	if err != nil {
+		return document{}, err
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, httpapi.DocumentPath, nil))
+	d, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
+	if err != nil {
+		return document{}, err
+	}
+	if err := d.Validate(context.Background()); err != nil {
+		return document{}, err
+	}
+	router, err := legacy.NewRouter(d)
+	return document{w.Body.Bytes(), router}, err
+})
+
+// checkAgainstDocument finds fault with an answer that the OpenAPI document does not describe.
+func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
+	t.Helper()
+	d, err := loadDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tidied := r.Clone(r.Context())
+	tidied.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+	route, params, err := d.router.FindRoute(tidied)
+	if err != nil { // no path of ours
+		return
+	}
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: a.status, Header: a.header, Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	}
+	out.SetBodyBytes([]byte(a.body))
+	if err := openapi3filter.ValidateResponse(r.Context(), out); err != nil {
+		t.Errorf("%s %s: the answer %d %s is not in the document: %v", r.Method, r.URL.Path, a.status, a.body, err)
+	}
+}
+
+// golden compares text with a file of testdata, or writes it there.
+func golden(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil { //nolint:gosec // part of the source
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), text); diff != "" {
+		t.Errorf("%s (-want +got); -update writes it anew:\n%s", path, diff)
+	}
+}
