@@ -1,0 +1,141 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).
+func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
+	var id int64
+	err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) (err error) {
+		if id, err = number(ctx, a, "partner"); err != nil {
+			return err
+		}
+		partner := puntuale.PartnerID(id)
+		if _, err = a.exec(ctx, `insert into partner (id, name, slug, created_at) values ($1, $2, $3, $4)`,
+			id, p.Name, p.Slug, micros(p.Created)); err != nil {
+			if repeated(err) {
+				return puntuale.Conflict("another partner has this slug")
+			}
+			return fmt.Errorf("insert a partner: %w", err)
+		}
+		if err := insertKey(ctx, a, partner, 0, k); err != nil {
+			return err
+		}
+		return insertLogin(ctx, a, partner, 0, l, p.Created)
+	}), false)
+	return puntuale.PartnerID(id), err
+}
+
+func insertLogin(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) error {
+	id, err := number(ctx, a, "login")
+	if err != nil {
+		return err
+	}
+	if _, err = a.exec(ctx, `insert into login (id, partner_id, client_id, email, password, created_at)
+ values ($1, $2, $3, $4, $5, $6)`, id, p, c, l.Email, l.Password, micros(created)); err != nil {
+		if repeated(err) {
+			return puntuale.Conflict("the partner has a login with this e-mail")
+		}
+		return fmt.Errorf("insert a login: %w", err)
+	}
+	return nil
+}
+
+func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient) (client puntuale.ClientID, session puntuale.SessionID, err error) {
+	err = p.s.tenants[0].perform(ctx, single(p.s.kinds.write, func(ctx context.Context, a asker) error {
+		var there int64
+		found, err := one(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
+		if err := foundOr(found, err, "partner"); err != nil {
+			return err
+		}
+		// Counters are raised in the order of their names, by everybody.
+		id, err := number(ctx, a, "client")
+		if err != nil {
+			return err
+		}
+		client = puntuale.ClientID(id)
+		if err := insertClient(ctx, a, p.id, client, n); err != nil {
+			return err
+		}
+		if err := insertKey(ctx, a, p.id, client, n.Key); err != nil {
+			return err
+		}
+		if err := insertLogin(ctx, a, p.id, client, n.Login, n.Client.Created); err != nil {
+			return err
+		}
+		s := n.Session
+		s.Default = true
+		session, err = insertSession(ctx, a, client, s)
+		return err
+	}), false)
+	return client, session, err
+}
+
+func insertClient(ctx context.Context, a asker, p puntuale.PartnerID, id puntuale.ClientID, n puntuale.NewClient) error {
+	c := n.Client
+	if c.Features == nil {
+		c.Features = []string{}
+	}
+	features, err := toJSON(c.Features)
+	if err != nil {
+		return err
+	}
+	expires := 0
+	if !c.Expires.IsZero() {
+		expires = c.Expires.Int()
+	}
+	if _, err := a.exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, credits, cap,
+ expires_on, expires_at, zone, region, suspended, features, created_at)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, optional(c.Credits), optional(c.Cap), expires,
+		micros(c.ExpiresAt), c.Zone, c.Region, bit(c.Suspended), features, micros(c.Created)); err != nil {
+		return fmt.Errorf("insert a client: %w", err)
+	}
+	if c.Credits == nil {
+		return nil
+	}
+	return enter(ctx, a, "grant", c.Created, []puntuale.ClientID{id}, []int64{*c.Credits})
+}
+
+const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.credits, c.cap,
+ c.expires_on, c.expires_at, c.zone, c.region, c.suspended, c.features, c.created_at`
+
+func clientFields(c *puntuale.Client) []any {
+	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.Credits, &c.Cap,
+		date{&c.Expires}, moment{&c.ExpiresAt}, &c.Zone, &c.Region, &c.Suspended, inJSON{&c.Features}, moment{&c.Created}}
+}
+
+func (p partnerTenant) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
+	var c puntuale.Client
+	found, err := one(ctx, p.s.read, `select `+clientColumns+` from client c
+ where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`, []any{p.id, id}, clientFields(&c)...)
+	return c, foundOr(found, err, "client")
+}
+
+func optional(n *int64) sql.NullInt64 {
+	if n == nil {
+		return sql.NullInt64{}
+	}
+	return sql.NullInt64{Int64: *n, Valid: true}
+}
+
+// date scans a day kept as the number YYYYMMDD, 0 for none.
+type date struct{ into *puntuale.Date }
+
+func (d date) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("a day is kept as %T", value)
+	}
+	*d.into = puntuale.Date{}
+	if n != 0 {
+		*d.into = puntuale.DateFromInt(int(n))
+	}
+	return nil
+}

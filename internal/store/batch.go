@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"modernc.org/sqlite"
+	"modernc.org/sqlite/vtab"
+)
+
+// SQLite has no arrays. Its json_each could carry a batch, but a virtual table that reads the Go slices themselves
+// takes a third less for a claim of 1,000 rows (4.1 against 6.1 µs a row), and bytes stay bytes.
+//
+// "batch(handle)" is a table with columns c0, c1, …; handle is what lend returned.
+type batchModule struct{}
+
+const batchColumns = 24
+
+// lent holds the batches that statements are reading.
+var (
+	lent     sync.Map // int64 → batch
+	lastLent atomic.Int64
+)
+
+// lend makes a batch readable under a handle until free is called.
+func lend(b batch) (handle int64, free func()) {
+	handle = lastLent.Add(1)
+	lent.Store(handle, b)
+	return handle, func() { lent.Delete(handle) }
+}
+
+// sqliteDriver opens connections that know the table batch. It is ours alone: other users of SQLite in the process do
+// not see it.
+var sqliteDriver = sync.OnceValues(func() (*sqlite.Driver, error) {
+	d := &sqlite.Driver{}
+	if err := d.RegisterModule("batch", batchModule{}); err != nil {
+		return nil, fmt.Errorf("register the batch table: %w", err)
+	}
+	return d, nil
+})
+
+// sqliteConnector hands connections to database/sql.
+type sqliteConnector struct {
+	d        *sqlite.Driver
+	dsn      string
+	readOnly bool
+}
+
+func (c sqliteConnector) Driver() driver.Driver { return c.d }
+
+func (c sqliteConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	conn, err := c.d.Open(c.dsn)
+	if err != nil {
+		return nil, fmt.Errorf("open SQLite: %w", err)
+	}
+	setup := "create virtual table temp.batch using batch"
+	if c.readOnly {
+		setup += "; pragma query_only = 1"
+	}
+	if x, ok := conn.(driver.ExecerContext); ok {
+		_, err = x.ExecContext(ctx, setup, nil)
+	} else {
+		err = errors.New("the driver runs no statements")
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("create the batch table: %w", err), conn.Close())
+	}
+	return conn, nil
+}
+
+func (m batchModule) Create(c vtab.Context, args []string) (vtab.Table, error) {
+	return m.Connect(c, args)
+}
+
+func (batchModule) Connect(c vtab.Context, _ []string) (vtab.Table, error) {
+	var b strings.Builder
+	for i := range batchColumns {
+		fmt.Fprintf(&b, "c%d, ", i)
+	}
+	if err := c.Declare("create table batch (" + b.String() + "handle hidden)"); err != nil {
+		return nil, fmt.Errorf("declare the batch table: %w", err)
+	}
+	return batchTable{}, nil
+}
+
+type batchTable struct{}
+
+// BestIndex says that a batch is small and quick to read, so that it is read first and the big tables are looked up.
+func (batchTable) BestIndex(info *vtab.IndexInfo) error {
+	for i := range info.Constraints {
+		if c := &info.Constraints[i]; c.Column == batchColumns && c.Op == vtab.OpEQ && c.Usable {
+			c.ArgIndex, c.Omit = 0, true
+			info.EstimatedCost, info.EstimatedRows = 1, 10
+			return nil
+		}
+	}
+	info.EstimatedCost = 1e12 // without its handle there is nothing to read
+	return nil
+}
+
+func (batchTable) Open() (vtab.Cursor, error) { return &batchCursor{}, nil }
+func (batchTable) Disconnect() error          { return nil }
+func (batchTable) Destroy() error             { return nil }
+
+type batchCursor struct {
+	rows batch
+	row  int
+	n    int
+}
+
+func (c *batchCursor) Filter(_ int, _ string, args []vtab.Value) error {
+	if len(args) != 1 {
+		return errors.New("batch: no handle")
+	}
+	handle, _ := args[0].(int64)
+	b, ok := lent.Load(handle)
+	if !ok {
+		return errors.New("batch: unknown handle")
+	}
+	c.rows, c.row, c.n = b.(batch), 0, 0
+	if len(c.rows) > 0 {
+		switch column := c.rows[0].(type) {
+		case []int64:
+			c.n = len(column)
+		case []string:
+			c.n = len(column)
+		case [][]byte:
+			c.n = len(column)
+		}
+	}
+	return nil
+}
+
+func (c *batchCursor) Next() error           { c.row++; return nil }
+func (c *batchCursor) Eof() bool             { return c.row >= c.n }
+func (c *batchCursor) Rowid() (int64, error) { return int64(c.row), nil }
+func (c *batchCursor) Close() error          { return nil }
+
+func (c *batchCursor) Column(i int) (driver.Value, error) {
+	if i >= len(c.rows) {
+		return nil, nil
+	}
+	switch column := c.rows[i].(type) {
+	case []int64:
+		return column[c.row], nil
+	case []string:
+		return column[c.row], nil
+	case [][]byte:
+		return column[c.row], nil
+	}
+	return nil, fmt.Errorf("batch: column %d has type %T", i, c.rows[i])
+}

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"puntuale"
+)
+
+func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+			return err
+		}
+		id, err := number(ctx, a, "blacklist")
+		if err != nil {
+			return err
+		}
+		_, err = a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, $4, $5)
+ on conflict (client_id, phone) do nothing`, t.id, e.Phone, id, e.Reason, micros(e.Added))
+		return err
+	})
+}
+
+func (t tenant) RemoveBlacklisted(ctx context.Context, phone string, day puntuale.Date) (bool, error) {
+	var n int64
+	err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+			return err
+		}
+		n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone = $2`, t.id, phone)
+		return err
+	})
+	return n > 0, err
+}
+
+func (t tenant) Blacklist(ctx context.Context, p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
+	last, limit, err := after(p, "blacklist")
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := list(ctx, t.s.read, `select id, phone, reason, added_at from blacklist
+ where client_id = $1 and id > $2 order by id limit $3`, []any{t.id, last, limit + 1},
+		func(rows *sql.Rows, e *puntuale.BlacklistEntry) error {
+			return rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})
+		})
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list the blacklist: %w", err))
+	}
+	all, next := cut(all, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID })
+	return all, next, nil
+}

@@ -1,0 +1,142 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// chunk bounds the rows that one transaction cancels, so that a big cancellation does not hold everybody else up.
+const chunk = 1000
+
+// A message is reached only while its intent is 0: nobody has begun to send it, and after this nobody will, because
+// every claim writes the same column and compares it first. The batch is sorted: rows are locked in order.
+const cancelMessages = `
+update message set intent = -1, state = 3, done_at = $1::bigint
+from $u(c bigint, i bigint)
+where message.client_id = u.c and message.id = u.i and message.intent = 0
+returning message.id, message.desired_at, message.next_at`
+
+// cancelOpen cancels those of the sorted messages that are open and not in flight.
+func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	if cancelsBackwards {
+		refs = slices.Clone(refs)
+		slices.Reverse(refs)
+	}
+	done, err := list(ctx, a, cancelMessages, []any{micros(now), refColumns(refs)}, scanCancelled)
+	if err != nil {
+		return nil, fmt.Errorf("cancel messages: %w", err)
+	}
+	return done, nil
+}
+
+func scanCancelled(rows *sql.Rows, m *puntuale.CancelledMessage) error {
+	var planned time.Time
+	if err := rows.Scan(&m.ID, moment{&m.Desired}, moment{&planned}); err != nil {
+		return err
+	}
+	if m.Desired.IsZero() {
+		m.Desired = planned
+	}
+	return nil
+}
+
+func refColumns(refs []puntuale.MessageRef) batch {
+	return batch{
+		pick(refs, func(r *puntuale.MessageRef) int64 { return int64(r.Client) }),
+		pick(refs, func(r *puntuale.MessageRef) int64 { return int64(r.ID) }),
+	}
+}
+
+// What a stop or a cancellation may reach is read before its first transaction: a message that is scheduled later was
+// scheduled after it.
+const (
+	stopCandidates = `
+select m.client_id, m.id from run r
+ join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
+where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
+union all
+select m.client_id, m.id from run r
+ join message m on m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0
+where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3`
+
+	phoneCandidates = `
+select m.client_id, m.id from $u(p text) join run r on r.client_id = $1 and r.phone = u.p
+ join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
+union all
+select m.client_id, m.id from $u(p text) join run r on r.client_id = $1 and r.phone = u.p
+ join message m on m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0`
+
+	// All of a client's open messages: by its sessions, whose index holds open messages only.
+	openCandidates = `
+select m.client_id, m.id from session s join message m on m.session_id = s.id and m.state = 0
+where s.client_id = $1 and m.client_id = $1 and m.intent = 0`
+)
+
+func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {
+	refs, err := list(ctx, t.s.read, stopCandidates, []any{t.id, phone, sequence}, scanRef)
+	if err != nil {
+		return puntuale.Stopped{}, outward(fmt.Errorf("look for messages to stop: %w", err))
+	}
+	messages, usage, err := t.cancel(ctx, t.s.kinds.stop, refs, day, now)
+	if err != nil {
+		return puntuale.Stopped{}, err
+	}
+	ids := pick(messages, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })
+	return puntuale.Stopped{IDs: ids, Usage: usage}, nil
+}
+
+func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
+	text, args := phoneCandidates, []any{t.id, batch{phones}}
+	if all {
+		text, args = openCandidates, []any{t.id}
+	}
+	refs, err := list(ctx, t.s.read, text, args, scanRef)
+	if err != nil {
+		return nil, outward(fmt.Errorf("look for messages to cancel: %w", err))
+	}
+	messages, _, err := t.cancel(ctx, t.s.kinds.cancel, refs, day, now)
+	return messages, err
+}
+
+// cancel counts the call and cancels the messages, a chunk a transaction. Should a later chunk fail, the caller hears
+// of the failure and may call again; what was cancelled stays so.
+func (t tenant) cancel(ctx context.Context, k *kind, refs []puntuale.MessageRef, day puntuale.Date, now time.Time) (
+	done []puntuale.CancelledMessage, usage puntuale.Usage, err error,
+) {
+	slices.SortFunc(refs, compareRefs)
+	refs = slices.Compact(refs)
+	for first := true; first || len(refs) > 0; first = false {
+		part := refs[:min(chunk, len(refs))]
+		refs = refs[len(part):]
+		var some []puntuale.CancelledMessage
+		task := single(k, func(ctx context.Context, a asker) (err error) {
+			if first {
+				if usage, err = countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+					return err
+				}
+			}
+			some, err = cancelOpen(ctx, a, part, now)
+			return err
+		})
+		if err := t.s.tenantWriter(t.id).perform(ctx, task, false); err != nil {
+			return nil, puntuale.Usage{}, err
+		}
+		done = append(done, some...)
+	}
+	slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+	return done, usage, nil
+}
+
+func scanRef(rows *sql.Rows, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
+
+// scanOne scans a row of one column.
+func scanOne[T any](rows *sql.Rows, v *T) error { return rows.Scan(v) }

@@ -1,0 +1,250 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"slices"
+
+	"puntuale"
+)
+
+func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+	var answers []puntuale.Granted
+	t := &task{kind: s.kinds.claim, weight: 1, done: make(chan error, 1)}
+	t.do = func(ctx context.Context, a asker) error {
+		b := &claimBatch{Claim: c, a: a}
+		err := b.run(ctx)
+		answers = b.answers
+		t.body = b
+		return err
+	}
+	if err := s.claims.perform(ctx, t, false); err != nil {
+		return nil, err
+	}
+	return answers, nil
+}
+
+func newClaimKind() *kind {
+	k := newSingle("claim")
+	k.check = checkClaim
+	return k
+}
+
+// claimBatch is the work of one claim. Locks are taken in the order node, messages by (client, id), clients.
+type claimBatch struct {
+	puntuale.Claim
+	a asker
+
+	answers   []puntuale.Granted
+	order     []int // indexes of Messages, sorted by (client, id): those that are written
+	standings map[puntuale.ClientID]puntuale.Standing
+	granted   []grantedRow
+}
+
+// grantedRow is a message whose intent this transaction has written.
+type grantedRow struct {
+	puntuale.MessageRef
+	index   int // in Messages
+	due     int64
+	blocked bool
+	charged bool // takes a credit
+}
+
+func (b *claimBatch) run(ctx context.Context) error {
+	b.answers = make([]puntuale.Granted, len(b.Messages))
+	b.granted = nil
+	if err := fence(ctx, b.a, b.Node); err != nil {
+		return err
+	}
+	if err := b.sort(ctx); err != nil || len(b.order) == 0 {
+		return err
+	}
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if err := b.closeBlocked(ctx); err != nil {
+		return err
+	}
+	return b.charge(ctx)
+}
+
+// fence locks the node's row so that it cannot be removed before we commit, or answers that it is gone. Removing it is
+// how another node takes over (fleet.go).
+func fence(ctx context.Context, a asker, node puntuale.NodeID) error {
+	if !claimsAreFenced {
+		return nil
+	}
+	var n int64
+	alive, err := one(ctx, a, `select id from node where id = $1 and lease_until > $clock for key share`, []any{node}, &n)
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the node's lease: %w", err)
+	case !alive:
+		return puntuale.ErrFenced
+	}
+	return nil
+}
+
+// sort leaves out the messages of clients that may not send, and puts the others in the order of locks.
+func (b *claimBatch) sort(ctx context.Context) error {
+	clients := map[puntuale.ClientID]bool{}
+	for _, m := range b.Messages {
+		clients[m.Client] = true
+	}
+	var err error
+	if b.standings, err = standings(ctx, b.a, slices.Sorted(maps.Keys(clients))); err != nil {
+		return err
+	}
+	b.order = b.order[:0]
+	for i, m := range b.Messages {
+		st, ok := b.standings[m.Client]
+		switch {
+		case !ok:
+			b.answers[i] = puntuale.ClaimGone
+		case m.Intent > 0 && st.Hold(b.Now) == puntuale.SaysNoCredit: // a repeat takes no credit
+			b.order = append(b.order, i)
+		case st.Hold(b.Now) != "":
+			b.answers[i] = puntuale.ClaimHeld
+		default:
+			b.order = append(b.order, i)
+		}
+	}
+	slices.SortFunc(b.order, func(i, j int) int { return compareRefs(b.Messages[i].MessageRef, b.Messages[j].MessageRef) })
+	return nil
+}
+
+// Every row is written, so that a cancellation that waits for it sees the intent and leaves it alone. The statement
+// names intent and never state: a condition on state would let the planner use the index of open messages, which also
+// holds all that are in flight. A repeat (u.x > 0) keeps the moment of the first unanswered attempt.
+const claimMessages = `
+update message set intent = $1::bigint, attempt = message.attempt + 1,
+ repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
+ intent_at = case when u.x > 0 then message.intent_at else $2::bigint end,
+ credit = case when u.x > 0 then message.credit else u.k end
+from $u(c bigint, i bigint, x bigint, k smallint)
+where message.client_id = u.c and message.id = u.i` + claimCompares + `
+ and message.next_at <= $2 and message.valid_until > $2
+returning message.client_id, message.id, message.due_at,
+ exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone)`
+
+func (b *claimBatch) write(ctx context.Context) error {
+	index := make(map[puntuale.MessageRef]int, len(b.order))
+	for _, i := range b.order {
+		index[b.Messages[i].MessageRef] = i
+	}
+	item := func(i *int) *puntuale.ClaimItem { return &b.Messages[*i] }
+	err := b.a.each(ctx, claimMessages, []any{b.Token, micros(b.Now), batch{
+		pick(b.order, func(i *int) int64 { return int64(item(i).Client) }),
+		pick(b.order, func(i *int) int64 { return int64(item(i).ID) }),
+		pick(b.order, func(i *int) int64 { return item(i).Intent }),
+		pick(b.order, func(i *int) int64 { return bit(b.standings[item(i).Client].Credits != nil) }),
+	}}, func(rows *sql.Rows) error {
+		var g grantedRow
+		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.blocked); err != nil {
+			return err
+		}
+		g.index = index[g.MessageRef]
+		g.charged = b.Messages[g.index].Intent == 0 && b.standings[g.Client].Credits != nil
+		b.granted = append(b.granted, g)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("write intents: %w", err)
+	}
+	for _, g := range b.granted {
+		b.answers[g.index] = puntuale.ClaimGranted
+	}
+	slices.SortFunc(b.granted, func(x, y grantedRow) int { return compareRefs(x.MessageRef, y.MessageRef) })
+	return nil
+}
+
+// closeBlocked closes what is for numbers in the blacklist; the rows are ours already.
+func (b *claimBatch) closeBlocked(ctx context.Context) error {
+	var refs []puntuale.MessageRef
+	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
+		// A repeat may have reached the number before it was blocked; it goes on under the same id.
+		if !g.blocked || b.Messages[g.index].Intent > 0 {
+			return false
+		}
+		refs = append(refs, g.MessageRef)
+		b.answers[g.index] = puntuale.ClaimBlacklisted
+		return true
+	})
+	if len(refs) == 0 {
+		return nil
+	}
+	if _, err := b.a.exec(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
+ credit = 0 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i and message.intent = $2`,
+		micros(b.Now), b.Token, refColumns(refs)); err != nil {
+		return fmt.Errorf("close blacklisted messages: %w", err)
+	}
+	return nil
+}
+
+// charge takes the credits. Where a client has too few, its first due messages get them, and the intents of the others
+// are taken back.
+func (b *claimBatch) charge(ctx context.Context) error {
+	want := map[puntuale.ClientID][]grantedRow{}
+	for _, g := range b.granted {
+		if g.charged {
+			want[g.Client] = append(want[g.Client], g)
+		}
+	}
+	if len(want) == 0 {
+		return nil
+	}
+	clients := slices.Sorted(maps.Keys(want))
+	amounts := pick(clients, func(c *puntuale.ClientID) int64 { return int64(len(want[*c])) })
+	taken, err := takeCredits(ctx, b.a, clients, amounts)
+	if err != nil {
+		return err
+	}
+	var back []puntuale.MessageRef
+	for i, c := range clients {
+		rows := want[c]
+		slices.SortFunc(rows, func(x, y grantedRow) int { return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.ID, y.ID)) })
+		for _, g := range rows[taken[i]:] {
+			back = append(back, g.MessageRef)
+			b.answers[g.index] = puntuale.ClaimHeld
+		}
+	}
+	if err := enter(ctx, b.a, "reserve", b.Now, clients, pick(taken, func(n *int64) int64 { return -*n })); err != nil {
+		return err
+	}
+	return b.release(ctx, back)
+}
+
+// release undoes intents that this transaction wrote. The moment of an earlier attempt is not kept: it says nothing
+// about a message whose answer is known.
+func (b *claimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	slices.SortFunc(refs, compareRefs)
+	if _, err := b.a.exec(ctx, `update message set intent = 0, attempt = message.attempt - 1, credit = 0,
+ intent_at = case when message.attempt > 1 then message.intent_at else 0 end
+ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i and message.intent = $1`,
+		b.Token, refColumns(refs)); err != nil {
+		return fmt.Errorf("take intents back: %w", err)
+	}
+	return nil
+}
+
+// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk. Locking its rows waits for
+// a commit still under way.
+func checkClaim(ctx context.Context, w *writer, tasks []*task) (bool, error) {
+	b, ok := tasks[0].body.(*claimBatch)
+	if !ok || len(b.granted) == 0 {
+		return false, nil
+	}
+	ref := b.granted[0].MessageRef
+	var intent int64
+	if _, err := one(ctx, &w.link, `select intent from message where client_id = $1 and id = $2 for update`,
+		[]any{ref.Client, ref.ID}, &intent); err != nil {
+		return false, fmt.Errorf("look for the claim: %w", err)
+	}
+	return intent == b.Token || b.answers[b.granted[0].index] == puntuale.ClaimHeld, nil
+}

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// dialect is one of the two databases. A statement has one text for both, written as PostgreSQL reads it, with these
+// signs of our own:
+//
+//	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
+//	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
+//	$clock                the database's own clock in microseconds
+//
+// For SQLite casts and row locks are taken out (one writer holds the whole file, so there is nothing to lock) and
+// greatest and least are called max and min; there a null among their arguments gives null, on PostgreSQL it is
+// ignored, so no statement passes one. Where more differs, there are two texts with the reason above them.
+//
+// RETURNING comes in no particular order; callers match rows by key.
+type dialect struct {
+	postgres bool
+	texts    sync.Map // as written → as sent
+}
+
+// batch is the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length.
+type batch []any
+
+// pick makes a column of a batch.
+func pick[T, V any](rows []T, field func(*T) V) []V {
+	column := make([]V, len(rows))
+	for i := range rows {
+		column[i] = field(&rows[i])
+	}
+	return column
+}
+
+var (
+	batchSign = regexp.MustCompile(`\$u\(([^)]*)\)`)
+	parameter = regexp.MustCompile(`\$(\d+)`)
+	castSign  = regexp.MustCompile(`::[a-z]+(\[\])?`)
+	lockSign  = regexp.MustCompile(`\s+for (update|key share|no key update)( of [a-z]+)?`)
+)
+
+// text returns the statement as this database reads it.
+func (d *dialect) text(written string) string {
+	if sent, ok := d.texts.Load(written); ok {
+		return sent.(string)
+	}
+	sent := d.render(written)
+	d.texts.Store(written, sent)
+	return sent
+}
+
+func (d *dialect) render(text string) string {
+	first := 1
+	for _, m := range parameter.FindAllStringSubmatch(text, -1) {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			first = max(first, n+1)
+		}
+	}
+	if d.postgres {
+		text = strings.ReplaceAll(text, "$clock", "(extract(epoch from clock_timestamp()) * 1000000)::bigint")
+	} else {
+		text = castSign.ReplaceAllString(text, "")
+		text = lockSign.ReplaceAllString(text, "")
+		text = strings.ReplaceAll(text, "$clock", "cast(unixepoch('subsec') * 1000000 as integer)")
+		text = strings.ReplaceAll(text, "greatest(", "max(")
+		text = strings.ReplaceAll(text, "least(", "min(")
+	}
+	return batchSign.ReplaceAllStringFunc(text, func(sign string) string {
+		return d.source(first, strings.Split(batchSign.FindStringSubmatch(sign)[1], ","))
+	})
+}
+
+// source is the table u of a batch whose columns are given as "name type".
+func (d *dialect) source(first int, columns []string) string {
+	var names, values []string
+	for i, column := range columns {
+		name, kind, _ := strings.Cut(strings.TrimSpace(column), " ")
+		if d.postgres {
+			names = append(names, name)
+			values = append(values, fmt.Sprintf("$%d::%s[]", first+i, kind))
+		} else {
+			values = append(values, fmt.Sprintf("c%d as %s", i, name))
+		}
+	}
+	if d.postgres {
+		return "unnest(" + strings.Join(values, ", ") + ") as u(" + strings.Join(names, ", ") + ")"
+	}
+	return fmt.Sprintf("(select %s from batch($%d)) as u", strings.Join(values, ", "), first)
+}
+
+// begin opens a transaction that will write: on SQLite it takes the writer's place at once, else it could fail later.
+func (d *dialect) begin() string {
+	if d.postgres {
+		return "begin"
+	}
+	return "begin immediate"
+}
+
+// bind replaces a batch among the arguments by what the database takes, and returns what to call once the statement
+// has been read to its end.
+func (d *dialect) bind(args []any) ([]any, func()) {
+	if len(args) == 0 {
+		return args, func() {}
+	}
+	b, ok := args[len(args)-1].(batch)
+	if !ok {
+		return args, func() {}
+	}
+	args = args[: len(args)-1 : len(args)-1]
+	if d.postgres {
+		return append(args, b...), func() {}
+	}
+	handle, free := lend(b)
+	return append(args, handle), free
+}

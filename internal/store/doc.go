@@ -1,0 +1,29 @@
+// Package store keeps everything durably, on PostgreSQL or in one SQLite file, with the same statements on both.
+//
+// # Who writes
+//
+// All writing goes through a few writers ([writer]), each one goroutine with one connection. Callers queue what they
+// want and share commits; nothing is delayed to make batches larger. SQLite has one writer. On PostgreSQL a client's
+// calls always go to the same of two writers of the node, claims and outcomes have one each, so have the sandbox's
+// ledger and the fleet's heartbeats. A batch that fails is run again member by member.
+//
+// # The order of locks
+//
+// Every transaction takes its locks in this order, and rows of one kind sorted by their key:
+//
+//	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ message by (client, id) ─▶ client's credits by client
+//
+// What ends in a deadlock all the same is run again.
+//
+// # Moves of a message
+//
+// Every statement that moves a message compares its intent with what the caller saw, so that of two movers one finds
+// nothing. These are all the moves; the table's checks know the same shapes, and a test compares them:
+//
+//	PENDING, intent 0   ──Claim──▶ PENDING, intent t      ──Claim──▶ BLACKLISTED     ──Stop, cancel──▶ CANCELLED
+//	PENDING, intent 0   ──Settle──▶ FAILED, or later      ──late evidence of delivery──▶ COMPLETED
+//	PENDING, intent t   ──Record──▶ COMPLETED | FAILED | PENDING, intent 0 (retry) | PENDING, intent t, later (uncertain)
+//	PENDING, intent t   ──Claim──▶ PENDING, intent t' (the answer was lost; repeated under the same connector id)
+//	PENDING, intent t   ──Settle──▶ FAILED (given up)     ──late evidence of delivery──▶ COMPLETED
+//	FAILED, given up    ──late evidence of delivery──▶ COMPLETED
+package store

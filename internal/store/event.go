@@ -1,0 +1,32 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// event is something about a message that is not normal: a retry, a refusal, an unknown outcome, late evidence.
+type event struct {
+	puntuale.MessageRef
+	kind   string
+	detail string
+}
+
+func writeEvents(ctx context.Context, a asker, at time.Time, events []event) error {
+	if len(events) == 0 {
+		return nil
+	}
+	if _, err := a.exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
+ select u.c, u.i, $1::bigint, u.k, u.d from $u(c bigint, i bigint, k text, d text)`, micros(at), batch{
+		pick(events, func(e *event) int64 { return int64(e.Client) }),
+		pick(events, func(e *event) int64 { return int64(e.ID) }),
+		pick(events, func(e *event) string { return e.kind }),
+		pick(events, func(e *event) string { return e.detail }),
+	}); err != nil {
+		return fmt.Errorf("write events: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"puntuale"
+)
+
+// passing reports an error that goes away by itself when the transaction is run again: a deadlock, a serialisation
+// failure, a busy file.
+func passing(err error) bool {
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return p.Code == "40P01" || p.Code == "40001"
+	}
+	if s, ok := errors.AsType[*sqlite.Error](err); ok {
+		return s.Code()&0xff == sqlite3.SQLITE_BUSY
+	}
+	return errors.Is(err, errAgain)
+}
+
+// errAgain makes a transaction run again from its beginning: what it had read no longer held when it came to write.
+var errAgain = errors.New("changed while it was read")
+
+// lost reports that the connection is of no more use.
+func lost(err error) bool {
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 53: out of resources.
+		return strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "53")
+	}
+	if _, ok := errors.AsType[*sqlite.Error](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.Timeout(err) ||
+		err != nil && strings.Contains(err.Error(), "conn closed")
+}
+
+// broken reports that the disk under SQLite failed. What the file holds is then not known until it is opened anew.
+func broken(err error) bool {
+	s, ok := errors.AsType[*sqlite.Error](err)
+	if !ok {
+		return false
+	}
+	switch s.Code() & 0xff {
+	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	return false
+}
+
+// repeated reports a violated unique constraint.
+func repeated(err error) bool {
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return p.Code == "23505"
+	}
+	if s, ok := errors.AsType[*sqlite.Error](err); ok {
+		return s.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || s.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	return false
+}
+
+// outward gives an error the code that crosses the package's border.
+func outward(err error) error {
+	if err == nil || errors.Is(err, puntuale.ErrFenced) {
+		return err
+	}
+	if _, ok := errors.AsType[*puntuale.Error](err); ok {
+		return err
+	}
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
+		switch p.Code {
+		case "22021", "22P05": // characters that PostgreSQL cannot keep: NUL, invalid UTF-8
+			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text holds a character that cannot be stored", Err: err}
+		case "57014", "25P03", "25006": // statement timeout, idle in transaction, read-only standby
+			return puntuale.Unavailable(err)
+		}
+	}
+	if s, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch s.Code() & 0xff {
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY,
+			sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_INTERRUPT:
+			return puntuale.Unavailable(err)
+		}
+	}
+	switch {
+	case passing(err), lost(err):
+		return puntuale.Unavailable(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call ended before the store could answer", Err: err}
+	}
+	return err
+}
+
+// inDoubt is the answer when the connection broke during COMMIT and nobody can say on which side of it.
+func inDoubt(err error) error {
+	return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the store was lost while it accepted this: it may have been done",
+		Err: fmt.Errorf("commit: %w", err)}
+}

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Who sends for whom. The lease is the node's row and nothing else: every claim holds that row FOR KEY SHARE until it
+// has committed, so whoever deletes it waits for open claims, and a node without its row can claim nothing. A session's
+// owner is only an assignment. Leases are measured by the database's clock; clocks of nodes are never compared.
+//
+// These calls have a writer of their own with its own connection, and on SQLite the first place in the only queue: a
+// node must not lose its lease because it has much to write.
+
+func (s *Store) onFleet(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return s.fleet.perform(ctx, single(s.kinds.fleet, do), true)
+}
+
+func (s *Store) Join(ctx context.Context, lease time.Duration) (node puntuale.NodeID, err error) {
+	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		id, err := number(ctx, a, "node")
+		if err != nil {
+			return err
+		}
+		node = puntuale.NodeID(id)
+		_, err = a.exec(ctx, `insert into node (id, lease_until) values ($1, $clock + $2::bigint)`, id, lease.Microseconds())
+		return err
+	})
+	return node, err
+}
+
+func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
+	return s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update node set lease_until = $clock + $2::bigint where id = $1`, node, lease.Microseconds())
+		if err == nil && n == 0 {
+			return puntuale.ErrFenced
+		}
+		return err
+	})
+}
+
+func (s *Store) Reap(ctx context.Context) (freed int, err error) {
+	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from node where lease_until <= $clock`); err != nil {
+			return fmt.Errorf("remove dead nodes: %w", err)
+		}
+		n, err := a.exec(ctx, `update session set owner = 0 where owner <> 0 and deleted_at = 0
+ and not exists (select 1 from node n where n.id = session.owner)`)
+		freed = int(n)
+		return err
+	})
+	return freed, err
+}
+
+func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.NodeID, []puntuale.Session, error) {
+	nodes, err := list(ctx, s.read, `select id from node where lease_until > $clock order by id`, nil, scanOne[puntuale.NodeID])
+	if err != nil {
+		return nil, nil, outward(fmt.Errorf("read nodes: %w", err))
+	}
+	sessions, err := list(ctx, s.read, `select `+sessionColumns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
+ where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, scanSession)
+	if err != nil {
+		return nil, nil, outward(fmt.Errorf("read sessions: %w", err))
+	}
+	return nodes, sessions, nil
+}
+
+func (s *Store) Assign(ctx context.Context, from, to puntuale.NodeID, sessions []puntuale.SessionID) (moved []puntuale.SessionID, err error) {
+	if len(sessions) == 0 {
+		return nil, nil
+	}
+	sessions = slices.Sorted(slices.Values(sessions))
+	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		if to != 0 {
+			if err := fence(ctx, a, to); err != nil {
+				return err
+			}
+		}
+		var err error
+		moved, err = list(ctx, a, `update session set owner = $1::bigint from $u(s bigint)
+ where session.id = u.s and session.owner = $2 and session.deleted_at = 0 returning session.id`,
+			[]any{to, from, sessionColumn(sessions)}, scanOne[puntuale.SessionID])
+		return err
+	})
+	slices.Sort(moved)
+	return moved, err
+}
+
+func (s *Store) Leave(ctx context.Context, node puntuale.NodeID) error {
+	return s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from node where id = $1`, node); err != nil {
+			return fmt.Errorf("remove the node: %w", err)
+		}
+		_, err := a.exec(ctx, `update session set owner = 0 where owner = $1`, node)
+		return err
+	})
+}

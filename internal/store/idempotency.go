@@ -1,0 +1,185 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"puntuale"
+)
+
+// keyOf names an idempotency record.
+type keyOf struct {
+	client     puntuale.ClientID
+	scope, key string
+}
+
+func (s *start) keyOf() keyOf { return keyOf{s.client, s.Idempotency.Scope, s.Idempotency.Key} }
+
+func (k keyOf) compare(o keyOf) int {
+	return cmp.Or(cmp.Compare(k.client, o.client), cmp.Compare(k.scope, o.scope), cmp.Compare(k.key, o.key))
+}
+
+var errOtherBody = puntuale.Conflict("the idempotency key was used with another body")
+
+func (t tenant) Replay(ctx context.Context, key puntuale.Idempotency) (*puntuale.StartedRun, error) {
+	var hash, result string
+	found, err := one(ctx, t.s.read, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
+		[]any{t.id, key.Scope, key.Key}, &hash, &result)
+	switch {
+	case err != nil:
+		return nil, outward(fmt.Errorf("read an idempotency record: %w", err))
+	case !found:
+		return nil, nil
+	}
+	answer, err := replayed(hash, result, key.Hash)
+	if err != nil {
+		return nil, err
+	}
+	return &answer, nil
+}
+
+// replayed is the answer kept under a key, for a call whose body has the hash.
+func replayed(hash, result, asked string) (answer puntuale.StartedRun, err error) {
+	if hash != asked {
+		return answer, errOtherBody
+	}
+	if err := json.Unmarshal([]byte(result), &answer); err != nil {
+		return answer, fmt.Errorf("read a kept answer: %w", err)
+	}
+	answer.Replayed = true
+	return answer, nil
+}
+
+// A key that another transaction has written and not yet committed makes this wait, in the order of keys. The rows
+// that come back are ours.
+const insertKeys = `
+insert into idempotency (client_id, scope, key, hash, at, result)
+select u.c, u.s, u.k, u.h, $1::bigint, '' from $u(c bigint, s text, k text, h text) where true
+on conflict (client_id, scope, key) do nothing returning client_id, scope, key`
+
+const readKeys = `
+select i.client_id, i.scope, i.key, i.hash, i.result
+from $u(c bigint, s text, k text) join idempotency i on i.client_id = u.c and i.scope = u.s and i.key = u.k`
+
+// takeKeys writes the calls' idempotency keys, and answers the calls whose keys were there. Of twins in one batch the
+// first goes on; the others come again and find what became of it.
+func (b *startBatch) takeKeys(ctx context.Context) error {
+	twins := map[keyOf]*task{}
+	for t, st := range b.live {
+		if st.Idempotency == nil {
+			continue
+		}
+		if k := st.keyOf(); twins[k] != nil {
+			t.later = true
+		} else {
+			twins[k] = t
+			b.keyed = append(b.keyed, t)
+		}
+	}
+	if len(b.keyed) == 0 {
+		return nil
+	}
+	slices.SortFunc(b.keyed, func(x, y *task) int { return x.body.(*start).keyOf().compare(y.body.(*start).keyOf()) })
+	taken := map[keyOf]bool{}
+	now := micros(b.keyed[0].body.(*start).Now)
+	err := b.a.each(ctx, insertKeys, []any{now, append(keyColumns(b.keyed),
+		pick(b.keyed, func(t **task) string { return (*t).body.(*start).Idempotency.Hash }))},
+		func(rows *sql.Rows) error {
+			var k keyOf
+			if err := rows.Scan(&k.client, &k.scope, &k.key); err != nil {
+				return err
+			}
+			taken[k] = true
+			return nil
+		})
+	if err != nil {
+		return fmt.Errorf("insert idempotency keys: %w", err)
+	}
+	var old []*task
+	for _, t := range b.keyed {
+		if !taken[t.body.(*start).keyOf()] {
+			old = append(old, t)
+		}
+	}
+	b.keyed = slices.DeleteFunc(b.keyed, func(t *task) bool { return slices.Contains(old, t) })
+	return b.replay(ctx, old, twins)
+}
+
+func (b *startBatch) replay(ctx context.Context, old []*task, byKey map[keyOf]*task) error {
+	if len(old) == 0 {
+		return nil
+	}
+	err := b.a.each(ctx, readKeys, []any{keyColumns(old)}, func(rows *sql.Rows) error {
+		var k keyOf
+		var hash, result string
+		if err := rows.Scan(&k.client, &k.scope, &k.key, &hash, &result); err != nil {
+			return err
+		}
+		t := byKey[k]
+		st := t.body.(*start)
+		answer, err := replayed(hash, result, st.Idempotency.Hash)
+		if errors.Is(err, errOtherBody) {
+			t.refused = err
+			return nil
+		}
+		st.answer = answer
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("read idempotency keys: %w", err)
+	}
+	for _, t := range old {
+		if t.refused == nil && !t.body.(*start).answer.Replayed {
+			t.later = true // it was there and is gone again: its call was refused
+		}
+	}
+	return nil
+}
+
+// keepAnswers writes the answers beside their keys, and lets go of the keys of calls that got none.
+func (b *startBatch) keepAnswers(ctx context.Context) error {
+	var kept, let []*task
+	for _, t := range b.keyed {
+		if t.refused == nil && !t.later {
+			kept = append(kept, t)
+		} else {
+			let = append(let, t)
+		}
+	}
+	if len(let) > 0 {
+		if _, err := b.a.exec(ctx, `delete from idempotency where (client_id, scope, key) in
+ (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, keyColumns(let)); err != nil {
+			return fmt.Errorf("let go of idempotency keys: %w", err)
+		}
+	}
+	if len(kept) == 0 {
+		return nil
+	}
+	answers := make([]string, len(kept))
+	for i, t := range kept {
+		var err error
+		if answers[i], err = toJSON(t.body.(*start).answer); err != nil {
+			return err
+		}
+	}
+	if _, err := b.a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r text)
+ where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
+		append(keyColumns(kept), answers)); err != nil {
+		return fmt.Errorf("keep answers: %w", err)
+	}
+	return nil
+}
+
+func keyColumns(tasks []*task) batch {
+	key := func(t **task) *puntuale.Idempotency { return (*t).body.(*start).Idempotency }
+	return batch{
+		pick(tasks, func(t **task) int64 { return int64((*t).body.(*start).client) }),
+		pick(tasks, func(t **task) string { return key(t).Scope }),
+		pick(tasks, func(t **task) string { return key(t).Key }),
+	}
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"puntuale"
+)
+
+// LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
+// apart in time; release gives the place free. On PostgreSQL nodes share the work, and nothing is locked.
+// Codes: conflict (another process dispatches).
+func (s *Store) LockDispatch() (release func() error, err error) {
+	if s.file == "" {
+		return func() error { return nil }, nil
+	}
+	return lockFile(s.file+".dispatch", false)
+}
+
+// lockFile takes the lock of a file, which is created. The file stays: removing it would let two processes hold locks
+// of two files of the same name.
+func lockFile(path string, wait bool) (release func() error, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("create the data folder: %w", err)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open the lock file: %w", err)
+	}
+	how := syscall.LOCK_EX
+	if !wait {
+		how |= syscall.LOCK_NB
+	}
+	for {
+		if err = syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, syscall.EWOULDBLOCK):
+		return nil, errors.Join(puntuale.Conflict("another process dispatches from this file"), f.Close())
+	case err != nil:
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	return f.Close, nil
+}

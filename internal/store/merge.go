@@ -1,0 +1,118 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"puntuale"
+)
+
+// stored is what a message looks like to evidence that comes for an attempt whose token no longer stands.
+type stored struct {
+	puntuale.MessageRef
+	intent int64
+	state  puntuale.State
+	reason string
+	credit int
+}
+
+// outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain.
+// A message that somebody cancelled or that was closed for another reason stays what it is, with an event beside it.
+func (m stored) outweighed() bool {
+	return m.state == puntuale.Pending || m.state == puntuale.Failed && m.reason == puntuale.SaysUncertain
+}
+
+// merge takes the outcomes that found another intent than theirs. Evidence of delivery is never dropped.
+func (b *recordBatch) merge(ctx context.Context) error {
+	var late []int
+	for _, i := range b.order {
+		if !b.applied[i] {
+			late = append(late, i)
+		}
+	}
+	if len(late) == 0 {
+		return nil
+	}
+	rows, err := list(ctx, b.a, `
+select message.client_id, message.id, message.intent, message.state, message.reason, message.credit
+from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
+order by message.client_id, message.id for update of message`, []any{refColumns(b.refs(late))},
+		func(rows *sql.Rows, m *stored) error {
+			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit)
+		})
+	if err != nil {
+		return fmt.Errorf("read messages with late outcomes: %w", err)
+	}
+	found := make(map[puntuale.MessageRef]stored, len(rows))
+	for _, m := range rows {
+		found[m.MessageRef] = m
+	}
+	var sent []int
+	var unpaid []puntuale.MessageRef
+	for _, i := range late {
+		r := b.results[i]
+		m, ok := found[r.MessageRef]
+		if !ok {
+			continue // purged: nothing is brought back to life
+		}
+		if r.Outcome.Verdict != puntuale.Sent || !m.outweighed() {
+			b.events = append(b.events, event{r.MessageRef, "late " + r.Outcome.Verdict.String(), words(r.Outcome)})
+			continue
+		}
+		b.events = append(b.events, event{r.MessageRef, "merge", words(r.Outcome)})
+		sent = append(sent, i)
+		if m.credit != 1 {
+			unpaid = append(unpaid, m.MessageRef)
+		}
+	}
+	if len(sent) == 0 {
+		return nil
+	}
+	return b.complete(ctx, sent, unpaid)
+}
+
+// complete makes messages COMPLETED that evidence says were delivered. Whose credit had been given back pays now, if
+// there is one left.
+func (b *recordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
+	if _, err := b.a.exec(ctx, `
+update message set intent = -1, state = 1, outcome = 1, done_at = $1::bigint, reason = u.r, detail = u.d,
+ next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
+from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
+		micros(b.now), append(refColumns(b.refs(sent)),
+			pick(sent, func(i *int) string { return b.results[*i].Outcome.Reason }),
+			pick(sent, func(i *int) string { return b.results[*i].Outcome.Detail }))); err != nil {
+		return fmt.Errorf("merge late outcomes: %w", err)
+	}
+	return b.pay(ctx, unpaid)
+}
+
+func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) error {
+	slices.SortFunc(unpaid, compareRefs)
+	for i := 0; i < len(unpaid); {
+		client, first := unpaid[i].Client, i
+		for i < len(unpaid) && unpaid[i].Client == client {
+			i++
+		}
+		var left sql.NullInt64
+		if _, err := one(ctx, b.a, `select credits from client where id = $1 for no key update`, []any{client}, &left); err != nil {
+			return fmt.Errorf("lock credits: %w", err)
+		}
+		n := min(left.Int64, int64(i-first))
+		if !left.Valid || n == 0 {
+			continue
+		}
+		if _, err := b.a.exec(ctx, `update client set credits = credits - $2::bigint where id = $1`, client, n); err != nil {
+			return fmt.Errorf("take credits for late outcomes: %w", err)
+		}
+		if err := enter(ctx, b.a, "late", b.now, []puntuale.ClientID{client}, []int64{-n}); err != nil {
+			return err
+		}
+		if _, err := b.a.exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
+ where message.client_id = u.c and message.id = u.i`, refColumns(unpaid[first:first+int(n)])); err != nil {
+			return fmt.Errorf("mark messages as paid: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,5 @@
+//go:build mutate_claim
+
+package store
+
+const claimCompares = ""

@@ -1,0 +1,5 @@
+//go:build mutate_fence
+
+package store
+
+const claimsAreFenced = false

@@ -1,0 +1,5 @@
+//go:build mutate_lockorder
+
+package store
+
+const cancelsBackwards = true

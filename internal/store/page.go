@@ -1,0 +1,41 @@
+package store
+
+import (
+	"encoding/base64"
+	"strings"
+
+	"puntuale"
+)
+
+// defaultLimit is the length of a page whose caller names none.
+const defaultLimit = 100
+
+// after reads a page's cursor: the identifier of the last row already given, kept with the list's name so that a
+// cursor of another list is noticed.
+func after(p puntuale.Page, noun string) (last int64, limit int, err error) {
+	limit = p.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	if p.Cursor == "" {
+		return 0, limit, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err == nil {
+		name, number, _ := strings.Cut(string(text), ":")
+		if last, err = puntuale.ParseID[int64](number); err == nil && name == noun {
+			return last, limit, nil
+		}
+	}
+	return 0, 0, puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Message: "is not a cursor of this list", Value: p.Cursor})
+}
+
+// cut makes a page of the rows read, one more than it shows, and returns the next page's cursor, "" at the end.
+func cut[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
+	if len(rows) <= limit {
+		return rows, ""
+	}
+	rows = rows[:limit]
+	next := noun + ":" + puntuale.MessageID(id(&rows[limit-1])).String()
+	return rows, base64.RawURLEncoding.EncodeToString([]byte(next))
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"puntuale"
+	"puntuale/internal/store/migration"
+)
+
+const (
+	postgresTenants = 2 // writers for clients' calls
+	postgresReaders = 8
+)
+
+// Settings of every connection: nothing may hold locks without end.
+var postgresSettings = map[string]string{
+	"application_name":                    "puntuale",
+	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
+	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
+}
+
+// Settings of writers. A batch is joined with big tables by looking up each of its rows in order: no other plan is
+// wanted, whatever the statistics say of a table that was empty a minute ago, and looking for one takes time.
+var writerSettings = map[string]string{
+	"enable_hashjoin":  "off",
+	"enable_mergejoin": "off",
+	"enable_seqscan":   "off",
+	"plan_cache_mode":  "force_generic_plan",
+}
+
+func (s *Store) openPostgres(ctx context.Context, address string) error {
+	s.d.postgres = true
+	readers, err := s.postgresPool(address, nil, postgresReaders)
+	if err != nil {
+		return err
+	}
+	if err := trustPostgres(ctx, readers); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx, readers, migration.Postgres); err != nil {
+		return err
+	}
+	s.read = &pool{d: s.d, db: readers}
+	writers, err := s.postgresPool(address, writerSettings, postgresTenants+3)
+	if err != nil {
+		return err
+	}
+	for range postgresTenants {
+		s.tenants = append(s.tenants, s.startWriter(link{d: s.d, db: writers}))
+	}
+	s.claims = s.startWriter(link{d: s.d, db: writers})
+	s.records = s.startWriter(link{d: s.d, db: writers})
+	s.ledger = s.startWriter(link{d: s.d, db: writers})
+	beats, err := s.postgresPool(address, nil, 1)
+	if err != nil {
+		return err
+	}
+	s.fleet = s.startWriter(link{d: s.d, db: beats})
+	return nil
+}
+
+func (s *Store) postgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {
+	cfg, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("read the PostgreSQL address: %w", err)
+	}
+	maps.Copy(cfg.RuntimeParams, postgresSettings)
+	maps.Copy(cfg.RuntimeParams, settings)
+	db := stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	s.dbs = append(s.dbs, db)
+	return db, nil
+}
+
+// trustPostgres refuses a server that answers before it has written.
+func trustPostgres(ctx context.Context, db *sql.DB) error {
+	for _, setting := range []string{"fsync", "synchronous_commit", "full_page_writes"} {
+		var value string
+		if err := db.QueryRowContext(ctx, "select current_setting($1)", setting).Scan(&value); err != nil {
+			return fmt.Errorf("read the setting %s: %w", setting, err)
+		}
+		if value == "off" {
+			return fmt.Errorf("%w: PostgreSQL runs with %s = off and would lose what it has accepted; "+
+				"set it to on, in the server's configuration or in the address", puntuale.ErrUntrusted, setting)
+		}
+	}
+	return nil
+}

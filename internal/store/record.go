@@ -1,0 +1,198 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
+	applied := make([]bool, len(results))
+	order := make([]int, len(results))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
+	for part := range slices.Chunk(order, chunk) {
+		err := s.records.perform(ctx, single(s.kinds.record, func(ctx context.Context, a asker) error {
+			for _, i := range part {
+				applied[i] = false
+			}
+			b := &recordBatch{a: a, now: now, results: results, order: part, applied: applied}
+			return b.run(ctx)
+		}), false)
+		if err != nil {
+			return applied, err
+		}
+	}
+	return applied, nil
+}
+
+// recordBatch is the work of one batch of outcomes. Locks are taken in the order messages by (client, id), clients.
+type recordBatch struct {
+	a       asker
+	now     time.Time
+	results []puntuale.Result
+	order   []int // indexes of results, sorted by (client, id)
+	applied []bool
+
+	returned map[puntuale.ClientID]int64 // credits to give back
+	events   []event
+}
+
+func (b *recordBatch) run(ctx context.Context) error {
+	b.returned = map[puntuale.ClientID]int64{}
+	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if err := b.merge(ctx); err != nil {
+		return err
+	}
+	if err := giveBack(ctx, b.a, b.now, b.returned); err != nil {
+		return err
+	}
+	return writeEvents(ctx, b.a, b.now, b.events)
+}
+
+// Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements because an
+// index is touched only by columns that a statement names, and closing names more. A batch that needs both locks all
+// its rows in order first.
+//
+// Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. credit
+// turns negative where it is given back, so that the rows which had one can be told.
+const (
+	closeResults = `
+update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,
+ credit = case when u.s = 1 then message.credit else -message.credit end,
+ next_at = case when message.next_at > message.intent_at then message.intent_at else message.next_at end
+from $u(c bigint, i bigint, t bigint, s smallint, r text, d text)
+where message.client_id = u.c and message.id = u.i and message.intent = u.t
+returning message.client_id, message.id, message.credit`
+
+	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts.
+	reopenResults = `
+update message set intent = case when u.k = 1 then 0 else message.intent end, next_at = u.n, detail = u.d,
+ credit = case when u.k = 1 then -message.credit else message.credit end,
+ attempt = message.attempt - u.f
+from $u(c bigint, i bigint, t bigint, k smallint, f integer, n bigint, d text)
+where message.client_id = u.c and message.id = u.i and message.intent = u.t
+returning message.client_id, message.id, message.credit`
+)
+
+func (b *recordBatch) write(ctx context.Context) error {
+	var closing, open []int
+	for _, i := range b.order {
+		switch b.results[i].Outcome.Verdict {
+		case puntuale.Sent, puntuale.Refused:
+			closing = append(closing, i)
+		case puntuale.Retry, puntuale.Uncertain:
+			open = append(open, i)
+		default:
+			return fmt.Errorf("message %d: unknown verdict %v", b.results[i].ID, b.results[i].Outcome.Verdict)
+		}
+	}
+	if len(closing) > 0 && len(open) > 0 {
+		if err := lockMessages(ctx, b.a, b.refs(b.order)); err != nil {
+			return err
+		}
+	}
+	if err := b.close(ctx, closing); err != nil {
+		return err
+	}
+	return b.reopen(ctx, open)
+}
+
+func (b *recordBatch) close(ctx context.Context, which []int) error {
+	if len(which) == 0 {
+		return nil
+	}
+	columns := append(b.columns(which),
+		pick(which, func(i *int) int64 {
+			if b.results[*i].Outcome.Verdict == puntuale.Sent {
+				return int64(puntuale.Completed)
+			}
+			return int64(puntuale.Failed)
+		}),
+		pick(which, func(i *int) string { return b.results[*i].Outcome.Reason }),
+		pick(which, func(i *int) string { return b.results[*i].Outcome.Detail }))
+	if err := b.apply(ctx, closeResults, []any{micros(b.now), columns}, which); err != nil {
+		return fmt.Errorf("close messages: %w", err)
+	}
+	return nil
+}
+
+func (b *recordBatch) reopen(ctx context.Context, which []int) error {
+	if len(which) == 0 {
+		return nil
+	}
+	outcome := func(i *int) *puntuale.Outcome { return &b.results[*i].Outcome }
+	columns := append(b.columns(which),
+		pick(which, func(i *int) int64 { return bit(outcome(i).Verdict == puntuale.Retry) }),
+		pick(which, func(i *int) int64 { return bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
+		pick(which, func(i *int) int64 { return micros(outcome(i).Next) }),
+		pick(which, func(i *int) string { return outcome(i).Detail }))
+	if err := b.apply(ctx, reopenResults, []any{columns}, which); err != nil {
+		return fmt.Errorf("reopen messages: %w", err)
+	}
+	return nil
+}
+
+// columns are those that every outcome's statement begins with.
+func (b *recordBatch) columns(which []int) batch {
+	return append(refColumns(b.refs(which)), pick(which, func(i *int) int64 { return b.results[*i].Token }))
+}
+
+func (b *recordBatch) refs(which []int) []puntuale.MessageRef {
+	return pick(which, func(i *int) puntuale.MessageRef { return b.results[*i].MessageRef })
+}
+
+// apply runs one of the statements and notes which outcomes it took, what they give back and what is worth an event.
+func (b *recordBatch) apply(ctx context.Context, text string, args []any, which []int) error {
+	index := make(map[puntuale.MessageRef]int, len(which))
+	for _, i := range which {
+		index[b.results[i].MessageRef] = i
+	}
+	return b.a.each(ctx, text, args, func(rows *sql.Rows) error {
+		var ref puntuale.MessageRef
+		var credit int
+		if err := rows.Scan(&ref.Client, &ref.ID, &credit); err != nil {
+			return err
+		}
+		i := index[ref]
+		b.applied[i] = true
+		o := b.results[i].Outcome
+		if credit < 0 {
+			b.returned[ref.Client]++
+		}
+		if o.Verdict != puntuale.Sent {
+			b.events = append(b.events, event{ref, o.Verdict.String(), words(o)})
+		}
+		return nil
+	})
+}
+
+// words are an outcome's reason and detail in one line.
+func words(o puntuale.Outcome) string {
+	switch {
+	case o.Reason == "":
+		return o.Detail
+	case o.Detail == "":
+		return o.Reason
+	}
+	return o.Reason + ": " + o.Detail
+}
+
+// lockMessages locks messages in their order, for a transaction that writes them by several statements.
+func lockMessages(ctx context.Context, a asker, sorted []puntuale.MessageRef) error {
+	err := a.each(ctx, `select message.id from $u(c bigint, i bigint)
+ join message on message.client_id = u.c and message.id = u.i order by message.client_id, message.id for update of message`,
+		[]any{refColumns(sorted)}, func(*sql.Rows) error { return nil })
+	if err != nil {
+		return fmt.Errorf("lock messages: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,11 @@
+package store
+
+import "puntuale"
+
+// What a store owes.
+var (
+	_ puntuale.Operator      = (*Store)(nil)
+	_ puntuale.Queue         = (*Store)(nil)
+	_ puntuale.Fleet         = (*Store)(nil)
+	_ puntuale.SandboxLedger = (*Store)(nil)
+)

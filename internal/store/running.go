@@ -1,0 +1,107 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+
+	"puntuale"
+)
+
+// runningMessage is an open message of a sequence's runs for a phone.
+type runningMessage struct {
+	puntuale.MessageRef
+	intent int64
+}
+
+func compareRefs(a, b puntuale.MessageRef) int {
+	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
+}
+
+// The messages that a run planned are numbered from it without gaps; re-sent ones have other numbers and an index of
+// their own. "intent >= 0" means open.
+const runningMessages = `
+select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint)
+ join run r on r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
+ join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+union all
+select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint)
+ join run r on r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
+ join message m on m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+
+// decideRunning asks what is running for calls that care, and does what if_running says. The client's usage row is
+// locked since count, so nobody else can start for the same recipient until we have committed.
+func (b *startBatch) decideRunning(ctx context.Context) error {
+	asking := b.asking()
+	if len(asking) == 0 {
+		return nil
+	}
+	n := make([]int64, len(asking))
+	for i := range n {
+		n[i] = int64(i)
+	}
+	err := b.a.each(ctx, runningMessages, []any{batch{
+		n,
+		pick(asking, func(t **task) int64 { return int64((*t).body.(*start).client) }),
+		pick(asking, func(t **task) string { return (*t).body.(*start).Run.Phone }),
+		pick(asking, func(t **task) int64 { return int64((*t).body.(*start).Run.Sequence) }),
+	}}, func(rows *sql.Rows) error {
+		var i int
+		var m runningMessage
+		if err := rows.Scan(&i, &m.Client, &m.ID, &m.intent); err != nil {
+			return err
+		}
+		st := asking[i].body.(*start)
+		st.running = append(st.running, m)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for running messages: %w", err)
+	}
+	var stop []puntuale.MessageRef
+	now := asking[0].body.(*start).Now
+	for _, t := range asking {
+		st := t.body.(*start)
+		slices.SortFunc(st.running, func(a, b runningMessage) int { return compareRefs(a.MessageRef, b.MessageRef) })
+		switch {
+		case len(st.running) == 0:
+		case st.IfRunning == puntuale.IfRunningReject:
+			t.refused = puntuale.Conflict("the sequence is already running for this recipient")
+		case st.IfRunning == puntuale.IfRunningSkip:
+			st.answer.IDs = pick(st.running, func(m *runningMessage) puntuale.MessageID { return m.ID })
+		case st.IfRunning == puntuale.IfRunningRestart:
+			for _, m := range st.running {
+				if m.intent == 0 {
+					stop = append(stop, m.MessageRef)
+				}
+			}
+		}
+	}
+	_, err = cancelOpen(ctx, b.a, stop, now)
+	return err
+}
+
+// asking are the passed calls whose if_running is not allow. A second call of a batch for the same sequence and phone
+// would not see the first one's messages, so it comes again.
+func (b *startBatch) asking() (tasks []*task) {
+	type recipient struct {
+		client   puntuale.ClientID
+		sequence puntuale.SequenceID
+		phone    string
+	}
+	seen := map[recipient]bool{}
+	for t, st := range b.live {
+		r := recipient{st.client, st.Run.Sequence, st.Run.Phone}
+		if st.passed && st.IfRunning != puntuale.IfRunningAllow && st.IfRunning != "" {
+			if seen[r] {
+				t.later = true
+				continue
+			}
+			tasks = append(tasks, t)
+		}
+		seen[r] = true
+	}
+	return tasks
+}

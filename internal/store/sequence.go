@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at`
+
+func sequenceFields(q *puntuale.Sequence) []any {
+	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, &q.StopOnReply, inJSON{&q.Steps}, moment{&q.Created}, moment{&q.Updated}}
+}
+
+func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence) (puntuale.SequenceID, error) {
+	steps, err := toJSON(q.Steps)
+	if err != nil {
+		return 0, err
+	}
+	var id int64
+	err = t.write(ctx, func(ctx context.Context, a asker) (err error) {
+		if err := t.sessionThere(ctx, a, q.Session); err != nil {
+			return err
+		}
+		if id, err = number(ctx, a, "sequence"); err != nil {
+			return err
+		}
+		_, err = a.exec(ctx, `insert into sequence (client_id, id, name, session_id, if_running, stop_on_reply, steps,
+ created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+			t.id, id, q.Name, q.Session, q.IfRunning, bit(q.StopOnReply), steps, micros(q.Created), micros(q.Updated))
+		return err
+	})
+	return puntuale.SequenceID(id), err
+}
+
+func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence) error {
+	steps, err := toJSON(q.Steps)
+	if err != nil {
+		return err
+	}
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		if err := t.sessionThere(ctx, a, q.Session); err != nil {
+			return err
+		}
+		n, err := a.exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
+ steps = $7, updated_at = $8 where client_id = $1 and id = $2 and deleted_at = 0`,
+			t.id, q.ID, q.Name, q.Session, q.IfRunning, bit(q.StopOnReply), steps, micros(q.Updated))
+		if err == nil && n == 0 {
+			return puntuale.NotFound("sequence")
+		}
+		return err
+	})
+}
+
+func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, error) {
+	var q puntuale.Sequence
+	found, err := one(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
+ where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`, []any{t.id, id}, sequenceFields(&q)...)
+	return q, foundOr(found, err, "sequence")
+}
+
+func (t tenant) Sequences(ctx context.Context, p puntuale.Page) ([]puntuale.Sequence, string, error) {
+	last, limit, err := after(p, "sequence")
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := list(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
+ where q.client_id = $1 and q.id > $2 and q.deleted_at = 0 order by q.id limit $3`, []any{t.id, last, limit + 1},
+		func(rows *sql.Rows, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
+	}
+	all, next := cut(all, limit, "sequence", func(q *puntuale.Sequence) int64 { return int64(q.ID) })
+	return all, next, nil
+}
+
+func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {
+	var q puntuale.Sequence
+	var s puntuale.Session
+	found, err := one(ctx, t.s.read, `select `+sequenceColumns+`, `+sessionColumns+` from sequence q
+ join session s on s.client_id = q.client_id and s.deleted_at = 0
+  and (s.id = q.session_id or q.session_id = 0 and s.is_default = 1)
+ where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`,
+		[]any{t.id, id}, append(sequenceFields(&q), sessionFields(&s)...)...)
+	return q, s, foundOr(found, err, "sequence")
+}
+
+// DeleteSequence takes the client's usage rows first, of every day it may be now somewhere on earth: a start either
+// has committed before, and its messages are seen here, or finds the sequence gone.
+func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		for d := -1; d <= 1; d++ {
+			if _, err := countAlways(ctx, a, dayOf{t.id, puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
+				return err
+			}
+		}
+		n, err := a.exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
+			t.id, id, micros(now))
+		if err != nil {
+			return fmt.Errorf("delete a sequence: %w", err)
+		}
+		if n == 0 {
+			return puntuale.NotFound("sequence")
+		}
+		if _, err := a.exec(ctx, `update session set start_sequence = case when start_sequence = $2 then 0 else start_sequence end,
+ stop_sequence = case when stop_sequence = $2 then 0 else stop_sequence end
+ where client_id = $1 and $2 in (start_sequence, stop_sequence)`, t.id, id); err != nil {
+			return fmt.Errorf("clear default sequences: %w", err)
+		}
+		if keep {
+			return nil
+		}
+		return t.endSequence(ctx, a, id, cancel, now)
+	})
+}
+
+const sequencePending = `
+select m.client_id, m.id, m.intent from run r
+ join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+where r.client_id = $1 and r.sequence_id = $2
+union all
+select m.client_id, m.id, m.intent from message m join run r on r.client_id = m.client_id and r.id = m.run_id
+where m.client_id = $1 and m.resent_from <> 0 and m.intent >= 0 and r.sequence_id = $2`
+
+// endSequence cancels what is pending of a sequence, or refuses because something is.
+func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID, cancel bool, now time.Time) error {
+	pending, err := list(ctx, a, sequencePending, []any{t.id, id}, func(rows *sql.Rows, m *runningMessage) error {
+		return rows.Scan(&m.Client, &m.ID, &m.intent)
+	})
+	if err != nil {
+		return fmt.Errorf("look for pending messages: %w", err)
+	}
+	if len(pending) > 0 && !cancel {
+		return puntuale.Conflict(fmt.Sprintf("the sequence has %d pending messages", len(pending)))
+	}
+	pending = slices.DeleteFunc(pending, func(m runningMessage) bool { return m.intent != 0 })
+	refs := pick(pending, func(m *runningMessage) puntuale.MessageRef { return m.MessageRef })
+	slices.SortFunc(refs, compareRefs)
+	_, err = cancelOpen(ctx, a, refs, now)
+	return err
+}
+
+// write runs a transaction for the client.
+func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do), false)
+}
+
+// foundOr makes the one answer for what is missing and for what belongs to another tenant.
+func foundOr(found bool, err error, noun string) error {
+	switch {
+	case err != nil:
+		return outward(fmt.Errorf("read a %s: %w", noun, err))
+	case !found:
+		return puntuale.NotFound(noun)
+	}
+	return nil
+}

@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A credit
+// that an unanswered attempt holds stays spent.
+const (
+	failMessages = `
+update message set intent = -1, state = 2, outcome = 2, done_at = $1::bigint, reason = u.r,
+ detail = case when u.d = '' then message.detail else u.d end,
+ next_at = case when message.intent > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
+from $u(c bigint, i bigint, x bigint, r text, d text)
+where message.client_id = u.c and message.id = u.i and message.intent = u.x`
+
+	postponeMessages = `
+update message set next_at = u.n, detail = case when u.d = '' then message.detail else u.d end
+from $u(c bigint, i bigint, x bigint, n bigint, d text)
+where message.client_id = u.c and message.id = u.i and message.intent = u.x`
+)
+
+func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return compareRefs(a.MessageRef, b.MessageRef) })
+	for part := range slices.Chunk(all, chunk) {
+		if err := s.records.perform(ctx, single(s.kinds.settle, func(ctx context.Context, a asker) error {
+			return settle(ctx, a, node, now, part)
+		}), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func settle(ctx context.Context, a asker, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
+	if node != 0 {
+		if err := fence(ctx, a, node); err != nil {
+			return err
+		}
+	}
+	var failed, moved []puntuale.Settlement
+	for _, m := range all {
+		switch {
+		case m.Intent < 0:
+			return fmt.Errorf("message %d: a closed message cannot be settled", m.ID)
+		case m.State == puntuale.Failed:
+			failed = append(failed, m)
+		case m.State == puntuale.Pending:
+			moved = append(moved, m)
+		default:
+			return fmt.Errorf("message %d: cannot be settled as %v", m.ID, m.State)
+		}
+	}
+	if len(failed) > 0 && len(moved) > 0 { // two statements: lock in order first
+		refs := pick(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
+		if err := lockMessages(ctx, a, refs); err != nil {
+			return err
+		}
+	}
+	if len(failed) > 0 {
+		if _, err := a.exec(ctx, failMessages, micros(now), append(settleColumns(failed),
+			pick(failed, func(m *puntuale.Settlement) string { return m.Reason }),
+			pick(failed, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
+			return fmt.Errorf("fail messages: %w", err)
+		}
+	}
+	if len(moved) > 0 {
+		if _, err := a.exec(ctx, postponeMessages, append(settleColumns(moved),
+			pick(moved, func(m *puntuale.Settlement) int64 { return micros(m.Next) }),
+			pick(moved, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
+			return fmt.Errorf("postpone messages: %w", err)
+		}
+	}
+	return nil
+}
+
+func settleColumns(all []puntuale.Settlement) batch {
+	return append(refColumns(pick(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })),
+		pick(all, func(m *puntuale.Settlement) int64 { return m.Intent }))
+}

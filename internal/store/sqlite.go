@@ -1,0 +1,218 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/migration"
+)
+
+const (
+	sqliteReaders = 4
+	// Files up to this size are read to the end when they are opened.
+	integrityLimit = 256 << 20
+)
+
+// A transaction is on disk when its commit returns: the log is synced each time (FULL).
+const sqliteSettings = "_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
+	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_txlock=immediate"
+
+// openSQLite opens the file, or creates it where nothing was. It never puts an empty store in the place of one that is
+// missing a part.
+func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) {
+	path, err = filepath.Abs(path)
+	if err != nil {
+		return fmt.Errorf("find the database file: %w", err)
+	}
+	s.file = path
+	release, err := lockFile(path+".lock", true)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	there, err := sqliteThere(path)
+	if err != nil {
+		return err
+	}
+	if !there {
+		if s.cfg.NoMigrate {
+			return fmt.Errorf("%s: %w: run the command migrate first", path, migration.ErrEmpty)
+		}
+		if err := createSQLite(ctx, path, s); err != nil {
+			return err
+		}
+	}
+	db, err := s.sqlitePool(path, query, false, 1)
+	if err != nil {
+		return err
+	}
+	if err := trustSQLite(ctx, db, path); err != nil {
+		return err
+	}
+	if err := s.migrate(ctx, db, migration.SQLite); errors.Is(err, migration.ErrEmpty) {
+		return untrusted(path, "is a SQLite file, but none of Puntuale; name another file")
+	} else if err != nil {
+		return err
+	}
+	readers, err := s.sqlitePool(path, query, true, sqliteReaders)
+	if err != nil {
+		return err
+	}
+	s.read = &pool{d: s.d, db: readers}
+	w := s.startWriter(link{d: s.d, db: db})
+	s.tenants, s.claims, s.records, s.ledger, s.fleet = []*writer{w}, w, w, w, w
+	return nil
+}
+
+func (s *Store) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB, error) {
+	d, err := sqliteDriver()
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(sqliteConnector{d: d, dsn: sqliteDSN(path, query), readOnly: readOnly})
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	s.dbs = append(s.dbs, db)
+	return db, nil
+}
+
+func sqliteDSN(path, query string) string {
+	dsn := (&url.URL{Scheme: "file", Path: path}).String() + "?" + sqliteSettings
+	if query != "" {
+		dsn += "&" + query
+	}
+	return dsn
+}
+
+func untrusted(path, why string) error {
+	return fmt.Errorf("%w: %s %s", puntuale.ErrUntrusted, path, why)
+}
+
+// sqliteThere reports whether the file exists, and refuses remains of one.
+func sqliteThere(path string) (bool, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		for _, rest := range []string{"-wal", "-journal"} {
+			if _, err := os.Lstat(path + rest); err == nil {
+				return false, untrusted(path, "is missing, but its log "+filepath.Base(path)+rest+
+					" is there; put the file back, or restore both from a backup")
+			}
+		}
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open the database file: %w", err)
+	}
+	head := make([]byte, 100)
+	n, err := io.ReadFull(f, head)
+	if closed := f.Close(); closed != nil {
+		return false, fmt.Errorf("close the database file: %w", closed)
+	}
+	switch {
+	case n == 0 && errors.Is(err, io.EOF):
+		return false, untrusted(path, "is empty, and a store never was; restore it from a backup, or remove it to begin with nothing")
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return false, fmt.Errorf("read the database file: %w", err)
+	case n < len(head), !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
+		return false, untrusted(path, "is not a SQLite file, or its beginning is damaged; restore it from a backup")
+	}
+	return true, nil
+}
+
+// createSQLite builds a new file under another name and moves it to its place when it is complete, so that whatever
+// stands there is either a whole store or a damaged one. The caller holds the lock.
+func createSQLite(ctx context.Context, path string, s *Store) (err error) {
+	fresh := path + ".new"
+	for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
+		if err := os.Remove(fresh + rest); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove an unfinished database: %w", err)
+		}
+	}
+	f, err := os.OpenFile(fresh, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return fmt.Errorf("create the database file: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return fmt.Errorf("create the database file: %w", err)
+	}
+	db, err := (&Store{d: s.d}).sqlitePool(fresh, "", false, 1)
+	if err != nil {
+		return err
+	}
+	err = s.migrate(ctx, db, migration.SQLite)
+	if err == nil {
+		_, err = db.ExecContext(ctx, "pragma wal_checkpoint(truncate)")
+	}
+	if err := errors.Join(err, db.Close()); err != nil {
+		return fmt.Errorf("create the tables: %w", err)
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return fmt.Errorf("put the new database in its place: %w", err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+func syncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("open the data folder: %w", err)
+	}
+	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+		return fmt.Errorf("sync the data folder: %w", err)
+	}
+	return nil
+}
+
+// trustSQLite refuses a damaged file and settings that would lose accepted data.
+func trustSQLite(ctx context.Context, db *sql.DB, path string) error {
+	var journal string
+	var level int
+	if err := db.QueryRowContext(ctx, "pragma journal_mode").Scan(&journal); err != nil {
+		return damaged(path, err)
+	}
+	if err := db.QueryRowContext(ctx, "pragma synchronous").Scan(&level); err != nil {
+		return damaged(path, err)
+	}
+	if !strings.EqualFold(journal, "wal") || level < 2 {
+		return untrusted(path, fmt.Sprintf("is opened with journal_mode %s and synchronous %d and would lose what it has accepted; "+
+			"leave both out of the address (WAL and FULL)", journal, level))
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at the database file: %w", err)
+	}
+	check := "pragma integrity_check(1)"
+	if info.Size() > integrityLimit {
+		check = "select 'ok' from sqlite_schema limit 1" // reads the header and the schema
+	}
+	var found string
+	if err := db.QueryRowContext(ctx, check).Scan(&found); err != nil {
+		return damaged(path, err)
+	}
+	if found != "ok" {
+		return damaged(path, verdict(found))
+	}
+	return nil
+}
+
+// damaged tells a damaged file from one that cannot be read just now.
+func damaged(path string, err error) error {
+	if _, ours := errors.AsType[verdict](err); ours || broken(err) {
+		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))
+	}
+	return fmt.Errorf("check the database file: %w", err)
+}
+
+// verdict is what an integrity check found.
+type verdict string
+
+func (v verdict) Error() string { return string(v) }

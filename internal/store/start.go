@@ -1,0 +1,305 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"puntuale"
+)
+
+// start is a call to Start on its way through a batch. The batch's statements come in the order of locks: idempotency
+// keys, usage, messages.
+type start struct {
+	puntuale.StartRun
+	client puntuale.ClientID
+	steps  string // JSON of the frozen steps
+	first  int64  // the run's id and its first message's
+
+	passed  bool // counted and not refused: to be stored
+	answer  puntuale.StartedRun
+	day     dayOf
+	running []runningMessage // with if_running other than allow
+}
+
+func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
+
+func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.StartedRun, error) {
+	st := &start{StartRun: r, client: t.id, day: dayOf{t.id, r.Day}}
+	if len(r.Run.Steps) != len(r.Messages) {
+		st.Run.Steps = make([]puntuale.FrozenStep, len(r.Messages))
+		for i, m := range r.Messages {
+			st.Run.Steps[i] = puntuale.FrozenStep{Step: m.Step, Content: m.Content, Window: m.Window}
+		}
+	}
+	var err error
+	if st.steps, err = toJSON(st.Run.Steps); err != nil {
+		return puntuale.StartedRun{}, err
+	}
+	if err := t.s.tenantWriter(t.id).perform(ctx, joined(t.s.kinds.start, len(r.Messages), st), false); err != nil {
+		return puntuale.StartedRun{}, err
+	}
+	return st.answer, nil
+}
+
+// startsWeight bounds the messages of one batch of starts.
+const startsWeight = 1000
+
+func newStartKind() *kind {
+	return &kind{name: "start", limit: startsWeight, prepare: prepareStarts, run: runStarts, check: checkStarts}
+}
+
+func prepareStarts(ctx context.Context, w *writer, tasks []*task) error {
+	n := 0
+	for _, t := range tasks {
+		n += len(t.body.(*start).Messages)
+	}
+	if err := w.stock(ctx, n); err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		st := t.body.(*start)
+		st.passed, st.answer, st.running = false, puntuale.StartedRun{}, nil
+		st.first = w.ids.take(len(st.Messages))
+	}
+	return nil
+}
+
+func runStarts(ctx context.Context, w *writer, tasks []*task) error {
+	a := &w.link
+	b := &startBatch{a: a, tasks: tasks}
+	for _, step := range []func(context.Context) error{
+		b.takeKeys, b.count, b.dropStale, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	w.s.cfg.Meter.CapRefused(b.capRefused)
+	return nil
+}
+
+// startBatch is the work of one batch of starts, a step a method.
+type startBatch struct {
+	a     asker
+	tasks []*task
+
+	keyed      []*task // hold an idempotency key of this batch
+	days       []dayOf
+	counts     map[dayOf]counted
+	waiting    map[dayOf][]*task // counted, in order
+	over       map[dayOf][]*task // beyond the cap, if nothing before them is taken back
+	capRefused int
+}
+
+// live are the tasks that nothing has decided yet.
+func (b *startBatch) live(yield func(*task, *start) bool) {
+	for _, t := range b.tasks {
+		if st := t.body.(*start); t.refused == nil && !t.later && !st.answer.Replayed && !yield(t, st) {
+			return
+		}
+	}
+}
+
+// count counts the live calls by client and day.
+func (b *startBatch) count(ctx context.Context) error {
+	calls := map[dayOf][]*task{}
+	for t, st := range b.live {
+		calls[st.day] = append(calls[st.day], t)
+	}
+	if len(calls) == 0 {
+		return nil
+	}
+	for d := range calls {
+		b.days = append(b.days, d)
+	}
+	slices.SortFunc(b.days, dayOf.compare)
+	asked := pick(b.days, func(d *dayOf) int64 { return int64(len(calls[*d])) })
+	var err error
+	if b.counts, err = count(ctx, b.a, b.days, asked); err != nil {
+		return err
+	}
+	b.waiting, b.over = map[dayOf][]*task{}, map[dayOf][]*task{}
+	for d, tasks := range calls {
+		c, ok := b.counts[d]
+		if !ok {
+			for _, t := range tasks {
+				t.refused = puntuale.NotFound("client")
+			}
+			continue
+		}
+		b.waiting[d], b.over[d] = tasks[:c.used-c.prev], tasks[c.used-c.prev:]
+		for _, t := range b.waiting[d] {
+			t.body.(*start).passed = true
+		}
+	}
+	return nil
+}
+
+// A sequence or session may have been deleted since the caller read it. Deleting takes the client's usage rows first,
+// and so do we: what is there now stays until we have committed.
+const staleStarts = `
+select u.n from $u(n bigint, c bigint, q bigint, s bigint)
+where (u.q <> 0 and not exists (select 1 from sequence q where q.client_id = u.c and q.id = u.q and q.deleted_at = 0))
+ or not exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0)`
+
+func (b *startBatch) dropStale(ctx context.Context) error {
+	var there []*task
+	for t, st := range b.live {
+		if st.passed {
+			there = append(there, t)
+		}
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	n := make([]int64, len(there))
+	for i := range n {
+		n[i] = int64(i)
+	}
+	body := func(t **task) *start { return (*t).body.(*start) }
+	stale, err := list(ctx, b.a, staleStarts, []any{batch{
+		n,
+		pick(there, func(t **task) int64 { return int64(body(t).client) }),
+		pick(there, func(t **task) int64 { return int64(body(t).Run.Sequence) }),
+		pick(there, func(t **task) int64 { return int64(body(t).Run.Session) }),
+	}}, scanOne[int64])
+	if err != nil {
+		return fmt.Errorf("look for sequences and sessions: %w", err)
+	}
+	for _, i := range stale {
+		there[i].refused = puntuale.NotFound("sequence")
+	}
+	return nil
+}
+
+// settleCounts takes back what was counted for refused calls, and gives every other call its position.
+func (b *startBatch) settleCounts(ctx context.Context) error {
+	var days []dayOf
+	var back []int64
+	for _, d := range b.days {
+		c, ok := b.counts[d]
+		if !ok {
+			continue
+		}
+		i, lost := int64(0), int64(0)
+		for _, t := range b.waiting[d] {
+			st := t.body.(*start)
+			if t.refused != nil || t.later {
+				st.passed = false
+				lost++
+				continue
+			}
+			i++
+			st.answer.Usage = c.usage(i)
+		}
+		if lost > 0 {
+			days, back = append(days, d), append(back, lost)
+		}
+		for _, t := range b.over[d] {
+			if lost > 0 {
+				t.later = true // there is room again
+				continue
+			}
+			u := c.usage(c.used - c.prev)
+			t.refused = &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
+			b.capRefused++
+		}
+	}
+	return uncount(ctx, b.a, days, back)
+}
+
+const insertRuns = `
+insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request,
+ client_name, sequence_name, content)
+select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t
+from $u(c bigint, i bigint, q bigint, s bigint, p text, o smallint, m smallint, n text, z text, r bigint, b bytea,
+ cn text, sn text, t text)`
+
+const insertMessages = `
+insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone)
+select u.c, u.i, u.s, u.r, u.w, u.d, u.d, u.v, u.t, u.o, u.p
+from $u(c bigint, i bigint, s bigint, r bigint, w bigint, d bigint, v bigint, t smallint, o smallint, p text)`
+
+// insert stores the runs and messages of the calls that passed.
+func (b *startBatch) insert(ctx context.Context) error {
+	var runs []*start
+	type row struct {
+		*start
+		i int
+	}
+	var rows []row
+	for _, st := range b.live {
+		if !st.passed || st.answer.IDs != nil { // answered with what is running
+			continue
+		}
+		st.answer.Skipped = st.Skipped
+		st.answer.IDs = make([]puntuale.MessageID, len(st.Messages))
+		if len(st.Messages) == 0 {
+			continue
+		}
+		runs = append(runs, st)
+		for i := range st.Messages {
+			st.answer.IDs[i] = st.ref(i)
+			rows = append(rows, row{st, i})
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	slices.SortFunc(runs, func(x, y *start) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.first, y.first)) })
+	type S = *start
+	if _, err := b.a.exec(ctx, insertRuns, batch{
+		pick(runs, func(s *S) int64 { return int64((*s).client) }),
+		pick(runs, func(s *S) int64 { return (*s).first }),
+		pick(runs, func(s *S) int64 { return int64((*s).Run.Sequence) }),
+		pick(runs, func(s *S) int64 { return int64((*s).Run.Session) }),
+		pick(runs, func(s *S) string { return (*s).Run.Phone }),
+		pick(runs, func(s *S) int64 { return originNumber((*s).Run.Origin) }),
+		pick(runs, func(s *S) int64 { return int64(len((*s).Messages)) }),
+		pick(runs, func(s *S) string { return (*s).Run.Name }),
+		pick(runs, func(s *S) string { return (*s).Run.Zone }),
+		pick(runs, func(s *S) int64 { return micros((*s).Run.Received) }),
+		pick(runs, func(s *S) []byte { return append([]byte{}, (*s).Run.Request...) }),
+		pick(runs, func(s *S) string { return (*s).Run.ClientName }),
+		pick(runs, func(s *S) string { return (*s).Run.SequenceName }),
+		pick(runs, func(s *S) string { return (*s).steps }),
+	}); err != nil {
+		return fmt.Errorf("insert runs: %w", err)
+	}
+	planned := func(r *row) *puntuale.PlannedMessage { return &r.Messages[r.i] }
+	if _, err := b.a.exec(ctx, insertMessages, batch{
+		pick(rows, func(r *row) int64 { return int64(r.client) }),
+		pick(rows, func(r *row) int64 { return int64(r.ref(r.i)) }),
+		pick(rows, func(r *row) int64 { return int64(r.Run.Session) }),
+		pick(rows, func(r *row) int64 { return r.first }),
+		pick(rows, func(r *row) int64 { return micros(planned(r).Desired) }),
+		pick(rows, func(r *row) int64 { return micros(planned(r).Due) }),
+		pick(rows, func(r *row) int64 { return micros(planned(r).ValidUntil) }),
+		pick(rows, func(r *row) int64 { return int64(r.i) }),
+		pick(rows, func(r *row) int64 { return originNumber(r.Run.Origin) }),
+		pick(rows, func(r *row) string { return r.Run.Phone }),
+	}); err != nil {
+		return fmt.Errorf("insert messages: %w", err)
+	}
+	return nil
+}
+
+// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk. Its usage rows are
+// locked first, so that a commit still under way is waited for; then one of its runs decides for all.
+func checkStarts(ctx context.Context, w *writer, tasks []*task) (bool, error) {
+	for _, t := range tasks {
+		st := t.body.(*start)
+		if len(st.answer.IDs) == 0 || st.answer.IDs[0] != st.ref(0) {
+			continue
+		}
+		var n int64
+		if _, err := one(ctx, &w.link, `select used from api_usage where client_id = $1 and day = $2 for update`,
+			[]any{st.client, st.Day.Int()}, &n); err != nil {
+			return false, err
+		}
+		return one(ctx, &w.link, `select id from run where client_id = $1 and id = $2`, []any{st.client, st.first}, &n)
+	}
+	return false, fmt.Errorf("no run tells whether the batch was stored")
+}

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+)
+
+// stmts keeps the prepared statements of a pool; database/sql prepares them on each connection as needed.
+type stmts struct {
+	mu sync.Mutex
+	m  map[string]*sql.Stmt
+}
+
+func (s *stmts) get(ctx context.Context, db *sql.DB, text string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	st := s.m[text]
+	s.mu.Unlock()
+	if st != nil {
+		return st, nil
+	}
+	// Outside the lock: preparing may wait for a free connection.
+	st, err := db.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if other := s.m[text]; other != nil {
+		return other, st.Close()
+	}
+	if s.m == nil {
+		s.m = map[string]*sql.Stmt{}
+	}
+	s.m[text] = st
+	return st, nil
+}

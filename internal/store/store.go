@@ -1,0 +1,164 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/store/migration"
+)
+
+// Config says where the data is. Zero values have defaults, but for Data and Database, one of which is needed.
+type Config struct {
+	// Database is "" for the SQLite file puntuale.db in the folder Data, "sqlite:" and a path for another file (with
+	// "?_pragma=name(value)" for settings of its own), or a PostgreSQL address beginning with postgres:// or
+	// postgresql://.
+	Database string
+	Data     string
+
+	Clock  clock.Clock
+	Meter  puntuale.Meter
+	Logger *slog.Logger
+
+	// NoMigrate refuses an empty or older database instead of bringing it up to date.
+	NoMigrate bool
+}
+
+// Store keeps everything. It implements all role interfaces of package puntuale; its methods may be called by many
+// goroutines at once.
+type Store struct {
+	cfg  Config
+	d    *dialect
+	file string // the SQLite file; "" on PostgreSQL
+	dbs  []*sql.DB
+	read *pool
+
+	writers []*writer
+	tenants []*writer // by client
+	claims  *writer
+	records *writer
+	ledger  *writer // of the sandbox
+	fleet   *writer
+
+	kinds  kinds
+	broken atomic.Pointer[error]
+	closed sync.Once
+	err    error // of Close
+}
+
+// kinds are the kinds of tasks, named for the figures that operators see.
+type kinds struct {
+	start, stop, cancel, write, claim, record, settle, receive, fleet *kind
+}
+
+// Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
+// it must not be used as it is, and says why; one with CodeUnavailable, that the database could not be reached.
+func Open(ctx context.Context, cfg Config) (*Store, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = puntuale.NoMeter{}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Store{cfg: cfg, d: &dialect{}, kinds: kinds{
+		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newSingle("write"),
+		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
+		fleet: newSingle("fleet"),
+	}}
+	// Outcomes and settlements compare the intent they saw: a second run finds what the first one did.
+	s.kinds.record.check, s.kinds.settle.check = neverSure, neverSure
+	var err error
+	switch database := cfg.Database; {
+	case database == "" && cfg.Data == "":
+		err = errors.New("neither a database nor a data folder is given")
+	case database == "":
+		err = s.openSQLite(ctx, filepath.Join(cfg.Data, "puntuale.db"), "")
+	case strings.HasPrefix(database, "sqlite:"):
+		path, query, _ := strings.Cut(strings.TrimPrefix(database, "sqlite:"), "?")
+		err = s.openSQLite(ctx, path, query)
+	case strings.HasPrefix(database, "postgres://"), strings.HasPrefix(database, "postgresql://"):
+		err = s.openPostgres(ctx, database)
+	default:
+		err = errors.New("the database must begin with sqlite: or postgres://")
+	}
+	if err != nil {
+		return nil, errors.Join(outward(fmt.Errorf("open the store: %w", err)), s.Close())
+	}
+	return s, nil
+}
+
+// neverSure makes a transaction run again whose commit is in doubt.
+func neverSure(context.Context, *writer, []*task) (bool, error) { return false, nil }
+
+// Migrate brings the database up to date, creating it if need be.
+func Migrate(ctx context.Context, cfg Config) error {
+	cfg.NoMigrate = false
+	s, err := Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// Close refuses new calls, waits for what is queued to be committed, and closes the database. It may be called twice.
+func (s *Store) Close() error {
+	s.closed.Do(func() {
+		for _, w := range s.writers {
+			w.close()
+		}
+		for _, db := range s.dbs {
+			s.err = errors.Join(s.err, db.Close())
+		}
+	})
+	return s.err
+}
+
+// Check reports whether the store answers, with a write that reaches the disk.
+func (s *Store) Check(ctx context.Context) error {
+	return s.fleet.perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+		_, err := number(ctx, a, "check")
+		return err
+	}), true)
+}
+
+// fail makes the store refuse everything: what the disk holds after a failed write is known only after opening anew.
+func (s *Store) fail(err error) {
+	if s.broken.CompareAndSwap(nil, &err) {
+		s.cfg.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
+	}
+}
+
+func (s *Store) failure() error {
+	if err := s.broken.Load(); err != nil {
+		return fmt.Errorf("the disk failed under the database: %w", *err)
+	}
+	return nil
+}
+
+// migrate compares the tables with this program and brings them up to date.
+func (s *Store) migrate(ctx context.Context, db *sql.DB, which migration.Database) error {
+	err := migration.Check(ctx, db, which)
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, migration.ErrEmpty) && !errors.Is(err, migration.ErrOlder):
+		return err
+	case s.cfg.NoMigrate:
+		return fmt.Errorf("%w: run the command migrate first", err)
+	}
+	if err := migration.Up(ctx, db, which, s.cfg.Logger); err != nil {
+		return err
+	}
+	return migration.Check(ctx, db, which)
+}

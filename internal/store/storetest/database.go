@@ -1,0 +1,153 @@
+// Package storetest holds what every store must keep, as a suite that runs on any database, and opens databases for
+// tests. A driver's own test is Run and a way to open a fresh one.
+package storetest
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // database/sql's driver "pgx"
+	_ "modernc.org/sqlite"             // database/sql's driver "sqlite"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/store"
+)
+
+// Driver opens fresh databases of one kind.
+type Driver func(t testing.TB) *Database
+
+// Database is a test's own: migrated, without data, gone when the test ends.
+type Database struct {
+	Config   store.Config
+	Clock    *clock.Fake // stands at Begin
+	SQL      *sql.DB     // beside the store, to look at rows and to damage them
+	Postgres bool
+}
+
+// Begin is when tests take place.
+var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+
+// Address names the variable with the address of a PostgreSQL cluster where databases may be created
+// (scripts/with-postgres sets it).
+const Address = "PUNTUALE_TEST_POSTGRES"
+
+// Open opens the database and closes it when the test ends. It may be called several times for one database.
+func (d *Database) Open(t testing.TB) *store.Store {
+	t.Helper()
+	s, err := store.Open(context.Background(), d.Config)
+	if err != nil {
+		t.Fatalf("open the store: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("close the store: %v", err)
+		}
+	})
+	return s
+}
+
+// sqliteTemplate is a migrated file without data; copying it is quicker than migrating each time.
+var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "puntuale-template")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := store.Migrate(context.Background(), store.Config{Data: dir}); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, "puntuale.db"))
+})
+
+// SQLite is the driver of SQLite files.
+func SQLite(t testing.TB) *Database {
+	t.Helper()
+	file, err := sqliteTemplate()
+	if err != nil {
+		t.Fatalf("make the template: %v", err)
+	}
+	d := &Database{Clock: clock.NewFake(Begin)}
+	d.Config = store.Config{Data: t.TempDir(), Clock: d.Clock}
+	path := filepath.Join(d.Config.Data, "puntuale.db")
+	if err := os.WriteFile(path, file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.SQL = open(t, "sqlite", "file:"+path+"?_pragma=busy_timeout(10000)")
+	return d
+}
+
+var postgresTemplate = sync.OnceValues(func() (string, error) {
+	name := "puntuale_template_" + rand.Text()
+	if err := onCluster(`create database "` + name + `"`); err != nil {
+		return "", err
+	}
+	return name, store.Migrate(context.Background(), store.Config{Database: inCluster(name)})
+})
+
+// Postgres is the driver of PostgreSQL. Without a cluster the test is left out; in CI it fails.
+func Postgres(t testing.TB) *Database {
+	t.Helper()
+	if os.Getenv(Address) == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not set, so PostgreSQL was not tested; in CI that is a failure", Address)
+		}
+		t.Skipf("%s is not set, so PostgreSQL is not tested; run with scripts/with-postgres", Address)
+	}
+	template, err := postgresTemplate()
+	if err != nil {
+		t.Fatalf("make the template: %v", err)
+	}
+	name := "puntuale_test_" + rand.Text()
+	if err := onCluster(`create database "` + name + `" template "` + template + `"`); err != nil {
+		t.Fatalf("create a database: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := onCluster(`drop database "` + name + `" with (force)`); err != nil {
+			t.Errorf("drop the database: %v", err)
+		}
+	})
+	d := &Database{Clock: clock.NewFake(Begin), Postgres: true}
+	d.Config = store.Config{Database: inCluster(name), Clock: d.Clock}
+	d.SQL = open(t, "pgx", inCluster(name))
+	return d
+}
+
+// inCluster is the address of a database of the test cluster.
+func inCluster(name string) string {
+	address, err := url.Parse(os.Getenv(Address))
+	if err != nil {
+		return os.Getenv(Address) // whoever connects says what is wrong with it
+	}
+	address.Path = "/" + name
+	return address.String()
+}
+
+func onCluster(statement string) error {
+	db, err := sql.Open("pgx", os.Getenv(Address))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
+
+func open(t testing.TB, driver, address string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}

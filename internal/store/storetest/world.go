@@ -1,0 +1,181 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store"
+)
+
+// World is a store with a partner, and short ways to what tests need.
+type World struct {
+	t testing.TB
+	*store.Store
+	DB      *Database
+	Partner puntuale.PartnerID
+}
+
+// Client is a client of the world.
+type Client struct {
+	w *World
+	puntuale.Tenant
+	ID       puntuale.ClientID
+	Session  puntuale.SessionID
+	Sequence puntuale.SequenceID // of three steps
+	Key      puntuale.KeyHash
+}
+
+// Day is the clients' day at Begin.
+var Day = puntuale.DateOf(Begin)
+
+var serial atomic.Int64
+
+// Unique makes names that no other test has.
+func Unique(prefix string) string { return fmt.Sprintf("%s%d", prefix, serial.Add(1)) }
+
+func keyHash() puntuale.KeyHash { return sha256.Sum256([]byte(Unique("key"))) }
+
+// NewWorld opens a store on the database and creates a partner.
+func NewWorld(t testing.TB, d *Database) *World {
+	t.Helper()
+	w := &World{t: t, Store: d.Open(t), DB: d}
+	var err error
+	w.Partner, err = w.CreatePartner(context.Background(), puntuale.Partner{Name: "Rivendita", Created: Begin},
+		puntuale.Login{Email: Unique("p") + "@example.com", Password: "x"}, puntuale.Key{Name: "prima", Hash: keyHash(), Created: Begin})
+	if err != nil {
+		t.Fatalf("create a partner: %v", err)
+	}
+	return w
+}
+
+// Client creates a client of the account type with a session and a sequence of three steps; change may alter it first.
+func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Client)) *Client {
+	w.t.Helper()
+	c := puntuale.NewAccount(account, Day)
+	c.Name, c.Created = "Cliente", Begin
+	for _, f := range change {
+		f(&c)
+	}
+	out := &Client{w: w, Key: keyHash()}
+	ctx := context.Background()
+	var err error
+	out.ID, out.Session, err = w.Store.Partner(w.Partner).CreateClient(ctx, puntuale.NewClient{
+		Client: c, Login: puntuale.Login{Email: Unique("c") + "@example.com", Password: "x"},
+		Session: puntuale.Session{Name: "predefinita", Type: puntuale.Socket, Sandbox: true, Created: Begin},
+		Key:     puntuale.Key{Name: "prima", Hash: out.Key, Created: Begin},
+	})
+	if err != nil {
+		w.t.Fatalf("create a client: %v", err)
+	}
+	out.Tenant = w.Tenant(out.ID)
+	out.Sequence, err = out.CreateSequence(ctx, puntuale.Sequence{Name: "promemoria", Created: Begin, Updated: Begin,
+		Steps: []puntuale.Step{{Text: "uno"}, {Text: "due"}, {Text: "tre"}}})
+	if err != nil {
+		w.t.Fatalf("create a sequence: %v", err)
+	}
+	return out
+}
+
+// Run is a start of the client's sequence for the phone, with n messages a second apart from due on.
+func (c *Client) Run(phone string, due time.Time, n int) puntuale.StartRun {
+	now := c.w.DB.Clock.Now()
+	r := puntuale.StartRun{
+		Run: puntuale.Run{Client: c.ID, Sequence: c.Sequence, Session: c.Session, Phone: phone, Origin: puntuale.OriginSequence,
+			Zone: "Europe/Rome", Received: now, Request: []byte(`{"phone":"` + phone + `"}`), ClientName: "Cliente", SequenceName: "promemoria"},
+		Day: Day, Now: now,
+	}
+	for i := range n {
+		at := due.Add(time.Duration(i) * time.Second)
+		r.Messages = append(r.Messages, puntuale.PlannedMessage{Step: i, Content: puntuale.Content{Text: fmt.Sprintf("testo %d", i)},
+			Desired: at, Due: at, DueMax: at, ValidUntil: at.Add(24 * time.Hour)})
+	}
+	return r
+}
+
+// MustStart starts and returns the messages' ids.
+func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.MessageID {
+	c.w.t.Helper()
+	r, err := c.Start(context.Background(), c.Run(phone, due, n))
+	if err != nil {
+		c.w.t.Fatalf("start: %v", err)
+	}
+	return r.IDs
+}
+
+// Detail reads one message.
+func (c *Client) Detail(id puntuale.MessageID) puntuale.MessageDetail {
+	c.w.t.Helper()
+	d, err := c.Details(context.Background(), []puntuale.MessageID{id})
+	if err != nil || len(d) != 1 {
+		c.w.t.Fatalf("details of %d: %v, %v", id, d, err)
+	}
+	return d[0]
+}
+
+// MustJoin registers a node.
+func (w *World) MustJoin() puntuale.NodeID {
+	w.t.Helper()
+	node, err := w.Join(context.Background(), time.Minute)
+	if err != nil {
+		w.t.Fatalf("join: %v", err)
+	}
+	return node
+}
+
+var tokens atomic.Int64
+
+// Token is an attempt token never used before.
+func Token(node puntuale.NodeID) int64 { return int64(node)<<32 | tokens.Add(1) }
+
+// Items names open messages of the client as a dispatcher saw them.
+func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []puntuale.ClaimItem {
+	items := make([]puntuale.ClaimItem, len(ids))
+	for i, id := range ids {
+		items[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, Phone: phone, Intent: intent}
+	}
+	return items
+}
+
+// MustClaim claims as now and returns the token and the answers.
+func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale.ClaimItem) (int64, []puntuale.Granted) {
+	w.t.Helper()
+	token := Token(node)
+	granted, err := w.Claim(context.Background(), puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
+	if err != nil {
+		w.t.Fatalf("claim: %v", err)
+	}
+	return token, granted
+}
+
+// MustRecord records one outcome.
+func (w *World) MustRecord(now time.Time, item puntuale.ClaimItem, token int64, o puntuale.Outcome) bool {
+	w.t.Helper()
+	applied, err := w.Record(context.Background(), now, []puntuale.Result{{MessageRef: item.MessageRef, Token: token, Outcome: o}})
+	if err != nil {
+		w.t.Fatalf("record: %v", err)
+	}
+	return applied[0]
+}
+
+// Int reads one number from the database.
+func (w *World) Int(query string, args ...any) int64 {
+	w.t.Helper()
+	var n int64
+	if err := w.DB.SQL.QueryRow(query, args...).Scan(&n); err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// Exec changes the database behind the store's back.
+func (w *World) Exec(query string, args ...any) {
+	w.t.Helper()
+	if _, err := w.DB.SQL.Exec(query, args...); err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+}

@@ -1,0 +1,88 @@
+package store
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// kind is a kind of task. Tasks of a joining kind that wait together are done by one set of statements.
+type kind struct {
+	name  string
+	limit int // weight of the tasks that may be joined; 0: each task by itself
+
+	// prepare runs before the transaction begins; nil: nothing to prepare.
+	prepare func(ctx context.Context, w *writer, tasks []*task) error
+
+	// run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock,
+	// or to find the one that fails), so it sets every answer anew. An error undoes the work of all; a refusal that
+	// concerns one task alone goes into its refused, and must leave nothing of that task behind.
+	run func(ctx context.Context, w *writer, tasks []*task) error
+
+	// check tells whether the tasks' transaction committed, after its connection was lost during COMMIT; nil: nobody
+	// can tell.
+	check func(ctx context.Context, w *writer, tasks []*task) (committed bool, err error)
+}
+
+const (
+	taskWaiting int32 = iota
+	taskBegun         // from now on the caller gets the true result
+	taskDropped       // the caller left first
+)
+
+// task is one caller's wish, in a writer's queue.
+type task struct {
+	kind   *kind
+	weight int // messages, or the like; at least 1
+	body   any // what a joining kind works on
+	do     func(ctx context.Context, a asker) error
+	state  atomic.Int32
+	done   chan error
+
+	refused error // set by run: the answer, while the transaction stands
+	later   bool  // set by run: not done in this transaction, to be queued again
+}
+
+// single makes a task that is a transaction by itself (on SQLite a savepoint in a shared one).
+func single(k *kind, do func(ctx context.Context, a asker) error) *task {
+	return &task{kind: k, weight: 1, do: do, done: make(chan error, 1)}
+}
+
+// joined makes a task of a joining kind.
+func joined(k *kind, weight int, body any) *task {
+	return &task{kind: k, weight: max(1, weight), body: body, done: make(chan error, 1)}
+}
+
+// newSingle is a kind whose tasks bring their own work along.
+func newSingle(name string) *kind {
+	return &kind{name: name, run: func(ctx context.Context, w *writer, tasks []*task) error {
+		return tasks[0].do(ctx, &w.link)
+	}}
+}
+
+// unit is what stands or falls as a whole: one task, or several of a joining kind.
+type unit struct {
+	kind   *kind
+	tasks  []*task
+	weight int
+	err    error
+}
+
+// units sorts tasks into units and returns the tasks that exceed a kind's limit.
+func units(tasks []*task) (all []*unit, rest []*task) {
+	joining := map[*kind]*unit{}
+	for _, t := range tasks {
+		u := joining[t.kind]
+		switch {
+		case t.kind.limit == 0 || u == nil:
+			u = &unit{kind: t.kind}
+			all = append(all, u)
+			joining[t.kind] = u
+		case u.weight+t.weight > t.kind.limit:
+			rest = append(rest, t)
+			continue
+		}
+		u.tasks = append(u.tasks, t)
+		u.weight += t.weight
+	}
+	return all, rest
+}

@@ -1,0 +1,106 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+
+	"puntuale"
+)
+
+// dayOf names the row that counts a client's calls of one day. Whoever holds that row's lock decides alone for the
+// client.
+type dayOf struct {
+	client puntuale.ClientID
+	day    puntuale.Date
+}
+
+func (d dayOf) compare(o dayOf) int {
+	return cmp.Or(cmp.Compare(d.client, o.client), cmp.Compare(d.day.Int(), o.day.Int()))
+}
+
+// counted is what a client's calls of one statement came to: prev calls before them, used after.
+type counted struct {
+	cap        sql.NullInt64
+	prev, used int64
+}
+
+// usage is the position of the client after its ith passed call, i from 1.
+func (c counted) usage(i int64) puntuale.Usage {
+	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.prev + i}
+	if c.cap.Valid {
+		u.Cap = c.cap.Int64
+	}
+	return u
+}
+
+// For many calls at once: used - prev of each client's calls pass, call i of them answers prev + i. A client without a
+// cap is counted and never refused. The batch is sorted, so rows are locked in order.
+const countCalls = `
+insert into api_usage as g (client_id, day, cap, asked, prev, used)
+select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end
+from $u(c bigint, d integer, n bigint) join client k on k.id = u.c where k.deleted_at = 0
+on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,
+ used = case when excluded.cap is null or g.used + excluded.asked <= excluded.cap then g.used + excluded.asked
+  when g.used > excluded.cap then g.used else excluded.cap end
+returning client_id, day, cap, prev, used`
+
+// count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
+// missing in the answer.
+func count(ctx context.Context, a asker, days []dayOf, calls []int64) (map[dayOf]counted, error) {
+	result := make(map[dayOf]counted, len(days))
+	err := a.each(ctx, countCalls, []any{batch{
+		pick(days, func(d *dayOf) int64 { return int64(d.client) }),
+		pick(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+		calls,
+	}}, func(rows *sql.Rows) error {
+		var client puntuale.ClientID
+		var day int
+		var c counted
+		if err := rows.Scan(&client, &day, &c.cap, &c.prev, &c.used); err != nil {
+			return err
+		}
+		result[dayOf{client, puntuale.DateFromInt(day)}] = c
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count calls: %w", err)
+	}
+	return result, nil
+}
+
+// uncount takes back calls that were counted in this transaction and then refused.
+func uncount(ctx context.Context, a asker, days []dayOf, calls []int64) error {
+	if len(days) == 0 {
+		return nil
+	}
+	_, err := a.exec(ctx, `update api_usage set used = used - u.n from $u(c bigint, d integer, n bigint)
+ where api_usage.client_id = u.c and api_usage.day = u.d`, batch{
+		pick(days, func(d *dayOf) int64 { return int64(d.client) }),
+		pick(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+		calls,
+	})
+	if err != nil {
+		return fmt.Errorf("take calls back: %w", err)
+	}
+	return nil
+}
+
+// countAlways counts one call that is never refused, and locks the client's day.
+func countAlways(ctx context.Context, a asker, d dayOf, n int64) (puntuale.Usage, error) {
+	var c counted
+	found, err := one(ctx, a, `
+insert into api_usage as g (client_id, day, cap, asked, prev, used)
+select k.id, $2::integer, k.cap, $3::bigint, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0
+on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,
+ used = g.used + excluded.asked
+returning cap, prev, used`, []any{d.client, d.day.Int(), n}, &c.cap, &c.prev, &c.used)
+	switch {
+	case err != nil:
+		return puntuale.Usage{}, fmt.Errorf("count a call: %w", err)
+	case !found:
+		return puntuale.Usage{}, puntuale.NotFound("client")
+	}
+	return c.usage(n), nil
+}

@@ -1,0 +1,92 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Instants are kept as microseconds since 1970, 0 for none.
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func instant(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+// moment scans a column of microseconds.
+type moment struct{ into *time.Time }
+
+func (m moment) Scan(value any) error {
+	switch us := value.(type) {
+	case nil:
+		*m.into = time.Time{}
+	case int64:
+		*m.into = instant(us)
+	default:
+		return fmt.Errorf("a moment is kept as %T", value)
+	}
+	return nil
+}
+
+// inJSON scans a column of JSON.
+type inJSON struct{ into any }
+
+func (j inJSON) Scan(value any) error {
+	switch text := value.(type) {
+	case string:
+		return json.Unmarshal([]byte(text), j.into)
+	case []byte:
+		return json.Unmarshal(text, j.into)
+	}
+	return fmt.Errorf("JSON is kept as %T", value)
+}
+
+func toJSON(v any) (string, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "", fmt.Errorf("write JSON: %w", err)
+	}
+	return string(text), nil
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
+	4: puntuale.OriginAutomation}
+
+func originNumber(o puntuale.Origin) int64 {
+	for i, known := range origins {
+		if known == o && o != "" {
+			return int64(i)
+		}
+	}
+	return 0 // refused by the table's check
+}
+
+// origin scans the number of an origin.
+type origin struct{ into *puntuale.Origin }
+
+func (o origin) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok || n < 1 || n >= int64(len(origins)) {
+		return fmt.Errorf("%v is not the number of an origin", value)
+	}
+	*o.into = origins[n]
+	return nil
+}

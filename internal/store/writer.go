@@ -1,0 +1,322 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// writer commits what callers want, many at once: while one transaction is on its way to the disk the next tasks
+// queue, and all of them share the following one. Nothing is delayed on purpose. One goroutine works; tasks that touch
+// the same client go to the same writer, so that writers of one node do not wait for each other.
+type writer struct {
+	s    *Store
+	link link
+	ids  idBlock
+
+	mu      sync.Mutex
+	queue   []*task
+	wake    chan struct{} // holds one sign that the queue or closing changed
+	closing bool
+	done    chan struct{}
+}
+
+const (
+	queueBound = 4096 // tasks; more callers than this are turned away
+	roundBound = 1024 // tasks taken at once
+	maxTries   = 10   // of a transaction that fails for a passing reason
+)
+
+func (s *Store) startWriter(l link) *writer {
+	w := &writer{s: s, link: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s.writers = append(s.writers, w)
+	go w.loop()
+	return w
+}
+
+// perform queues the task and waits for its result. A caller whose context ends before its task has begun takes it out
+// again; after that it waits for the true result.
+func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
+	if err := ctx.Err(); err != nil {
+		return outward(err)
+	}
+	if err := w.submit(t, urgent); err != nil {
+		return err
+	}
+	select {
+	case err := <-t.done:
+		return err
+	case <-ctx.Done():
+		if t.state.CompareAndSwap(taskWaiting, taskDropped) {
+			return outward(ctx.Err())
+		}
+		return <-t.done
+	}
+}
+
+func (w *writer) submit(t *task, urgent bool) error {
+	if err := w.s.failure(); err != nil {
+		return puntuale.Unavailable(err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.closing:
+		return puntuale.Unavailable(errors.New("the store is closed"))
+	case urgent:
+		w.queue = slices.Insert(w.queue, 0, t)
+	case len(w.queue) >= queueBound:
+		return puntuale.Unavailable(errors.New("too many writes are waiting"))
+	default:
+		w.queue = append(w.queue, t)
+	}
+	w.signal()
+	return nil
+}
+
+// signal wakes the loop; w.mu is held.
+func (w *writer) signal() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close lets the loop finish what is queued, and waits for it.
+func (w *writer) close() {
+	w.mu.Lock()
+	w.closing = true
+	w.signal()
+	w.mu.Unlock()
+	<-w.done
+}
+
+func (w *writer) loop() {
+	defer close(w.done)
+	defer w.link.drop()
+	for {
+		tasks, closing := w.take()
+		if len(tasks) == 0 {
+			if closing {
+				return
+			}
+			<-w.wake
+			continue
+		}
+		all, rest := units(tasks)
+		for _, t := range rest {
+			t.state.Store(taskWaiting) // its caller may still leave
+		}
+		w.putBack(rest)
+		if w.link.d.postgres {
+			// One transaction for each unit: mixed in one they would break the lock order.
+			for _, u := range all {
+				w.commit([]*unit{u})
+			}
+		} else {
+			w.commit(all)
+		}
+	}
+}
+
+// take empties the queue, as far as one round goes.
+func (w *writer) take() (tasks []*task, closing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for n < len(w.queue) && len(tasks) < roundBound {
+		if t := w.queue[n]; t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun) {
+			tasks = append(tasks, t)
+		}
+		n++
+	}
+	w.queue = slices.Delete(w.queue, 0, n)
+	return tasks, w.closing
+}
+
+// putBack queues tasks again, before all others.
+func (w *writer) putBack(tasks []*task) {
+	if len(tasks) == 0 {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = slices.Insert(w.queue, 0, tasks...)
+	w.signal()
+}
+
+// commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again by
+// themselves, and their tasks one by one, so that one bad task hurts nobody else.
+func (w *writer) commit(all []*unit) {
+	begun := w.s.cfg.Clock.Now()
+	err := w.persist(all)
+	took := w.s.cfg.Clock.Now().Sub(begun)
+	for _, u := range all {
+		if err != nil {
+			u.err = err
+		}
+		switch {
+		case u.err == nil:
+			w.s.cfg.Meter.Batch(u.kind.name, len(u.tasks), took)
+			w.answer(u)
+		case len(all) > 1 && !hopeless(u.err):
+			w.commit([]*unit{{kind: u.kind, tasks: u.tasks}})
+		case len(u.tasks) > 1 && !hopeless(u.err):
+			for _, t := range u.tasks {
+				w.commit([]*unit{{kind: u.kind, tasks: []*task{t}}})
+			}
+		default:
+			for _, t := range u.tasks {
+				t.done <- outward(u.err)
+			}
+		}
+	}
+}
+
+// hopeless reports an error that would meet every task alike.
+func hopeless(err error) bool {
+	return lost(err) || broken(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
+}
+
+func (w *writer) answer(u *unit) {
+	var later []*task
+	for _, t := range u.tasks {
+		if t.later {
+			t.later = false
+			later = append(later, t)
+			continue
+		}
+		t.done <- outward(t.refused)
+	}
+	w.putBack(later)
+}
+
+// persist runs the units' transaction, again when it fails for a passing reason. After its error nothing of any unit
+// is stored, or it says that nobody knows.
+func (w *writer) persist(all []*unit) error {
+	for try := 1; ; try++ {
+		ctx, cancel := w.s.deadline()
+		err := w.attempt(ctx, all)
+		cancel()
+		switch {
+		case err == nil:
+			return nil
+		case broken(err):
+			w.s.fail(err)
+			return err
+		case puntuale.CodeOf(err) == puntuale.CodeUnavailable || try == maxTries:
+			return err
+		case lost(err):
+			// Lost before COMMIT was sent, so nothing was stored. An old connection deserves one more try.
+			w.link.drop()
+			if try > 2 {
+				return err
+			}
+		case passing(err) && (w.link.d.postgres || try < 3): // SQLite has waited busyTimeout each time
+			if !errors.Is(err, errAgain) {
+				w.s.cfg.Meter.Deadlock()
+			}
+		default:
+			return err
+		}
+	}
+}
+
+// attempt is one transaction.
+func (w *writer) attempt(ctx context.Context, all []*unit) error {
+	l := &w.link
+	if err := l.connect(ctx); err != nil {
+		return err
+	}
+	for _, u := range all {
+		u.err = nil
+		for _, t := range u.tasks {
+			t.refused, t.later = nil, false
+		}
+		if u.kind.prepare != nil {
+			if err := u.kind.prepare(ctx, w, u.tasks); err != nil {
+				return err
+			}
+		}
+	}
+	if err := l.begin(ctx); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	for _, u := range all {
+		if len(all) == 1 {
+			if err := u.kind.run(ctx, w, u.tasks); err != nil {
+				return errors.Join(fmt.Errorf("%s: %w", u.kind.name, err), l.rollback(ctx))
+			}
+			continue
+		}
+		if err := w.guarded(ctx, u); err != nil {
+			return errors.Join(fmt.Errorf("%s: %w", u.kind.name, err), l.rollback(ctx))
+		}
+	}
+	err := l.commit(ctx)
+	if err == nil {
+		return nil
+	}
+	if lost(err) {
+		l.drop()
+		return w.resolve(all, err)
+	}
+	return errors.Join(fmt.Errorf("commit: %w", err), l.rollback(ctx))
+}
+
+// guarded runs one unit of several, so that its failure undoes its own work only.
+func (w *writer) guarded(ctx context.Context, u *unit) error {
+	if _, err := w.link.exec(ctx, "savepoint unit"); err != nil {
+		return err
+	}
+	if u.err = u.kind.run(ctx, w, u.tasks); u.err == nil {
+		_, err := w.link.exec(ctx, "release unit")
+		return err
+	}
+	if hopeless(u.err) {
+		return u.err
+	}
+	if _, err := w.link.exec(ctx, "rollback to unit"); err != nil {
+		return err
+	}
+	_, err := w.link.exec(ctx, "release unit")
+	return err
+}
+
+// resolve finds out, on a new connection, whether a transaction whose connection broke during COMMIT is on disk.
+func (w *writer) resolve(all []*unit, cause error) error {
+	ctx, cancel := w.s.deadline()
+	defer cancel()
+	for _, u := range all {
+		if u.kind.check == nil {
+			return inDoubt(cause)
+		}
+		if err := w.link.connect(ctx); err != nil {
+			return inDoubt(errors.Join(cause, err))
+		}
+		committed, err := u.kind.check(ctx, w, u.tasks)
+		switch {
+		case err != nil:
+			w.link.drop()
+			return inDoubt(errors.Join(cause, err))
+		case !committed:
+			return fmt.Errorf("not committed: %w", errAgain)
+		}
+	}
+	return nil
+}
+
+// deadline bounds one transaction: a network that swallows packets must not hold the queue for good.
+func (s *Store) deadline() (context.Context, context.CancelFunc) {
+	if s.d.postgres {
+		return context.WithTimeout(context.Background(), 2*statementTimeout)
+	}
+	return context.Background(), func() {} // a context that can end costs the SQLite driver a goroutine a statement
+}
+
+const statementTimeout = 15 * time.Second
