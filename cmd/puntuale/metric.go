@@ -96,6 +96,12 @@ func (m *meter) Deadlock() { m.deadlocks.Inc() }
 
 func (m *meter) Fenced(n int) { m.fenced.Add(float64(n)) }
 
+// dispatchMeter is what the dispatcher measures by. The store measures the same transactions itself, so the
+// dispatcher's view of them would count each twice.
+type dispatchMeter struct{ *meter }
+
+func (dispatchMeter) Batch(string, int, time.Duration) {}
+
 // Request counts an answered request. The route is a pattern, never a path: a path holds identifiers, and a caller
 // could make as many of them as it likes.
 func (m *meter) Request(route string, status int, took time.Duration) {

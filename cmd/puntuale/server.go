@@ -79,7 +79,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			}
 			return nil // linking real numbers needs a connector that is not there yet: the session is never online
 		},
-		Clock: cfg.Clock, Meter: meter, Logger: cfg.Logger,
+		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
 		Observe: cfg.Observe,
 	})
