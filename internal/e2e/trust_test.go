@@ -104,7 +104,7 @@ func bumpSchema(t *testing.T, driver, database string) {
 		t.Fatal(err)
 	}
 	defer db.Close()
-	if _, err := db.Exec("insert into goose_db_version (version_id, is_applied) values (99999, $1)", true); err != nil {
+	if _, err := db.Exec("insert into puntuale_version (version_id, is_applied) values (99999, $1)", true); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -117,5 +117,5 @@ func TestRefusesLesserDurability(t *testing.T) {
 func TestRefusesSecondDispatcher(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "puntuale.db")
 	serve(t, path)
-	refuses(t, path, "already")
+	refuses(t, path, "another process")
 }
