@@ -65,30 +65,27 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 // tell prepares the demo's accounts through the API, as an integrator would, and prints what the newcomer needs.
 func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *screen) error {
 	d := &demo{base: s.URL(), now: p.clock.Now().In(demoZone())}
-	if err := d.prepare(ctx, s.control); err != nil {
-		return demoFailed(ctx, err)
+	err := d.prepare(ctx, s.control)
+	if err == nil {
+		screen.intro(d, p.path(c.Data), c.Addr)
+		err = d.start(ctx)
 	}
-	screen.intro(d, p.path(c.Data), c.Addr)
-	if err := d.start(ctx); err != nil {
-		return demoFailed(ctx, err)
+	switch {
+	case ctx.Err() != nil: // stopped while it began
+		return nil
+	case err != nil:
+		return fmt.Errorf("prepare the demo: %w", err)
 	}
 	screen.start(d)
 	return nil
 }
 
-// demoFailed says nothing of a demo that was stopped while it began.
-func demoFailed(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return fmt.Errorf("prepare the demo: %w", err)
-}
-
 // listen takes the address asked for; a default that is taken gives way to a free port.
-func (c *demoCommand) listen(addr string) (net.Listener, error) {
-	l, err := net.Listen("tcp", addr)
+func (c *demoCommand) listen(ctx context.Context, addr string) (net.Listener, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", addr)
 	if addr == demoAddr && errors.Is(err, syscall.EADDRINUSE) {
-		l, err = net.Listen("tcp", "127.0.0.1:0")
+		l, err = config.Listen(ctx, "tcp", "127.0.0.1:0")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", addr, err)

@@ -15,14 +15,17 @@ import (
 // addresses, and addresses end up in errors.
 func newLogger(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	if terminal {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: hideKeys}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))
 	}
-	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: hideKeys}))
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute}))
 }
 
-// hideKeys is the last look at every attribute, and at the message, before it is written.
-func hideKeys(_ []string, a slog.Attr) slog.Attr {
+// attribute is the last look at every attribute, and at the message, before it is written: keys are cut out, and
+// durations get their unit.
+func attribute(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
+	case slog.KindDuration:
+		return slog.String(a.Key, a.Value.Duration().String())
 	case slog.KindString, slog.KindAny:
 		for _, text := range texts(a.Value.Any()) {
 			if keyShape.MatchString(text) {

@@ -49,7 +49,7 @@ type serverConfig struct {
 	Clock   clock.Clock
 	Logger  *slog.Logger
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // nil: nobody watches
-	Listen  func(addr string) (net.Listener, error)                       // nil: TCP
+	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
 }
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
@@ -67,7 +67,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.unlock, err = s.store.LockDispatch(); err != nil {
 		return nil, err
 	}
-	if s.listener, err = listen(cfg); err != nil {
+	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
 	}
 	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
@@ -109,11 +109,11 @@ func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.
 	return store.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
 
-func listen(cfg serverConfig) (net.Listener, error) {
+func listen(ctx context.Context, cfg serverConfig) (net.Listener, error) {
 	if cfg.Listen != nil {
-		return cfg.Listen(cfg.Addr)
+		return cfg.Listen(ctx, cfg.Addr)
 	}
-	l, err := net.Listen("tcp", cfg.Addr)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
 		return nil, fmt.Errorf("listen at %s: %w", cfg.Addr, err)
 	}

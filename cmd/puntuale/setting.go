@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func checkAddr(addr string) string {
 	if err != nil {
 		return fmt.Sprintf("%q is not of the form host:port", addr)
 	}
-	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Sprintf("%q is not a port from 0 to 65535", port)
 	}
 	return ""

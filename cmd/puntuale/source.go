@@ -216,7 +216,7 @@ func (r reader[T]) set(ctx *kong.DecodeContext, text string, target reflect.Valu
 	if err != nil {
 		r.p.faults = append(r.p.faults, fault{ctx.Value.Name, fmt.Sprintf("%q is not %s", text, r.form)})
 		if value, err = r.parse(ctx.Value.Default); err != nil {
-			return nil
+			return nil //nolint:nilerr // there is no default; the fault is noted
 		}
 	}
 	target.Set(reflect.ValueOf(value).Convert(target.Type()))
