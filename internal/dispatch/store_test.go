@@ -1,0 +1,254 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"puntuale"
+)
+
+// TestSandboxEndToEnd takes each magic ending through the real store, in a bubble's time.
+func TestSandboxEndToEnd(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			cfg := w.config()
+			cfg.UncertainAfter = 3 * time.Minute
+			d := w.dispatch(t, cfg)
+			now := time.Now()
+			ids := map[string]puntuale.MessageID{}
+			for _, phone := range []string{"+393470001000", "+393470009901", "+393470009902", "+393470009903", "+393470009904", "120363024@g.us"} {
+				ids[phone] = w.start(t, phone, 48*time.Hour, now)[0]
+			}
+			d.Hint(w.session, now)
+			time.Sleep(time.Second)
+			check := func(phone string, state puntuale.State, reason string, attempts, rows, copies int) {
+				t.Helper()
+				m := w.message(t, ids[phone])
+				r, c := w.copies(t)
+				if m.State != state || m.Reason != reason || m.Attempt != attempts || r[m.ID] != rows || c[m.ID] != copies {
+					t.Errorf("%s is %v %q after %d attempts with %d rows and %d copies; want %v %q, %d, %d, %d",
+						phone, m.State, m.Reason, m.Attempt, r[m.ID], c[m.ID], state, reason, attempts, rows, copies)
+				}
+			}
+			check("+393470001000", puntuale.Completed, "", 1, 1, 1)
+			check("120363024@g.us", puntuale.Completed, "", 1, 1, 1)
+			check("+393470009901", puntuale.Failed, "Rifiutato dalla rete simulata", 1, 0, 0)
+			check("+393470009902", puntuale.Pending, w.message(t, ids["+393470009902"]).Reason, 1, 0, 0)
+			check("+393470009903", puntuale.Pending, "", 1, 1, 1)
+			check("+393470009904", puntuale.Pending, "", 1, 1, 1)
+			time.Sleep(2 * time.Second)
+			check("+393470009903", puntuale.Completed, "", 1, 1, 1)
+			time.Sleep(8 * time.Second)
+			check("+393470009902", puntuale.Completed, "", 2, 1, 1)
+			check("+393470009904", puntuale.Pending, "", 2, 1, 2)
+			time.Sleep(2 * time.Minute)
+			check("+393470009904", puntuale.Pending, "", 4, 1, 4)
+			time.Sleep(time.Minute)
+			check("+393470009904", puntuale.Failed, puntuale.SaysUncertain, 4, 1, 4)
+			if m := w.message(t, ids["+393470001000"]); m.Left().Before(now) || m.Left().After(now.Add(time.Second)) {
+				t.Errorf("it left at %v, want at %v", m.Left(), now)
+			}
+		})
+	})
+}
+
+// TestStoreExpiry: what could not leave in time says why.
+func TestStoreExpiry(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			cfg := w.config()
+			cfg.Connector = func(puntuale.Session) puntuale.Connector { return nil }
+			d := w.dispatch(t, cfg)
+			id := w.start(t, "+393470001000", time.Minute, time.Now())[0]
+			d.Hint(w.session, time.Now())
+			time.Sleep(59 * time.Second)
+			if m := w.message(t, id); m.State != puntuale.Pending {
+				t.Errorf("before its end it is %v", m.State)
+			}
+			time.Sleep(3 * time.Second)
+			if m := w.message(t, id); m.State != puntuale.Failed || m.Reason != puntuale.SaysNotLinked {
+				t.Errorf("after its end it is %v %q", m.State, m.Reason)
+			}
+		})
+	})
+}
+
+// TestBlacklist: a number in the blacklist at the due moment gets nothing.
+func TestBlacklist(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			w.dispatch(t, w.config())
+			now := time.Now()
+			ids := w.start(t, "+393470001000", time.Hour, now.Add(time.Second), now.Add(time.Minute))
+			time.Sleep(30 * time.Second)
+			if err := w.tenant.AddBlacklisted(t.Context(), puntuale.BlacklistEntry{Phone: "+393470001000", Added: now}, puntuale.DateOf(now)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if a, b := w.message(t, ids[0]), w.message(t, ids[1]); a.State != puntuale.Completed || b.State != puntuale.Blacklisted {
+				t.Errorf("before: %v, after: %v; want COMPLETED, BLACKLISTED", a.State, b.State)
+			}
+			if got := len(w.ledger(t)); got != 1 {
+				t.Errorf("%d messages arrived, want 1", got)
+			}
+		})
+	})
+}
+
+// TestCreditRescues: messages of a client without credits wait, as many leave as credits come, and the rest expires
+// saying so.
+func TestCreditRescues(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			w.exec(t, fmt.Sprintf("update client set credits = 2 where id = %d", w.client))
+			w.dispatch(t, w.config())
+			var ids []puntuale.MessageID
+			for i := range 10 {
+				ids = append(ids, w.start(t, phoneOf(i), 2*time.Minute, time.Now())...)
+			}
+			time.Sleep(time.Minute)
+			if got := w.states(t, ids); got[puntuale.Completed] != 2 || got[puntuale.Pending] != 8 {
+				t.Errorf("with two credits: %v", got)
+			}
+			w.exec(t, fmt.Sprintf("update client set credits = 3 where id = %d", w.client))
+			time.Sleep(3 * time.Second)
+			if got := w.states(t, ids); got[puntuale.Completed] != 5 || got[puntuale.Pending] != 5 {
+				t.Errorf("with three more: %v", got)
+			}
+			time.Sleep(time.Minute)
+			if got := w.states(t, ids); got[puntuale.Completed] != 5 || got[puntuale.Failed] != 5 {
+				t.Errorf("at their end: %v", got)
+			}
+			if m := w.message(t, ids[9]); m.Reason != puntuale.SaysNoCredit {
+				t.Errorf("the last one says %q", m.Reason)
+			}
+		})
+	})
+}
+
+// TestStoreOrder: messages to one recipient arrive in order, whatever the others do.
+func TestStoreOrder(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			d := w.dispatch(t, w.config())
+			now := time.Now()
+			want := map[string][]puntuale.MessageID{}
+			for i := range 8 {
+				phone := fmt.Sprintf("+3934700010%02d", i)
+				if i%2 == 1 {
+					phone = fmt.Sprintf("+39347%03d9902", i)
+				}
+				for range 3 {
+					want[phone] = append(want[phone], w.start(t, phone, time.Hour, now, now.Add(time.Second))...)
+				}
+				d.Hint(w.session, now)
+			}
+			time.Sleep(time.Minute)
+			got := map[string][]puntuale.MessageID{}
+			for _, m := range w.ledger(t) {
+				got[m.Phone] = append(got[m.Phone], m.Message)
+			}
+			for phone, ids := range want {
+				// Three runs: all first messages in the order of their runs, then all second ones.
+				order := []puntuale.MessageID{ids[0], ids[2], ids[4], ids[1], ids[3], ids[5]}
+				if fmt.Sprint(got[phone]) != fmt.Sprint(order) {
+					t.Errorf("%s got %v, want %v", phone, got[phone], order)
+				}
+			}
+		})
+	})
+}
+
+// TestCancelledIsNeverSent: what a cancellation answered never reaches the network, and what it did not answer does.
+// Cancellations come before, at and after the moment of the claims.
+func TestCancelledIsNeverSent(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		w := open(t)
+		d := w.dispatch(t, w.config())
+		const phones = 60
+		due := time.Now().Add(2 * time.Second)
+		all := make([]puntuale.MessageID, phones)
+		cancelled := map[puntuale.MessageID]bool{}
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		for i := range phones {
+			wait.Go(func() { all[i] = w.start(t, phoneOf(i), time.Hour, due)[0] })
+		}
+		wait.Wait()
+		d.Hint(w.session, due)
+		for i := range phones {
+			wait.Go(func() {
+				// A third of them once all is read and prepared: only a claim that asks the disk can know.
+				at := due.Add(-200 * time.Millisecond)
+				if i%3 > 0 {
+					at = due.Add(time.Duration(i-phones/2) * time.Millisecond / 2)
+				}
+				<-time.After(time.Until(at))
+				got, err := w.tenant.CancelPending(t.Context(), []string{phoneOf(i)}, false, puntuale.DateOf(due), time.Now())
+				if err != nil {
+					t.Errorf("cancel: %v", err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				for _, m := range got {
+					cancelled[m.ID] = true
+				}
+			})
+		}
+		wait.Wait()
+		eventually(t, "every message is closed", func() bool { return w.states(t, all)[puntuale.Pending] == 0 })
+		if err := d.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		rows, _ := w.copies(t)
+		for _, id := range all {
+			switch m := w.message(t, id); {
+			case cancelled[id] != (m.State == puntuale.Cancelled):
+				t.Errorf("message %d is %v; a cancellation answered it: %v", id, m.State, cancelled[id])
+			case cancelled[id] && rows[id] > 0:
+				t.Errorf("message %d was cancelled, yet it reached the network", id)
+			case !cancelled[id] && rows[id] != 1:
+				t.Errorf("message %d is in the ledger %d times, want once", id, rows[id])
+			}
+		}
+		if len(cancelled) < phones/3 {
+			t.Errorf("only %d of %d were cancelled: the test shows nothing", len(cancelled), len(all))
+		}
+	})
+}
+
+func phoneOf(i int) string { return fmt.Sprintf("+3934700010%02d", i) }
+
+// TestObserve is told of each message as it leaves.
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		w := open(t)
+		cfg := w.config()
+		seen := make(chan string, 1)
+		cfg.Observe = func(m puntuale.DueMessage, c puntuale.Content, o puntuale.Outcome) {
+			seen <- fmt.Sprint(m.Phone, " ", c.Text != "", " ", o.Verdict)
+		}
+		d := w.dispatch(t, cfg)
+		w.start(t, "+393470001000", time.Hour, time.Now())
+		d.Hint(w.session, time.Now())
+		if got := <-seen; got != "+393470001000 true sent" {
+			t.Errorf("observed %q", got)
+		}
+	})
+}
