@@ -26,6 +26,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/store/storetest"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -41,19 +42,37 @@ type service struct {
 	partner string // key
 	log     *lockedBuffer
 	hints   *hints
+	db      *storetest.Database
+}
+
+// databases runs a test on both, each time with a fresh service.
+func databases(t *testing.T, o options, test func(*testing.T, *service)) {
+	t.Helper()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.driver = driver
+			test(t, newService(t, o))
+		})
+	}
 }
 
 // options change a service before it begins.
 type options struct {
 	operator func(puntuale.Operator) puntuale.Operator // stands between control and store
 	sandbox  bool
-	database string // "" is a fresh SQLite file
+	driver   storetest.Driver // nil: SQLite
 }
 
 func newService(t *testing.T, o options) *service {
 	t.Helper()
-	s := &service{t: t, clock: clock.NewFake(morning), log: &lockedBuffer{}, hints: &hints{}}
-	var operator puntuale.Operator = openStore(t, s.clock, o.database)
+	if o.driver == nil {
+		o.driver = storetest.SQLite
+	}
+	db := o.driver(t)
+	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, hints: &hints{}, db: db}
+	s.clock.Set(morning)
+	var operator puntuale.Operator = db.Open(t)
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}
