@@ -1,0 +1,112 @@
+package control_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/store/storetest"
+)
+
+func TestPartnersAndKeys(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := driver(t)
+			c := control.New(control.Config{Operator: db.Open(t), Clock: db.Clock})
+			testPartners(t, c)
+			testRotation(t, c, db)
+		})
+	}
+}
+
+func testPartners(t *testing.T, c *control.Control) {
+	ctx := t.Context()
+	seen := map[puntuale.PartnerID]bool{}
+	for range 3 { // names, and the slugs made of them, need not be unique
+		id, key, err := c.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Città & Co.", Email: "info@x", Password: "p"})
+		if err != nil || seen[id] || !strings.HasPrefix(key, "pk_") {
+			t.Fatal(id, key, err)
+		}
+		seen[id] = true
+	}
+	_, _, err := c.CreatePartner(ctx, control.NewPartner{Name: " ", Email: "x"})
+	e, ok := err.(*puntuale.Error) //nolint:errorlint // not wrapped
+	if !ok || e.Code != puntuale.CodeInvalid || len(e.Faults) != 3 {
+		t.Errorf("a partner with every fault: %v", err)
+	}
+}
+
+func testRotation(t *testing.T, c *control.Control, db *storetest.Database) {
+	ctx := t.Context()
+	_, old, err := c.CreatePartner(ctx, control.NewPartner{Name: "Altra", Email: "a@x", Password: "p"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid := func(key string) bool {
+		caller, err := c.Authenticate(ctx, key)
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
+			t.Fatal(err)
+		}
+		if err == nil {
+			if _, err := caller.Partner(); err != nil {
+				t.Error(err)
+			}
+			if _, err := caller.Client(); puntuale.CodeOf(err) != puntuale.CodeForbidden {
+				t.Errorf("a partner's key is a client's: %v", err)
+			}
+		}
+		return err == nil
+	}
+	next, err := c.RotateKey(ctx, old, time.Hour)
+	if err != nil || next == old || !valid(old) || !valid(next) {
+		t.Fatal(next, err)
+	}
+	db.Clock.Advance(time.Hour - time.Microsecond)
+	if !valid(old) {
+		t.Error("the grace period ended early")
+	}
+	db.Clock.Advance(time.Microsecond)
+	if valid(old) || !valid(next) {
+		t.Error("the grace period did not end")
+	}
+	for _, key := range []string{old, "", "pk_x", next[:len(next)-1] + "0", next + " "} {
+		if _, err := c.RotateKey(ctx, key, time.Hour); puntuale.CodeOf(err) != puntuale.CodeUnauthorized && key != next {
+			t.Errorf("%q was rotated: %v", key, err)
+		}
+	}
+	last, err := c.RotateKey(ctx, next, 0)
+	if err != nil || valid(next) || !valid(last) {
+		t.Error("a rotation without grace", err)
+	}
+}
+
+func TestMediaName(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ address, name, want string }{
+		{"", "x.pdf", "x.pdf"},
+		{"", "", ""},
+		{"https://x/a/b.pdf?q=/c.pdf#/d", "", "b.pdf"},
+		{"https://x/a/listino%202026.pdf", "", "listino 2026.pdf"},
+		{"https://x/a/b.pdf", "altro.pdf", "altro.pdf"},
+		{"https://x/a/", "", "a"},
+		{"https://x/", "", "x"},
+		{"https://x", "", "x"},
+	} {
+		if got := control.MediaName(puntuale.Content{MediaURL: c.address, MediaName: c.name}); got != c.want {
+			t.Errorf("%s: %q, want %q", c.address, got, c.want)
+		}
+	}
+}
+
+func TestCancelled(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "Nessun messaggio annullato", 1: "1 messaggio annullato", 2: "2 messaggi annullati", 1001: "1001 messaggi annullati"} {
+		if got := control.Cancelled(n); got != want {
+			t.Errorf("%d: %q", n, got)
+		}
+	}
+}
