@@ -1,0 +1,214 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/dispatch"
+)
+
+// killable is all that a dispatcher reaches of the world. Once killed nothing it does has an effect any more, as if its
+// process had died at that moment: attempts in flight never end on disk.
+type killable struct {
+	puntuale.Queue
+	puntuale.Fleet
+	puntuale.Connector
+	dead atomic.Bool
+}
+
+var errKilled = puntuale.Unavailable(errors.New("killed"))
+
+func (k *killable) check() error {
+	if k.dead.Load() {
+		return errKilled
+	}
+	return nil
+}
+
+func (k *killable) Due(ctx context.Context, ids []puntuale.SessionID, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	return k.Queue.Due(ctx, ids, h, limit)
+}
+
+// Claim may commit and the process die before it knows.
+func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	g, err := k.Queue.Claim(ctx, c)
+	if dead := k.check(); dead != nil {
+		return nil, dead
+	}
+	return g, err
+}
+
+func (k *killable) Record(ctx context.Context, now time.Time, r []puntuale.Result) ([]bool, error) {
+	if err := k.check(); err != nil {
+		return nil, err
+	}
+	return k.Queue.Record(ctx, now, r)
+}
+
+func (k *killable) Settle(ctx context.Context, n puntuale.NodeID, now time.Time, s []puntuale.Settlement) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return k.Queue.Settle(ctx, n, now, s)
+}
+
+func (k *killable) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID, error) {
+	if err := k.check(); err != nil {
+		return 0, err
+	}
+	return k.Fleet.Join(ctx, lease)
+}
+
+func (k *killable) Beat(ctx context.Context, n puntuale.NodeID, lease time.Duration) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return k.Fleet.Beat(ctx, n, lease)
+}
+
+func (k *killable) Reap(ctx context.Context) (int, error) {
+	if err := k.check(); err != nil {
+		return 0, err
+	}
+	return k.Fleet.Reap(ctx)
+}
+
+func (k *killable) Leave(ctx context.Context, n puntuale.NodeID) error {
+	if err := k.check(); err != nil {
+		return err
+	}
+	return k.Fleet.Leave(ctx, n)
+}
+
+func (k *killable) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+	if err := k.check(); err != nil {
+		return puntuale.Receipt{}, err
+	}
+	return k.Connector.Send(ctx, p)
+}
+
+// kill ends the process's effects. Its goroutines are ended with the test.
+func (k *killable) kill() { k.dead.Store(true) }
+
+// mortal starts a dispatcher that can be killed.
+func (w *world) mortal(t *testing.T, latency time.Duration) (*dispatch.Dispatcher, *killable) {
+	t.Helper()
+	k := &killable{Queue: w.store, Fleet: w.store, Connector: sandbox.New(w.store, clock.System(), latency)}
+	d := dispatch.New(dispatch.Config{
+		Queue: k, Fleet: k, Logger: quiet(), Lease: 2 * time.Second, Poll: 200 * time.Millisecond,
+		Connector: func(puntuale.Session) puntuale.Connector { return k },
+	})
+	if err := d.Start(t.Context()); err != nil {
+		t.Fatalf("start the dispatcher: %v", err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithCancel(context.Background())
+		if k.dead.Load() {
+			cancel() // nothing of a dead process is worth waiting for
+		}
+		defer cancel()
+		if err := d.Stop(ctx); err != nil && !k.dead.Load() {
+			t.Errorf("stop the dispatcher: %v", err)
+		}
+	})
+	return d, k
+}
+
+// TestCrash: a process dies with messages in flight, answered but not recorded, claimed but not sent; the next one
+// brings every message to its end, each visible once.
+func TestCrash(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		w := open(t)
+		_, first := w.mortal(t, 30*time.Millisecond)
+		now := time.Now()
+		var all []puntuale.MessageID
+		for i := range 60 {
+			all = append(all, w.start(t, phoneOf(i), time.Hour, now, now.Add(time.Duration(i)*10*time.Millisecond))...)
+		}
+		all = append(all, w.start(t, "+393470009903", time.Hour, now)...)
+		eventually(t, "some arrived", func() bool { return len(w.ledger(t)) > 5 })
+		first.kill()
+		began := time.Now()
+		before := w.states(t, all)
+		w.mortal(t, 0)
+		eventually(t, "every message is closed", func() bool { return w.states(t, all)[puntuale.Pending] == 0 })
+		t.Logf("at the crash %v; all done %v later", before, time.Since(began).Round(time.Millisecond))
+		if got := w.states(t, all)[puntuale.Completed]; got != len(all) {
+			t.Errorf("%d of %d COMPLETED", got, len(all))
+		}
+		rows, _ := w.copies(t)
+		for _, id := range all {
+			if rows[id] != 1 {
+				t.Errorf("message %d is visible %d times", id, rows[id])
+			}
+		}
+	})
+}
+
+// TestTwoDispatchers: two processes on one database share the sessions; one is killed, the other takes over; a third
+// takes its place. Every message leaves, once.
+func TestTwoDispatchers(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		w := open(t)
+		sessions := []puntuale.SessionID{w.session}
+		for i := range 7 {
+			id, err := w.tenant.CreateSession(t.Context(), puntuale.Session{Name: fmt.Sprint(i), Type: puntuale.Socket, Sandbox: true, Created: time.Now()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			sessions = append(sessions, id)
+		}
+		_, first := w.mortal(t, 10*time.Millisecond)
+		w.mortal(t, 10*time.Millisecond)
+		var all []puntuale.MessageID
+		load := func(n int) {
+			t.Helper()
+			for i := range n {
+				now := time.Now()
+				ids, err := w.beginFor(t.Context(), w.client, sessions[i%len(sessions)], phoneOf(i), time.Hour, now, now.Add(300*time.Millisecond))
+				if err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, ids...)
+			}
+		}
+		load(40)
+		eventually(t, "both send", func() bool { return w.owners(t) == 2 })
+		load(40)
+		first.kill()
+		load(40)
+		w.mortal(t, 10*time.Millisecond)
+		load(40)
+		eventually(t, "every message is closed", func() bool { return w.states(t, all)[puntuale.Pending] == 0 })
+		rows, _ := w.copies(t)
+		for _, id := range all {
+			if m := w.message(t, id); m.State != puntuale.Completed || rows[id] != 1 {
+				t.Errorf("message %d is %v, visible %d times", id, m.State, rows[id])
+			}
+		}
+	})
+}
+
+// owners counts the nodes that own sessions.
+func (w *world) owners(t *testing.T) (n int) {
+	t.Helper()
+	if err := w.raw.QueryRowContext(t.Context(), "select count(distinct owner) from session where owner <> 0").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
