@@ -31,23 +31,30 @@ func ParseRecipient(text, region string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	number, err := phonenumbers.Parse(text, region)
-	if err != nil || !phonenumbers.IsValidNumber(number) {
-		number, err = phonenumbers.Parse("+"+phonenumbers.NormalizeDigitsOnly(text), phonenumbers.UNKNOWN_REGION)
+	number, kind := parsePhone(text, region)
+	if kind == phonenumbers.UNKNOWN {
+		number, kind = parsePhone("+"+phonenumbers.NormalizeDigitsOnly(text), phonenumbers.UNKNOWN_REGION)
 	}
-	if err != nil || !phonenumbers.IsValidNumber(number) {
+	switch {
+	case kind == phonenumbers.UNKNOWN:
 		return "", errors.New("is not a valid phone number or group id")
-	}
-	if number.GetExtension() != "" {
+	case kind == phonenumbers.PREMIUM_RATE:
+		return "", errors.New("is a premium-rate number")
+	case kind == phonenumbers.SHARED_COST:
+		return "", errors.New("is a shared-cost number")
+	case number.GetExtension() != "":
 		return "", errors.New("has an extension")
 	}
-	switch phonenumbers.GetNumberType(number) {
-	case phonenumbers.PREMIUM_RATE:
-		return "", errors.New("is a premium-rate number")
-	case phonenumbers.SHARED_COST:
-		return "", errors.New("is a shared-cost number")
-	}
 	return phonenumbers.Format(number, phonenumbers.E164), nil
+}
+
+// parsePhone reads a number and what kind it is; UNKNOWN is exactly what the library finds not valid.
+func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
+	number, err := phonenumbers.Parse(text, region)
+	if err != nil {
+		return nil, phonenumbers.UNKNOWN
+	}
+	return number, phonenumbers.GetNumberType(number)
 }
 
 // phoneText drops what is invisible and refuses what no phone number holds, so that the library, which turns letters

@@ -13,13 +13,6 @@ import (
 	"puntuale"
 )
 
-// code reads a problem's code.
-func (a response) code() string {
-	var p struct{ Code string }
-	_ = json.Unmarshal([]byte(a.body), &p)
-	return p.Code
-}
-
 // locations reads where a problem's faults are.
 func (a response) locations() []string {
 	var p struct {
