@@ -168,7 +168,12 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 
 // Hint tells that the session has something due at a moment, or, with a zero moment, that sessions changed. It never
 // blocks; hints that come together are one.
-func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) { d.box.hint(session, due) }
+func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) {
+	if due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) {
+		return // the poll finds it in time
+	}
+	d.box.hint(session, due)
+}
 
 // Healthy returns nil while this node may claim and the store answers; the error says what is wrong.
 func (d *Dispatcher) Healthy() error { return d.sched.health.err() }

@@ -178,6 +178,9 @@ func TestStoreAway(t *testing.T) {
 			if method == "Beat" {
 				return nil
 			}
+			if method == "Due" {
+				d.Hint(1, time.Now()) // one that comes while a read fails
+			}
 			return errAway
 		})
 		after(30 * time.Second)

@@ -31,6 +31,8 @@ type lane struct {
 	reading   bool
 	wanted    bool                            // another read, as soon as may be
 	urgent    bool                            // wanted so, and listed
+	until     time.Time                       // as far as hints said
+	full      bool                            // as far as the horizon
 	readAlarm alarm                           // for readAfter
 	left      map[puntuale.MessageID]struct{} // left memory while a read was under way, which may show them as they were
 	more      bool                            // the database holds more that is due soon

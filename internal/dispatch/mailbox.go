@@ -22,12 +22,20 @@ type mail struct {
 	calls    []func()
 	prepared []*entry
 	ended    []attempt
-	hints    map[puntuale.SessionID]time.Time // the earliest moment; zero: sessions changed
+	hints    map[puntuale.SessionID]hint
+}
+
+// hint is what came for one session.
+type hint struct {
+	changed bool      // sessions changed
+	until   time.Time // the latest moment at which something is due; zero: none was said
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{wake: make(chan struct{}, 1), mail: mail{hints: map[puntuale.SessionID]time.Time{}}}
+	return &mailbox{wake: make(chan struct{}, 1), mail: newMail()}
 }
+
+func newMail() mail { return mail{hints: map[puntuale.SessionID]hint{}} }
 
 // post has the scheduler run f.
 func (b *mailbox) post(f func()) {
@@ -53,9 +61,12 @@ func (b *mailbox) ended(a attempt) {
 
 func (b *mailbox) hint(session puntuale.SessionID, due time.Time) {
 	b.mu.Lock()
-	if was, ok := b.mail.hints[session]; !ok || due.Before(was) {
-		b.mail.hints[session] = due
+	h := b.mail.hints[session]
+	h.changed = h.changed || due.IsZero()
+	if due.After(h.until) {
+		h.until = due
 	}
+	b.mail.hints[session] = h
 	b.mu.Unlock()
 	b.ring()
 }

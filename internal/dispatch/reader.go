@@ -10,7 +10,7 @@ import (
 // Sizes of what is read into memory.
 const (
 	memory     = 32_768 // messages in memory, of all lanes
-	laneMost   = 8_192  // of one lane
+	laneMost   = 16_384 // of one lane
 	laneLeast  = 512    // of one lane, when many are busy
 	glanceRows = 128    // of each lane, when many are read at once
 	smallLane  = 32     // a lane with no more in memory is read together with others
@@ -26,8 +26,18 @@ type reader struct {
 	blocked int         // lanes that could not send at the last poll
 }
 
-// want has a lane read as soon as may be; never twice at a time.
+// want has a lane read as far as the horizon.
 func (s *scheduler) want(l *lane, urgent bool) {
+	if !urgent && l.backlogged(s.capacity()) {
+		l.more = true // it is read again as it runs low
+		return
+	}
+	l.full = true
+	s.enlist(l, urgent)
+}
+
+// enlist has a lane read as soon as may be; never twice at a time.
+func (s *scheduler) enlist(l *lane, urgent bool) {
 	if l.gone || s.retiring {
 		return
 	}
@@ -35,10 +45,6 @@ func (s *scheduler) want(l *lane, urgent bool) {
 		if urgent && !l.reading && !l.urgent {
 			s.enqueue(l, urgent)
 		}
-		return
-	}
-	if !urgent && l.backlogged(s.capacity()) {
-		l.more = true // it is read again as it runs low
 		return
 	}
 	l.wanted = true
@@ -142,22 +148,28 @@ type rows struct {
 func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
 	sessions := make([]puntuale.SessionID, len(lanes))
 	var fresh []puntuale.SessionID
+	horizon := now
 	for i, l := range lanes {
 		sessions[i] = l.session.ID
 		if !l.learnt {
 			fresh = append(fresh, l.session.ID)
 		}
+		if l.full {
+			l.until = now.Add(s.cfg.Horizon)
+		}
+		horizon = later(horizon, l.until)
+		l.until, l.full = time.Time{}, false
 	}
 	s.reader.running++
 	s.wg.Go(func() {
-		r := s.fetch(sessions, fresh, limit, now)
+		r := s.fetch(sessions, fresh, horizon, limit, now)
 		r.lanes, r.limit = lanes, limit
 		s.box.post(func() { s.gotRows(r) })
 	})
 }
 
 // fetch asks the store. Any goroutine.
-func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, limit int, now time.Time) (r rows) {
+func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r rows) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
@@ -166,7 +178,7 @@ func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, limit int, now t
 			return r
 		}
 	}
-	r.due, r.err = s.cfg.Queue.Due(ctx, sessions, now.Add(s.cfg.Horizon), limit)
+	r.due, r.err = s.cfg.Queue.Due(ctx, sessions, horizon, limit)
 	r.took = s.cfg.Clock.Now().Sub(now)
 	return r
 }
@@ -206,7 +218,8 @@ func (s *scheduler) gotRows(r rows) {
 		l.readAfter = now.Add(r.took)
 		if r.err != nil {
 			l.readAfter = now.Add(s.cfg.Poll / 4)
-			continue // the poll asks again
+			l.wanted = false // the poll asks again
+			continue
 		}
 		l.more = l.more || count[l.session.ID] >= r.limit
 		if s.lanes[l.session.ID] != l {

@@ -79,8 +79,7 @@ func (s *scheduler) retire() <-chan struct{} {
 
 func (s *scheduler) run() {
 	defer s.cutSends()
-	var post mail
-	post.hints = map[puntuale.SessionID]time.Time{}
+	post := newMail()
 	for s.ctx.Err() == nil {
 		s.box.take(&post)
 		now := s.cfg.Clock.Now()
@@ -116,8 +115,8 @@ func (s *scheduler) open(post *mail, now time.Time) {
 	for i := range post.ended {
 		s.ended(&post.ended[i], now)
 	}
-	for session, due := range post.hints {
-		s.hinted(session, due, now)
+	for session, h := range post.hints {
+		s.hinted(session, h, now)
 	}
 }
 
@@ -222,19 +221,31 @@ func (s *scheduler) checkOnline(l *lane, now time.Time) {
 }
 
 // hinted acts on a hint.
-func (s *scheduler) hinted(session puntuale.SessionID, due, now time.Time) {
+func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 	l := s.lanes[session]
-	if l == nil || due.IsZero() {
+	if l == nil || h.changed {
 		s.member.nudge(session)
 	}
 	if l == nil {
 		return
 	}
 	s.checkOnline(l, now)
-	if due.After(now.Add(s.cfg.Horizon)) {
+	if l.backlogged(s.capacity()) {
+		l.more = true // it stands behind what is in memory
 		return
 	}
-	s.want(l, true)
+	if until := later(h.until, now); l.until.Before(until) {
+		l.until = until
+	}
+	l.full = l.full || h.changed
+	s.enlist(l, true)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // share returns a client's part in the round.
