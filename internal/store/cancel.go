@@ -86,6 +86,13 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone st
 	if err != nil {
 		return puntuale.Stopped{}, outward(fmt.Errorf("look for messages to stop: %w", err))
 	}
+	if len(refs) == 0 { // else the sequence is, or was, there
+		var id int64
+		found, err := one(ctx, t.s.read, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
+		if err := foundOr(found, err, "sequence"); err != nil {
+			return puntuale.Stopped{}, err
+		}
+	}
 	messages, usage, err := t.cancel(ctx, t.s.kinds.stop, refs, day, now)
 	if err != nil {
 		return puntuale.Stopped{}, err

@@ -86,6 +86,9 @@ returning message.client_id, message.id, message.credit`
 func (b *recordBatch) write(ctx context.Context) error {
 	var closing, open []int
 	for _, i := range b.order {
+		if b.results[i].Token <= 0 {
+			continue // no attempt's token; 0 would match a message that nobody tried
+		}
 		switch b.results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:
 			closing = append(closing, i)

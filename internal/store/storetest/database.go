@@ -11,12 +11,14 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // database/sql's driver "pgx"
 	_ "modernc.org/sqlite"             // database/sql's driver "sqlite"
 
+	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/store"
 )
@@ -28,9 +30,19 @@ type Driver func(t testing.TB) *Database
 type Database struct {
 	Config   store.Config
 	Clock    *clock.Fake // stands at Begin
-	SQL      *sql.DB     // beside the store, to look at rows and to damage them
+	Meter    *Meter
+	SQL      *sql.DB // beside the store, to look at rows and to damage them
 	Postgres bool
 }
+
+// Meter counts what tests ask about.
+type Meter struct {
+	puntuale.NoMeter
+	Deadlocks, Refusals atomic.Int64
+}
+
+func (m *Meter) Deadlock()        { m.Deadlocks.Add(1) }
+func (m *Meter) CapRefused(n int) { m.Refusals.Add(int64(n)) }
 
 // Begin is when tests take place.
 var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
@@ -74,8 +86,8 @@ func SQLite(t testing.TB) *Database {
 	if err != nil {
 		t.Fatalf("make the template: %v", err)
 	}
-	d := &Database{Clock: clock.NewFake(Begin)}
-	d.Config = store.Config{Data: t.TempDir(), Clock: d.Clock}
+	d := &Database{Clock: clock.NewFake(Begin), Meter: &Meter{}}
+	d.Config = store.Config{Data: t.TempDir(), Clock: d.Clock, Meter: d.Meter}
 	path := filepath.Join(d.Config.Data, "puntuale.db")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
@@ -114,8 +126,8 @@ func Postgres(t testing.TB) *Database {
 			t.Errorf("drop the database: %v", err)
 		}
 	})
-	d := &Database{Clock: clock.NewFake(Begin), Postgres: true}
-	d.Config = store.Config{Database: inCluster(name), Clock: d.Clock}
+	d := &Database{Clock: clock.NewFake(Begin), Meter: &Meter{}, Postgres: true}
+	d.Config = store.Config{Database: inCluster(name), Clock: d.Clock, Meter: d.Meter}
 	d.SQL = open(t, "pgx", inCluster(name))
 	return d
 }

@@ -2,50 +2,326 @@ package storetest
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"puntuale"
 )
 
+const phone = "+393331234567"
+
+// together runs f(0) … f(n-1) at once and waits for all.
+func together(n int, f func(i int)) {
+	var ready, done sync.WaitGroup
+	ready.Add(n)
+	for i := range n {
+		done.Go(func() {
+			ready.Done()
+			ready.Wait()
+			f(i)
+		})
+	}
+	done.Wait()
+}
+
+func wantCode(t *testing.T, err error, code puntuale.Code) {
+	t.Helper()
+	if puntuale.CodeOf(err) != code {
+		t.Fatalf("error = %v, want code %q", err, code)
+	}
+}
+
 func testStart(t *testing.T, w *World) {
-	c := w.Client(puntuale.AccountFull)
+	c := w.Client(puntuale.AccountTest)
 	ctx := context.Background()
-	ids := c.MustStart("+393331234567", Begin, 3)
+	r, err := c.Start(ctx, c.Run(phone, Begin, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := r.IDs
 	if len(ids) != 3 || ids[1] != ids[0]+1 || ids[2] != ids[0]+2 {
 		t.Fatalf("ids = %v, want three without gaps", ids)
 	}
+	if r.Usage != (puntuale.Usage{Cap: 100, Used: 1}) || r.Replayed {
+		t.Fatalf("answer = %+v", r)
+	}
 	d := c.Detail(ids[1])
-	if d.Content.Text != "testo 1" || d.State != puntuale.Pending || d.Phone != "+393331234567" || d.Origin != puntuale.OriginSequence ||
-		string(d.Request) != `{"phone":"+393331234567"}` || d.ClientName != "Cliente" || !d.Due.Equal(Begin.Add(1e9)) {
+	at := Begin.Add(time.Second)
+	if d.Content.Text != "testo 1" || d.State != puntuale.Pending || d.Phone != phone || d.Origin != puntuale.OriginSequence ||
+		string(d.Request) != `{"phone":"`+phone+`"}` || d.ClientName != "Cliente" || d.SequenceName != "promemoria" ||
+		!d.Due.Equal(at) || !d.Desired.Equal(at) || !d.Next.Equal(at) || !d.ValidUntil.Equal(at.Add(24*time.Hour)) ||
+		!d.Received.Equal(Begin) || d.Run != puntuale.RunID(ids[0]) || d.Step != 1 || d.Session != c.Session || d.Intent != 0 {
 		t.Fatalf("detail = %+v", d)
 	}
-	due, err := w.Due(ctx, []puntuale.SessionID{c.Session}, Begin.Add(1e9), 10)
-	if err != nil || len(due) != 2 || due[0].ID != ids[0] || due[1].ID != ids[1] {
-		t.Fatalf("due = %+v, %v", due, err)
+	details, err := c.Details(ctx, []puntuale.MessageID{ids[2], 12345, ids[0], ids[2]})
+	if err != nil || len(details) != 2 || details[0].ID != ids[2] || details[1].ID != ids[0] {
+		t.Fatalf("details = %+v, %v", details, err)
 	}
-	ref := puntuale.RunRef{Client: c.ID, ID: due[0].Run}
-	contents, err := w.Contents(ctx, []puntuale.RunRef{ref})
-	if err != nil || len(contents[ref].Steps) != 3 || contents[ref].Zone != "Europe/Rome" {
+	ref := puntuale.RunRef{Client: c.ID, ID: d.Run}
+	contents, err := w.Contents(ctx, []puntuale.RunRef{ref, {Client: c.ID + 1, ID: d.Run}})
+	if err != nil || len(contents) != 1 || len(contents[ref].Steps) != 3 || contents[ref].Zone != "Europe/Rome" ||
+		contents[ref].Steps[2].Content.Text != "testo 2" {
 		t.Fatalf("contents = %+v, %v", contents, err)
 	}
+}
+
+// A start that plans nothing stores nothing, and counts.
+func testEmptyStart(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	r := c.Run(phone, Begin, 0)
+	r.Skipped = []puntuale.Skipped{{Step: 1, Moment: Begin.Add(-time.Hour), Reason: "past"}}
+	r.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+	for i := range 2 {
+		got, err := c.Start(context.Background(), r)
+		if err != nil || len(got.IDs) != 0 || got.IDs == nil || got.Usage.Used != 1 || len(got.Skipped) != 1 || got.Replayed != (i == 1) {
+			t.Fatalf("answer %d = %+v, %v", i, got, err)
+		}
+	}
+	if n := w.Int("select count(*) from run"); n != 0 {
+		t.Fatalf("%d runs", n)
+	}
+}
+
+func testReplay(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	ctx := context.Background()
+	key := puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+	if r, err := c.Replay(ctx, key); r != nil || err != nil {
+		t.Fatalf("replay of nothing = %v, %v", r, err)
+	}
+	run := c.Run(phone, Begin, 2)
+	run.Idempotency = &key
+	run.Skipped = []puntuale.Skipped{{Step: 2, Moment: Begin, Reason: "past"}}
+	first, err := c.Start(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := c.Start(ctx, run)
+	if err != nil || !second.Replayed || !slices.Equal(second.IDs, first.IDs) || second.Usage != first.Usage || len(second.Skipped) != 1 {
+		t.Fatalf("again = %+v, %v; first %+v", second, err, first)
+	}
+	third, err := c.Replay(ctx, key)
+	if err != nil || third == nil || !third.Replayed || !slices.Equal(third.IDs, first.IDs) {
+		t.Fatalf("replay = %+v, %v", third, err)
+	}
+	other := key
+	other.Hash = "other"
+	_, err = c.Replay(ctx, other)
+	wantCode(t, err, puntuale.CodeConflict)
+	run.Idempotency = &other
+	_, err = c.Start(ctx, run)
+	wantCode(t, err, puntuale.CodeConflict)
+	elsewhere := key
+	elsewhere.Scope = "POST /api/start/2"
+	run.Idempotency = &elsewhere
+	if r, err := c.Start(ctx, run); err != nil || r.Replayed || r.Usage.Used != 2 {
+		t.Fatalf("another scope = %+v, %v", r, err)
+	}
+	if n := w.Int("select count(*) from message"); n != 4 {
+		t.Fatalf("%d messages", n)
+	}
+}
+
+func testTwins(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	run := c.Run(phone, Begin, 1)
+	run.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+	answers := make([]puntuale.StartedRun, 24)
+	together(len(answers), func(i int) {
+		var err error
+		if answers[i], err = c.Start(context.Background(), run); err != nil {
+			t.Errorf("twin %d: %v", i, err)
+		}
+	})
+	fresh := 0
+	for _, a := range answers {
+		if !a.Replayed {
+			fresh++
+		}
+		if !slices.Equal(a.IDs, answers[0].IDs) || a.Usage.Used != 1 {
+			t.Errorf("answer = %+v, want that of %+v", a, answers[0])
+		}
+	}
+	if n := w.Int("select count(*) from run"); fresh != 1 || n != 1 {
+		t.Fatalf("%d fresh answers, %d runs", fresh, n)
+	}
+}
+
+// A refused call keeps no answer under its key, whoever waits for it.
+func testRefusedKeyIsFree(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(0)) })
+	run := c.Run(phone, Begin, 1)
+	run.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+	together(8, func(int) {
+		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeCapReached {
+			t.Errorf("error = %v", err)
+		}
+	})
+	if n := w.Int("select count(*) from idempotency"); n != 0 {
+		t.Fatalf("%d kept answers", n)
+	}
+	w.Exec("update client set cap = 5")
+	if r, err := c.Start(context.Background(), run); err != nil || r.Replayed || r.Usage.Used != 1 {
+		t.Fatalf("answer = %+v, %v", r, err)
+	}
+}
+
+// What the caller read may be gone by now; then nothing is counted.
+func testStaleStart(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	other := w.Client(puntuale.AccountTest)
+	for name, change := range map[string]func(*puntuale.StartRun){
+		"sequence":         func(r *puntuale.StartRun) { r.Run.Sequence = 999 },
+		"session":          func(r *puntuale.StartRun) { r.Run.Session = 999 },
+		"foreign sequence": func(r *puntuale.StartRun) { r.Run.Sequence = other.Sequence },
+		"foreign session":  func(r *puntuale.StartRun) { r.Run.Session = other.Session },
+	} {
+		run := c.Run(phone, Begin, 1)
+		change(&run)
+		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			t.Errorf("%s: error = %v", name, err)
+		}
+	}
+	if err := c.DeleteSequence(context.Background(), c.Sequence, false, false, Begin); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Start(context.Background(), c.Run(phone, Begin, 1))
+	wantCode(t, err, puntuale.CodeNotFound)
+	if n := w.Int("select coalesce(max(used), 0) from api_usage"); n != 0 {
+		t.Fatalf("%d calls counted", n)
+	}
+	_, err = w.Tenant(999).Start(context.Background(), c.Run(phone, Begin, 1))
+	wantCode(t, err, puntuale.CodeNotFound)
+}
+
+func testIfRunning(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	ctx := context.Background()
+	start := func(how puntuale.IfRunning, phone string) (puntuale.StartedRun, error) {
+		r := c.Run(phone, Begin, 2)
+		r.IfRunning = how
+		return c.Start(ctx, r)
+	}
+	first, err := start(puntuale.IfRunningReject, phone)
+	if err != nil || first.Usage.Used != 1 {
+		t.Fatalf("nothing runs: %+v, %v", first, err)
+	}
+	_, err = start(puntuale.IfRunningReject, phone)
+	wantCode(t, err, puntuale.CodeConflict)
+	skipped, err := start(puntuale.IfRunningSkip, phone)
+	if err != nil || !slices.Equal(skipped.IDs, first.IDs) || skipped.Usage.Used != 2 {
+		t.Fatalf("skip = %+v, %v", skipped, err)
+	}
+	if other, err := start(puntuale.IfRunningReject, "+393330000000"); err != nil || other.Usage.Used != 3 {
+		t.Fatalf("another phone = %+v, %v", other, err)
+	}
+	// One in flight is running and out of a restart's reach.
 	node := w.MustJoin()
-	items := c.Items(d.Phone, 0, ids[0], ids[1])
-	token, granted := w.MustClaim(node, Begin.Add(1e9), items...)
-	if granted[0] != puntuale.ClaimGranted || granted[1] != puntuale.ClaimGranted {
-		t.Fatalf("granted = %v", granted)
+	w.MustClaim(node, Begin, c.Items(phone, 0, first.IDs[0])...)
+	restarted, err := start(puntuale.IfRunningRestart, phone)
+	if err != nil || len(restarted.IDs) != 2 || restarted.IDs[0] == first.IDs[0] {
+		t.Fatalf("restart = %+v, %v", restarted, err)
 	}
-	if !w.MustRecord(Begin.Add(2e9), items[0], token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "ok"}) {
-		t.Fatal("not applied")
+	if a, b := c.Detail(first.IDs[0]), c.Detail(first.IDs[1]); a.State != puntuale.Pending || b.State != puntuale.Cancelled {
+		t.Fatalf("after restart: %v, %v", a.State, b.State)
 	}
-	if d := c.Detail(ids[0]); d.State != puntuale.Completed || !d.Left().Equal(Begin.Add(1e9)) {
-		t.Fatalf("detail = %+v", d)
+	allowed, err := start(puntuale.IfRunningAllow, phone)
+	if err != nil {
+		t.Fatal(err)
 	}
-	p, err := w.Principal(ctx, c.Key, Begin)
-	if err != nil || p.Side != puntuale.ClientSide || p.Client.ID != c.ID {
-		t.Fatalf("principal = %+v, %v", p, err)
+	skipped, err = start(puntuale.IfRunningSkip, phone)
+	want := slices.Concat(first.IDs[:1], restarted.IDs, allowed.IDs)
+	if err != nil || !slices.Equal(skipped.IDs, want) {
+		t.Fatalf("skip = %+v, %v, want %v", skipped, err, want)
 	}
-	nodes, sessions, err := w.Roster(ctx, node)
-	if err != nil || len(nodes) != 1 || len(sessions) != 1 {
-		t.Fatalf("roster = %v %v %v", nodes, sessions, err)
+}
+
+// Of many calls at once that want the sequence to run once, one starts it.
+func testIfRunningTogether(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	skips, rejects := make([]puntuale.StartedRun, 12), make([]error, 12)
+	together(24, func(i int) {
+		r := c.Run(phone, Begin, 2)
+		if i < 12 {
+			r.IfRunning = puntuale.IfRunningSkip
+			var err error
+			if skips[i], err = c.Start(context.Background(), r); err != nil {
+				t.Errorf("skip: %v", err)
+			}
+			return
+		}
+		r.IfRunning, r.Run.Phone = puntuale.IfRunningReject, "+393330000000"
+		_, rejects[i-12] = c.Start(context.Background(), r)
+	})
+	for _, a := range skips {
+		if !slices.Equal(a.IDs, skips[0].IDs) {
+			t.Errorf("ids = %v and %v", a.IDs, skips[0].IDs)
+		}
+	}
+	passed := 0
+	for _, err := range rejects {
+		if err == nil {
+			passed++
+		} else if puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Errorf("reject: %v", err)
+		}
+	}
+	if runs := w.Int("select count(*) from run"); runs != 2 || passed != 1 {
+		t.Fatalf("%d runs, %d passed", runs, passed)
+	}
+	if used := w.Int("select used from api_usage"); used != 13 {
+		t.Fatalf("%d calls counted, want 12 skips and one start", used)
+	}
+}
+
+// One call that cannot be stored hurts none of those that share its batch.
+func testBadMember(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	errs := make([]error, 32)
+	together(len(errs), func(i int) {
+		r := c.Run(phone, Begin, 2)
+		if i%10 == 3 {
+			r.Run.Origin = "NONSENSE"
+		}
+		_, errs[i] = c.Start(context.Background(), r)
+	})
+	for i, err := range errs {
+		if (err != nil) != (i%10 == 3) {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if runs, used := w.Int("select count(*) from run"), w.Int("select used from api_usage"); runs != 29 || used != 29 {
+		t.Fatalf("%d runs, %d calls counted, want 29", runs, used)
+	}
+}
+
+// A caller who has left before its turn leaves nothing behind.
+func testExpiredCaller(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := c.Start(ctx, c.Run(phone, Begin, 1))
+	wantCode(t, err, puntuale.CodeUnavailable)
+	results := make([]error, 40)
+	together(len(results), func(i int) {
+		ctx, cancel := context.WithCancel(context.Background())
+		if i%2 == 1 {
+			go cancel()
+		}
+		defer cancel()
+		_, results[i] = c.Start(ctx, c.Run(phone, Begin, 1))
+	})
+	stored := int64(0)
+	for i, err := range results {
+		if err == nil {
+			stored++
+		} else if i%2 == 0 || puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if runs := w.Int("select count(*) from run"); runs != stored {
+		t.Fatalf("%d runs, %d answered", runs, stored)
 	}
 }

@@ -19,5 +19,14 @@ func Run(t *testing.T, d Driver) {
 }
 
 var suite = []func(*testing.T, *World){
-	testStart,
+	testStart, testEmptyStart, testReplay, testTwins, testRefusedKeyIsFree, testStaleStart, testIfRunning,
+	testIfRunningTogether, testBadMember, testExpiredCaller,
+	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted,
+	testStop, testCancelPending, testCancelChunks, testCancelledIsNeverGranted, testClaimsAndCancelsDoNotDeadlock,
+	testClaimOnce, testClaimConditions, testClaimHeld, testClaimBlacklisted, testTakeover,
+	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,
+	testCreditsRunOut, testCreditsAddUp,
+	testFleet, testFence, testReapWaitsForClaims,
+	testTenantsApart, testPages, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
+	testIDs, testReopen, testDueOrder, testRetrying, testStandings,
 }

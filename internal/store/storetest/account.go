@@ -1,0 +1,241 @@
+package storetest
+
+import (
+	"context"
+	"crypto/sha256"
+	"reflect"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func testAccounts(t *testing.T, w *World) {
+	ctx := context.Background()
+	partner := w.Store.Partner(w.Partner)
+	account := puntuale.NewAccount(puntuale.AccountTest, Day)
+	account.Name, account.Phone, account.Created = "Èlite", "+39 02 123", Begin
+	account.ExpiresAt, account.Features = Begin.Add(14*24*time.Hour), []string{"webhook"}
+	n := puntuale.NewClient{Client: account, Login: puntuale.Login{Email: "a@b", Password: "hash"},
+		Session: puntuale.Session{Name: "prima", Type: puntuale.Socket, Created: Begin}, Key: puntuale.Key{Name: "k", Hash: keyHash(), Created: Begin}}
+	id, session, err := partner.CreateClient(ctx, n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := account
+	want.ID, want.Partner, want.Email = id, w.Partner, "a@b"
+	if got, err := partner.Client(ctx, id); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("client = %+v, %v, want %+v", got, err, want)
+	}
+	p, err := w.Principal(ctx, n.Key.Hash, Begin)
+	if err != nil || p.Side != puntuale.ClientSide || p.Partner != w.Partner || !reflect.DeepEqual(p.Client, want) {
+		t.Fatalf("principal = %+v, %v", p, err)
+	}
+	if s, err := w.Tenant(id).Session(ctx, session); err != nil || !s.Default {
+		t.Fatalf("session = %+v, %v", s, err)
+	}
+	ledger(t, w)
+	// The e-mail is unique among the partner's logins, and a refusal creates nothing.
+	n.Key.Hash = keyHash()
+	_, _, err = partner.CreateClient(ctx, n)
+	wantCode(t, err, puntuale.CodeConflict)
+	if n := w.Int("select count(*) from client"); n != 1 {
+		t.Fatalf("%d clients", n)
+	}
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.CreatePartner(ctx, puntuale.Partner{Name: "Ancora", Slug: "altri"}, puntuale.Login{Email: "c@d"}, puntuale.Key{Hash: keyHash()})
+	wantCode(t, err, puntuale.CodeConflict)
+	n.Login.Email = "c@d"
+	if _, _, err = w.Store.Partner(other).CreateClient(ctx, n); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = w.Store.Partner(999).CreateClient(ctx, n)
+	wantCode(t, err, puntuale.CodeNotFound)
+	if err := w.Check(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func testKeys(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	_, err := w.Principal(ctx, sha256.Sum256([]byte("nobody's")), Begin)
+	wantCode(t, err, puntuale.CodeUnauthorized)
+	next := puntuale.Key{Name: "seconda", Prefix: "ck_abc", Hash: keyHash(), Created: Begin}
+	grace := Begin.Add(time.Hour)
+	if err := w.RotateKey(ctx, c.Key, next, grace, Begin); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		key   puntuale.KeyHash
+		at    time.Time
+		valid bool
+	}{{c.Key, grace.Add(-time.Second), true}, {c.Key, grace, false}, {next.Hash, grace, true}} {
+		p, err := w.Principal(ctx, test.key, test.at)
+		if (err == nil) != test.valid || test.valid && p.Client.ID != c.ID || !test.valid && puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
+			t.Errorf("at %v: %+v, %v", test.at, p, err)
+		}
+	}
+	wantCode(t, w.RotateKey(ctx, c.Key, puntuale.Key{Hash: keyHash()}, grace, grace), puntuale.CodeUnauthorized)
+	w.Exec("update api_key set revoked_at = 1 where client_id = $1", c.ID)
+	_, err = w.Principal(ctx, next.Hash, Begin)
+	wantCode(t, err, puntuale.CodeUnauthorized)
+	gone := w.Client(puntuale.AccountFull)
+	w.Exec("update client set deleted_at = 1 where id = $1", gone.ID)
+	_, err = w.Principal(ctx, gone.Key, Begin)
+	wantCode(t, err, puntuale.CodeUnauthorized)
+}
+
+func testStandings(t *testing.T, w *World) {
+	a, b := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.ExpiresAt = Begin.Add(time.Hour) }), w.Client(puntuale.AccountFull)
+	w.Exec("update client set suspended = 1 where id = $1", b.ID)
+	all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID, b.ID, 999})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("standings = %+v, %v", all, err)
+	}
+	if s := all[a.ID]; s.Credits == nil || *s.Credits != 100 || !s.ExpiresAt.Equal(Begin.Add(time.Hour)) || s.Hold(Begin) != "" {
+		t.Errorf("first = %+v", s)
+	}
+	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.SaysSuspended {
+		t.Errorf("second = %+v", s)
+	}
+}
+
+// Identifiers of messages are unique over two stores on one database, grow with each start of a client, keep clear of
+// what JSON readers round, and do not tell how many there are.
+func testIDs(t *testing.T, w *World) {
+	ctx := context.Background()
+	stores := []puntuale.Operator{w.Store, w.DB.Open(t)}
+	clients := []*Client{w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)}
+	var mu sync.Mutex
+	seen := map[puntuale.MessageID]bool{}
+	together(6, func(i int) {
+		c, tenant := clients[i%3], stores[i%2].Tenant(clients[i%3].ID)
+		last := puntuale.MessageID(0)
+		for range 5 {
+			r, err := tenant.Start(ctx, c.Run(phone, Begin, 3))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			for _, id := range r.IDs {
+				if seen[id] || id <= last || id > puntuale.MaxID {
+					t.Errorf("id %d after %d, seen %v", id, last, seen[id])
+				}
+				seen[id], last = true, id
+			}
+			mu.Unlock()
+		}
+	})
+	third := w.DB.Open(t)
+	r, err := third.Tenant(clients[0].ID).Start(ctx, clients[0].Run(phone, Begin, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for id := range seen {
+		if id >= r.IDs[0] {
+			t.Fatalf("a later block gave %d after %d", r.IDs[0], id)
+		}
+	}
+}
+
+func testReopen(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	ids := c.MustStart(phone, Begin, 2)
+	before, err := c.Details(ctx, ids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Start(ctx, c.Run(phone, Begin, 1))
+	wantCode(t, err, puntuale.CodeUnavailable)
+	again := w.DB.Open(t)
+	after, err := again.Tenant(c.ID).Details(ctx, ids)
+	if err != nil || !reflect.DeepEqual(after, before) {
+		t.Fatalf("after = %+v, %v, before %+v", after, err, before)
+	}
+	r, err := again.Tenant(c.ID).Start(ctx, c.Run(phone, Begin, 1))
+	if err != nil || r.Usage.Used != 2 || r.IDs[0] <= ids[1] {
+		t.Fatalf("start = %+v, %v", r, err)
+	}
+}
+
+func testDueOrder(t *testing.T, w *World) {
+	ctx := context.Background()
+	a, b := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	first := a.MustStart(phone, Begin.Add(time.Second), 3)    // 1, 2, 3 s
+	second := b.MustStart(phone, Begin.Add(time.Second/2), 3) // 0.5, 1.5, 2.5 s
+	third := a.MustStart(phone, Begin, 1)
+	sessions := []puntuale.SessionID{a.Session, b.Session, 999}
+	due := func(horizon time.Duration, limit int) []puntuale.MessageID {
+		all, err := w.Due(ctx, sessions, Begin.Add(horizon), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pickIDs(all)
+	}
+	if got, want := due(2*time.Second, 10), []puntuale.MessageID{third[0], second[0], first[0], second[1], first[1]}; !slices.Equal(got, want) {
+		t.Fatalf("due = %v, want %v", got, want)
+	}
+	if got, want := due(time.Minute, 1), []puntuale.MessageID{third[0], second[0]}; !slices.Equal(got, want) {
+		t.Fatalf("one a session = %v, want %v", got, want)
+	}
+	if got := due(-time.Second, 10); len(got) != 0 {
+		t.Fatalf("before anything is due: %v", got)
+	}
+	all, err := w.Due(ctx, nil, Begin.Add(time.Hour), 10)
+	if err != nil || len(all) != 0 {
+		t.Fatalf("no sessions: %v, %v", all, err)
+	}
+	// What is in flight stays among them, with its intent; what is closed does not.
+	node := w.MustJoin()
+	token, _ := w.MustClaim(node, Begin, a.Items(phone, 0, third...)...)
+	done, granted := w.MustClaim(node, Begin.Add(time.Second), b.Items(phone, 0, second[0])...)
+	if granted[0] != puntuale.ClaimGranted || !w.MustRecord(Begin, b.Items(phone, 0, second[0])[0], done, puntuale.Outcome{Verdict: puntuale.Sent}) {
+		t.Fatal("not sent")
+	}
+	all, err = w.Due(ctx, sessions, Begin.Add(time.Second/2), 10)
+	if err != nil || len(all) != 1 || all[0].ID != third[0] || all[0].Intent != token || !all[0].IntentAt.Equal(Begin) || all[0].Attempt != 1 ||
+		all[0].Run != puntuale.RunID(third[0]) || all[0].Phone != phone || all[0].Client != a.ID || all[0].Session != a.Session {
+		t.Fatalf("in flight = %+v, %v", all, err)
+	}
+}
+
+func testRetrying(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	var items []puntuale.ClaimItem
+	for i, failed := range []bool{true, false} {
+		item, token := c.attempt(node, phone)
+		w.MustRecord(Begin, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: Begin.Add(time.Duration(i+1) * time.Minute), Failed: failed})
+		items = append(items, item)
+	}
+	c.MustStart(phone, Begin, 1)
+	all, err := w.Retrying(ctx, []puntuale.SessionID{c.Session}, Begin.Add(time.Hour))
+	if err != nil || !slices.Equal(pickIDs(all), []puntuale.MessageID{items[0].ID, items[1].ID}) {
+		t.Fatalf("retrying = %+v, %v", all, err)
+	}
+	if all, err = w.Retrying(ctx, []puntuale.SessionID{c.Session}, Begin.Add(time.Minute)); err != nil || len(all) != 1 {
+		t.Fatalf("as far as a minute = %+v, %v", all, err)
+	}
+}
+
+func pickIDs(all []puntuale.DueMessage) (ids []puntuale.MessageID) {
+	for _, m := range all {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}

@@ -1,0 +1,173 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func testStop(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	first, second := c.MustStart(phone, Begin, 3), c.MustStart(phone, Begin.Add(-time.Hour), 2)
+	other := c.MustStart("+393330000000", Begin, 1)
+	node := w.MustJoin()
+	w.MustClaim(node, Begin, c.Items(phone, 0, first[0])...)
+	stopped, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+	if want := append(slices.Clone(first[1:]), second...); err != nil || !slices.Equal(stopped.IDs, want) {
+		t.Fatalf("stopped = %+v, %v, want %v", stopped, err, want)
+	}
+	if d := c.Detail(first[1]); d.State != puntuale.Cancelled || d.Intent != -1 || !d.Done.Equal(Begin) || d.Response() != puntuale.SaysCancelled {
+		t.Fatalf("detail = %+v", d)
+	}
+	if a, b := c.Detail(first[0]), c.Detail(other[0]); a.State != puntuale.Pending || b.State != puntuale.Pending {
+		t.Fatalf("states = %v, %v", a.State, b.State)
+	}
+	again, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+	if err != nil || len(again.IDs) != 0 || again.Usage.Used != stopped.Usage.Used+1 {
+		t.Fatalf("again = %+v, %v", again, err)
+	}
+}
+
+func testCancelPending(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	phones := []string{"+393330000001", "+393330000002", "+393330000003"}
+	var ids [][]puntuale.MessageID
+	for _, p := range phones {
+		ids = append(ids, c.MustStart(p, Begin, 2))
+	}
+	wished := c.Run(phones[0], Begin, 1)
+	wished.Messages[0].Desired = time.Time{}
+	r, err := c.Start(ctx, wished)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if done, err := c.CancelPending(ctx, []string{}, false, Day, Begin); err != nil || len(done) != 0 {
+		t.Fatalf("no phones = %+v, %v", done, err)
+	}
+	done, err := c.CancelPending(ctx, []string{phones[0], phones[0], "+390000"}, false, Day, Begin)
+	if err != nil || len(done) != 3 || done[0].ID != ids[0][0] || done[1].ID != ids[0][1] || done[2].ID != r.IDs[0] {
+		t.Fatalf("one phone = %+v, %v", done, err)
+	}
+	if !done[1].Desired.Equal(Begin.Add(time.Second)) || !done[2].Desired.Equal(Begin) {
+		t.Fatalf("desired = %+v", done)
+	}
+	done, err = c.CancelPending(ctx, nil, true, Day, Begin)
+	if err != nil || len(done) != 4 || done[0].ID != ids[1][0] {
+		t.Fatalf("all = %+v, %v", done, err)
+	}
+	if done, err = c.CancelPending(ctx, nil, true, Day, Begin); err != nil || len(done) != 0 {
+		t.Fatalf("nothing left = %+v, %v", done, err)
+	}
+}
+
+// More messages than one transaction takes.
+func testCancelChunks(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	const runs = 21
+	together(runs, func(int) {
+		if _, err := c.Start(context.Background(), c.Run(phone, Begin, puntuale.MaxSteps)); err != nil {
+			t.Error(err)
+		}
+	})
+	done, err := c.CancelPending(context.Background(), nil, true, Day, Begin)
+	if err != nil || len(done) != runs*puntuale.MaxSteps {
+		t.Fatalf("%d cancelled, %v", len(done), err)
+	}
+	if !slices.IsSortedFunc(done, func(a, b puntuale.CancelledMessage) int { return int(a.ID - b.ID) }) {
+		t.Error("not by id")
+	}
+	if used := w.Int("select used from api_usage"); used != runs+1 {
+		t.Fatalf("%d calls counted", used)
+	}
+}
+
+// Claims and cancellations meet on the same messages: each message goes to one of them, never to both.
+func testCancelledIsNeverGranted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	for round := range 6 {
+		number := fmt.Sprintf("+3933300000%02d", round)
+		ids := slices.Concat(c.MustStart(number, Begin, 20), c.MustStart(number, Begin, 20))
+		var mu sync.Mutex
+		granted, cancelled := map[puntuale.MessageID]int{}, map[puntuale.MessageID]int{}
+		together(4, func(i int) {
+			switch i {
+			case 0, 1: // each claims a half, in small batches
+				for part := range slices.Chunk(ids[i*20:(i+1)*20], 4) {
+					_, got := w.MustClaim(node, Begin.Add(time.Minute), c.Items(number, 0, part...)...)
+					mu.Lock()
+					for j, g := range got {
+						if g == puntuale.ClaimGranted {
+							granted[part[j]]++
+						}
+					}
+					mu.Unlock()
+				}
+			case 2:
+				stopped, err := c.Stop(ctx, c.Sequence, number, Day, Begin)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				for _, id := range stopped.IDs {
+					cancelled[id]++
+				}
+				mu.Unlock()
+			case 3:
+				done, err := c.CancelPending(ctx, []string{number}, false, Day, Begin)
+				if err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				for _, m := range done {
+					cancelled[m.ID]++
+				}
+				mu.Unlock()
+			}
+		})
+		for _, id := range ids {
+			if granted[id]+cancelled[id] != 1 {
+				t.Fatalf("message %d: granted %d times, cancelled %d times", id, granted[id], cancelled[id])
+			}
+			if d := c.Detail(id); (d.State == puntuale.Cancelled) != (cancelled[id] == 1) || (d.Intent > 0) != (granted[id] == 1) {
+				t.Fatalf("message %d: granted %d, cancelled %d, stored %v %d", id, granted[id], cancelled[id], d.State, d.Intent)
+			}
+		}
+	}
+}
+
+// Claims, outcomes and cancellations of the same messages wait for each other in one order.
+func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
+	if !w.DB.Postgres {
+		t.Skip("SQLite has one writer")
+	}
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	for round := range 25 {
+		var ids []puntuale.MessageID
+		for range 8 {
+			ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
+		}
+		items := c.Items(phone, 0, ids...)
+		slices.Reverse(items) // the store sorts, whatever order the dispatcher has
+		together(2, func(i int) {
+			if i == 0 {
+				w.MustClaim(node, Begin.Add(time.Hour), items...)
+			} else if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+				t.Error(err)
+			}
+		})
+		if n := w.DB.Meter.Deadlocks.Load(); n > 0 {
+			t.Fatalf("%d deadlocks after %d rounds", n, round+1)
+		}
+	}
+}

@@ -1,0 +1,339 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// foreign calls one method of a tenant with what belongs to another, and returns what came of it: an error, or an
+// answer that must be empty.
+type foreign func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
+
+// Every method of a tenant's handle is here: what belongs to somebody else is not there.
+var foreignCalls = map[string]foreign{
+	"Start": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // their sequence and session
+		return nil, err
+	},
+	"Replay": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		r, err := mine.Replay(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
+		return r, err
+	},
+	"Stop": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := mine.Stop(context.Background(), other.Sequence, phone, Day, Begin)
+		return r.IDs, err
+	},
+	"CancelPending": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		some, err := mine.CancelPending(context.Background(), []string{phone}, false, Day, Begin)
+		if err != nil {
+			return some, err
+		}
+		all, err := mine.CancelPending(context.Background(), nil, true, Day, Begin)
+		return append(some, all...), err
+	},
+	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return mine.Details(context.Background(), []puntuale.MessageID{id})
+	},
+	"CreateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session})
+		return nil, err
+	},
+	"UpdateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UpdateSequence(context.Background(), puntuale.Sequence{ID: other.Sequence, Name: "x"})
+	},
+	"Sequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Sequence(context.Background(), other.Sequence)
+		return nil, err
+	},
+	"Sequences": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Sequences(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"StartInfo": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, _, err := mine.StartInfo(context.Background(), other.Sequence)
+		return nil, err
+	},
+	"DeleteSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.DeleteSequence(context.Background(), other.Sequence, false, true, Begin)
+	},
+	"CreateSession": nil, // names nothing of anybody
+	"Session": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Session(context.Background(), other.Session)
+		return nil, err
+	},
+	"Sessions": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Sessions(context.Background(), puntuale.Page{})
+		return slices.DeleteFunc(all, func(s puntuale.Session) bool { return s.Default }), err
+	},
+	"AddBlacklisted": nil,
+	"RemoveBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		there, err := mine.RemoveBlacklisted(context.Background(), "+393330000009", Day)
+		if there {
+			return []string{"there"}, err
+		}
+		return []string{}, err
+	},
+	"Blacklist": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Blacklist(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
+		return all, err
+	},
+}
+
+// empty reports an answer that holds nothing. A call that answers by its error alone gives no answer when it is refused,
+// so for it no answer means that it went through.
+func empty(answer any) bool {
+	v := reflect.ValueOf(answer)
+	switch v.Kind() {
+	case reflect.Slice:
+		return v.Len() == 0
+	case reflect.Pointer:
+		return v.IsNil()
+	}
+	return false
+}
+
+func testTenantsApart(t *testing.T, w *World) {
+	ctx := context.Background()
+	other, mine := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // so that its lists are empty
+		t.Fatal(err)
+	}
+	run := other.Run(phone, Begin, 1)
+	run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}
+	started, err := other.Start(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Receive(ctx, puntuale.SandboxMessage{Client: other.ID, Message: started.IDs[0], ConnectorID: "x.0", Phone: phone, Received: Begin}); err != nil {
+		t.Fatal(err)
+	}
+	before := other.Detail(started.IDs[0])
+	handle := reflect.TypeFor[puntuale.Tenant]()
+	for i := range handle.NumMethod() {
+		name := handle.Method(i).Name
+		call, known := foreignCalls[name]
+		if !known {
+			t.Errorf("%s is not tried with what belongs to another", name)
+			continue
+		}
+		if call == nil {
+			continue
+		}
+		switch got, err := call(mine.Tenant, other, started.IDs[0]); {
+		case err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound:
+			t.Errorf("%s: %v", name, err)
+		case err == nil && !empty(got):
+			t.Errorf("%s: reached %+v", name, got)
+		}
+	}
+	if after := other.Detail(started.IDs[0]); after.Message != before.Message {
+		t.Errorf("the other's message became %+v", after.Message)
+	}
+	if q, err := other.Tenant.Sequence(ctx, other.Sequence); err != nil || q.Name != "promemoria" {
+		t.Errorf("the other's sequence became %+v, %v", q, err)
+	}
+	if _, err := w.Store.Partner(w.Partner+1).Client(ctx, mine.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("another partner's client: %v", err)
+	}
+	answers := map[string]bool{} // missing and foreign are the same answer, byte for byte
+	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
+		_, err := mine.Tenant.Sequence(ctx, id)
+		answers[err.Error()] = true
+	}
+	if len(answers) != 1 {
+		t.Errorf("answers = %v", answers)
+	}
+}
+
+func testPages(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	for range 4 {
+		if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "altra"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []puntuale.SequenceID
+	page := puntuale.Page{Limit: 2}
+	for pages := 1; ; pages++ {
+		part, next, err := c.Sequences(ctx, page)
+		if err != nil || len(part) > 2 {
+			t.Fatalf("page = %v, %v", part, err)
+		}
+		for _, q := range part {
+			ids = append(ids, q.ID)
+		}
+		if next == "" {
+			if pages != 3 {
+				t.Fatalf("%d pages", pages)
+			}
+			break
+		}
+		page.Cursor = next
+		if pages == 1 { // inserts do not move what was not yet read
+			if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "nuova"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if len(ids) != 6 || !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != 6 {
+		t.Fatalf("ids = %v", ids)
+	}
+	_, sequences, err := c.Sequences(ctx, puntuale.Page{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cursor := range []string{"!", "AAAA", "MTIz", sequences} {
+		_, _, err := c.Sessions(ctx, puntuale.Page{Cursor: cursor})
+		e, ok := errors.AsType[*puntuale.Error](err)
+		if !ok || e.Code != puntuale.CodeInvalid || len(e.Faults) != 1 || e.Faults[0].Location != "query.cursor" {
+			t.Errorf("cursor %q: %v", cursor, err)
+		}
+	}
+}
+
+func testSequences(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	lat, lon := 45.5, 9.25
+	q := puntuale.Sequence{Name: "Buongiorno è 🎉", Session: c.Session, IfRunning: puntuale.IfRunningSkip, StopOnReply: true, Created: Begin, Updated: Begin,
+		Steps: []puntuale.Step{{Text: "Ciao {{nome}}", Timing: puntuale.Timing{Anchor: "data", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.Before}, At: "09:00"}},
+			{Latitude: &lat, Longitude: &lon}}}
+	var err error
+	if q.ID, err = c.CreateSequence(ctx, q); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Tenant.Sequence(ctx, q.ID)
+	if err != nil || !reflect.DeepEqual(got, q) {
+		t.Fatalf("sequence = %+v, %v, want %+v", got, err, q)
+	}
+	q.Name, q.Updated, q.Steps = "Altro", Begin.Add(time.Hour), q.Steps[:1]
+	if err := c.UpdateSequence(ctx, q); err != nil {
+		t.Fatal(err)
+	}
+	got, session, err := c.StartInfo(ctx, q.ID)
+	if err != nil || !reflect.DeepEqual(got, q) || session.ID != c.Session {
+		t.Fatalf("start info = %+v, %+v, %v", got, session, err)
+	}
+	if _, session, err := c.StartInfo(ctx, c.Sequence); err != nil || session.ID != c.Session || !session.Default {
+		t.Fatalf("start info of the default session = %+v, %v", session, err)
+	}
+	ids := c.MustStart(phone, Begin, 2)
+	wantCode(t, c.DeleteSequence(ctx, c.Sequence, false, false, Begin), puntuale.CodeConflict)
+	if _, err := c.Tenant.Sequence(ctx, c.Sequence); err != nil {
+		t.Fatalf("after a refused deletion: %v", err)
+	}
+	w.Exec("update session set start_sequence = $1 where id = $2", c.Sequence, c.Session)
+	if err := c.DeleteSequence(ctx, c.Sequence, true, false, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Detail(ids[0]); d.State != puntuale.Pending || d.SequenceName != "promemoria" {
+		t.Fatalf("kept = %+v", d)
+	}
+	if s, err := c.Tenant.Session(ctx, c.Session); err != nil || s.Start != 0 {
+		t.Fatalf("session = %+v, %v", s, err)
+	}
+	if stopped, err := c.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil || len(stopped.IDs) != 2 {
+		t.Fatalf("stop after deletion = %+v, %v", stopped, err)
+	}
+	run := c.Run(phone, Begin, 2)
+	run.Run.Sequence = q.ID
+	started, err := c.Start(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DeleteSequence(ctx, q.ID, false, true, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Detail(started.IDs[0]); d.State != puntuale.Cancelled {
+		t.Fatalf("cancelled = %+v", d)
+	}
+	wantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
+	wantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
+}
+
+func testSessions(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	s := puntuale.Session{Client: c.ID, Name: "seconda", Type: puntuale.Official, PerMin: 30, Created: Begin}
+	var err error
+	if s.ID, err = c.CreateSession(ctx, s); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Tenant.Session(ctx, s.ID); err != nil || got != s {
+		t.Fatalf("session = %+v, %v, want %+v", got, err, s)
+	}
+	all, next, err := c.Sessions(ctx, puntuale.Page{})
+	if err != nil || next != "" || len(all) != 2 || all[0].ID != c.Session || !all[0].Default || all[1] != s {
+		t.Fatalf("sessions = %+v, %q, %v", all, next, err)
+	}
+	_, err = c.CreateSession(ctx, puntuale.Session{Name: "un'altra predefinita", Type: puntuale.Socket, Default: true})
+	wantCode(t, err, puntuale.CodeConflict)
+	_, err = w.Tenant(999).CreateSession(ctx, s)
+	wantCode(t, err, puntuale.CodeNotFound)
+}
+
+func testBlacklist(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	for i := range 3 {
+		for range 2 {
+			e := puntuale.BlacklistEntry{Phone: fmt.Sprintf("+39333000000%d", i), Reason: "disiscritto", Added: Begin}
+			if err := c.AddBlacklisted(ctx, e, Day); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	all, next, err := c.Blacklist(ctx, puntuale.Page{Limit: 2})
+	if err != nil || next == "" || len(all) != 2 || all[0].Phone != "+393330000000" || all[0].Reason != "disiscritto" || !all[0].Added.Equal(Begin) {
+		t.Fatalf("blacklist = %+v, %q, %v", all, next, err)
+	}
+	all, next, err = c.Blacklist(ctx, puntuale.Page{Limit: 2, Cursor: next})
+	if err != nil || next != "" || len(all) != 1 || all[0].Phone != "+393330000002" {
+		t.Fatalf("second page = %+v, %q, %v", all, next, err)
+	}
+	for i, want := range []bool{true, false} {
+		if there, err := c.RemoveBlacklisted(ctx, "+393330000001", Day); err != nil || there != want {
+			t.Fatalf("removal %d = %v, %v", i, there, err)
+		}
+	}
+}
+
+func testSandbox(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	together(30, func(i int) {
+		m := puntuale.SandboxMessage{Client: c.ID, Message: puntuale.MessageID(i % 10), ConnectorID: puntuale.ConnectorID(puntuale.MessageID(i%10), 0),
+			Phone: phone, Content: puntuale.Content{Text: "Ciao"}, Received: Begin}
+		if err := w.Receive(ctx, m); err != nil {
+			t.Error(err)
+		}
+	})
+	all, next, err := c.SandboxMessages(ctx, puntuale.Page{Limit: 7})
+	if err != nil || len(all) != 7 || next == "" {
+		t.Fatalf("ledger = %+v, %q, %v", all, next, err)
+	}
+	rest, next, err := c.SandboxMessages(ctx, puntuale.Page{Limit: 7, Cursor: next})
+	if err != nil || len(rest) != 3 || next != "" {
+		t.Fatalf("rest = %+v, %q, %v", rest, next, err)
+	}
+	for _, m := range append(all, rest...) {
+		if m.Copies != 3 || m.Content.Text != "Ciao" || m.Client != c.ID || !m.Received.Equal(Begin) || m.Phone != phone {
+			t.Errorf("message = %+v", m)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"puntuale"
+)
+
+// The first calls up to the cap pass, no matter how they come, and their counters are all different.
+func testCapExact(t *testing.T, w *World) {
+	const limit, calls = 7, 60
+	clients := []*Client{}
+	for range 3 {
+		clients = append(clients, w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) }))
+	}
+	second := w.DB.Open(t) // another node
+	var mu sync.Mutex
+	positions := make([][]int64, len(clients))
+	refused := 0
+	together(calls, func(i int) {
+		c := clients[i%len(clients)]
+		tenant := c.Tenant
+		if i%2 == 1 {
+			tenant = second.Tenant(c.ID)
+		}
+		r, err := tenant.Start(context.Background(), c.Run(phone, Begin, 1))
+		mu.Lock()
+		defer mu.Unlock()
+		if err == nil {
+			positions[i%len(clients)] = append(positions[i%len(clients)], r.Usage.Used)
+			return
+		}
+		refused++
+		e, ok := errors.AsType[*puntuale.Error](err)
+		if !ok || e.Code != puntuale.CodeCapReached || e.Usage == nil || *e.Usage != (puntuale.Usage{Cap: limit, Used: limit}) {
+			t.Errorf("error = %v", err)
+		}
+	})
+	for i, p := range positions {
+		slices.Sort(p)
+		if !slices.Equal(p, []int64{1, 2, 3, 4, 5, 6, 7}) {
+			t.Errorf("client %d: positions %v", i, p)
+		}
+	}
+	if runs := w.Int("select count(*) from run"); runs != int64(limit*len(clients)) || refused != calls-limit*len(clients) {
+		t.Fatalf("%d runs, %d refused", runs, refused)
+	}
+	if n := w.DB.Meter.Refusals.Load(); n != int64(refused) {
+		t.Errorf("%d refusals measured, want %d", n, refused)
+	}
+}
+
+// A call that is refused for another reason leaves its place to those behind it.
+func testCapCountsWhatPassed(t *testing.T, w *World) {
+	const limit = 10
+	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(limit)) })
+	errs := make([]error, 40)
+	together(len(errs), func(i int) {
+		r := c.Run(phone, Begin, 1)
+		if i%2 == 0 {
+			r.Run.Sequence = 999
+		}
+		_, errs[i] = c.Start(context.Background(), r)
+	})
+	passed := 0
+	for i, err := range errs {
+		switch code := puntuale.CodeOf(err); {
+		case err == nil:
+			passed++
+		case i%2 == 0 && code != puntuale.CodeNotFound && code != puntuale.CodeCapReached, i%2 == 1 && code != puntuale.CodeCapReached:
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if used := w.Int("select used from api_usage"); passed != limit || used != limit {
+		t.Fatalf("%d passed, %d counted, want %d", passed, used, limit)
+	}
+}
+
+func testNoCap(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	together(20, func(int) {
+		r, err := c.Start(context.Background(), c.Run(phone, Begin, 1))
+		if err != nil || r.Usage.Cap != puntuale.UncountedCap {
+			t.Errorf("answer = %+v, %v", r, err)
+		}
+	})
+	if used := w.Int("select used from api_usage"); used != 20 {
+		t.Fatalf("%d counted", used)
+	}
+}
+
+// Nobody is kept from unsubscribing: these count, and are never refused.
+func testAlwaysCounted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
+	c.MustStart(phone, Begin, 1)
+	stopped, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+	if err != nil || stopped.Usage != (puntuale.Usage{Cap: 1, Used: 2}) || stopped.Usage.Remaining() != 0 {
+		t.Fatalf("stop = %+v, %v", stopped, err)
+	}
+	if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.RemoveBlacklisted(ctx, phone, Day); err != nil {
+		t.Fatal(err)
+	}
+	if used := w.Int("select used from api_usage"); used != 5 {
+		t.Fatalf("%d counted, want 5", used)
+	}
+	_, err = c.Start(ctx, c.Run(phone, Begin, 1))
+	wantCode(t, err, puntuale.CodeCapReached)
+	tomorrow := c.Run(phone, Begin, 1)
+	tomorrow.Day = Day.AddDays(1)
+	if r, err := c.Start(ctx, tomorrow); err != nil || r.Usage.Used != 1 {
+		t.Fatalf("tomorrow = %+v, %v", r, err)
+	}
+}
