@@ -51,6 +51,7 @@ func databases(t *testing.T, o options, test func(*testing.T, *service)) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			o := o
 			o.driver = driver
 			test(t, newService(t, o))
 		})
