@@ -85,11 +85,14 @@ func (m *member) rejoin(node puntuale.NodeID) {
 // nudge asks for a look at the roster because of a session. Any goroutine.
 func (m *member) nudge(session puntuale.SessionID) {
 	m.mu.Lock()
-	if !m.foreign[session] {
+	known := m.foreign[session]
+	if !known {
 		m.hinted[session], m.nudged = true, true
 	}
 	m.mu.Unlock()
-	ring(m.wake)
+	if !known {
+		ring(m.wake)
+	}
 }
 
 // drained lets a session go to its new owner. Any goroutine.
@@ -121,8 +124,9 @@ func (m *member) margin() time.Duration { return m.cfg.Lease / 4 }
 // clock; once it runs low nothing is claimed until a call succeeds.
 func (m *member) keepLease(ctx context.Context) {
 	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
+	wait := m.cfg.Beat
 	for {
-		fired, release := m.cfg.Clock.After(m.cfg.Beat)
+		fired, release := m.cfg.Clock.After(wait)
 		select {
 		case <-ctx.Done():
 			release()
@@ -139,6 +143,7 @@ func (m *member) keepLease(ctx context.Context) {
 		case <-fired:
 		}
 		release()
+		wait = m.cfg.Beat
 		node := m.current()
 		if node == 0 {
 			continue
@@ -159,6 +164,7 @@ func (m *member) keepLease(ctx context.Context) {
 		case errors.Is(err, puntuale.ErrFenced):
 			m.sched.box.post(func() { m.sched.fenced(node) })
 		case ctx.Err() == nil:
+			wait = m.cfg.Beat / 4 // there is little time to lose
 			m.cfg.Logger.Warn("prolonging the lease failed", "node", int64(node), "error", err)
 		}
 		nextStop()
@@ -170,22 +176,17 @@ const eagerly = 500 * time.Millisecond
 
 // keepSessions looks at the roster each Beat, and at once when asked to.
 func (m *member) keepSessions(ctx context.Context) {
+	fired, release := m.cfg.Clock.After(0)
+	defer func() { release() }()
 	for {
-		every := m.cfg.Beat
-		if m.cfg.Clock.Now().Before(m.eager) {
-			every = min(every, eagerly)
-		}
-		fired, release := m.cfg.Clock.After(every)
 		beat := false
 		select {
 		case <-ctx.Done():
-			release()
 			return
 		case <-m.wake:
 		case <-fired:
 			beat = true
 		}
-		release()
 		if m.current() == 0 {
 			if err := m.join(ctx); err != nil {
 				m.cfg.Logger.Warn("joining the fleet failed", "error", err)
@@ -198,11 +199,17 @@ func (m *member) keepSessions(ctx context.Context) {
 			beat = true
 		}
 		m.handOver(ctx)
-		if beat {
-			m.refresh(ctx)
-		} else {
+		if !beat {
 			m.look(ctx)
+			continue
 		}
+		m.refresh(ctx)
+		every := m.cfg.Beat
+		if m.cfg.Clock.Now().Before(m.eager) {
+			every = min(every, eagerly)
+		}
+		release()
+		fired, release = m.cfg.Clock.After(every)
 	}
 }
 

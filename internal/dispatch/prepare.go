@@ -101,7 +101,9 @@ func (s *scheduler) gotContents(batch []*entry, err error) {
 	if s.ctx.Err() == nil {
 		s.log.Warn("reading contents failed", "error", err)
 	}
+	after := s.cfg.Clock.Now().Add(s.cfg.Poll / 4)
 	for _, e := range batch {
+		e.lane.readAfter = after
 		s.forget(e) // the poll finds it again
 	}
 }

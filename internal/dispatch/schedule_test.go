@@ -391,6 +391,26 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
+// TestExpiryInQueue: what expires while it waits for its turn is closed on time, wherever it stands.
+func TestExpiryInQueue(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, _ *network) {
+		m.session(2, 1, 1)
+		for i := range 20 {
+			m.add(2, fmt.Sprintf("+39%d", i), time.Now())
+		}
+		m.addWith(2, "+40", nil, time.Minute, time.Now())
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(10 * time.Minute)
+		r := m.get(1021)
+		if took := r.done.Sub(began); r.state != puntuale.Failed || r.reason != puntuale.SaysExpired || took > time.Minute+2*time.Second {
+			t.Errorf("%v %q after %v", r.state, r.reason, took)
+		}
+	})
+}
+
 // TestHeldClient: nothing is written while a client may not send; a renewal lets its messages go within the poll.
 func TestHeldClient(t *testing.T) {
 	t.Parallel()

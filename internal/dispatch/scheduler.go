@@ -198,8 +198,13 @@ const glanceEvery = 10 * time.Second
 // orphanKept is how long tokens of lost claims are remembered: rows that carry one are found by the next polls.
 const orphanKept = time.Hour
 
-// sweep forgets holds that are over.
+// sweep closes what expired while it waited in memory, and forgets holds that are over.
 func (s *scheduler) sweep(l *lane, now time.Time) {
+	for _, e := range l.entries {
+		if (e.stage == ready || e.stage == loading) && !e.repeat() && e.expired(now) {
+			s.expire(e)
+		}
+	}
 	for phone, r := range l.recipients {
 		if len(r.holds) > 0 {
 			r.sweep(now)

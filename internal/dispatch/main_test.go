@@ -1,0 +1,10 @@
+package dispatch_test
+
+import (
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// Every dispatcher, store and bubble of these tests must be gone at the end.
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
