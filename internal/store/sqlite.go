@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ const (
 	// Files up to this size are read to the end when they are opened.
 	integrityLimit = 256 << 20
 )
+
+// applicationID marks our files ("PUNT"); the first migration writes it. Other programs' files are left untouched.
+const applicationID = 0x50554e54
 
 // A transaction is on disk when its commit returns: the log is synced each time (FULL).
 const sqliteSettings = "_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
@@ -58,9 +62,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	if err := trustSQLite(ctx, db, path); err != nil {
 		return err
 	}
-	if err := s.migrate(ctx, db, migration.SQLite); errors.Is(err, migration.ErrEmpty) {
-		return untrusted(path, "is a SQLite file, but none of Puntuale; name another file")
-	} else if err != nil {
+	if err := s.migrate(ctx, db, migration.SQLite); err != nil {
 		return err
 	}
 	readers, err := s.sqlitePool(path, query, true, sqliteReaders)
@@ -124,6 +126,8 @@ func sqliteThere(path string) (bool, error) {
 		return false, fmt.Errorf("read the database file: %w", err)
 	case n < len(head), !bytes.HasPrefix(head, []byte("SQLite format 3\x00")):
 		return false, untrusted(path, "is not a SQLite file, or its beginning is damaged; restore it from a backup")
+	case binary.BigEndian.Uint32(head[68:]) != applicationID:
+		return false, untrusted(path, "is a SQLite file, but none of Puntuale; name another file")
 	}
 	return true, nil
 }

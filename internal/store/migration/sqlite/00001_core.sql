@@ -4,6 +4,9 @@
 -- PostgreSQL keys by (client_id, id) are keyed by id, which is unique across clients; statements still name both. Every
 -- index ends in that key without saying so, and therefore keeps the order of ids.
 
+-- Marks the file as ours: "PUNT".
+pragma application_id = 1347767892;
+
 -- Small identifiers: one row a noun, raised in the transaction that uses the number.
 create table counter (
     noun text primary key,
