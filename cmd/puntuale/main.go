@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"syscall"
 	_ "time/tzdata" // zones must not depend on what the machine has installed
 
@@ -75,7 +76,7 @@ func (p *program) run(ctx context.Context, args []string) int {
 		fmt.Fprint(p.stderr, faults.Error())
 		return exitUsage
 	default:
-		fmt.Fprintf(p.stderr, "puntuale: %v\n", err)
+		fmt.Fprintf(p.stderr, "puntuale: %s\n", strings.ReplaceAll(err.Error(), "puntuale: ", ""))
 		return exitFailed
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/alecthomas/kong"
@@ -91,7 +92,7 @@ func (s *sources) readFile(p *program, named string, folders []string, known []s
 	}
 	for _, name := range candidates {
 		text, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) && named == "" {
+		if named == "" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) {
 			continue
 		}
 		if err != nil {
