@@ -143,7 +143,7 @@ func (c *checker) file(name string, source []byte) error {
 	folder, isTest := path.Dir(name), strings.HasSuffix(name, "_test.go")
 	c.checkName(name, parsed.Name.Name)
 	if !ast.IsGenerated(parsed) {
-		c.checkSize(name, isTest, parsed, line)
+		c.checkSize(name, isTest || testPackage(folder), parsed, line)
 	}
 	if isTest {
 		return nil
