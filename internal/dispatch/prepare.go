@@ -13,13 +13,13 @@ import (
 // Preparation runs in two pools, so that text never waits behind a slow fetch, and each session has a bounded part of
 // its pool, so that a slow number delays nobody else.
 const (
-	textWorkers   = 256
+	textWorkers   = 256 // at most; few while they are quick
 	textPerLane   = 32
 	mediaWorkers  = 64
 	mediaPerLane  = 8
 	prepareWait   = 90 * time.Second
 	panicsAllowed = 3
-	loadsAtOne    = 2
+	loadsAtOne    = 1
 	loadMost      = 1000
 )
 
@@ -196,15 +196,18 @@ func (p pools) submit(e *entry) {
 	}
 }
 
-// pool prepares messages with a bounded number of goroutines, lanes in turn.
+// pool prepares messages with a bounded number of goroutines, lanes in turn. It begins with one and doubles them while
+// they get nothing done: a burst of quick preparations must not crowd out what is due now.
 type pool struct {
 	s            *scheduler
 	most, atLane int
 
-	mu      sync.Mutex
-	running int
-	benches map[*lane]*bench
-	turns   fifo[*bench] // with work, and workers to spare
+	mu       sync.Mutex
+	running  int // goroutines
+	done     int // preparations since relief looked
+	relieved bool
+	benches  map[*lane]*bench
+	turns    fifo[*bench] // with work, and workers to spare
 }
 
 // bench is what one lane has waiting in a pool.
@@ -221,6 +224,7 @@ func newPool(s *scheduler, most, atLane int) *pool {
 
 func (p *pool) submit(e *entry) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	b := p.benches[e.lane]
 	if b == nil {
 		b = &bench{lane: e.lane}
@@ -228,13 +232,12 @@ func (p *pool) submit(e *entry) {
 	}
 	b.jobs.push(e)
 	p.list(b)
-	start := b.listed && p.running < p.most
-	if start {
-		p.running++
+	if p.running == 0 {
+		p.grow(1)
 	}
-	p.mu.Unlock()
-	if start {
-		p.s.wg.Go(p.work)
+	if !p.relieved {
+		p.relieved = true
+		p.s.wg.Go(p.relief)
 	}
 }
 
@@ -245,6 +248,36 @@ func (p *pool) list(b *bench) {
 		p.turns.push(b)
 	}
 }
+
+// grow starts n more goroutines, as far as there may be. The pool is locked.
+func (p *pool) grow(n int) {
+	for range min(n, p.most-p.running) {
+		p.running++
+		p.s.wg.Go(p.work)
+	}
+}
+
+// relief helps while work waits and those at work are stuck with theirs. It ends when none waits.
+func (p *pool) relief() {
+	for p.s.cfg.Clock.Sleep(p.s.ctx, reliefEvery) == nil {
+		p.mu.Lock()
+		if p.turns.len() == 0 {
+			p.relieved = false
+			p.mu.Unlock()
+			return
+		}
+		if p.done < p.running {
+			p.grow(min(p.running, p.turns.len()*p.atLane))
+		}
+		if p.running == 0 {
+			p.grow(1)
+		}
+		p.done = 0
+		p.mu.Unlock()
+	}
+}
+
+const reliefEvery = time.Millisecond
 
 // work prepares until there is nothing left to do.
 func (p *pool) work() {
@@ -258,6 +291,7 @@ func (p *pool) work() {
 		p.mu.Unlock()
 		p.s.prepare(e)
 		p.mu.Lock()
+		p.done++
 		b.workers--
 		p.list(b)
 		if b.workers == 0 && b.jobs.len() == 0 {
