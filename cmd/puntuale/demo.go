@@ -70,13 +70,11 @@ func (c *demoCommand) tell(ctx context.Context, p *program, s *server, screen *s
 		screen.intro(d, p.path(c.Data), c.Addr)
 		err = d.start(ctx)
 	}
-	switch {
-	case ctx.Err() != nil: // stopped while it began
-		return nil
-	case err != nil:
+	if err == nil {
+		screen.start(d)
+	} else if ctx.Err() == nil { // else it was stopped while it began
 		return fmt.Errorf("prepare the demo: %w", err)
 	}
-	screen.start(d)
 	return nil
 }
 
