@@ -64,6 +64,8 @@ var Owners = map[string][]string{
 	"github.com/alecthomas/kong":        {"cmd"},
 	"github.com/pelletier/go-toml":      {"cmd"},
 	"github.com/lmittmann/tint":         {"cmd"},
+	"github.com/mattn/go-isatty":        {"cmd"},
+	"github.com/nyaruka/phonenumbers":   {"internal/control"},
 	"github.com/prometheus":             {"cmd"},
 	"github.com/getkin/kin-openapi":     {}, // tests only
 	"github.com/google/go-cmp":          {},
