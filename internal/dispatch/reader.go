@@ -11,7 +11,7 @@ import (
 const (
 	memory     = 32_768 // messages in memory, of all lanes
 	laneMost   = 16_384 // of one lane
-	laneLeast  = 512    // of one lane, when many are busy
+	laneLeast  = 32     // of one lane, however many are busy
 	glanceRows = 128    // of each lane, when many are read at once
 	smallLane  = 32     // a lane with no more in memory is read together with others
 	lanesAtOne = 256
@@ -267,7 +267,7 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) {
 		}
 		return
 	}
-	if len(l.entries) >= 2*laneMost {
+	if n := len(l.entries); n >= 2*laneMost || s.held >= memory && n >= laneLeast {
 		l.more = true
 		return
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -207,6 +208,44 @@ func TestRetryHoldsOrder(t *testing.T) {
 		})
 	})
 }
+
+// TestMemoryIsBounded: a backlog that cannot leave is not read into memory, and leaves whole once it can.
+func TestMemoryIsBounded(t *testing.T) {
+	t.Parallel()
+	const messages = 40_000
+	open := make(chan struct{})
+	var queued queueMeter
+	setup := func(cfg *dispatch.Config, m *memory, n *network) {
+		open = make(chan struct{}) // of the bubble
+		cfg.Meter = &queued
+		n.traits.Slots, n.traits.SendTimeout = 100, time.Hour
+		n.send = func(context.Context, puntuale.Prepared) error { <-open; return nil }
+		for i := range messages {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		for range 20 {
+			after(time.Second)
+			d.Hint(1, time.Now())
+		}
+		if most := queued.most.Load(); most < 1000 || most > 20_000 {
+			t.Errorf("%d messages in memory", most)
+		}
+		close(open)
+		after(30 * time.Second)
+		if got := len(n.sightings()); got != messages {
+			t.Errorf("%d left, want %d", got, messages)
+		}
+	})
+}
+
+type queueMeter struct {
+	puntuale.NoMeter
+	most atomic.Int64
+}
+
+func (q *queueMeter) Queue(messages, _ int) { q.most.Store(max(q.most.Load(), int64(messages))) }
 
 // TestSlots: never more in flight than the connector has slots.
 func TestSlots(t *testing.T) {
