@@ -28,7 +28,7 @@ const applicationID = 0x50554e54
 
 // A transaction is on disk when its commit returns: the log is synced each time (FULL).
 const sqliteSettings = "_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_txlock=immediate"
+	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(16000)&_txlock=immediate"
 
 // openSQLite opens the file, or creates it where nothing was. It never puts an empty store in the place of one that is
 // missing a part.
