@@ -57,28 +57,33 @@ func refColumns(refs []puntuale.MessageRef) batch {
 }
 
 // What a stop or a cancellation may reach is read before its first transaction: a message that is scheduled later was
-// scheduled after it.
+// scheduled after it. The messages that a run planned are numbered from it without gaps; re-sent ones have other
+// numbers and an index of their own. SQLite joins tables in the order given when the join is a cross join; it knows too
+// little of their sizes to choose well.
 const (
 	stopCandidates = `
-select m.client_id, m.id from run r
- join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
+select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
 union all
-select m.client_id, m.id from run r
- join message m on m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0
-where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3`
+select m.client_id, m.id from run r cross join message m
+where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0`
 
 	phoneCandidates = `
-select m.client_id, m.id from $u(p text) join run r on r.client_id = $1 and r.phone = u.p
- join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
 union all
-select m.client_id, m.id from $u(p text) join run r on r.client_id = $1 and r.phone = u.p
- join message m on m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0`
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0`
 
-	// All of a client's open messages: by its sessions, whose index holds open messages only.
+	// All of a client's open messages: by its sessions, whose index holds open messages only. (+ 0 keeps the planner
+	// from reading all that the client ever sent.)
 	openCandidates = `
-select m.client_id, m.id from session s join message m on m.session_id = s.id and m.state = 0
-where s.client_id = $1 and m.client_id = $1 and m.intent = 0`
+select m.client_id, m.id from session s cross join message m
+where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.intent = 0`
 )
 
 func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {

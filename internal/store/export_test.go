@@ -1,6 +1,9 @@
 package store
 
-import "context"
+import (
+	"context"
+	"database/sql"
+)
 
 // PlainRow is a message of the benchmarks.
 type PlainRow struct{ Client, Session, ID, Due int64 }
@@ -20,4 +23,63 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 		_, err := a.exec(ctx, insertMessages, b)
 		return err
 	}), false)
+}
+
+// Statement is a hot statement and arguments to plan it with.
+type Statement struct {
+	Text string
+	Args []any
+}
+
+// Statements are those whose plan must not change with the size of the tables.
+var Statements = map[string]Statement{
+	"due":       {dueOfSession, []any{int64(1), 10, int64(1)}},
+	"retrying":  {retryingOfSessions, []any{int64(1), batch{one1}}},
+	"claim":     {claimMessages, []any{int64(1), int64(1), batch{one1, one1, one1, one1}}},
+	"close":     {closeResults, []any{int64(1), batch{one1, one1, one1, one1, oneText, oneText}}},
+	"reopen":    {reopenResults, []any{batch{one1, one1, one1, one1, one1, one1, oneText}}},
+	"cancel":    {cancelMessages, []any{int64(1), batch{one1, one1}}},
+	"fail":      {failMessages, []any{int64(1), batch{one1, one1, one1, oneText, oneText}}},
+	"postpone":  {postponeMessages, []any{batch{one1, one1, one1, one1, oneText}}},
+	"stop":      {stopCandidates, []any{int64(1), "+391", int64(1)}},
+	"phones":    {phoneCandidates, []any{int64(1), batch{oneText}}},
+	"all":       {openCandidates, []any{int64(1)}},
+	"sequence":  {sequencePending, []any{int64(1), int64(1)}},
+	"running":   {runningMessages, []any{batch{one1, one1, oneText, one1}}},
+	"details":   {messageDetails, []any{int64(1), batch{one1}}},
+	"usage":     {countCalls, []any{batch{one1, one1, one1}}},
+	"standings": {standingsOf, []any{batch{one1}}},
+}
+
+var (
+	one1    = []int64{1}
+	oneText = []string{"x"}
+)
+
+// DueOfSessions is PostgreSQL's text for many sessions.
+var DueOfSessions = Statement{dueOfSessions, []any{int64(1), 10, batch{one1}}}
+
+// Explain returns the database's plan for a statement, made on a writer's connection, or on a reader's where the
+// statement only reads.
+func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan string, err error) {
+	explain := func(ctx context.Context, a asker) error {
+		plan = ""
+		return a.each(ctx, "explain "+map[bool]string{false: "query plan "}[s.d.postgres]+st.Text, st.Args, func(rows *sql.Rows) error {
+			var line string
+			var id, parent, unused int64
+			into := []any{&line}
+			if !s.d.postgres {
+				into = []any{&id, &parent, &unused, &line}
+			}
+			err := rows.Scan(into...)
+			plan += line + "\n"
+			return err
+		})
+	}
+	if reads {
+		err = explain(ctx, s.read)
+		return plan, err
+	}
+	err = s.claims.perform(ctx, single(s.kinds.write, explain), false)
+	return plan, err
 }

@@ -108,14 +108,16 @@ func (s *Store) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 	return all, outward(err)
 }
 
+const standingsOf = `
+select k.id, k.deleted_at, k.suspended, k.expires_at, k.credits from $u(c bigint) join client k on k.id = u.c`
+
 // standings leaves out clients that never existed.
 func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
 	all := make(map[puntuale.ClientID]puntuale.Standing, len(clients))
 	if len(clients) == 0 {
 		return all, nil
 	}
-	err := a.each(ctx, `select k.id, k.deleted_at, k.suspended, k.expires_at, k.credits from $u(c bigint)
- join client k on k.id = u.c`, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
+	err := a.each(ctx, standingsOf, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
 		func(rows *sql.Rows) error {
 			var id puntuale.ClientID
 			var deleted int64

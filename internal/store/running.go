@@ -20,16 +20,15 @@ func compareRefs(a, b puntuale.MessageRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
-// The messages that a run planned are numbered from it without gaps; re-sent ones have other numbers and an index of
-// their own. "intent >= 0" means open.
+// "intent >= 0" means open.
 const runningMessages = `
-select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint)
- join run r on r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
- join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
-select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint)
- join run r on r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
- join message m on m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
+select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
+where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 // decideRunning asks what is running for calls that care, and does what if_running says. The client's usage row is
 // locked since count, so nobody else can start for the same recipient until we have committed.

@@ -118,13 +118,11 @@ func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep
 	})
 }
 
+// Among the client's open messages, as in openCandidates.
 const sequencePending = `
-select m.client_id, m.id, m.intent from run r
- join message m on m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
-where r.client_id = $1 and r.sequence_id = $2
-union all
-select m.client_id, m.id, m.intent from message m join run r on r.client_id = m.client_id and r.id = m.run_id
-where m.client_id = $1 and m.resent_from <> 0 and m.intent >= 0 and r.sequence_id = $2`
+select m.client_id, m.id, m.intent from session s cross join message m cross join run r
+where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
+ and r.client_id = m.client_id and r.id = m.run_id and r.sequence_id = $2`
 
 // endSequence cancels what is pending of a sequence, or refuses because something is.
 func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID, cancel bool, now time.Time) error {

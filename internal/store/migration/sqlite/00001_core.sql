@@ -204,7 +204,8 @@ create table blacklist (
     added_at integer not null,
     primary key (client_id, phone)
 ) without rowid, strict;
-create unique index blacklist_id on blacklist (client_id, id);
+-- For lists only: a claim, which names no id, must look numbers up by the key whatever the statistics say.
+create unique index blacklist_id on blacklist (client_id, id) where id > 0;
 
 -- Only what is not normal.
 create table event (

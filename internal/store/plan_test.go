@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+)
+
+// access is how a statement must reach a table: the index, or the key; and what it must keep away from.
+var access = map[string]struct {
+	reads  bool
+	wants  []string // on both databases: names of indexes; "key" is the message table's key
+	avoids string
+}{
+	"due":       {reads: true, wants: []string{"message_open"}},
+	"retrying":  {reads: true, wants: []string{"message_open"}},
+	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
+	"close":     {wants: []string{"key"}, avoids: "message_open"},
+	"reopen":    {wants: []string{"key"}, avoids: "message_open"},
+	"cancel":    {wants: []string{"key"}, avoids: "message_open"},
+	"fail":      {wants: []string{"key"}, avoids: "message_open"},
+	"postpone":  {wants: []string{"key"}, avoids: "message_open"},
+	"stop":      {reads: true, wants: []string{"run_recipient", "key", "message_resent"}},
+	"phones":    {reads: true, wants: []string{"run_recipient", "key", "message_resent"}},
+	"all":       {reads: true, wants: []string{"message_open"}},
+	"running":   {wants: []string{"run_recipient", "key", "message_resent"}},
+	"sequence":  {wants: []string{"message_open"}},
+	"details":   {reads: true, wants: []string{"key"}},
+	"usage":     {},
+	"standings": {},
+}
+
+// fill gives the tables sizes and statistics as they are in life.
+func fill(t *testing.T, w *storetest.World) {
+	t.Helper()
+	c := w.Client(puntuale.AccountFull)
+	for range 3 {
+		c.MustStart("+393331234567", storetest.Begin, 2)
+	}
+	n := "generate_series(1, 20000) as n(i)"
+	if !w.DB.Postgres {
+		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 5000) select i from n) as n"
+	}
+	exec(t, w.DB.SQL, `insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request,
+ client_name, sequence_name, content) select 1 + i % 200, i, i % 300, i % 200, '+39' || i % 3000, 2, 1, '', '', 1, $1, '', '', '[]' from `+n, []byte{})
+	exec(t, w.DB.SQL, `insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone,
+ state, intent, outcome, done_at) select 1 + i % 200, i, i % 200, i, 0, i, i, i, 0, 2, '+39' || i % 3000,
+ case when i % 3 = 0 then 0 else 1 end, case when i % 3 = 0 then 0 else -1 end, case when i % 3 = 0 then 0 else 1 end,
+ case when i % 3 = 0 then null else i end from `+n)
+	exec(t, w.DB.SQL, "analyze")
+}
+
+func testPlans(t *testing.T, d *storetest.Database, full bool) {
+	w := storetest.NewWorld(t, d)
+	if full {
+		fill(t, w)
+	}
+	ctx := context.Background()
+	key := "message_pkey"
+	if !d.Postgres {
+		key = "INTEGER PRIMARY KEY"
+	}
+	for name, statement := range store.Statements {
+		want, known := access[name]
+		if !known {
+			t.Errorf("%s: nothing is said of its plan", name)
+			continue
+		}
+		if name == "due" && d.Postgres {
+			statement = store.DueOfSessions
+		}
+		plan, err := w.Explain(ctx, statement, want.reads)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if want.reads && !full && d.Postgres {
+			continue // readers may scan small tables
+		}
+		for _, index := range want.wants {
+			switch {
+			case index == "key":
+				index = key
+			case index == "blacklist_pkey" && !d.Postgres:
+				index = "b USING PRIMARY KEY (client_id=? AND phone=?)"
+			}
+			if !strings.Contains(plan, index) {
+				t.Errorf("%s does not use %s:\n%s", name, index, plan)
+			}
+		}
+		for _, bad := range []string{"Seq Scan on message", "Seq Scan on run", "Seq Scan on client", "Hash Join", "Merge Join", "SCAN message", "SCAN m\n", "SCAN r\n",
+			"run_recipient (client_id=?)\n", "message_resent (client_id=?)\n", want.avoids} {
+			if bad != "" && strings.Contains(plan, bad) {
+				t.Errorf("%s: %s\n%s", name, bad, plan)
+			}
+		}
+	}
+}
+
+func TestSQLitePlans(t *testing.T) {
+	t.Parallel()
+	testPlans(t, storetest.SQLite(t), false)
+	testPlans(t, storetest.SQLite(t), true)
+}
+
+func TestPostgresPlans(t *testing.T) {
+	t.Parallel()
+	testPlans(t, storetest.Postgres(t), false)
+	testPlans(t, storetest.Postgres(t), true)
+}
