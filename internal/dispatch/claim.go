@@ -250,7 +250,7 @@ func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.Standing, 
 		sh.held = false
 		for _, l := range s.lanes {
 			if l.share == sh {
-				s.want(l, true)
+				s.resume(l)
 			}
 		}
 	}

@@ -69,10 +69,8 @@ func (s *scheduler) enqueue(l *lane, urgent bool) {
 // known is how many of the lane's rows a read returns that are in memory already.
 func (l *lane) known() int { return len(l.entries) + l.open }
 
-// backlogged lanes have so much to send that nothing new could leave before the next refill.
-func (l *lane) backlogged(capacity int) bool {
-	return len(l.entries) >= capacity || l.more && l.ready.len() > capacity/4
-}
+// backlogged lanes have so much overdue that nothing new could leave before the next refill.
+func (l *lane) backlogged(capacity int) bool { return l.more && l.ready.len() > capacity/4 }
 
 // capacity is how many messages a lane may hold.
 func (s *scheduler) capacity() int {
@@ -216,6 +214,9 @@ func (s *scheduler) gotRows(r rows) {
 		l.reading = false
 		clear(l.left)
 		l.readAfter = now.Add(r.took)
+		if l.blocked() || l.share.held {
+			l.readAfter = now.Add(s.cfg.Poll) // hints have no hurry here
+		}
 		if r.err != nil {
 			l.readAfter = now.Add(s.cfg.Poll / 4)
 			l.wanted = false // the poll asks again

@@ -57,6 +57,51 @@ func TestHint(t *testing.T) {
 	})
 }
 
+// TestHintOfFirstStep: one hint, of a run's first moment, is enough for those that follow before the next poll.
+func TestHintOfFirstStep(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(1050 * time.Millisecond)
+		now := time.Now()
+		due := []time.Time{now}
+		for i := range 20 {
+			due = append(due, now.Add(time.Duration(i+1)*137*time.Millisecond))
+		}
+		ids := m.add(1, "+391", due...)
+		d.Hint(1, now)
+		after(5 * time.Second)
+		for i, id := range ids {
+			if at := n.of(id); len(at) != 1 || !at[0].Equal(due[i]) {
+				t.Errorf("step %d left at %v, want %v", i, at, due[i])
+			}
+		}
+	})
+}
+
+// TestHintAmongMany: a message due at once does not wait behind thousands that are read ahead.
+func TestHintAmongMany(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, _ *network) {
+		for i := range 25_000 {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now().Add(1900*time.Millisecond+time.Duration(i)*time.Microsecond))
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(1500 * time.Millisecond)
+		now := time.Now()
+		id := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		synctest.Wait()
+		if at := n.of(id); len(at) != 1 || !at[0].Equal(now) {
+			t.Errorf("left at %v, want %v", at, now)
+		}
+		after(10 * time.Second)
+		if got := len(n.sightings()); got != 25_001 {
+			t.Errorf("%d left in all", got)
+		}
+	})
+}
+
 // TestHintsNeverLost: however many come while a read is under way, the last one's message is found.
 func TestHintsNeverLost(t *testing.T) {
 	t.Parallel()

@@ -221,8 +221,14 @@ func (s *scheduler) checkOnline(l *lane, now time.Time) {
 			s.clear(l)
 		}
 		l.glance = now
-		s.want(l, true)
+		s.resume(l)
 	}
+}
+
+// resume reads a lane that may send again.
+func (s *scheduler) resume(l *lane) {
+	l.readAfter = time.Time{}
+	s.want(l, true)
 }
 
 // hinted acts on a hint.
@@ -239,9 +245,12 @@ func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 		l.more = true // it stands behind what is in memory
 		return
 	}
-	if until := later(h.until, now); l.until.Before(until) {
-		l.until = until
+	until := later(h.until, now)
+	if len(l.entries) < laneMost/4 {
+		// A hint tells of the first moment of several; the poll is in time only for what is due well after it.
+		until = later(until, s.nextPoll.Add(s.cfg.Poll/2))
 	}
+	l.until = later(l.until, until)
 	l.full = l.full || h.changed
 	s.enlist(l, true)
 }
@@ -285,7 +294,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 			s.clear(l)
 		case !drain && l.draining:
 			l.draining = false
-			s.want(l, true)
+			s.resume(l)
 		}
 		s.drained(l)
 	}
