@@ -35,8 +35,10 @@ var errAgain = errors.New("changed while it was read")
 // lost reports that the connection is of no more use.
 func lost(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 53: out of resources.
-		return strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "53")
+		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 53: out of resources; 25006: it
+		// became a standby.
+		return strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "53") ||
+			p.Code == "25006"
 	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
 		return false
@@ -88,7 +90,9 @@ func outward(err error) error {
 		switch p.Code {
 		case "22021", "22P05": // characters that PostgreSQL cannot keep: NUL, invalid UTF-8
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text holds a character that cannot be stored", Err: err}
-		case "57014", "25P03", "25006": // statement timeout, idle in transaction, read-only standby
+		case "54000": // an index entry of more than a third of a page
+			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text is too long", Err: err}
+		case "57014", "25P03": // statement timeout, idle in transaction
 			return puntuale.Unavailable(err)
 		}
 	}

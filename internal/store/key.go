@@ -26,28 +26,25 @@ func insertKey(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.Cl
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "the key is unknown or no longer valid"}
 
+// A client's key, the usual one, costs one query.
+const (
+	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
+	clientKey = `select k.id, k.partner_id, ` + clientColumns + ` from api_key k
+ join client c on c.id = k.client_id and c.partner_id = k.partner_id and c.deleted_at = 0 where` + validKey
+	partnerKey = `select k.id, k.partner_id from api_key k where k.client_id = 0 and` + validKey
+)
+
 func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
-	var p puntuale.Principal
-	var c puntuale.ClientID
-	found, err := one(ctx, s.read, `select id, partner_id, client_id from api_key
- where hash = $1 and revoked_at = 0 and (expires_at = 0 or expires_at > $2)`,
-		[]any{hash[:], micros(now)}, &p.Key, &p.Partner, &c)
+	p := puntuale.Principal{Side: puntuale.ClientSide}
+	args := []any{hash[:], micros(now)}
+	found, err := one(ctx, s.read, clientKey, args, append([]any{&p.Key, &p.Partner}, clientFields(&p.Client)...)...)
+	if err == nil && !found {
+		p = puntuale.Principal{Side: puntuale.PartnerSide}
+		found, err = one(ctx, s.read, partnerKey, args, &p.Key, &p.Partner)
+	}
 	switch {
 	case err != nil:
 		return puntuale.Principal{}, outward(fmt.Errorf("look for a key: %w", err))
-	case !found:
-		return puntuale.Principal{}, errUnknownKey
-	}
-	p.Side = puntuale.PartnerSide
-	if c == 0 {
-		return p, nil
-	}
-	p.Side = puntuale.ClientSide
-	found, err = one(ctx, s.read, `select `+clientColumns+` from client c
- where c.id = $1 and c.partner_id = $2 and c.deleted_at = 0`, []any{c, p.Partner}, clientFields(&p.Client)...)
-	switch {
-	case err != nil:
-		return puntuale.Principal{}, outward(fmt.Errorf("look for a key's client: %w", err))
 	case !found:
 		return puntuale.Principal{}, errUnknownKey
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -17,11 +18,13 @@ import (
 const (
 	postgresTenants = 2 // writers for clients' calls
 	postgresReaders = 8
+	connectTimeout  = 5 * time.Second // unless the address gives another
 )
 
-// Settings of every connection: nothing may hold locks without end.
+// Settings of every connection: nothing may hold locks without end, and each statement sees what was committed before it.
 var postgresSettings = map[string]string{
 	"application_name":                    "puntuale",
+	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 }
@@ -70,6 +73,9 @@ func (s *Store) postgresPool(address string, settings map[string]string, size in
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("read the PostgreSQL address: %w", err)
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = connectTimeout
 	}
 	maps.Copy(cfg.RuntimeParams, postgresSettings)
 	maps.Copy(cfg.RuntimeParams, settings)

@@ -1,0 +1,219 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/storetest"
+)
+
+// proxy stands between the store and PostgreSQL and cuts the connection at a COMMIT.
+type proxy struct {
+	listener net.Listener
+	server   func() (net.Conn, error)
+	cut      atomic.Int32 // cutNothing, cutBefore or cutAfter the server got the next COMMIT
+	mu       sync.Mutex
+	open     []net.Conn
+}
+
+const (
+	cutNothing int32 = iota
+	cutBefore
+	cutAfter
+)
+
+// behindProxy makes the database's stores connect through the proxy.
+func behindProxy(t *testing.T, d *storetest.Database) *proxy {
+	t.Helper()
+	address, err := url.Parse(d.Config.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := address.Query()
+	network, target := "tcp", address.Host
+	if dir := query.Get("host"); strings.HasPrefix(dir, "/") {
+		network, target = "unix", fmt.Sprintf("%s/.s.PGSQL.%s", dir, query.Get("port"))
+	}
+	p := &proxy{server: func() (net.Conn, error) { return net.Dial(network, target) }}
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	go p.serve(p.listener)
+	t.Cleanup(func() {
+		p.listener.Close()
+		p.cutAll()
+	})
+	query.Del("host")
+	query.Del("port")
+	address.Host, address.RawQuery = p.listener.Addr().String(), query.Encode()
+	d.Config.Database = address.String()
+	return p
+}
+
+func (p *proxy) serve(l net.Listener) {
+	for {
+		client, err := l.Accept()
+		if err != nil {
+			return
+		}
+		server, err := p.server()
+		if err != nil {
+			client.Close()
+			continue
+		}
+		p.mu.Lock()
+		p.open = append(p.open, client, server)
+		p.mu.Unlock()
+		var mute atomic.Bool
+		go func() {
+			defer client.Close()
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := server.Read(buffer)
+				if err != nil || mute.Load() {
+					return // the answer to COMMIT is swallowed
+				}
+				if _, err := client.Write(buffer[:n]); err != nil {
+					return
+				}
+			}
+		}()
+		go func() {
+			defer server.Close()
+			buffer := make([]byte, 1<<16)
+			for {
+				n, err := client.Read(buffer)
+				if err != nil {
+					return
+				}
+				if bytes.Contains(buffer[:n], []byte("commit\x00")) {
+					switch p.cut.Swap(cutNothing) {
+					case cutBefore:
+						client.Close()
+						return
+					case cutAfter:
+						mute.Store(true)
+						if _, err := server.Write(buffer[:n]); err == nil {
+							_, _ = io.Copy(io.Discard, client) // until the other side has closed it
+						}
+						return
+					}
+				}
+				if _, err := server.Write(buffer[:n]); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+func (p *proxy) cutAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.open {
+		c.Close()
+	}
+	p.open = nil
+}
+
+// A connection that breaks during COMMIT leaves nothing in doubt where the rows can tell, and says so where they cannot.
+func TestPostgresCommitInDoubt(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountTest)
+	node := w.MustJoin()
+	ctx := context.Background()
+	now := storetest.Begin.Add(time.Hour)
+	for i, cut := range []int32{cutBefore, cutAfter} {
+		number := fmt.Sprintf("+39333000000%d", i)
+		p.cut.Store(cut)
+		r, err := c.Start(ctx, c.Run(number, storetest.Begin, 2))
+		if err != nil || r.Usage.Used != int64(2*i+1) || p.cut.Load() != cutNothing {
+			t.Fatalf("start, cut %d: %+v, %v", cut, r, err)
+		}
+		if n := w.Int("select count(*) from run where phone = $1", number); n != 1 {
+			t.Fatalf("start, cut %d: %d runs", cut, n)
+		}
+		p.cut.Store(cut)
+		token, granted := w.MustClaim(node, now, c.Items(number, 0, r.IDs...)...)
+		if granted[0] != puntuale.ClaimGranted || granted[1] != puntuale.ClaimGranted || c.Detail(r.IDs[1]).Intent != token {
+			t.Fatalf("claim, cut %d: %v, %+v", cut, granted, c.Detail(r.IDs[1]))
+		}
+		p.cut.Store(cut)
+		w.MustRecord(now, c.Items(number, 0, r.IDs[0])[0], token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
+		if d := c.Detail(r.IDs[0]); d.Intent != 0 || d.State != puntuale.Pending {
+			t.Fatalf("record, cut %d: %+v", cut, d)
+		}
+		p.cut.Store(cut)
+		_, err = c.Stop(ctx, c.Sequence, number, storetest.Day, now)
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || !strings.Contains(err.Error(), "may have been done") {
+			t.Fatalf("stop, cut %d: %v", cut, err)
+		}
+		if used := w.Int("select used from api_usage"); used != int64(2*i+1)+int64(cut-cutBefore) {
+			t.Fatalf("stop, cut %d: %d calls counted", cut, used)
+		}
+		if _, err = c.Stop(ctx, c.Sequence, number, storetest.Day, now); err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			w.Exec("update api_usage set used = 2")
+		}
+	}
+	if left := w.Int("select credits from client"); left != 98 { // two in flight
+		t.Errorf("%d credits left", left)
+	}
+	if n := w.Int("select (select credits from client) - (select sum(amount) from credit_entry)"); n != 0 {
+		t.Errorf("the ledger differs by %d", n)
+	}
+}
+
+// A connection that broke while idle is noticed and replaced; a server that is away is unavailable, and found again.
+func TestPostgresComesBack(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountFull)
+	ctx := context.Background()
+	node := w.MustJoin()
+	c.MustStart("+393331234567", storetest.Begin, 1)
+	p.cutAll()
+	c.MustStart("+393331234567", storetest.Begin, 1)
+	if err := w.Beat(ctx, node, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	p.listener.Close()
+	p.cutAll()
+	_, err := c.Start(ctx, c.Run("+393331234567", storetest.Begin, 1))
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || e.Code != puntuale.CodeUnavailable || e.RetryAfter <= 0 {
+		t.Fatalf("away: %v", err)
+	}
+	if _, err := c.Details(ctx, []puntuale.MessageID{1}); puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+		t.Fatalf("away: %v", err)
+	}
+	if p.listener, err = net.Listen("tcp", p.listener.Addr().String()); err != nil {
+		t.Fatal(err)
+	}
+	go p.serve(p.listener)
+	if err := w.Check(ctx); err != nil {
+		t.Fatal(err)
+	}
+	c.MustStart("+393331234567", storetest.Begin, 1)
+	if n := w.Int("select count(*) from run"); n != 3 {
+		t.Fatalf("%d runs", n)
+	}
+}
