@@ -64,7 +64,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, err
 	}
-	if s.unlock, err = s.store.LockDispatch(); err != nil {
+	if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 		return nil, err
 	}
 	if s.listener, err = listen(ctx, cfg); err != nil {

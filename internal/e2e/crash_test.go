@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"testing"
 	"time"
@@ -284,4 +285,14 @@ func TestTerminatedUnderLoad(t *testing.T) {
 		l.end()
 		l.verify(t, s.base)
 	})
+}
+
+// TestRestartResumesAtOnce shows that a restart on SQLite does not wait for the lease of the process that was killed.
+func TestRestartResumesAtOnce(t *testing.T) {
+	s := serve(t, filepath.Join(t.TempDir(), "puntuale.db"), "--lease", "60s")
+	who := createTenant(t, s.base, createPartner(t, s.database), "full", step("ciao", 2, "seconds"))
+	must(t, "POST", s.base+"/api/start/"+who.sequence, who.key, map[string]any{"phone": "+393471234567"})
+	s.kill()
+	s.start()
+	eventually(t, 4*time.Second, "the message arrives", func() bool { return len(ledger(t, s.base, who.key)) == 1 })
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,13 +12,27 @@ import (
 )
 
 // LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
-// apart in time; release gives the place free. On PostgreSQL nodes share the work, and nothing is locked.
+// apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
+// are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
 // Codes: conflict (another process dispatches).
-func (s *Store) LockDispatch() (release func() error, err error) {
+func (s *Store) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.file == "" {
 		return func() error { return nil }, nil
 	}
-	return lockFile(s.file+".dispatch", false)
+	release, err = lockFile(s.file+".dispatch", false)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from node`); err != nil {
+			return err
+		}
+		_, err := a.exec(ctx, `update session set owner = 0 where owner <> 0`)
+		return err
+	}); err != nil {
+		return nil, errors.Join(fmt.Errorf("remove dead nodes: %w", err), release())
+	}
+	return release, nil
 }
 
 // lockFile takes the lock of a file, which is created. The file stays: removing it would let two processes hold locks

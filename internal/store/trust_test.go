@@ -159,17 +159,17 @@ func TestSQLiteCreates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	release, err := s.LockDispatch()
+	release, err := s.LockDispatch(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.LockDispatch(); puntuale.CodeOf(err) != puntuale.CodeConflict {
+	if _, err := s.LockDispatch(ctx); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Fatalf("a second dispatcher: %v", err)
 	}
 	if err := release(); err != nil {
 		t.Fatal(err)
 	}
-	if release, err = s.LockDispatch(); err != nil {
+	if release, err = s.LockDispatch(ctx); err != nil {
 		t.Fatalf("after it was released: %v", err)
 	}
 	if err := release(); err != nil {
