@@ -11,53 +11,35 @@ import (
 	"puntuale"
 )
 
-// takeCredits subtracts from each client, in order, what it has of the amount asked, and returns that.
+// takeCredits subtracts from each of the sorted clients what it has of the amount asked, and returns that. The rows are
+// locked in order before any is judged.
 func takeCredits(ctx context.Context, a asker, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
-	have := map[puntuale.ClientID]int64{}
-	err := a.each(ctx, `update client set credits = client.credits - u.n from $u(c bigint, n bigint)
- where client.id = u.c and client.credits >= u.n returning client.id`, []any{creditColumns(clients, amounts)},
-		func(rows *sql.Rows) error {
+	left := map[puntuale.ClientID]sql.NullInt64{}
+	err := a.each(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
+		[]any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows *sql.Rows) error {
 			var c puntuale.ClientID
-			if err := rows.Scan(&c); err != nil {
+			var n sql.NullInt64
+			if err := rows.Scan(&c, &n); err != nil {
 				return err
 			}
-			have[c] = -1 // all
+			left[c] = n
 			return nil
 		})
 	if err != nil {
-		return nil, fmt.Errorf("take credits: %w", err)
+		return nil, fmt.Errorf("lock credits: %w", err)
 	}
 	taken := slices.Clone(amounts)
 	for i, c := range clients {
-		if have[c] == -1 {
-			continue
+		if !left[c].Valid {
+			return nil, fmt.Errorf("credits became unlimited: %w", errAgain)
 		}
-		// Too few. Clients before this one are locked, clients after it may be too: an error here is a deadlock, and
-		// the whole claim runs again.
-		if taken[i], err = takeRest(ctx, a, c, amounts[i]); err != nil {
-			return nil, err
-		}
+		taken[i] = min(taken[i], left[c].Int64)
+	}
+	if _, err := a.exec(ctx, `update client set credits = client.credits - u.n from $u(c bigint, n bigint)
+ where client.id = u.c and u.n > 0`, creditColumns(clients, taken)); err != nil {
+		return nil, fmt.Errorf("take credits: %w", err)
 	}
 	return taken, nil
-}
-
-// takeRest takes what a client has left, at most n.
-func takeRest(ctx context.Context, a asker, c puntuale.ClientID, n int64) (int64, error) {
-	var left sql.NullInt64
-	if _, err := one(ctx, a, `select credits from client where id = $1 for no key update`, []any{c}, &left); err != nil {
-		return 0, fmt.Errorf("lock credits: %w", err)
-	}
-	if !left.Valid {
-		return 0, fmt.Errorf("credits became unlimited: %w", errAgain)
-	}
-	n = min(n, left.Int64)
-	if n == 0 {
-		return 0, nil
-	}
-	if _, err := a.exec(ctx, `update client set credits = credits - $2::bigint where id = $1`, c, n); err != nil {
-		return 0, fmt.Errorf("take the rest of credits: %w", err)
-	}
-	return n, nil
 }
 
 func creditColumns(clients []puntuale.ClientID, amounts []int64) batch {

@@ -54,6 +54,12 @@ func lost(err error) bool {
 		err != nil && strings.Contains(err.Error(), "conn closed")
 }
 
+// tooLong reports a statement that the server gave up: somebody else holds what it needs.
+func tooLong(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (p.Code == "57014" || p.Code == "25P03")
+}
+
 // broken reports that the disk under SQLite failed. What the file holds is then not known until it is opened anew.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
@@ -92,8 +98,6 @@ func outward(err error) error {
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text holds a character that cannot be stored", Err: err}
 		case "54000": // an index entry of more than a third of a page
 			return &puntuale.Error{Code: puntuale.CodeInvalid, Message: "a text is too long", Err: err}
-		case "57014", "25P03": // statement timeout, idle in transaction
-			return puntuale.Unavailable(err)
 		}
 	}
 	if s, ok := errors.AsType[*sqlite.Error](err); ok {
@@ -104,7 +108,7 @@ func outward(err error) error {
 		}
 	}
 	switch {
-	case passing(err), lost(err):
+	case passing(err), lost(err), tooLong(err):
 		return puntuale.Unavailable(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call ended before the store could answer", Err: err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
 	"slices"
 
 	"puntuale"
@@ -89,30 +90,36 @@ from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and me
 }
 
 func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) error {
-	slices.SortFunc(unpaid, compareRefs)
-	for i := 0; i < len(unpaid); {
-		client, first := unpaid[i].Client, i
-		for i < len(unpaid) && unpaid[i].Client == client {
-			i++
-		}
-		var left sql.NullInt64
-		if _, err := one(ctx, b.a, `select credits from client where id = $1 for no key update`, []any{client}, &left); err != nil {
-			return fmt.Errorf("lock credits: %w", err)
-		}
-		n := min(left.Int64, int64(i-first))
-		if !left.Valid || n == 0 {
-			continue
-		}
-		if _, err := b.a.exec(ctx, `update client set credits = credits - $2::bigint where id = $1`, client, n); err != nil {
-			return fmt.Errorf("take credits for late outcomes: %w", err)
-		}
-		if err := enter(ctx, b.a, "late", b.now, []puntuale.ClientID{client}, []int64{-n}); err != nil {
-			return err
-		}
-		if _, err := b.a.exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
- where message.client_id = u.c and message.id = u.i`, refColumns(unpaid[first:first+int(n)])); err != nil {
-			return fmt.Errorf("mark messages as paid: %w", err)
-		}
+	owed := map[puntuale.ClientID]int64{}
+	for _, m := range unpaid {
+		owed[m.Client]++
+	}
+	known, err := standings(ctx, b.a, slices.Sorted(maps.Keys(owed)))
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(owed, func(c puntuale.ClientID, _ int64) bool { return known[c].Credits == nil })
+	if len(owed) == 0 {
+		return nil
+	}
+	clients := slices.Sorted(maps.Keys(owed))
+	taken, err := takeCredits(ctx, b.a, clients, pick(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }))
+	if err != nil {
+		return err
+	}
+	if err := enter(ctx, b.a, "late", b.now, clients, pick(taken, func(n *int64) int64 { return -*n })); err != nil {
+		return err
+	}
+	for i, c := range clients {
+		owed[c] = taken[i]
+	}
+	paid := slices.DeleteFunc(unpaid, func(m puntuale.MessageRef) bool {
+		owed[m.Client]--
+		return owed[m.Client] < 0
+	})
+	if _, err := b.a.exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
+ where message.client_id = u.c and message.id = u.i`, refColumns(paid)); err != nil {
+		return fmt.Errorf("mark messages as paid: %w", err)
 	}
 	return nil
 }
