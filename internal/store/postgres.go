@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"maps"
 	"strconv"
@@ -47,7 +48,7 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err := trustPostgres(ctx, readers); err != nil {
 		return err
 	}
-	if err := s.migrate(ctx, readers, migration.Postgres); err != nil {
+	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}
 	s.read = &pool{d: s.d, db: readers}
@@ -67,6 +68,16 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	}
 	s.fleet = s.startWriter(link{d: s.d, db: beats})
 	return nil
+}
+
+// migratePostgres has connections of its own: a step may take longer than a statement otherwise may.
+func (s *Store) migratePostgres(ctx context.Context, address string) error {
+	patient := &Store{cfg: s.cfg, d: s.d}
+	db, err := patient.postgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
+	if err != nil {
+		return err
+	}
+	return errors.Join(patient.migrate(ctx, db, migration.Postgres), db.Close())
 }
 
 func (s *Store) postgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {

@@ -26,9 +26,11 @@ const (
 // applicationID marks our files ("PUNT"); the first migration writes it. Other programs' files are left untouched.
 const applicationID = 0x50554e54
 
-// A transaction is on disk when its commit returns: the log is synced each time (FULL).
+// A transaction is on disk when its commit returns: the log is synced each time (FULL). The log is copied into the file
+// by the commit that fills 4,000 pages of it: with 1,000 scattered writes are a third slower, with 16,000 that commit
+// takes 30 to 60 ms and not 20.
 const sqliteSettings = "_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(16000)&_txlock=immediate"
+	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(4000)&_txlock=immediate"
 
 // openSQLite opens the file, or creates it where nothing was. It never puts an empty store in the place of one that is
 // missing a part.

@@ -164,18 +164,23 @@ func (w *writer) commit(all []*unit) {
 		case u.err == nil:
 			w.s.cfg.Meter.Batch(u.kind.name, len(u.tasks), took)
 			w.answer(u)
-		case len(all) > 1 && !hopeless(u.err):
-			w.commit([]*unit{{kind: u.kind, tasks: u.tasks}})
-		case len(u.tasks) > 1 && !hopeless(u.err):
-			for _, t := range u.tasks {
-				w.commit([]*unit{{kind: u.kind, tasks: []*task{t}}})
-			}
-		default:
+		case hopeless(u.err), len(u.tasks) == 1 && (len(all) == 1 || decided(u.err)):
 			for _, t := range u.tasks {
 				t.done <- outward(u.err)
 			}
+		case len(all) > 1:
+			w.commit([]*unit{{kind: u.kind, tasks: u.tasks}})
+		default:
+			for _, t := range u.tasks {
+				w.commit([]*unit{{kind: u.kind, tasks: []*task{t}}})
+			}
 		}
 	}
+}
+
+// decided reports an error that is the answer: running again would give the same.
+func decided(err error) bool {
+	return errors.Is(err, puntuale.ErrFenced) || puntuale.CodeOf(err) != puntuale.CodeInternal
 }
 
 // hopeless reports an error that would meet every task alike.
