@@ -48,6 +48,7 @@ const (
 type Envelope struct {
 	Client      ClientID
 	Session     SessionID
+	Run         RunID
 	Message     MessageID
 	ConnectorID string // the same for every attempt of one generation
 	Attempt     int    // from 1

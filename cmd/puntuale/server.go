@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path/filepath"
 	"time"
 
 	"puntuale"
@@ -15,6 +16,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/media"
 	"puntuale/internal/store"
 )
 
@@ -33,6 +35,7 @@ const (
 type server struct {
 	store    *store.Store
 	unlock   func() error
+	media    *media.Fetcher // nil: nothing fetches
 	dispatch *dispatch.Dispatcher
 	control  *control.Control
 	health   *health
@@ -70,7 +73,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
 	}
-	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
+	out, err := s.simulated(cfg)
+	if err != nil {
+		return nil, err
+	}
 	s.dispatch = dispatch.New(dispatch.Config{
 		Queue: s.store, Fleet: s.store,
 		Connector: func(session puntuale.Session) puntuale.Connector {
@@ -102,6 +108,20 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
+}
+
+// simulated makes the way to the simulated network, with a fetcher of media if it is to fetch them.
+func (s *server) simulated(cfg serverConfig) (*sandbox.Connector, error) {
+	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
+	if !cfg.SandboxMedia {
+		return out, nil
+	}
+	source, err := media.New(media.Config{Folder: filepath.Join(cfg.Data, "media"), Clock: cfg.Clock})
+	if err != nil {
+		return nil, err
+	}
+	s.media = source
+	return out.WithMedia(source), nil
 }
 
 // storeConfig is shared by all commands that open the store.
@@ -172,6 +192,9 @@ func (s *server) Close() error {
 	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
+	}
+	if s.media != nil {
+		note("close the media", s.media.Close())
 	}
 	if s.unlock != nil {
 		note("free the dispatch lock", s.unlock())

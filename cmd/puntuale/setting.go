@@ -33,6 +33,7 @@ type serveSettings struct {
 	Addr           string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
 	Sandbox        bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
+	SandboxMedia   bool          `help:"The simulated network fetches media before it accepts a message, as a real one does: what cannot be had is FAILED with the reason. Without it media addresses are never called."`
 	Media          []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Lease          time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
 	UncertainAfter time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`

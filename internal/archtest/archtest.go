@@ -51,6 +51,7 @@ var Rules = []Rule{
 	{Package: "internal/web", Module: []string{".", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/archtest"},
+	{Package: "scripts"},
 	{Package: "cmd", Module: []string{"..."}, Library: []string{"*"}},
 }
 
@@ -67,7 +68,9 @@ var Owners = map[string][]string{
 	"github.com/mattn/go-isatty":        {"cmd"},
 	"github.com/nyaruka/phonenumbers":   {"internal/control"},
 	"github.com/prometheus":             {"cmd"},
-	"github.com/getkin/kin-openapi":     {}, // tests only
+	"code.dny.dev/ssrf":                 {"internal/media"},
+	"github.com/chromedp":               {}, // tests only
+	"github.com/getkin/kin-openapi":     {},
 	"github.com/google/go-cmp":          {},
 	"go.uber.org/goleak":                {},
 	"pgregory.net/rapid":                {},

@@ -174,7 +174,7 @@ func (s *scheduler) prepare(e *entry) {
 	ctx, cancel := context.WithTimeout(s.ctx, prepareWait)
 	defer cancel()
 	e.prepared, e.failed = e.lane.conn.Prepare(ctx, puntuale.Envelope{
-		Client: e.m.Client, Session: e.m.Session, Message: e.m.ID,
+		Client: e.m.Client, Session: e.m.Session, Run: e.m.Run, Message: e.m.ID,
 		ConnectorID: puntuale.ConnectorID(e.m.ID, e.m.Generation),
 		Attempt:     e.m.Attempt + 1, Repeat: e.repeat(),
 		To: e.m.Phone, Content: e.content,

@@ -37,11 +37,21 @@ type Connector struct {
 	ledger  puntuale.SandboxLedger
 	clock   clock.Clock
 	latency time.Duration
+	media   puntuale.MediaSource // nil: media stay where they are
 }
 
-// New returns a connector that takes latency (0 or more) from the handing over to the arrival of each message.
+// New returns a connector that takes latency (0 or more) from the handing over to the arrival of each message. It does
+// not fetch media.
 func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration) *Connector {
 	return &Connector{ledger: ledger, clock: clock, latency: max(0, latency)}
+}
+
+// WithMedia returns a connector like c that fetches each message's media from source before the message may leave, as
+// a real network's does. With a nil source it does not fetch.
+func (c *Connector) WithMedia(source puntuale.MediaSource) *Connector {
+	with := *c
+	with.media = source
+	return &with
 }
 
 func (c *Connector) Traits() puntuale.Traits {
@@ -52,10 +62,18 @@ func (c *Connector) Traits() puntuale.Traits {
 
 func (c *Connector) Online(puntuale.SessionID) bool { return true }
 
-// Prepare has nothing to do.
+// Prepare makes sure that the media can be had, where the connector has a source for them. The simulated network shows
+// the address itself.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	if err := ctx.Err(); err != nil {
 		return puntuale.Prepared{}, err
+	}
+	if c.media != nil && e.Content.MediaURL != "" {
+		m, err := c.media.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL})
+		if err != nil {
+			return puntuale.Prepared{}, err
+		}
+		_ = m.Close() // it was only read from
 	}
 	return puntuale.Prepared{Envelope: e}, nil
 }

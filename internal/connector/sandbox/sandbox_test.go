@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -162,4 +163,64 @@ func TestLedgerFails(t *testing.T) {
 	if err == nil || puntuale.AsSendError(err) != nil {
 		t.Errorf("error %v, want one that is no evidence", err)
 	}
+}
+
+// TestMedia: with a source, Prepare asks it for the message's media and passes its refusal on; without one, and without
+// media, nobody is asked.
+func TestMedia(t *testing.T) {
+	t.Parallel()
+	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: "File troppo grande"}
+	s := &source{files: map[string]bool{"https://example.com/a.jpg": true}, refusal: refusal}
+	plain := sandbox.New(&ledger{}, clock.System(), 0)
+	c := plain.WithMedia(s)
+	e := envelope("+393470001000", 1).Envelope
+	e.Run = 40
+	if _, err := c.Prepare(t.Context(), e); err != nil || len(s.asked) != 0 {
+		t.Errorf("a text: %v, asked %v", err, s.asked)
+	}
+	e.Content.MediaURL = "https://example.com/a.jpg"
+	if _, err := plain.Prepare(t.Context(), e); err != nil || len(s.asked) != 0 {
+		t.Errorf("without a source: %v, asked %v", err, s.asked)
+	}
+	p, err := c.Prepare(t.Context(), e)
+	if err != nil || p.Content != e.Content {
+		t.Errorf("media that are there: %+v, %v", p, err)
+	}
+	if want := (puntuale.MediaRequest{Client: 7, Run: 40, URL: e.Content.MediaURL}); len(s.asked) != 1 || s.asked[0] != want {
+		t.Errorf("asked for %+v, want %+v", s.asked, want)
+	}
+	if s.open != 0 {
+		t.Errorf("%d files are still open", s.open)
+	}
+	e.Content.MediaURL = "https://example.com/b.jpg"
+	if _, err = c.Prepare(t.Context(), e); puntuale.AsSendError(err) != refusal {
+		t.Errorf("media that are refused: %v", err)
+	}
+}
+
+// source has the files it is told to have.
+type source struct {
+	files   map[string]bool
+	refusal error
+	asked   []puntuale.MediaRequest
+	open    int
+}
+
+func (s *source) Fetch(_ context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
+	s.asked = append(s.asked, r)
+	if !s.files[r.URL] {
+		return nil, s.refusal
+	}
+	s.open++
+	return &puntuale.Media{ReadSeekCloser: opened{strings.NewReader("jpeg"), s}, Size: 4, ContentType: "image/jpeg"}, nil
+}
+
+type opened struct {
+	*strings.Reader
+	source *source
+}
+
+func (o opened) Close() error {
+	o.source.open--
+	return nil
 }

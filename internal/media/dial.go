@@ -1,0 +1,97 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"syscall"
+
+	"code.dny.dev/ssrf"
+)
+
+// addressError: a host has addresses, and none of them may be reached.
+type addressError struct{ err error }
+
+func (e *addressError) Error() string { return "no address that may be reached: " + e.err.Error() }
+func (e *addressError) Unwrap() error { return e.err }
+
+// dialer connects to public addresses only. The guardian knows IANA's special-purpose ranges; of IPv6 it lets nothing
+// pass outside 2000::/3, which leaves out NAT64 (64:ff9b::/96), v4-mapped and v4-compatible addresses, unique local and
+// link-local ones, multicast, and every address with a zone.
+type dialer struct {
+	guardian *ssrf.Guardian
+	exempt   func(netip.AddrPort) bool
+	net      net.Dialer
+}
+
+func newDialer(cfg Config) *dialer {
+	return &dialer{
+		guardian: ssrf.New(ssrf.WithPorts(cfg.Ports...)),
+		exempt:   cfg.Exempt,
+		net:      net.Dialer{Timeout: cfg.Connect, Resolver: cfg.Resolver},
+	}
+}
+
+// dial tries the host's addresses that may be reached. One public address among forbidden ones is enough: where IPv6
+// is translated (DNS64), every name has a forbidden one.
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var refused, tried atomic.Bool
+	n := d.net
+	n.Control = func(network, address string, c syscall.RawConn) error {
+		err := d.check(network, address, c)
+		if err != nil {
+			refused.Store(true)
+		} else {
+			tried.Store(true)
+		}
+		return err
+	}
+	conn, err := n.DialContext(ctx, network, address)
+	if err != nil && refused.Load() && !tried.Load() {
+		return nil, &addressError{err}
+	}
+	return conn, err
+}
+
+// check is asked with the numeric address right before each connection is made.
+func (d *dialer) check(network, address string, c syscall.RawConn) error {
+	err := d.guardian.Safe(network, address, c)
+	if err == nil || d.exempt == nil || !errors.Is(err, ssrf.ErrProhibitedIP) {
+		return err
+	}
+	if to, parseErr := netip.ParseAddrPort(address); parseErr != nil || !d.exempt(to) {
+		return err
+	}
+	return nil
+}
+
+// forbidden says why no connection may be made for an address, "" when one may: the caller's, and each redirect's.
+func forbidden(u *url.URL, ports []uint16) string {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return "l'indirizzo non è http o https"
+	case u.User != nil:
+		return "l'indirizzo contiene un nome utente"
+	case u.Hostname() == "" || u.Opaque != "":
+		return "l'indirizzo non ha un host"
+	}
+	port := uint64(80)
+	if u.Scheme == "https" {
+		port = 443
+	}
+	if text := u.Port(); text != "" {
+		var err error
+		if port, err = strconv.ParseUint(text, 10, 16); err != nil {
+			return "la porta non è valida"
+		}
+	}
+	if !slices.Contains(ports, uint16(port)) {
+		return "la porta non è ammessa"
+	}
+	return ""
+}

@@ -1,0 +1,190 @@
+package media
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxRedirects = 3
+	chunk        = 64 << 10
+)
+
+// download follows the address to a file and stores that. Its time counts only while it has a place among the fetches.
+func (f *Fetcher) download(m *file, u *url.URL) error {
+	leave, err := f.clients.enter(m.ctx, m.key.client)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	left := f.cfg.Total
+	for hops := 0; ; hops++ {
+		if why := forbidden(u, f.cfg.Ports); why != "" {
+			return final(saysForbidden, why, nil)
+		}
+		if hops > maxRedirects {
+			return final(saysForbidden, fmt.Sprintf("più di %d rinvii", maxRedirects), nil)
+		}
+		next, took, err := f.hop(m, u, left)
+		if err != nil || next == nil {
+			return err
+		}
+		u, left = next, left-took
+	}
+}
+
+// hop makes one request, within the time that is left. It returns where a redirect leads, nil when the file is there.
+func (f *Fetcher) hop(m *file, u *url.URL, left time.Duration) (next *url.URL, took time.Duration, err error) {
+	leaveHost, err := f.hosts.enter(m.ctx, strings.ToLower(u.Hostname()))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leaveHost()
+	leave, err := f.all.enter(m.ctx, struct{}{})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer leave()
+
+	begun := f.cfg.Clock.Now()
+	timed, stop := context.WithTimeoutCause(m.ctx, left, errTooLong)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(timed)
+	defer cancel(nil)
+	next, err = f.request(ctx, cancel, m, u)
+	if err != nil {
+		err = asSendError(ctx, err) // while the context knows why
+	}
+	return next, f.cfg.Clock.Now().Sub(begun), err
+}
+
+// request asks the host. It goes to the transport itself: nothing follows a redirect unasked, and no cookie, credential
+// or referrer goes along.
+func (f *Fetcher) request(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL) (next *url.URL, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, final(saysForbidden, "l'indirizzo non si legge", err)
+	}
+	request.Header.Set("User-Agent", "Puntuale")
+	request.Header.Set("Accept", "*/*")
+	request.Header.Set("Accept-Encoding", "identity")
+	response, err := f.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	switch code := response.StatusCode; {
+	case code == http.StatusOK || code == http.StatusNonAuthoritativeInfo:
+		return nil, f.body(ctx, cancel, m, u, response)
+	case isRedirect(code):
+		location := response.Header.Get("Location")
+		next, err := u.Parse(location)
+		if err != nil || location == "" {
+			return nil, final(saysForbidden, "un rinvio senza indirizzo leggibile", err)
+		}
+		return next, nil
+	default:
+		return nil, refusal(code)
+	}
+}
+
+func isRedirect(code int) bool {
+	switch code {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// refusal explains a status that is neither a file nor a redirect. Some refusals are about the moment.
+func refusal(code int) error {
+	detail := fmt.Sprintf("HTTP %d", code)
+	switch {
+	case code == http.StatusNotFound || code == http.StatusGone:
+		return final(saysMissing, detail, nil)
+	case code >= 500 || code == http.StatusRequestTimeout || code == http.StatusTooEarly || code == http.StatusTooManyRequests:
+		return transient(saysUnreachable, detail, nil)
+	case code >= 400:
+		return final(saysRefused, detail, nil)
+	default:
+		return final(saysKind, detail, nil)
+	}
+}
+
+// body stores an answer's body as it comes, and finds out what kind of file it is.
+func (f *Fetcher) body(ctx context.Context, cancel context.CancelCauseFunc, m *file, u *url.URL, response *http.Response) error {
+	if response.ContentLength > m.key.limit {
+		return tooBig(m.key.limit)
+	}
+	if coding := response.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+		return final(saysKind, "il file arriva compresso senza che sia stato chiesto", nil)
+	}
+	if err := f.create(m); err != nil {
+		return transient(saysLater, "il file non si può salvare", err)
+	}
+	var received atomic.Int64
+	f.wg.Go(func() { f.watch(ctx, cancel, &received) })
+	first, err := f.store(ctx, m, response.Body, &received)
+	if err != nil {
+		return err
+	}
+	if m.size == 0 {
+		return final(saysKind, "il file è vuoto", nil)
+	}
+	m.kind = kindOf(response.Header.Get("Content-Type"), u, m.key.url, first)
+	if isPage(m.kind) {
+		return final(saysKind, "è una pagina web ("+m.kind+")", nil)
+	}
+	return nil
+}
+
+// store copies the body to the file, and returns how it begins. The limit holds for the bytes that come, whatever the
+// host announced.
+func (f *Fetcher) store(ctx context.Context, m *file, body io.Reader, received *atomic.Int64) (first []byte, err error) {
+	buffer := make([]byte, chunk)
+	for {
+		n, err := body.Read(buffer)
+		if n > 0 {
+			received.Add(int64(n))
+			if m.size+int64(n) > m.key.limit {
+				return nil, tooBig(m.key.limit)
+			}
+			if err := f.grow(m, int64(n)); err != nil {
+				return nil, err
+			}
+			if _, err := m.data.Write(buffer[:n]); err != nil {
+				return nil, transient(saysLater, "il file non si può salvare", err)
+			}
+			if len(first) < sniffed {
+				first = append(first, buffer[:min(n, sniffed-len(first))]...)
+			}
+			m.size += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return first, nil
+		case errors.Is(err, io.ErrUnexpectedEOF) && ctx.Err() == nil:
+			return nil, transient(saysBroken, "la connessione si è chiusa prima della fine", err)
+		case err != nil:
+			return nil, err
+		}
+	}
+}
+
+// watch ends a fetch that brings too little. Each span is judged alone, so that a fast beginning earns no credit.
+func (f *Fetcher) watch(ctx context.Context, cancel context.CancelCauseFunc, received *atomic.Int64) {
+	least := int64(float64(f.cfg.Rate) * f.cfg.Grace.Seconds())
+	for f.cfg.Clock.Sleep(ctx, f.cfg.Grace) == nil {
+		if received.Swap(0) < least {
+			cancel(errTooSlow)
+			return
+		}
+	}
+}

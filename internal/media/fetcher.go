@@ -1,0 +1,195 @@
+package media
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what [New] needs; Folder and Clock must be set. Zero means the default.
+type Config struct {
+	Folder string // of the fetcher's files; made if it is missing
+	Clock  clock.Clock
+
+	MaxBytes int64         // of one file; default 100 MiB
+	Budget   int64         // of all files, those being fetched included; default 1 GiB
+	Files    int           // kept at once; default 500
+	Age      time.Duration // how long a file is kept after it was fetched; default 1 h
+
+	AtOnce    int      // fetches in all; default 32
+	PerHost   int      // default 2
+	PerClient int      // default 8
+	Ports     []uint16 // default 80 and 443
+
+	Connect time.Duration // for name and connection, and again for TLS; default 5 s
+	Header  time.Duration // from the request to the end of the answer's headers; default 10 s
+	Total   time.Duration // for all redirects and the body, without waiting for a place; default 60 s
+	Rate    int64         // bytes a second that a host must send at least; default 10,000
+	Grace   time.Duration // over which the rate is taken; default 5 s
+
+	Resolver *net.Resolver             // nil: the system's
+	Exempt   func(netip.AddrPort) bool // what may be reached though its address is not public: for tests; nil: nothing
+}
+
+// Fetcher is a [puntuale.MediaSource] that asks the hosts themselves.
+type Fetcher struct {
+	cfg       Config
+	root      *os.Root
+	transport *http.Transport
+	all       *gate[struct{}]
+	hosts     *gate[string]
+	clients   *gate[puntuale.ClientID]
+
+	ctx   context.Context
+	close context.CancelCauseFunc
+	wg    sync.WaitGroup
+
+	mu     sync.Mutex
+	files  map[key]*file
+	stored int64 // bytes on disk
+}
+
+// New returns a fetcher. Its files have no names while they are open, so that a crash leaves none behind.
+func New(cfg Config) (*Fetcher, error) {
+	cfg = cfg.withDefaults()
+	if err := os.MkdirAll(cfg.Folder, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder for media: %w", err)
+	}
+	root, err := os.OpenRoot(cfg.Folder)
+	if err != nil {
+		return nil, fmt.Errorf("open the folder for media: %w", err)
+	}
+	f := &Fetcher{
+		cfg: cfg, root: root, files: map[key]*file{},
+		all: newGate[struct{}](cfg.AtOnce), hosts: newGate[string](cfg.PerHost), clients: newGate[puntuale.ClientID](cfg.PerClient),
+		transport: &http.Transport{
+			Proxy:                  nil, // a proxy would make connections that nobody checks
+			DialContext:            newDialer(cfg).dial,
+			DisableKeepAlives:      true,
+			DisableCompression:     true,
+			TLSHandshakeTimeout:    cfg.Connect,
+			ResponseHeaderTimeout:  cfg.Header,
+			MaxResponseHeaderBytes: 64 << 10,
+		},
+	}
+	f.ctx, f.close = context.WithCancelCause(context.Background())
+	f.wg.Go(f.age)
+	return f, nil
+}
+
+func (cfg Config) withDefaults() Config {
+	defaults(&cfg.MaxBytes, 100<<20)
+	defaults(&cfg.Budget, 1<<30)
+	cfg.MaxBytes = min(cfg.MaxBytes, cfg.Budget)
+	defaults(&cfg.Files, 500)
+	defaults(&cfg.Age, time.Hour)
+	defaults(&cfg.AtOnce, 32)
+	defaults(&cfg.PerHost, 2)
+	defaults(&cfg.PerClient, 8)
+	defaults(&cfg.Connect, 5*time.Second)
+	defaults(&cfg.Header, 10*time.Second)
+	defaults(&cfg.Total, time.Minute)
+	defaults(&cfg.Rate, 10_000)
+	defaults(&cfg.Grace, 5*time.Second)
+	if len(cfg.Ports) == 0 {
+		cfg.Ports = []uint16{80, 443}
+	}
+	return cfg
+}
+
+func defaults[T comparable](value *T, to T) {
+	var zero T
+	if *value == zero {
+		*value = to
+	}
+}
+
+// Fetch returns the file at the address; see [puntuale.MediaSource]. Callers that ask for the same file of the same run
+// under the same limit share it.
+func (f *Fetcher) Fetch(ctx context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
+	u, err := url.Parse(r.URL)
+	if err != nil {
+		return nil, final(saysForbidden, "l'indirizzo non si legge", err)
+	}
+	if why := forbidden(u, f.cfg.Ports); why != "" {
+		return nil, final(saysForbidden, why, nil)
+	}
+	if ctx.Err() != nil {
+		return nil, given(context.Cause(ctx))
+	}
+	k := key{r.Client, r.Run, r.URL, f.cfg.MaxBytes}
+	if r.MaxBytes > 0 {
+		k.limit = min(r.MaxBytes, k.limit)
+	}
+	m, err := f.take(k, u)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-m.done:
+	case <-ctx.Done():
+		f.leave(m)
+		return nil, given(context.Cause(ctx))
+	}
+	if m.failed != nil {
+		f.leave(m)
+		return nil, m.failed
+	}
+	return &puntuale.Media{
+		ReadSeekCloser: &reader{SectionReader: io.NewSectionReader(m.data, 0, m.size), leave: sync.OnceFunc(func() { f.leave(m) })},
+		Size:           m.size, ContentType: m.kind,
+	}, nil
+}
+
+// reader is one caller's view of a file.
+type reader struct {
+	*io.SectionReader
+	leave func()
+}
+
+func (r *reader) Close() error {
+	r.leave()
+	return nil
+}
+
+// Close ends the fetches under way and forgets all files, those that callers still read included.
+func (f *Fetcher) Close() error {
+	f.mu.Lock()
+	f.close(errClosed)
+	f.mu.Unlock()
+	f.wg.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.files {
+		f.drop(m)
+	}
+	if err := f.root.Close(); err != nil {
+		return fmt.Errorf("close the folder for media: %w", err)
+	}
+	return nil
+}
+
+// run fetches one file, tells those who wait, and puts the file in or out of the cache.
+func (f *Fetcher) run(m *file, u *url.URL) {
+	err := f.download(m, u)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err != nil {
+		m.failed = asSendError(m.ctx, err)
+		f.forget(m)
+	}
+	m.until = f.cfg.Clock.Now().Add(f.cfg.Age)
+	m.cancel(nil)
+	close(m.done)
+	f.release(m)
+}

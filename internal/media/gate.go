@@ -1,0 +1,50 @@
+package media
+
+import (
+	"context"
+	"sync"
+)
+
+// gate lets so many at once pass for each key, in no particular order.
+type gate[K comparable] struct {
+	most int
+
+	mu    sync.Mutex
+	lines map[K]*line
+}
+
+// line is who passes, and waits, under one key.
+type line struct {
+	slots chan struct{}
+	users int
+}
+
+func newGate[K comparable](most int) *gate[K] {
+	return &gate[K]{most: most, lines: map[K]*line{}}
+}
+
+// enter waits for a place and returns what gives it back; the context's cause when that ends before.
+func (g *gate[K]) enter(ctx context.Context, key K) (leave func(), err error) {
+	g.mu.Lock()
+	l := g.lines[key]
+	if l == nil {
+		l = &line{slots: make(chan struct{}, g.most)}
+		g.lines[key] = l
+	}
+	l.users++
+	g.mu.Unlock()
+	forget := func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if l.users--; l.users == 0 {
+			delete(g.lines, key)
+		}
+	}
+	select {
+	case l.slots <- struct{}{}:
+		return func() { <-l.slots; forget() }, nil
+	case <-ctx.Done():
+		forget()
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,308 @@
+package media
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// short are limits for hosts that waste time.
+func short() Config {
+	return Config{
+		Connect: 300 * time.Millisecond, Header: 300 * time.Millisecond, Total: time.Second,
+		Rate: 10_000, Grace: 200 * time.Millisecond,
+	}
+}
+
+// raw is a server that speaks whatever bytes it likes. speak must end when stop closes.
+func raw(t *testing.T, speak func(c net.Conn, stop <-chan struct{})) netip.AddrPort {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var served sync.WaitGroup
+	served.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			served.Go(func() {
+				defer c.Close()
+				_, _ = c.Read(make([]byte, 4096))
+				speak(c, stop)
+			})
+		}
+	})
+	t.Cleanup(func() { close(stop); l.Close(); served.Wait() })
+	return netip.MustParseAddrPort(l.Addr().String())
+}
+
+// drip sends text again and again, until the peer or the test has had enough.
+func drip(c net.Conn, stop <-chan struct{}, text string, every time.Duration) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(every):
+		}
+		if _, err := io.WriteString(c, text); err != nil {
+			return
+		}
+	}
+}
+
+// TestHostsThatWasteTime: each is given up within its limit, and may be tried again.
+func TestHostsThatWasteTime(t *testing.T) {
+	t.Parallel()
+	const head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
+	for _, test := range []struct {
+		name, reason, scheme string
+		speak                func(net.Conn, <-chan struct{})
+	}{
+		{"says nothing", saysUnreachable, "http", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
+		{"stalls in TLS", saysUnreachable, "https", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
+		{"headers that never end", saysUnreachable, "http", func(c net.Conn, stop <-chan struct{}) {
+			_, _ = io.WriteString(c, head)
+			drip(c, stop, "X-More: and more\r\n", time.Millisecond)
+		}},
+		{"one byte at a time", saysSlow, "http", func(c net.Conn, stop <-chan struct{}) {
+			_, _ = io.WriteString(c, head+"\r\n")
+			drip(c, stop, "x", 10*time.Millisecond)
+		}},
+		{"stops in the middle", saysSlow, "http", func(c net.Conn, stop <-chan struct{}) {
+			_, _ = io.WriteString(c, head+"Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50000))
+			<-stop
+		}},
+		{"fast enough, but without end", saysSlow, "http", func(c net.Conn, stop <-chan struct{}) {
+			_, _ = io.WriteString(c, head+"\r\n")
+			drip(c, stop, strings.Repeat("x", 1000), 5*time.Millisecond)
+		}},
+		{"shorter than it said", saysBroken, "http", func(c net.Conn, _ <-chan struct{}) {
+			_, _ = io.WriteString(c, head+"Content-Length: 1000\r\n\r\nshort")
+		}},
+		{"a broken chunk", saysBroken, "http", func(c net.Conn, _ <-chan struct{}) {
+			_, _ = io.WriteString(c, head+"Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\nff\r\nbroken")
+		}},
+		{"no HTTP", saysUnreachable, "http", func(c net.Conn, _ <-chan struct{}) { _, _ = io.WriteString(c, "220 mail.example ESMTP\r\n") }},
+		{"hangs up", saysUnreachable, "http", func(net.Conn, <-chan struct{}) {}},
+		{"interim answers without end", saysUnreachable, "http", func(c net.Conn, stop <-chan struct{}) {
+			drip(c, stop, "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", time.Millisecond)
+		}},
+		{"huge headers", saysUnreachable, "http", func(c net.Conn, _ <-chan struct{}) {
+			_, _ = io.WriteString(c, head+"X-Big: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			to := raw(t, test.speak)
+			f := newFetcher(t, short(), to)
+			fails(t, f, request(test.scheme+"://"+to.String()+"/foto.jpg"), puntuale.Transient, test.reason)
+		})
+	}
+}
+
+// TestSize: the limit holds for the bytes that come; a byte less passes.
+func TestSize(t *testing.T) {
+	t.Parallel()
+	const limit = 200_000
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.Atoi(r.FormValue("size"))
+		w.Header().Set("Content-Type", "image/jpeg")
+		if r.FormValue("says") != "" {
+			w.Header().Set("Content-Length", strconv.Itoa(size))
+		}
+		for size > 0 {
+			n := min(size, 10_000)
+			if _, err := w.Write(make([]byte, n)); err != nil {
+				return
+			}
+			w.(http.Flusher).Flush()
+			size -= n
+		}
+	})
+	f := newFetcher(t, Config{MaxBytes: limit}, h.addr)
+	for _, says := range []string{"", "&says=1"} {
+		if content, _ := fetch(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", limit, says)))); len(content) != limit {
+			t.Errorf("%d bytes", len(content))
+		}
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", limit+1, says))), puntuale.Final, saysTooBig)
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?size=%d%s", 1<<30, says))), puntuale.Final, saysTooBig)
+	}
+	r := request(h.under("/a.jpg?size=1001"))
+	r.MaxBytes = 1000 // the connector's own
+	if e := fails(t, f, r, puntuale.Final, saysTooBig); !strings.Contains(e.Detail, "1000 byte") {
+		t.Errorf("detail %q", e.Detail)
+	}
+	r.MaxBytes = limit * 2 // cannot lift the fetcher's
+	r.URL = h.under(fmt.Sprintf("/a.jpg?size=%d", limit+1))
+	fails(t, f, r, puntuale.Final, saysTooBig)
+}
+
+// TestNothingIsInflated: a bomb stays as small as it came. Hosts are asked for plain files; one that compresses anyway is
+// refused.
+func TestNothingIsInflated(t *testing.T) {
+	t.Parallel()
+	var bomb bytes.Buffer
+	z := gzip.NewWriter(&bomb)
+	zeros := make([]byte, 1<<20)
+	for range 20 {
+		_, _ = z.Write(zeros)
+	}
+	_ = z.Close()
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		if got := r.Header.Get("Accept-Encoding"); got != "identity" {
+			t.Errorf("Accept-Encoding is %q", got)
+		}
+		if r.URL.Path == "/encoded.pdf" {
+			w.Header().Set("Content-Encoding", "gzip")
+		}
+		w.Header().Set("Content-Type", "application/pdf")
+		_, _ = w.Write(bomb.Bytes())
+	})
+	f := newFetcher(t, Config{MaxBytes: 1 << 20}, h.addr)
+	if content, _ := fetch(t, f, request(h.under("/plain.pdf"))); content != bomb.String() {
+		t.Errorf("%d bytes arrived of %d", len(content), bomb.Len())
+	}
+	fails(t, f, request(h.under("/encoded.pdf")), puntuale.Final, saysKind)
+}
+
+// TestMemory: a large file goes to disk as it comes.
+func TestMemory(t *testing.T) {
+	const size = 80 << 20
+	h := newHost(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "video/mp4")
+		block := make([]byte, 1<<20)
+		for range size >> 20 {
+			_, _ = w.Write(block)
+		}
+	})
+	f := newFetcher(t, Config{}, h.addr)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	m, err := f.Fetch(within(t), request(h.under("/video.mp4")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	runtime.ReadMemStats(&after)
+	if m.Size != size {
+		t.Errorf("%d bytes", m.Size)
+	}
+	if grown := after.TotalAlloc - before.TotalAlloc; grown > 32<<20 {
+		t.Errorf("%d MiB were allocated for %d", grown>>20, m.Size>>20)
+	}
+}
+
+// TestAnswers: what each status leads to.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		code, _ := strconv.Atoi(r.URL.Query().Get("code"))
+		w.Header().Set("Content-Type", "image/jpeg")
+		w.WriteHeader(code)
+		if code != 204 && code != 304 {
+			_, _ = io.WriteString(w, "words")
+		}
+	})
+	f := newFetcher(t, Config{}, h.addr)
+	for code, want := range map[int]struct {
+		kind   puntuale.SendErrorKind
+		reason string
+	}{
+		204: {puntuale.Final, saysKind}, 206: {puntuale.Final, saysKind}, 304: {puntuale.Final, saysKind}, 300: {puntuale.Final, saysKind},
+		302: {puntuale.Final, saysForbidden}, // without a place
+		400: {puntuale.Final, saysRefused}, 401: {puntuale.Final, saysRefused}, 403: {puntuale.Final, saysRefused}, 451: {puntuale.Final, saysRefused},
+		404: {puntuale.Final, saysMissing}, 410: {puntuale.Final, saysMissing},
+		408: {puntuale.Transient, saysUnreachable}, 425: {puntuale.Transient, saysUnreachable}, 429: {puntuale.Transient, saysUnreachable},
+		500: {puntuale.Transient, saysUnreachable}, 502: {puntuale.Transient, saysUnreachable}, 503: {puntuale.Transient, saysUnreachable},
+	} {
+		e := fails(t, f, request(h.under("/a.jpg?code="+strconv.Itoa(code))), want.kind, want.reason)
+		if code != 302 && !strings.Contains(e.Detail, strconv.Itoa(code)) {
+			t.Errorf("%d: the detail is %q", code, e.Detail)
+		}
+	}
+	if content, _ := fetch(t, f, request(h.under("/a.jpg?code=203"))); content != "words" {
+		t.Errorf("203: %q", content)
+	}
+}
+
+// TestRedirects: three are followed, with each code; nothing of ours goes along.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		for _, name := range []string{"Referer", "Authorization", "Cookie", "X-Forwarded-For"} {
+			if got := r.Header.Get(name); got != "" {
+				t.Errorf("%s: %q", name, got)
+			}
+		}
+		if r.Method != http.MethodGet {
+			t.Errorf("asked with %s", r.Method)
+		}
+		n, _ := strconv.Atoi(r.URL.Query().Get("n"))
+		if n == 0 {
+			serving("image/jpeg", []byte("jpeg"))(w, r)
+			return
+		}
+		code, _ := strconv.Atoi(r.URL.Query().Get("code"))
+		w.Header().Set("Set-Cookie", "a=b")
+		w.Header().Set("Location", fmt.Sprintf("?n=%d&code=%d", n-1, code))
+		w.WriteHeader(code)
+	})
+	f := newFetcher(t, Config{PerHost: 1, AtOnce: 1}, h.addr)
+	for _, code := range []int{301, 302, 303, 307, 308} {
+		for n := range 4 {
+			if content, _ := fetch(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=%d&code=%d#piece", n, code)))); content != "jpeg" {
+				t.Errorf("%d redirects with %d: %q", n, code, content)
+			}
+		}
+		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=4&code=%d", code))), puntuale.Final, saysForbidden)
+	}
+}
+
+// TestKind: the host's word, else the extension's, else what the beginning looks like; pages are no files.
+func TestKind(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Content-Type"] = nil
+		if kind := r.URL.Query().Get("kind"); kind != "" {
+			w.Header().Set("Content-Type", kind)
+		}
+		_, _ = io.WriteString(w, r.URL.Query().Get("body"))
+	})
+	f := newFetcher(t, Config{}, h.addr)
+	for target, want := range map[string]string{
+		"/a.jpg?body=x&kind=image/png":                                  "image/png",
+		"/a.jpg?body=x&kind=IMAGE/PNG%3Bcharset=x":                      "image/png",
+		"/a.JPG?body=x":                                                 "image/jpeg",
+		"/a.pdf?body=x&kind=application/octet-stream":                   "application/pdf",
+		"/a?body=%25PDF-1.7":                                            "application/pdf",
+		"/a?body=%00%01":                                                "application/octet-stream",
+		"/a.docx?body=PK%03%04&kind=nonsense":                           "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+		"/a.pdf?body=%3Chtml%3E":                                        "",
+		"/a.pdf?body=x&kind=text/html%3Bcharset=utf-8":                  "",
+		"/a.pdf?body=x&kind=application/xhtml%2Bxml":                    "",
+		"/a.pdf?body=%3C!DOCTYPE+HTML%3E&kind=application/octet-stream": "",
+		"/a.pdf?body=":                                                  "",
+	} {
+		if want == "" {
+			fails(t, f, request(h.under(target)), puntuale.Final, saysKind)
+		} else if _, kind := fetch(t, f, request(h.under(target))); kind != want {
+			t.Errorf("%s: %s, want %s", target, kind, want)
+		}
+	}
+}

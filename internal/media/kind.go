@@ -1,0 +1,55 @@
+package media
+
+import (
+	"mime"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// sniffed is how many bytes of a file's beginning may be looked at to tell its kind.
+const sniffed = 512
+
+const unknownKind = "application/octet-stream"
+
+// kinds are those of the extensions that a media address has by default; the system's own table differs from one
+// machine to the next.
+var kinds = map[string]string{
+	"jpg": "image/jpeg", "jpeg": "image/jpeg", "png": "image/png",
+	"mp4": "video/mp4", "3gp": "video/3gpp",
+	"mp3": "audio/mpeg", "ogg": "audio/ogg", "aac": "audio/aac", "amr": "audio/amr", "m4a": "audio/mp4",
+	"pdf": "application/pdf", "txt": "text/plain",
+	"doc": "application/msword", "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	"xls": "application/vnd.ms-excel", "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	"ppt": "application/vnd.ms-powerpoint", "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}
+
+// kindOf takes the host's word; when it says nothing, the extension's, of the address where the file was found and then
+// of the one that was asked for; else what the file's beginning looks like.
+func kindOf(header string, found *url.URL, asked string, first []byte) string {
+	if kind, _, err := mime.ParseMediaType(header); err == nil && kind != unknownKind && strings.Contains(kind, "/") {
+		return kind
+	}
+	// A page remains a page, whatever its address ends in.
+	seen, _, err := mime.ParseMediaType(http.DetectContentType(first))
+	if err == nil && isPage(seen) {
+		return seen
+	}
+	addresses := []*url.URL{found}
+	if u, err := url.Parse(asked); err == nil {
+		addresses = append(addresses, u)
+	}
+	for _, u := range addresses {
+		if kind := kinds[strings.ToLower(strings.TrimPrefix(path.Ext(u.Path), "."))]; kind != "" {
+			return kind
+		}
+	}
+	if err != nil {
+		return unknownKind
+	}
+	return seen
+}
+
+// isPage tells the pages that hosts answer with instead of a file: a login, an excuse.
+func isPage(kind string) bool { return kind == "text/html" || kind == "application/xhtml+xml" }

@@ -1,0 +1,33 @@
+package puntuale
+
+import (
+	"context"
+	"io"
+)
+
+// MediaSource gets what a message's media address leads to. Connectors ask it in Prepare; its methods may be called by
+// many goroutines at once.
+type MediaSource interface {
+	// Fetch returns the file. The steps of a run, and their retries, share one fetch of an address, for as long as the
+	// source keeps files. It returns when the context ends; the fetch goes on while others wait for it.
+	//
+	// Every error is a [*SendError]: Final when trying again would not help (an address that may not be reached, a
+	// refusal, a file too large or of the wrong kind), else Transient. Its words are safe to show to the caller: they
+	// tell nothing of our own network.
+	Fetch(ctx context.Context, r MediaRequest) (*Media, error)
+}
+
+// MediaRequest names one file of one run.
+type MediaRequest struct {
+	Client   ClientID
+	Run      RunID
+	URL      string
+	MaxBytes int64 // the most that the connector can carry of this kind; 0: the source's own limit
+}
+
+// Media is one fetched file. Each Fetch returns a reader of its own, which must be closed.
+type Media struct {
+	io.ReadSeekCloser
+	Size        int64  // bytes, at least 1
+	ContentType string // a media type without parameters, "image/jpeg"; "application/octet-stream" when nobody knows
+}
