@@ -36,9 +36,9 @@ var errAgain = errors.New("changed while it was read")
 func lost(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 53: out of resources; 25006: it
-		// became a standby.
+		// became a standby; 25P03: it ended an idle transaction.
 		return strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "53") ||
-			p.Code == "25006"
+			p.Code == "25006" || p.Code == "25P03"
 	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
 		return false
@@ -57,7 +57,7 @@ func lost(err error) bool {
 // tooLong reports a statement that the server gave up: somebody else holds what it needs.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (p.Code == "57014" || p.Code == "25P03")
+	return ok && p.Code == "57014"
 }
 
 // broken reports that the disk under SQLite failed. What the file holds is then not known until it is opened anew.

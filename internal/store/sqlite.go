@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -29,8 +30,16 @@ const applicationID = 0x50554e54
 // A transaction is on disk when its commit returns: the log is synced each time (FULL). The log is copied into the file
 // by the commit that fills 4,000 pages of it: with 1,000 scattered writes are a third slower, with 16,000 that commit
 // takes 30 to 60 ms and not 20.
-const sqliteSettings = "_pragma=busy_timeout(5000)&_pragma=foreign_keys(1)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)" +
-	"&_pragma=temp_store(MEMORY)&_pragma=cache_size(-65536)&_pragma=wal_autocheckpoint(4000)&_txlock=immediate"
+var sqliteSettings = map[string]string{
+	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
+	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": "4000",
+}
+
+// sqliteAliases are other names under which an address may give our settings.
+var sqliteAliases = map[string][]string{
+	"busy_timeout": {"_busy_timeout", "_timeout"}, "foreign_keys": {"_foreign_keys", "_fk"},
+	"journal_mode": {"_journal_mode", "_journal"}, "synchronous": {"_synchronous", "_sync"},
+}
 
 // openSQLite opens the file, or creates it where nothing was. It never puts an empty store in the place of one that is
 // missing a part.
@@ -82,19 +91,33 @@ func (s *Store) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB
 	if err != nil {
 		return nil, err
 	}
-	db := sql.OpenDB(sqliteConnector{d: d, dsn: sqliteDSN(path, query), readOnly: readOnly})
+	dsn, err := sqliteDSN(path, query)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(sqliteConnector{d: d, dsn: dsn, readOnly: readOnly})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
 	s.dbs = append(s.dbs, db)
 	return db, nil
 }
 
-func sqliteDSN(path, query string) string {
-	dsn := (&url.URL{Scheme: "file", Path: path}).String() + "?" + sqliteSettings
-	if query != "" {
-		dsn += "&" + query
+// sqliteDSN is the driver's address of the file. What the caller's query sets stands (and is judged by trustSQLite);
+// the rest is ours.
+func sqliteDSN(path, query string) (string, error) {
+	q, err := url.ParseQuery(query)
+	if err != nil {
+		return "", fmt.Errorf("read the settings of the database's address: %w", err)
 	}
-	return dsn
+	for name, value := range sqliteSettings {
+		given := slices.ContainsFunc(sqliteAliases[name], q.Has) || slices.ContainsFunc(q["_pragma"], func(text string) bool {
+			return strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), name)
+		})
+		if !given {
+			q.Add("_pragma", name+"("+value+")")
+		}
+	}
+	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String(), nil
 }
 
 func untrusted(path, why string) error {

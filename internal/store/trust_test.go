@@ -106,6 +106,12 @@ func TestSQLiteUntrusted(t *testing.T) {
 		"synchronous off": {func(_ *testing.T, d *storetest.Database, path string) {
 			d.Config.Database = "sqlite:" + path + "?_synchronous=OFF"
 		}, "synchronous 0"},
+		"synchronous one": {func(_ *testing.T, d *storetest.Database, path string) {
+			d.Config.Database = "sqlite:" + path + "?_pragma=%20Synchronous%20=%201"
+		}, "synchronous 1"},
+		"memory log": {func(_ *testing.T, d *storetest.Database, path string) {
+			d.Config.Database = "sqlite:" + path + "?_pragma=journal_mode(MEMORY)"
+		}, "journal_mode memory"},
 		"no log": {func(_ *testing.T, d *storetest.Database, path string) {
 			d.Config.Database = "sqlite:" + path + "?_journal_mode=DELETE"
 		}, "journal_mode delete"},

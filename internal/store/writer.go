@@ -185,7 +185,7 @@ func decided(err error) bool {
 
 // hopeless reports an error that would meet every task alike.
 func hopeless(err error) bool {
-	return lost(err) || broken(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
+	return lost(err) || broken(err) || tooLong(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
 }
 
 func (w *writer) answer(u *unit) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -334,6 +335,37 @@ func testSandbox(t *testing.T, w *World) {
 	for _, m := range append(all, rest...) {
 		if m.Copies != 3 || m.Content.Text != "Ciao" || m.Client != c.ID || !m.Received.Equal(Begin) || m.Phone != phone {
 			t.Errorf("message = %+v", m)
+		}
+	}
+}
+
+// Text that a database cannot keep is refused as the caller's fault, not as ours.
+func testOddText(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	for name, text := range map[string]string{
+		"NUL": "a\x00b", "not UTF-8": "a\xff\xfeb", "half a surrogate": "a\xed\xa0\x80b", "long": strings.Repeat("è-", 20_000), "quotes": `'"{\}$1`,
+	} {
+		run := c.Run(text, Begin, 1)
+		run.Run.Request, run.Run.Name = []byte(text), text
+		run.Messages[0].Content.Text = text
+		run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: text, Hash: "h"}
+		r, err := c.Start(ctx, run)
+		if err == nil {
+			if d := c.Detail(r.IDs[0]); d.Phone != text || string(d.Request) != text {
+				t.Errorf("%s: became %q", name, d.Phone)
+			}
+		} else if puntuale.CodeOf(err) != puntuale.CodeInvalid {
+			t.Errorf("%s: start: %v", name, err)
+		}
+		_, err = c.CreateSequence(ctx, puntuale.Sequence{Name: text})
+		other := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: text, Reason: text, Added: Begin}, Day)
+		_, stopped := c.Stop(ctx, c.Sequence, text, Day, Begin)
+		_, replayed := c.Replay(ctx, *run.Idempotency)
+		for _, err := range []error{err, other, stopped, replayed} {
+			if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

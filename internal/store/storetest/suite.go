@@ -27,6 +27,6 @@ var suite = []func(*testing.T, *World){
 	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,
 	testCreditsRunOut, testCreditsAddUp,
 	testFleet, testFence, testReapWaitsForClaims,
-	testTenantsApart, testPages, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
+	testTenantsApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
 	testIDs, testReopen, testDueOrder, testRetrying, testStandings,
 }
