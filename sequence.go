@@ -6,6 +6,7 @@ import "time"
 const (
 	MaxSteps      = 50
 	MaxText       = 4096
+	MaxRawText    = 16_384 // before rendering, placeholders and fallbacks included
 	MaxCaption    = 1024
 	MaxField      = 4096
 	MaxName       = 200
@@ -43,8 +44,8 @@ type Step struct {
 
 // Timing places a step in time: anchor and offset, then At, then Window, then Jitter.
 type Timing struct {
-	Anchor   string    `json:"anchor,omitempty"` // AnchorStart ("" means it) or the name of a date field
-	Offset   Offset    `json:"offset,omitzero"`
+	Anchor   string    `json:"anchor"` // AnchorStart ("" in a plan means it) or the name of a date field
+	Offset   Offset    `json:"offset"`
 	At       string    `json:"at,omitempty"` // "HH:MM", with offsets in days and longer units
 	Window   *Window   `json:"window,omitempty"`
 	Jitter   int       `json:"jitter,omitempty"` // seconds, 0 to MaxJitter

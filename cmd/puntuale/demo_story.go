@@ -52,7 +52,7 @@ const demoSequence = `{
   "name": "Promemoria appuntamento",
   "steps": [
     {"text": "Ciao {{nome|gentile paziente}}, il tuo appuntamento è confermato per {{appuntamento:giorno}} alle {{appuntamento:ora}}. A presto!",
-     "timing": {"anchor": "start"}},
+     "timing": {"anchor": "start", "offset": {"amount": 0}}},
     {"text": "Ci trovi in Via Roma 1, Torino.", "latitude": 45.0703, "longitude": 7.6869,
      "timing": {"anchor": "start", "offset": {"amount": 3, "unit": "seconds", "direction": "after"}}},
     {"text": "{{nome|Gentile paziente}}, ti ricordiamo l'appuntamento di domani alle {{appuntamento:ora}}.",

@@ -44,7 +44,7 @@ func TestSandboxMedia(t *testing.T) {
 			partner := term.besideServer(t)(t, "partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
 			_, body := call(t, "POST", base+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
 			key := field(t, body, "api_key")
-			_, body = call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"media": "`+address+`", "timing": {"anchor": "start"}}]}`)
+			_, body = call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"media": "`+address+`", "timing": {"anchor": "start", "offset": {"amount": 0}}}]}`)
 			if status, body := call(t, "POST", base+"/api/start/"+field(t, body, "id"), key, `{"phone": "+393331234567"}`); status != http.StatusOK {
 				t.Fatalf("start: %d %s", status, body)
 			} else {

@@ -140,7 +140,7 @@ func TestServe(t *testing.T) {
 		t.Fatalf("the new key: %d %s", status, body)
 	}
 	key = field(t, body, "api_key")
-	if status, body := call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"text": "ciao", "timing": {"anchor": "start"}}]}`); status != http.StatusOK {
+	if status, body := call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"text": "ciao", "timing": {"anchor": "start", "offset": {"amount": 0}}}]}`); status != http.StatusOK {
 		t.Fatalf("create a sequence: %d %s", status, body)
 	}
 	if status, body := call(t, "POST", base+"/api/start/1?api_key="+key, "", `{"phone": "+393331234567"}`); status != http.StatusOK {

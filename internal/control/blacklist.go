@@ -8,9 +8,10 @@ import (
 )
 
 // AddBlacklisted puts a number on the client's blacklist and returns it as it is kept; adding twice changes nothing. It
-// counts one call and is never refused by the cap. Codes: invalid.
-func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string) (puntuale.BlacklistEntry, error) {
-	var f faults
+// counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes:
+// invalid.
+func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
+	f := faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	f.text("body.reason", reason, puntuale.MaxName)
 	if err := f.err(); err != nil {
@@ -29,9 +30,9 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string) (punt
 }
 
 // RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. It counts one call and
-// is never refused by the cap. Codes: invalid.
-func (c *Client) RemoveBlacklisted(ctx context.Context, phone string) (bool, error) {
-	var f faults
+// is never refused by the cap. found are faults that the caller found in the request itself. Codes: invalid.
+func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...puntuale.Fault) (bool, error) {
+	f := faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	if err := f.err(); err != nil {
 		return false, err
@@ -40,11 +41,11 @@ func (c *Client) RemoveBlacklisted(ctx context.Context, phone string) (bool, err
 	if err != nil {
 		return false, err
 	}
-	found, err := c.tenant.RemoveBlacklisted(ctx, phone, day)
+	removed, err := c.tenant.RemoveBlacklisted(ctx, phone, day)
 	if err != nil {
 		return false, fmt.Errorf("remove from the blacklist: %w", err)
 	}
-	return found, nil
+	return removed, nil
 }
 
 // Blacklist lists the client's blacklist by the entries' ids. Codes: invalid.

@@ -3,6 +3,7 @@ package control
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -15,6 +16,11 @@ type faults []puntuale.Fault
 
 func (f *faults) add(location, message string, value any) {
 	*f = append(*f, puntuale.Fault{Location: location, Message: message, Value: value})
+}
+
+// at reports whether something is wrong there already.
+func (f *faults) at(location string) bool {
+	return slices.ContainsFunc(*f, func(g puntuale.Fault) bool { return g.Location == location })
 }
 
 // err returns the gathered faults as one error, nil when there are none.

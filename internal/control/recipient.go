@@ -18,8 +18,10 @@ var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A
 const maxRecipient = 128
 
 // ParseRecipient reads a recipient: a group id, which comes back untouched, or a phone number, which comes back as
-// "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". Landlines
-// and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in one sentence.
+// "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". One that is
+// written with a country's code ("+" or "00") only needs a length that the country has: ranges are opened faster than
+// lists of them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in
+// one sentence.
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", errors.New("is too long for a phone number or a group id")
@@ -32,10 +34,13 @@ func ParseRecipient(text, region string) (string, error) {
 		return "", err
 	}
 	number, kind := parsePhone(text, region)
+	digits, withCountry := phoneDigits(text)
 	if kind == phonenumbers.UNKNOWN {
-		number, kind = parsePhone("+"+phonenumbers.NormalizeDigitsOnly(text), phonenumbers.UNKNOWN_REGION)
+		number, kind = parsePhone("+"+digits, phonenumbers.UNKNOWN_REGION)
 	}
 	switch {
+	case kind == phonenumbers.UNKNOWN && withCountry && isPossible(number):
+		return "+" + digits, nil
 	case kind == phonenumbers.UNKNOWN:
 		return "", errors.New("is not a valid phone number or group id")
 	case kind == phonenumbers.PREMIUM_RATE:
@@ -48,13 +53,36 @@ func ParseRecipient(text, region string) (string, error) {
 	return phonenumbers.Format(number, phonenumbers.E164), nil
 }
 
-// parsePhone reads a number and what kind it is; UNKNOWN is exactly what the library finds not valid.
+// parsePhone reads a number and what kind it is; UNKNOWN is exactly what the library finds not valid, and the number is
+// nil where it finds none.
 func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
 	number, err := phonenumbers.Parse(text, region)
 	if err != nil {
 		return nil, phonenumbers.UNKNOWN
 	}
 	return number, phonenumbers.GetNumberType(number)
+}
+
+// phoneDigits returns a number's digits from the country's code on, and whether it is written with one.
+func phoneDigits(text string) (digits string, withCountry bool) {
+	digits = phonenumbers.NormalizeDigitsOnly(text)
+	if strings.HasPrefix(text, "+") || strings.HasPrefix(text, "＋") {
+		return digits, true
+	}
+	return strings.CutPrefix(digits, "00")
+}
+
+// isPossible reports a number whose length its country has. Mexico's mobile numbers are still written with the 1 that
+// was given up in 2019 (+52 1 …), and the network knows old ones by it.
+func isPossible(number *phonenumbers.PhoneNumber) bool {
+	if number == nil {
+		return false
+	}
+	const mexico, mobile = 52, 1_00_0000_0000
+	if n := number.GetNationalNumber(); number.GetCountryCode() == mexico && n >= mobile && n < 2*mobile {
+		return true
+	}
+	return phonenumbers.IsPossibleNumberWithReason(number) == phonenumbers.IS_POSSIBLE
 }
 
 // phoneText drops what is invisible and refuses what no phone number holds, so that the library, which turns letters
@@ -79,6 +107,9 @@ func phoneText(text string) (string, error) {
 
 // recipient reads one recipient of a request and files what is wrong with it.
 func (c *Client) recipient(f *faults, location, text string) string {
+	if f.at(location) { // the caller found it to be none
+		return ""
+	}
 	if text == "" {
 		f.add(location, "is required", nil)
 		return ""

@@ -37,6 +37,15 @@ func TestParseRecipient(t *testing.T) {
 		{"+1 (212) 555-2368", "IT", "+12125552368"},
 		{"2125552368", "US", "+12125552368"},
 		{"3331239901", "IT", "+393331239901"},
+		{"199123456", "IT", "+39199123456"}, // one number for all of a company's offices; not +1 99…
+		// With a country's code, a length that the country has is enough.
+		{"+39 000 000 0000", "IT", "+390000000000"},
+		{"+52 1 55 1234 5678", "IT", "+5215512345678"},
+		{"0052 1 55 1234 5678", "IT", "+5215512345678"},
+		{"+55 11 8765 4321", "IT", "+551187654321"},
+		{"+7 000 000 0000", "IT", "+70000000000"},
+		{"00 7 000 000 0000", "US", "+70000000000"},
+		{"0039 333 1234567", "US", "+393331234567"},
 	} {
 		got, err := control.ParseRecipient(c.text, c.region)
 		if err != nil || got != c.want {
@@ -74,6 +83,13 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{"899 123456", "premium"},
 		{"848 123456", "shared"},
 		{"+39 899 123456", "premium"},
+		{"0039 899 123456", "premium"},
+		{"199 1234567", "valid"}, // which is not +1 991 …
+		{"70000000000", "valid"}, // not written with a country's code
+		{"+1 212 5550", "valid"}, // possible only within its area
+		{"+39 06", "valid"},
+		{"+999 12345678", "valid"},
+		{"+52 2 55 1234 5678", "valid"},
 		{"112", "valid"},
 		{"333", "valid"},
 		{"", "valid"},

@@ -21,9 +21,10 @@ type NewSequence struct {
 	IfRunning   string // allow, skip, restart, reject; "" is allow
 	StopOnReply bool
 	Steps       []puntuale.Step
+	Faults      []puntuale.Fault // found by the caller in the request itself
 }
 
-// CreateSequence stores a new sequence. Codes: not_found (its session), invalid, forbidden.
+// CreateSequence stores a new sequence. Codes: invalid, forbidden.
 func (c *Client) CreateSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	if err := c.MayCreate(); err != nil {
 		return Sequence{}, err
@@ -41,7 +42,7 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence) (Sequence, e
 }
 
 // ReplaceSequence stores a sequence in the place of another; what was started before keeps its content. Codes:
-// not_found (the sequence, its session), invalid.
+// not_found (the sequence), invalid.
 func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) (Sequence, error) {
 	old, err := c.Sequence(ctx, id)
 	if err != nil {
@@ -103,17 +104,20 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	return nil
 }
 
-// checkSequence reads a request as a whole. A session that is not the client's comes before all other faults.
+// checkSequence reads a request as a whole.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (puntuale.Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
+	f := faults(r.Faults)
 	if r.Session != "" {
 		session, err := c.Session(ctx, r.Session)
-		if err != nil {
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+			f.add("body.id_sessione", "names no session of the client", nil)
+		case err != nil:
 			return puntuale.Sequence{}, err
 		}
 		s.Session = session.ID
 	}
-	var f faults
 	for i, step := range r.Steps {
 		if step.Template != "" { // no client has templates yet
 			f.add(at("body.steps", i)+".template", "names no template of the client", nil)

@@ -8,13 +8,13 @@ import (
 )
 
 // Stop cancels the messages of a sequence's runs for one recipient that are not sent yet. It works on a deleted
-// sequence too. It counts one call and is never refused by the cap. Codes: not_found, invalid.
-func (c *Client) Stop(ctx context.Context, sequence, phone string) (puntuale.Stopped, error) {
+// sequence too. It counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found, invalid.
+func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...puntuale.Fault) (puntuale.Stopped, error) {
 	id, err := sequenceID(sequence)
 	if err != nil {
 		return puntuale.Stopped{}, err
 	}
-	var f faults
+	f := faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
 	if err := f.err(); err != nil {
 		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body

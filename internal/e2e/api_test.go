@@ -105,10 +105,7 @@ func createTenant(t *testing.T, base, partnerKey, accountType string, steps ...a
 
 // step says text so long after the call.
 func step(text string, amount int, unit string) map[string]any {
-	timing := map[string]any{"anchor": "start"}
-	if amount > 0 {
-		timing["offset"] = map[string]any{"amount": amount, "unit": unit, "direction": "after"}
-	}
+	timing := map[string]any{"anchor": "start", "offset": map[string]any{"amount": amount, "unit": unit, "direction": "after"}}
 	return map[string]any{"text": text, "timing": timing}
 }
 

@@ -67,11 +67,11 @@ func addBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{
 	if err != nil {
 		return blacklistedAnswer{}, err
 	}
-	phone, reason := body.id("phone"), body.text("reason")
+	phone, reason := body.phone("phone"), body.text("reason")
 	if err := body.err(); err != nil {
 		return blacklistedAnswer{}, err
 	}
-	added, err := c.AddBlacklisted(ctx, phone, reason)
+	added, err := c.AddBlacklisted(ctx, phone, reason, *body.refused...)
 	if err != nil {
 		return blacklistedAnswer{}, err
 	}
@@ -83,11 +83,11 @@ func removeBlacklisted(ctx context.Context, c *control.Client, in *call, _ *stru
 	if err != nil {
 		return messageAnswer{}, err
 	}
-	phone := body.id("phone")
+	phone := body.phone("phone")
 	if err := body.err(); err != nil {
 		return messageAnswer{}, err
 	}
-	found, err := c.RemoveBlacklisted(ctx, phone)
+	found, err := c.RemoveBlacklisted(ctx, phone, *body.refused...)
 	if err != nil {
 		return messageAnswer{}, err
 	}

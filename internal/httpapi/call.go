@@ -48,11 +48,16 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		r, w := humago.Unwrap(ctx)
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
 		c, err := a.admit(r, side, op)
-		if err == nil {
-			err = c.read(w, r, op, known)
-		}
 		if err != nil {
-			a.refuse(w, r, err)
+			a.refuseUnread(w, r, err)
+			return
+		}
+		if err := c.read(w, r, op, known); err != nil {
+			if puntuale.CodeOf(err) == puntuale.CodeTooLarge {
+				a.refuseUnread(w, r, err)
+			} else {
+				a.refuse(w, r, err)
+			}
 			return
 		}
 		c.scope, c.header = r.Method+" "+r.URL.Path, w.Header()

@@ -43,12 +43,13 @@ func createClient(ctx context.Context, p *control.Partner, in *call, _ *struct{}
 		return clientAnswer{}, err
 	}
 	asked := control.NewClient{
-		Name: body.text("name"), Email: body.text("email"), Password: body.text("password"), Phone: body.id("phone"),
+		Name: body.text("name"), Email: body.text("email"), Password: body.text("password"), Phone: body.phone("phone"),
 		Type: body.text("account_type"), Sandbox: body.flag("sandbox"),
 	}
 	if err := body.err(); err != nil {
 		return clientAnswer{}, err
 	}
+	asked.Faults = *body.refused
 	created, err := p.CreateClient(ctx, asked)
 	if err != nil {
 		return clientAnswer{}, err

@@ -22,7 +22,7 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		}
 		escaped := u.EscapedPath()
 		if !strings.HasPrefix(escaped, "/") || path.Clean(escaped) != escaped {
-			a.refuse(w, r, noSuchPath())
+			a.refuseUnread(w, r, noSuchPath())
 			return
 		}
 		u.RawQuery = tidyQuery(u.RawQuery)
@@ -83,15 +83,24 @@ func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 			}
 		}
 		if len(allowed) == 0 {
-			a.refuse(w, r, noSuchPath())
+			a.refuseUnread(w, r, noSuchPath())
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		a.refuse(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"})
+		a.refuseUnread(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"})
 	}
 }
 
 func noSuchPath() error { return &puntuale.Error{Code: puntuale.CodeNotFound, Message: "no such path"} }
+
+// refuseUnread answers with an error a call whose body is not read. The connection ends with the answer, which else
+// would wait until the whole body is there.
+func (a *api) refuseUnread(w http.ResponseWriter, r *http.Request, err error) {
+	if r.ContentLength != 0 {
+		w.Header().Set("Connection", "close")
+	}
+	a.refuse(w, r, err)
+}
 
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {

@@ -129,7 +129,7 @@ func TestGoldenAnswers(t *testing.T) {
 	s.nameAll("n", first.ID)
 	s.do("cancel all pending messages", "POST", "/api/messages/cancel/pending", key, "")
 
-	s.do("replace a sequence", "PUT", one, key, `{"name":"Altro","steps":[{"text":"Fisso","timing":{}}]}`)
+	s.do("replace a sequence", "PUT", one, key, `{"name":"Altro","steps":[{"text":"Fisso","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
 	s.do("delete a sequence", "DELETE", one, key, "")
 	s.do("add to the blacklist", "POST", "/api/blacklist", key, `{"phone":3331234567,"reason":"STOP"}`)
 	s.do("list the blacklist", "GET", "/api/blacklist", key, "")

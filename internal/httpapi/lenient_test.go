@@ -28,13 +28,12 @@ func TestStartIsLenient(t *testing.T) {
 		"trailing slash":                {"/api/start/" + id + "/" + query, `{"phone":"+393331234567"}`, nil},
 		"a number":                      {"/api/start/" + id + query, `{"phone":393331234567}`, nil},
 		"null for absent":               {"/api/start/" + id + query, `{"phone":"3331234567","nome":null,"timezone":null,"media":null}`, nil},
-		"empty parameters":              {"/api/start/" + id + query + "&timezone=&if_running=&dry_run=", `{"phone":"3331234567"}`, nil},
+		"empty parameters":              {"/api/start/" + id + query + "&timezone=&if_running=", `{"phone":"3331234567"}`, nil},
 		"a byte order mark":             {"/api/start/" + id + query, "\ufeff" + ` {"phone":"3331234567"}` + "\n", nil},
 		"form content type":             {"/api/start/" + id + query, `{"phone":"3331234567"}`, []string{"Content-Type", "application/x-www-form-urlencoded"}},
 		"text content type":             {"/api/start/" + id + query, `{"phone":"3331234567"}`, []string{"Content-Type", "text/plain; charset=utf-8"}},
 		"a broken content type":         {"/api/start/" + id + query, `{"phone":"3331234567"}`, []string{"Content-Type", ";;+"}},
 		"another accept":                {"/api/start/" + id + query, `{"phone":"3331234567"}`, []string{"Accept", "text/html;q=0.9, application/cbor"}},
-		"a repeated member":             {"/api/start/" + id + query, `{"phone":"x","phone":"3331234567"}`, nil},
 		"unused fields of any kind":     {"/api/start/" + id + query, `{"phone":"3331234567","a":[{}],"b":true,"Phone":{}}`, nil},
 		"an empty idempotency key":      {"/api/start/" + id + query, `{"phone":"3331234567"}`, []string{"Idempotency-Key", ""}},
 	} {
@@ -72,7 +71,7 @@ func TestDetailsAreLenient(t *testing.T) {
 	key := s.newClient("a@x", "full")
 	id := s.newSequence(key, stepNow+","+stepLater+","+stepDate)
 	var got started
-	s.must(&got, "POST", "/api/start/"+id, key, `{"phone":"3331234567","testo":"t","quando":"01/12/2026"}`)
+	s.must(&got, "POST", "/api/start/"+id, key, `{"phone":"3331234567","testo":"t","quando":"01/12/2026 10:00"}`)
 	a, b, c := got.ID[0], got.ID[1], got.ID[2]
 	want := s.must(nil, "GET", "/api/messages/details?message_ids[]="+c+"&message_ids[]="+a+"&message_ids[]="+b, key, "").body
 	if strings.Count(want, `"tipologia"`) != 3 || strings.Index(want, "Ciao") < strings.Index(want, "alle ") {
@@ -117,7 +116,9 @@ func TestCancelIsStrict(t *testing.T) {
 		{"", `{"Phones":["3331234567"]}`, 422, "body.Phones"},
 		{"", `{"phones":["3331234567"],"x":1}`, 422, "body.x"},
 		{"", `{"phones":null}`, 422, "body.phones"},
-		{"", `{"phones":["3331234567"],"phones":["3337654321"]}`, 422, "body.phones"},
+		{"", `{"phones":["3331234567"],"phones":["3337654321"]}`, 400, "body.phones"},
+		{"", `{"phones":["3331234567",-3337654321]}`, 422, "body.phones[1]"},
+		{"", `{"phones":["3331234567",333765432.1]}`, 422, "body.phones[1]"},
 		{"", `{"phones":["3331234567","x"]}`, 422, "body.phones[1]"},
 		{"", `{"phones":["3331234567",""]}`, 422, "body.phones[1]"},
 		{"", `{"phones":["3331234567",null]}`, 400, "body.phones[1]"},
@@ -170,7 +171,7 @@ func TestOddInput(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
 		key := s.newClient("a@x", "full")
-		id := s.newSequence(key, `{"text":"{{testo|x}}","timing":{}}`)
+		id := s.newSequence(key, `{"text":"{{testo|x}}","timing":{"anchor":"start","offset":{"amount":0}}}`)
 		texts := []string{
 			`"\u0000"`, `"\ud800"`, `"\udc00\ud800"`, `"\u202e\u2066"`, `"a\u0000b"`, `1e999999999`, `-0`, `123456789012345678901234567890`,
 			`true`, `[]`, `{}`, `null`, `""`, `"'; drop table client; --"`, `"{{testo}}{{"`, `"` + strings.Repeat("è", 5000) + `"`,
@@ -183,8 +184,8 @@ func TestOddInput(t *testing.T) {
 			{"POST", "/api/start/" + id, `{"phone":"3331234567","unused":%s}`},
 			{"POST", "/api/stop/" + id, `{"phone":%s}`},
 			{"POST", "/api/messages/cancel/pending", `{"phones":[%s]}`},
-			{"POST", "/api/sequences", `{"name":%s,"steps":[{"text":"x","timing":{}}]}`},
-			{"POST", "/api/sequences", `{"name":"x","steps":[{"text":%s,"timing":{}}]}`},
+			{"POST", "/api/sequences", `{"name":%s,"steps":[{"text":"x","timing":{"anchor":"start","offset":{"amount":0}}}]}`},
+			{"POST", "/api/sequences", `{"name":"x","steps":[{"text":%s,"timing":{"anchor":"start","offset":{"amount":0}}}]}`},
 			{"POST", "/api/sequences", `{"name":"x","steps":[{"text":"x","timing":{"anchor":%s}}]}`},
 			{"POST", "/api/sequences", `{"name":"x","id_sessione":%s,"steps":[{"text":"x","timing":{"at":%[1]s}}]}`},
 			{"POST", "/api/sequences", `{"name":"x","steps":%s}`},

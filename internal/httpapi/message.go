@@ -70,13 +70,11 @@ func (c *call) phones() (location string, phones []string, all bool, err error) 
 	if err != nil {
 		return "", nil, false, err
 	}
-	phones = body.ids("phones")
+	phones = body.phones("phones")
 	if err := body.err(); err != nil {
 		return "", nil, false, err
 	}
-	for _, name := range repeated(c.body) {
-		c.refuse("body."+name, "is given twice")
-	}
+	c.unknown = append(c.unknown, *body.refused...)
 	for _, name := range slices.Sorted(maps.Keys(body.members)) {
 		switch {
 		case name != "phones":

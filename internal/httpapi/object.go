@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"puntuale"
@@ -13,11 +14,12 @@ import (
 
 // object is a JSON object whose members are read one by one. An absent member and a null one are the same; a member of
 // another type than asked for is a fault, and all faults are gathered, those of inner objects too. Names are matched
-// exactly; of a repeated name the last counts.
+// exactly, and none comes twice.
 type object struct {
 	at      string // "body", "body.steps[2]"
 	members map[string]json.RawMessage
-	faults  *[]puntuale.Fault
+	faults  *[]puntuale.Fault // what is of a wrong type
+	refused *[]puntuale.Fault // what is readable, but not allowed: for control to answer with what it finds
 }
 
 // readObject reads a body. Codes: unreadable.
@@ -29,7 +31,7 @@ func readObject(body []byte) (*object, error) {
 	case !utf8.Valid(body):
 		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not UTF-8"})
 	}
-	o := &object{at: "body", faults: &[]puntuale.Fault{}}
+	o := &object{at: "body", faults: &[]puntuale.Fault{}, refused: &[]puntuale.Fault{}}
 	err := json.Unmarshal(body, &o.members)
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		message := fmt.Sprintf("is not JSON: %s at byte %d", syntax.Error(), syntax.Offset)
@@ -37,6 +39,9 @@ func readObject(body []byte) (*object, error) {
 	}
 	if err != nil || text[0] != '{' {
 		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not a JSON object"})
+	}
+	if found := flaws(body); len(found) > 0 {
+		return nil, unreadable(found...)
 	}
 	return o, nil
 }
@@ -73,6 +78,49 @@ func (o *object) id(name string) string {
 		o.wrong(name, "a string or a number")
 	}
 	return text
+}
+
+// phone reads a recipient as id does. A number that is not all digits is refused: no recipient is meant by it.
+func (o *object) phone(name string) string {
+	text := o.id(name)
+	if raw, ok := o.member(name); ok && !isPhone(raw) {
+		o.refuse(name, "is a number with a sign, a fraction or an exponent", string(raw))
+		return ""
+	}
+	return text
+}
+
+// phones reads a list of recipients.
+func (o *object) phones(name string) []string {
+	texts := o.ids(name)
+	var raws []json.RawMessage
+	if texts != nil {
+		raws = o.list(name)
+	}
+	for i, raw := range raws {
+		if !isPhone(raw) {
+			o.refuse(name+"["+strconv.Itoa(i)+"]", "is a number with a sign, a fraction or an exponent", string(raw))
+		}
+	}
+	return texts
+}
+
+// isPhone reports whether a value, if it is a number, is written in digits alone.
+func isPhone(raw json.RawMessage) bool {
+	number := raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9'
+	return !number || strings.Trim(string(raw), "0123456789") == ""
+}
+
+// need notes a member that must be there and is not.
+func (o *object) need(name string) bool {
+	if o.members == nil { // it is no object, and said to be none
+		return false
+	}
+	_, ok := o.member(name)
+	if !ok {
+		o.refuse(name, "is required", nil)
+	}
+	return ok
 }
 
 // ids reads a list of them. The list is not nil when there is one, even an empty one.
@@ -166,7 +214,7 @@ func (o *object) objects(name string) []*object {
 }
 
 func (o *object) inner(name string, raw json.RawMessage) *object {
-	inner := &object{at: o.at + "." + name, faults: o.faults}
+	inner := &object{at: o.at + "." + name, faults: o.faults, refused: o.refused}
 	if raw[0] != '{' || json.Unmarshal(raw, &inner.members) != nil {
 		o.wrong(name, "an object")
 	}
@@ -182,6 +230,7 @@ func (o *object) list(name string) []json.RawMessage {
 	entries := []json.RawMessage{}
 	if raw[0] != '[' || json.Unmarshal(raw, &entries) != nil {
 		o.wrong(name, "an array")
+		return nil
 	}
 	return entries
 }
@@ -196,6 +245,17 @@ func (o *object) wrong(name, want string) {
 	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Message: "must be " + want})
 }
 
+// blank notes a member that must be there and says nothing.
+func (o *object) blank(name string) {
+	if o.members != nil {
+		o.refuse(name, "is required", nil)
+	}
+}
+
+func (o *object) refuse(name, message string, value any) {
+	*o.refused = append(*o.refused, puntuale.Fault{Location: o.at + "." + name, Message: message, Value: value})
+}
+
 func idText(raw json.RawMessage) (string, bool) {
 	switch c := raw[0]; {
 	case c == '"':
@@ -206,30 +266,9 @@ func idText(raw json.RawMessage) (string, bool) {
 	return "", false
 }
 
-// unquote decodes a JSON string. A lone surrogate becomes U+FFFD.
+// unquote decodes a JSON string.
 func unquote(raw json.RawMessage) string {
 	var text string
 	_ = json.Unmarshal(raw, &text) // it is a valid string: the whole body was read before
 	return text
-}
-
-// repeated returns the names that an object holds more than once, for calls that must not guess.
-func repeated(body []byte) []string {
-	var names []string
-	seen := map[string]bool{}
-	d := json.NewDecoder(bytes.NewReader(body))
-	_, _ = d.Token() // the opening brace; the body was read before
-	for d.More() {
-		token, err := d.Token()
-		name, ok := token.(string)
-		var value json.RawMessage
-		if err != nil || !ok || d.Decode(&value) != nil {
-			break
-		}
-		if seen[name] {
-			names = append(names, name)
-		}
-		seen[name] = true
-	}
-	return names
 }

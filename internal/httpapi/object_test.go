@@ -35,9 +35,9 @@ func readAll(t *testing.T, body string, read func(*object)) []string {
 func TestObjectReads(t *testing.T) {
 	t.Parallel()
 	body := ` { "s" : "tè \u0041" , "n": 393331234567 , "i":"12","f":  true,"g":false, "w": 12,"x":-1.5e2 ,
-	 "o":{"s":"in"}, "os":[ {"s":"1"}, {"s":"2"} ],"ids": [ "a" , 12 ], "ns":[1, 2],"z":null,"e":[], "s2":"\ud800", "d":"1","d":"2" } `
+	 "o":{"s":"in"}, "os":[ {"s":"1"}, {"s":"2"} ],"ids": [ "a" , 12 ], "ns":[1, 2],"z":null,"e":[], "s2":"\ud83d\ude00" } `
 	at := readAll(t, body, func(o *object) {
-		for name, want := range map[string]string{"s": "tè A", "z": "", "absent": "", "s2": "\ufffd", "d": "2", "S": ""} {
+		for name, want := range map[string]string{"s": "tè A", "z": "", "absent": "", "s2": "😀", "S": ""} {
 			if got := o.text(name); got != want {
 				t.Errorf("text %s: %q, want %q", name, got, want)
 			}
@@ -111,14 +111,48 @@ func TestObjectRefuses(t *testing.T) {
 	}
 }
 
-func TestRepeated(t *testing.T) {
+// What readers of JSON understand in different ways is refused, however deep it lies, and named.
+func TestFlaws(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
-		`{}`: nil, `{"a":1,"b":{"a":2}}`: nil, `{"a":1,"b":[{"c":1},2],"a":3,"\u0061":4}`: {"a", "a"},
+		`{}`: nil, `{"a":1,"b":{"a":2}}`: nil, `{"a":[{"b":1},{"b":1}]}`: nil, `{"a":"\\ud800","b":"\ud83d\ude00\uD83D\uDE00"}`: nil,
+		`{"a":1,"b":[{"c":1},2],"a":3,"\u0061":4}`:                                  {"body.a", "body.a"},
+		` { "steps" : [ {"x":1} , { "text":"a" , "timing" : {"at":1,"at":2} } ] } `: {"body.steps[1].timing.at"},
+		`{"unused":[[],[[{"b":null,"b":true}]]]}`:                                   {"body.unused[1][0][0].b"},
+		`{"a":"\ud800"}`: {"body.a"}, `{"a":"\udc00\ud800"}`: {"body.a"}, `{"a":["x","\ud800\u0041"]}`: {"body.a[1]"},
+		`{"a":"\ud800x"}`: {"body.a"}, `{"a":"\ud83d\\ude00"}`: {"body.a"}, `{"\ud800":1}`: {"body.\ufffd"}, `{"a":{"b\udfff":1}}`: {"body.a.b\ufffd"},
 	} {
-		if got := repeated([]byte(body)); !slices.Equal(got, want) {
+		if got := readAll(t, body, func(*object) {}); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
+	}
+	many := strings.Repeat(`,"a":1`, 1000)
+	if got := readAll(t, `{"a":1`+many+`}`, func(*object) {}); len(got) != mostFlaws {
+		t.Errorf("%d flaws", len(got))
+	}
+	deep := `{"a":` + strings.Repeat("[", 9000) + `"\ud800"` + strings.Repeat("]", 9000) + `}`
+	if got := readAll(t, deep, func(*object) {}); len(got) != 1 || len(got[0]) > 250 {
+		t.Errorf("%d flaws", len(got))
+	}
+}
+
+// A phone given as a number is its digits; a number with anything else is no phone.
+func TestObjectPhones(t *testing.T) {
+	t.Parallel()
+	o, err := readObject([]byte(`{"a":393331234567,"b":"-1","c":-393331234567,"d":3331234567.0,"e":3.9e11,"f":[1,"2",-3,4E1],"g":null}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.phone("a") != "393331234567" || o.phone("b") != "-1" || o.phone("g") != "" || o.phone("c")+o.phone("d")+o.phone("e") != "" {
+		t.Error("phones")
+	}
+	o.phones("f")
+	var at []string
+	for _, f := range *o.refused {
+		at = append(at, f.Location)
+	}
+	if want := []string{"body.c", "body.d", "body.e", "body.f[2]", "body.f[3]"}; !slices.Equal(at, want) || o.err() != nil {
+		t.Errorf("refused %v, %v", at, o.err())
 	}
 }
 
@@ -145,6 +179,8 @@ func FuzzReadObject(f *testing.F) {
 			o.text(name)
 			o.id(name)
 			o.ids(name)
+			o.phone(name)
+			o.phones(name)
 			o.flag(name)
 			o.whole(name)
 			o.wholes(name)
@@ -155,7 +191,9 @@ func FuzzReadObject(f *testing.F) {
 				}
 			}
 		}
-		repeated(body)
+		if again := flaws(body); len(again) > 0 {
+			t.Fatalf("%q passes with %v", body, again)
+		}
 		if err := o.err(); err != nil && puntuale.CodeOf(err) != puntuale.CodeUnreadable {
 			t.Fatalf("%q: %v", body, err)
 		}

@@ -39,7 +39,7 @@ func TestOrderOfRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := s.newSequence(key, stepDate)
-	good := `{"phone":"3331234567","quando":"2026-12-01"}`
+	good := `{"phone":"3331234567","quando":"2026-12-01 10:00"}`
 	for range 99 {
 		s.must(nil, "POST", "/api/start/"+id, key, good)
 	}

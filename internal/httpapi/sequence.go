@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -157,6 +158,7 @@ func readSequence(in *call) (control.NewSequence, error) {
 	if flag := body.flag("stop_on_reply"); flag != nil {
 		asked.StopOnReply = *flag
 	}
+	asked.Faults = *body.refused
 	return asked, body.err()
 }
 
@@ -165,8 +167,8 @@ func readStep(o *object) puntuale.Step {
 		Text: o.text("text"), Media: o.text("media"), MediaName: o.text("media_name"),
 		Latitude: o.number("latitude"), Longitude: o.number("longitude"), Template: o.text("template"),
 	}
-	if timing := o.object("timing"); timing != nil {
-		s.Timing = readTiming(timing)
+	if o.need("timing") {
+		s.Timing = readTiming(o.object("timing"))
 	}
 	return s
 }
@@ -175,7 +177,13 @@ func readTiming(o *object) puntuale.Timing {
 	t := puntuale.Timing{
 		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.whole("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
 	}
-	if offset := o.object("offset"); offset != nil {
+	if strings.TrimSpace(t.Anchor) == "" {
+		t.Anchor = puntuale.AnchorStart // so that all else can be looked at
+		o.blank("anchor")
+	}
+	if o.need("offset") {
+		offset := o.object("offset")
+		offset.need("amount")
 		t.Offset = puntuale.Offset{
 			Amount: offset.whole("amount"), Unit: puntuale.Unit(offset.text("unit")),
 			Direction: puntuale.Direction(offset.text("direction")),

@@ -165,7 +165,7 @@ func (s *service) newSequence(key, steps string) string {
 
 // Steps that most tests use: one at once, one an hour after the call, one the day before an appointment.
 const (
-	stepNow   = `{"text":"Ciao {{nome|amico}}","timing":{"anchor":"start"}}`
+	stepNow   = `{"text":"Ciao {{nome|amico}}","timing":{"anchor":"start","offset":{"amount":0}}}`
 	stepLater = `{"text":"Tra un'ora: {{testo}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours","direction":"after"}}}`
 	stepDate  = `{"text":"Il {{quando:giorno}} alle {{quando:ora}}","timing":{"anchor":"quando","offset":{"amount":1,"unit":"days","direction":"before"},"at":"18:00"}}`
 )

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
+	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -117,17 +121,15 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 		return startedOrPreview{}, err
 	}
 	asked := control.StartCall{
-		Sequence: p.Sequence, Phone: body.id("phone"), Fields: body.members, Timezone: p.Timezone,
+		Sequence: p.Sequence, Phone: body.phone("phone"), Fields: body.members, Timezone: p.Timezone,
 		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Body: in.body, Scope: in.scope, Key: p.Key,
 	}
 	if err := body.err(); err != nil {
 		return startedOrPreview{}, err
 	}
-	dry, err := readFlag(p.DryRun)
-	if err != nil {
-		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "query.dry_run", Message: "is not true or false", Value: p.DryRun})
-	}
-	if dry || err != nil {
+	dry, faults := wantsDry(in.query)
+	asked.Faults = slices.Concat(asked.Faults, *body.refused, faults)
+	if dry || len(faults) > 0 {
 		preview, err := c.Preview(ctx, asked)
 		return startedOrPreview{preview: previewOf(preview)}, err
 	}
@@ -143,15 +145,28 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 
 // wantsPreview reports a start that surely neither creates nor sends.
 func wantsPreview(r *http.Request) bool {
-	dry, err := readFlag(r.URL.Query().Get("dry_run"))
-	return dry && err == nil
+	dry, faults := wantsDry(r.URL.Query())
+	return dry && len(faults) == 0
 }
 
-func readFlag(text string) (bool, error) {
-	if text == "" {
-		return false, nil
+// wantsDry reads dry_run. Whoever writes it in another way, or without a value that is understood, means not to send:
+// it is refused rather than overlooked.
+func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		folded := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
+		if name != "dry_run" && folded == "dryrun" {
+			faults = append(faults, puntuale.Fault{Location: "query." + name, Message: "is not a parameter of this call: dry_run is"})
+		}
 	}
-	return strconv.ParseBool(text)
+	for _, text := range query["dry_run"] {
+		flag, err := strconv.ParseBool(text)
+		if err != nil {
+			faults = append(faults, puntuale.Fault{Location: "query.dry_run", Message: "is not true or false", Value: text})
+			break
+		}
+		dry = dry || flag
+	}
+	return dry, faults
 }
 
 func previewOf(p control.Preview) *previewAnswer {
@@ -205,11 +220,11 @@ func stop(ctx context.Context, c *control.Client, in *call, p *stopInput) (stopA
 	if err != nil {
 		return stopAnswer{}, err
 	}
-	phone := body.id("phone")
+	phone := body.phone("phone")
 	if err := body.err(); err != nil {
 		return stopAnswer{}, err
 	}
-	stopped, err := c.Stop(ctx, p.Sequence, phone)
+	stopped, err := c.Stop(ctx, p.Sequence, phone, *body.refused...)
 	if err != nil {
 		return stopAnswer{}, err
 	}

@@ -18,7 +18,7 @@ func TestIdempotency(t *testing.T) {
 	databases(t, options{}, func(t *testing.T, s *service) {
 		key := s.newClient("a@x", "test")
 		id := s.newSequence(key, stepLater+","+stepDate)
-		body := `{"phone":"3331234567","testo":"t","quando":"20/11/2026"}`
+		body := `{"phone":"3331234567","testo":"t","quando":"20/11/2026 10:00"}`
 		var all sync.WaitGroup
 		answers := make([]*httptest.ResponseRecorder, 8)
 		for i := range answers {
@@ -131,9 +131,15 @@ func TestDryRun(t *testing.T) {
 	if len(preview.Messages) != 3 || preview.Skipped == nil {
 		t.Fatalf("%+v", preview)
 	}
-	for _, query := range []string{"?dry_run=yes", "?dry_run=2", "?dry_run=%20"} {
+	for _, query := range []string{"?dry_run=yes", "?dry_run=2", "?dry_run=%20", "?dry_run=", "?dry_run=true&dry_run=x"} {
 		if a := s.call("POST", "/api/start/"+id+query, key, body); a.status != 422 || !slices.Equal(a.locations(), []string{"query.dry_run"}) {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+	for _, name := range []string{"dryRun", "dry-run", "DRY_RUN", "Dry_Run", "dryrun"} { // a slip that would send
+		a := s.call("POST", "/api/start/"+id+"?"+name+"=true", key, body)
+		if a.status != 422 || !slices.Equal(a.locations(), []string{"query." + name}) {
+			t.Errorf("%s: %d %s", name, a.status, a.body)
 		}
 	}
 	if got := s.hints.drain(); len(got) != 0 {
@@ -175,7 +181,7 @@ func TestHints(t *testing.T) {
 	var sequence struct{ ID string }
 	s.must(&sequence, "POST", "/api/sequences", key, `{"name":"x","id_sessione":2,"steps":[`+stepDate+`,`+stepLater+`]}`)
 	start := "/api/start/" + sequence.ID
-	body := `{"phone":"3331234567","testo":"t","quando":"01/12/2026"}`
+	body := `{"phone":"3331234567","testo":"t","quando":"01/12/2026 10:00"}`
 	s.must(nil, "POST", start, key, body, "Idempotency-Key", "k")
 	if got := s.hints.drain(); !slices.Equal(got, []hint{{2, morning.Add(time.Hour)}}) {
 		t.Errorf("a start: %v", got)
@@ -192,7 +198,7 @@ func TestStartTimezone(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
 	key := s.newClient("a@x", "full")
-	id := s.newSequence(key, `{"text":"{{quando}}","timing":{"anchor":"quando"}}`)
+	id := s.newSequence(key, `{"text":"{{quando}}","timing":{"anchor":"quando","offset":{"amount":0}}}`)
 	body := `{"phone":"3331234567","quando":"01/12/2026 10:00"%s}`
 	for _, c := range []struct{ query, member, want string }{
 		{"", "", "2026-12-01T09:00:00.000000Z"},

@@ -27,12 +27,12 @@ type step struct {
 	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
 	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
 	Template  string   `json:"template,omitempty" doc:"Name of a template of the client"`
-	Timing    timing   `json:"timing,omitzero"`
+	Timing    timing   `json:"timing"`
 }
 
 type timing struct {
-	Anchor   string    `json:"anchor,omitempty" doc:"start, the moment of the call, or the name of a date field; else start"`
-	Offset   offset    `json:"offset,omitzero" doc:"Distance from the anchor"`
+	Anchor   string    `json:"anchor" doc:"start, the moment of the call, or the name of a date field"`
+	Offset   offset    `json:"offset" doc:"Distance from the anchor"`
 	At       string    `json:"at,omitempty" doc:"HH:MM: the time of day, with offsets in days and longer units"`
 	Window   *window   `json:"window,omitempty" doc:"When the message may leave"`
 	Jitter   int       `json:"jitter,omitempty" minimum:"0" maximum:"86400" doc:"Seconds at most that are added by chance"`
@@ -42,7 +42,7 @@ type timing struct {
 
 type offset struct {
 	Amount    int    `json:"amount" minimum:"0"`
-	Unit      string `json:"unit,omitempty" enum:"seconds,minutes,hours,days,weeks,months" doc:"Days and longer are reckoned by the calendar"`
+	Unit      string `json:"unit,omitempty" enum:"seconds,minutes,hours,days,weeks,months" doc:"Needed unless the amount is 0. Days and longer are reckoned by the calendar"`
 	Direction string `json:"direction,omitempty" enum:"before,after"`
 }
 

@@ -40,7 +40,7 @@ var operations = map[string]struct {
 	foreign            string // what must come of a foreign id: "404", or "" when the call names none
 }{
 	"createClient":          {"POST", "/api/client/create", `{"name":"x","email":"new@x","password":"p","phone":"1"}`, true, ""},
-	"createSequence":        {"POST", "/api/sequences", `{"name":"x","id_sessione":"{session}","steps":[` + stepNow + `]}`, false, "404"},
+	"createSequence":        {"POST", "/api/sequences", `{"name":"x","id_sessione":"{session}","steps":[` + stepNow + `]}`, false, "422"},
 	"listSequences":         {"GET", "/api/sequences?limit=10", "", false, ""},
 	"getSequence":           {"GET", "/api/sequences/{sequence}", "", false, "404"},
 	"replaceSequence":       {"PUT", "/api/sequences/{sequence}", `{"name":"x","id_sessione":"{session}","steps":[` + stepLater + `]}`, false, "404"},
@@ -165,7 +165,7 @@ func TestTenancy(t *testing.T) {
 		s.must(nil, "POST", "/api/messages/cancel/pending", own.key, "")
 		s.must(nil, "DELETE", "/api/blacklist/remove", own.key, `{"phone":"`+other.phone+`"}`)
 		mixed := tenant{sequence: own.sequence, session: other.session}
-		if a := s.call("PUT", mixed.fill("/api/sequences/{sequence}"), own.key, mixed.fill(operations["replaceSequence"].body)); a.status != 404 {
+		if a := s.call("PUT", mixed.fill("/api/sequences/{sequence}"), own.key, mixed.fill(operations["replaceSequence"].body)); a.status != 422 {
 			t.Errorf("a foreign session: %d %s", a.status, a.body)
 		}
 		if after := everything(s, other); after != before {

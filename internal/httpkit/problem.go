@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"strconv"
@@ -20,7 +21,7 @@ const ProblemType = "application/problem+json"
 const (
 	shownValue    = 100
 	shownLocation = 200
-	shownFaults   = 1000
+	shownFaults   = 100
 )
 
 // Problem is the body of every answer that is not a success, in the form of RFC 9457 (its "type" is about:blank, and so
@@ -77,6 +78,9 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 			f.Value = cut(text, shownValue)
 		}
 		p.Errors = append(p.Errors, Fault{cut(f.Location, shownLocation), f.Message, f.Value})
+	}
+	if more := len(e.Faults) - shownFaults; more > 0 {
+		p.Errors = append(p.Errors, Fault{Message: fmt.Sprintf("and %d more faults, which are not listed", more)})
 	}
 	if u := e.Usage; u != nil {
 		p.Cap, p.Used, p.Remaining = new(u.Cap), new(u.Used), new(u.Remaining())

@@ -88,7 +88,11 @@ func (c *checker) content(step *puntuale.Step) {
 	hasMedia, hasLocation := !isBlank(step.Media), step.Latitude != nil || step.Longitude != nil
 	fixedMedia := hasMedia && !strings.Contains(step.Media, "{{")
 	c.template("text", step.Text, textLimit(fixedMedia))
-	c.template("media", step.Media, puntuale.MaxURL)
+	if fixedMedia { // its length is looked at with the address as a whole
+		c.template("media", step.Media, puntuale.MaxRawText)
+	} else {
+		c.template("media", step.Media, puntuale.MaxURL)
+	}
 	c.template("media_name", step.MediaName, puntuale.MaxMediaName)
 	if fixedMedia && !strings.Contains(step.MediaName, "{{") {
 		if fault := mediaFault(strings.TrimSpace(step.Media), strings.TrimSpace(step.MediaName), c.extensions); fault != "" {
@@ -115,6 +119,10 @@ func (c *checker) content(step *puntuale.Step) {
 func (c *checker) template(part, text string, limit int) {
 	if hasNUL(text) {
 		c.at(part, "must not hold a NUL character", nil)
+	}
+	if tooLong(text, puntuale.MaxRawText) {
+		c.at(part, tooLongText(puntuale.MaxRawText)+" with its placeholders", nil)
+		return
 	}
 	literal := 0
 	for s := scan(text); s.next(); {
@@ -177,7 +185,9 @@ func (c *checker) timing(t *puntuale.Timing) {
 func (c *checker) offset(o puntuale.Offset, fromField bool) {
 	limit, known := offsetLimits[o.Unit]
 	switch {
-	case !known && (o.Unit != "" || o.Amount != 0):
+	case o.Unit == "" && o.Amount != 0:
+		c.at("timing.offset.unit", "is required", nil)
+	case !known && o.Unit != "":
 		c.at("timing.offset.unit", unitWords, string(o.Unit))
 	case known && (o.Amount < 0 || o.Amount > limit):
 		c.at("timing.offset.amount", fmt.Sprintf("must be 0 to %d %s", limit, o.Unit), o.Amount)

@@ -55,6 +55,8 @@ func TestCheckFaults(t *testing.T) {
 		{`{"text":"{{a|` + strings.Repeat("è", 4097) + `}}"}`, "text"},
 		{`{"text":"` + strings.Repeat("è", 1025) + `","media":"https://x.it/a.pdf"}`, "text"},
 		{`{"media":"x"}`, "media"},
+		{`{"media":"https://x.it/` + strings.Repeat("a", 2050) + `.pdf"}`, "media"}, // once
+		{`{"text":"` + strings.Repeat("{{a|}}", 2731) + `"}`, "text"},               // 16,386 characters
 		{`{"media":"https://x.it/a.exe"}`, "media"},
 		{`{"media":"https://x.it/a"}`, "media"},
 		{`{"media":"{{a"}`, "media"},

@@ -1,6 +1,10 @@
 package plan
 
-import "puntuale"
+import (
+	"strings"
+
+	"puntuale"
+)
 
 // Fields returns the parametric fields of a sequence, those its steps name, in the order of first use. A field is a
 // date when it anchors a step or is printed in a date's format anywhere, a media address when it is a step's whole
@@ -139,7 +143,7 @@ func (b *builder) field(name string) *field {
 		f.state, f.text = fieldGood, v.Text
 	}
 	if f.date && f.state == fieldGood {
-		moment, err := ParseMoment(f.text)
+		moment, err := ParseMoment(strings.TrimSpace(f.text))
 		if f.moment = moment; err != nil { // no number reads as a date
 			b.fieldFault(f, "must be a date: "+dateForms, clip(f.text))
 			f.state = fieldBad

@@ -157,6 +157,14 @@ func (b *builder) print(p placeholder, t *timing) bool {
 	case f.state == fieldAbsent:
 		b.missing(f)
 		return false
+	case f.date && p.format == formatTime && !f.moment.HasTime:
+		if !p.optional { // an hour that nobody gave is not made up
+			b.fieldFault(f, "is a day without a time of day, which a step prints as {{"+clip(p.name)+":"+formatTime+"}}", clip(f.text))
+			return false
+		}
+		b.add(p.fallback)
+	case f.date && p.format == "" && !f.moment.HasTime:
+		b.buf = appendMoment(b.buf, f.moment.At(t.atFor(p.name), b.loc).In(b.loc), formatDay)
 	case f.date:
 		b.buf = appendMoment(b.buf, f.moment.At(t.atFor(p.name), b.loc).In(b.loc), p.format)
 	default:

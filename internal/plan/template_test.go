@@ -12,7 +12,7 @@ import (
 func TestRender(t *testing.T) {
 	t.Parallel()
 	const body = `{"nome":"Anna","n":10.50,"neg":-3e2,"vuoto":"","spazi":" \n ","nullo":null,"trucco":"{{nome}} {{altro|x}}","quando":"2026-11-20T10:30",
-		"giorno":"20/11/2026","estero":"2026-11-20T10:30Z","coda":" Anna "}`
+		"giorno":"20/11/2026","estero":"2026-11-20T10:30Z","coda":" Anna ","largo":" 20/11/2026 10:30\n"}`
 	for text, want := range map[string]string{
 		"senza niente":                           "senza niente",
 		"Ciao {{nome}}!":                         "Ciao Anna!",
@@ -28,8 +28,10 @@ func TestRender(t *testing.T) {
 		"{ {nome} } } {nome} }}":                 "{ {nome} } } {nome} }}",
 		"{{quando:data}} {{quando}}":             "20/11/2026 20/11/2026 10:30",
 		"{{quando:ora}} {{quando:giorno}}":       "10:30 venerdì 20 novembre",
-		"{{estero:ora}}":                         "11:30", // in the run's zone
-		"{{giorno:data}} {{giorno:ora}}":         "20/11/2026 09:00",
+		"{{estero:ora}}":                         "11:30",            // in the run's zone
+		"{{largo:data}} {{largo:ora}}":           "20/11/2026 10:30", // trimmed
+		"{{giorno:data}} {{giorno:ora|?}}":       "20/11/2026 ?",     // a day alone has no hour to print
+		"{{giorno}} {{giorno:giorno}}":           "20/11/2026 venerdì 20 novembre",
 		"{{manca:data|presto}}":                  "presto",
 		"{{phone}}":                              "+393331234567",
 		"{{Nome_2|x}}{{_|y}}":                    "xy",
@@ -53,12 +55,13 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A field that anchors a step is a date wherever it is printed; a day alone prints the time it takes in that step.
+// A field that anchors a step is a date wherever it is printed; of a day alone no hour is made
+// up, whatever time the step gives it.
 func TestRenderAnchors(t *testing.T) {
 	t.Parallel()
 	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,
 		`{"f":"20/11/2026"}`))
-	for i, want := range []string{"20/11/2026 09:00", "20/11/2026 10:30", "20/11/2026 09:00"} {
+	for i, want := range []string{"20/11/2026", "20/11/2026", "20/11/2026"} {
 		if got := p.Messages[i].Content.Text; got != want {
 			t.Errorf("step %d prints %q, want %q", i, got, want)
 		}
@@ -78,6 +81,7 @@ func TestRenderFaults(t *testing.T) {
 		{"{{a|x}}", `{"a":"x\u0000"}`, "body.a"},
 		{"{{a}} {{b}} {{a}}", `{}`, "body.a body.b"},
 		{"{{a:data}}", `{"a":"domani"}`, "body.a"},
+		{"{{a:ora}} {{a:ora}}", `{"a":"20/11/2026"}`, "body.a"},
 		{"{{a:data|x}}", `{"a":20}`, "body.a"},
 		{"{{a}}", `{"a":"` + strings.Repeat("x", 4097) + `"}`, "body.a"},
 		{"{{a}}!", `{"a":"` + strings.Repeat("è", 4096) + `"}`, "steps[0].text"},

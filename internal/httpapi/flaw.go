@@ -1,0 +1,167 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"puntuale"
+)
+
+// mostFlaws is how many flaws of one body are looked for.
+const mostFlaws = 100
+
+// flaws finds what JSON's grammar lets pass and no two readers understand alike: a member that an object holds twice,
+// and an escape of half a character, which is no text. body is valid JSON.
+func flaws(body []byte) []puntuale.Fault {
+	w := walker{text: body}
+	w.value()
+	return w.faults
+}
+
+// walker goes through valid JSON once.
+type walker struct {
+	text   []byte
+	i      int
+	path   []turn // from the body to where the walker is
+	faults []puntuale.Fault
+}
+
+// turn leads from a value to one inside it: a member, or an entry.
+type turn struct {
+	name  string
+	entry int // of an array; -1: it is a member
+}
+
+func (w *walker) value() {
+	w.space()
+	switch w.text[w.i] {
+	case '{':
+		w.object()
+	case '[':
+		w.array()
+	case '"':
+		if _, whole := w.string(); !whole {
+			w.flaw("holds an escape of half a character (a lone surrogate)")
+		}
+	default: // a number or a word ends where something else begins
+		for w.i < len(w.text) && !strings.ContainsRune(",]} \t\r\n", rune(w.text[w.i])) {
+			w.i++
+		}
+	}
+	w.space()
+}
+
+func (w *walker) object() {
+	seen := map[string]bool{}
+	w.i++
+	for w.space(); w.text[w.i] != '}'; w.space() {
+		if w.text[w.i] == ',' {
+			w.i++
+			w.space()
+		}
+		name, whole := w.string()
+		w.path = append(w.path, turn{name, -1})
+		switch {
+		case !whole:
+			w.flaw("has half a character (a lone surrogate) in its name")
+		case seen[name]:
+			w.flaw("is given twice")
+		}
+		seen[name] = true
+		w.space()
+		w.i++ // the colon
+		w.value()
+		w.path = w.path[:len(w.path)-1]
+	}
+	w.i++
+}
+
+func (w *walker) array() {
+	w.i++
+	w.space()
+	for n := 0; w.text[w.i] != ']'; n++ {
+		if w.text[w.i] == ',' {
+			w.i++
+		}
+		w.path = append(w.path, turn{entry: n})
+		w.value()
+		w.path = w.path[:len(w.path)-1]
+	}
+	w.i++
+}
+
+// string reads a string, and reports whether its escapes are whole characters.
+func (w *walker) string() (text string, whole bool) {
+	begin := w.i
+	whole = true
+	escaped := false
+	for w.i++; w.text[w.i] != '"'; w.i++ {
+		if w.text[w.i] != '\\' {
+			continue
+		}
+		escaped = true
+		w.i++
+		if w.text[w.i] != 'u' {
+			continue
+		}
+		unit := w.unit(w.i + 1)
+		w.i += 4
+		switch {
+		case unit >= 0xDC00 && unit <= 0xDFFF:
+			whole = false
+		case unit >= 0xD800 && unit <= 0xDBFF:
+			if low := w.low(); low {
+				w.i += 6
+			} else {
+				whole = false
+			}
+		}
+	}
+	w.i++
+	if !escaped {
+		return string(w.text[begin+1 : w.i-1]), whole
+	}
+	_ = json.Unmarshal(w.text[begin:w.i], &text) // it is a valid string
+	return text, whole
+}
+
+// low reports whether the second half of a character follows the escape that ends at w.i.
+func (w *walker) low() bool {
+	if w.text[w.i+1] != '\\' || w.text[w.i+2] != 'u' {
+		return false
+	}
+	unit := w.unit(w.i + 3)
+	return unit >= 0xDC00 && unit <= 0xDFFF
+}
+
+func (w *walker) unit(at int) uint64 {
+	unit, _ := strconv.ParseUint(string(w.text[at:at+4]), 16, 16)
+	return unit
+}
+
+func (w *walker) space() {
+	for w.i < len(w.text) && strings.IndexByte(" \t\r\n", w.text[w.i]) >= 0 {
+		w.i++
+	}
+}
+
+// flaw notes what is wrong where the walker is.
+func (w *walker) flaw(message string) {
+	if len(w.faults) >= mostFlaws {
+		return
+	}
+	const most = 200 // characters of a location are shown
+	location := "body"
+	for _, t := range w.path {
+		if len(location) > most {
+			break
+		}
+		if t.entry >= 0 {
+			location += "[" + strconv.Itoa(t.entry) + "]"
+		} else {
+			location += "." + t.name
+		}
+	}
+	w.faults = append(w.faults, puntuale.Fault{Location: location, Message: message})
+}

@@ -1,0 +1,54 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A refusal that does not depend on the body does not wait for it: half of it is sent, and never the rest.
+func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	key := s.newClient("a@x", "full")
+	server := httptest.NewServer(s.handler)
+	t.Cleanup(server.Close)
+	for _, c := range []struct {
+		name, line, key string
+		length          int
+		status          int
+	}{
+		{"no key", "POST /api/start/1", "", 100_000, 401},
+		{"a wrong key", "POST /api/start/1", "ck_x", 100, 401},
+		{"the wrong side", "POST /api/client/create", key, 1000, 403},
+		{"too large", "POST /api/start/1", key, 2 << 20, 413},
+		{"no such path", "POST /api/nothing", key, 1000, 404},
+		{"no such method", "PATCH /api/start/1", key, 1000, 405},
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+		_, err = fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n{\"phone\":%s",
+			c.line, c.key, c.length, strings.Repeat(" ", 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		} else {
+			if answer.StatusCode != c.status || !answer.Close {
+				t.Errorf("%s: %d, close %t", c.name, answer.StatusCode, answer.Close)
+			}
+			_ = answer.Body.Close()
+		}
+		_ = conn.Close()
+	}
+}
