@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -37,8 +36,8 @@ func init() {
 	huma.DefaultArrayNullable = false
 }
 
-// New returns the handler of every path below /api and of the OpenAPI document, with request ids, access log and
-// recovery. It fails only when the document cannot be made.
+// New returns the handler of every path below /api, of the OpenAPI documents and of their page, with request ids,
+// access log and recovery. It fails only when a document cannot be made.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger}
@@ -49,14 +48,9 @@ func New(cfg Config) (http.Handler, error) {
 	registerSessions(a)
 	registerBlacklist(a)
 	registerSandbox(a)
-	document, err := a.document()
-	if err != nil {
-		return nil, fmt.Errorf("make the OpenAPI document: %w", err)
+	if err := a.serveDocuments(mux); err != nil {
+		return nil, err
 	}
-	mux.HandleFunc("GET "+DocumentPath, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(document) // fails only when the caller is gone
-	})
 	mux.HandleFunc("/", a.unmatched(mux))
 	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe}), nil
 }

@@ -1,0 +1,130 @@
+package httpapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"path"
+	"strings"
+	"sync"
+	"time"
+)
+
+// DocsPath is where people read the document and try calls; it takes no key, and works offline.
+const DocsPath = "/docs"
+
+// OlderDocumentPath is where the document is served for tools that do not read OpenAPI 3.1.
+const OlderDocumentPath = "/openapi-3.0.json"
+
+// docsPolicy lets the page load what it is made of from here, and nothing from anywhere else. No script or style is
+// written into the page itself.
+const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// The page's own files, and those of Swagger UI as they were published (scripts/assets compares them).
+//
+//go:embed static
+var static embed.FS
+
+// docsFiles are the page and what it loads, by path below it.
+var docsFiles = map[string]string{
+	"":                      "docs.html",
+	"/docs.css":             "docs.css",
+	"/docs.js":              "docs.js",
+	"/icon.svg":             "icon.svg",
+	"/swagger-ui.css":       "swagger-ui-dist/swagger-ui.css",
+	"/swagger-ui-bundle.js": "swagger-ui-dist/swagger-ui-bundle.js",
+	"/LICENSE":              "swagger-ui-dist/LICENSE",
+	"/NOTICE":               "swagger-ui-dist/NOTICE",
+	// where the bundle says that it is
+	"/swagger-ui-bundle.js.LICENSE.txt": "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt",
+}
+
+// serveDocuments serves the OpenAPI document, its rendering in 3.0, and the page.
+func (a *api) serveDocuments(mux *http.ServeMux) error {
+	document, err := a.document()
+	if err != nil {
+		return fmt.Errorf("make the OpenAPI document: %w", err)
+	}
+	older, err := a.OpenAPI().Downgrade()
+	if err != nil {
+		return fmt.Errorf("make the OpenAPI 3.0 document: %w", err)
+	}
+	for where, content := range map[string][]byte{DocumentPath: document, OlderDocumentPath: older} {
+		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write(content) // fails only when the caller is gone
+		})
+	}
+	for below, name := range docsFiles {
+		content, err := static.ReadFile("static/" + name)
+		if err != nil {
+			return fmt.Errorf("read the page: %w", err)
+		}
+		mux.Handle("GET "+DocsPath+below, newAsset(name, content))
+	}
+	return nil
+}
+
+// asset is one file of the page. A browser keeps it, and asks each time whether it is still the same.
+type asset struct {
+	kind, tag string
+	plain     []byte
+	squeezed  func() []byte // with gzip, made when first asked for; nil when that gains nothing
+}
+
+var assetKinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
+
+func newAsset(name string, content []byte) *asset {
+	sum := sha256.Sum256(content)
+	a := &asset{kind: assetKinds[path.Ext(name)], tag: hex.EncodeToString(sum[:12]), plain: content}
+	if a.kind == "" {
+		a.kind = "text/plain; charset=utf-8"
+	}
+	if len(content) > 4096 {
+		a.squeezed = sync.OnceValue(func() []byte { return squeeze(content) })
+	}
+	return a
+}
+
+func squeeze(content []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, _ = z.Write(content) // writing to memory does not fail
+	_ = z.Close()
+	return b.Bytes()
+}
+
+func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Type", a.kind)
+	h.Set("Cache-Control", "no-cache")
+	h.Set("Content-Security-Policy", docsPolicy)
+	content, tag := a.plain, a.tag
+	if a.squeezed != nil {
+		h.Set("Vary", "Accept-Encoding")
+		if takesGzip(r) {
+			content, tag = a.squeezed(), a.tag+"-gzip"
+			h.Set("Content-Encoding", "gzip")
+		}
+	}
+	h.Set("ETag", `"`+tag+`"`)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+}
+
+// takesGzip reads Accept-Encoding: gzip by name, unless with a weight of nothing.
+func takesGzip(r *http.Request) bool {
+	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return strings.Trim(strings.TrimPrefix(strings.TrimSpace(weight), "q="), "0.") != "" || weight == ""
+		}
+	}
+	return false
+}

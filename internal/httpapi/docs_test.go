@@ -1,0 +1,189 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+
+	"puntuale/internal/httpapi"
+)
+
+// TestOlderDocument: the 3.0 document is one, says the same of every call, and lost nothing on the way.
+func TestOlderDocument(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	a := s.call("GET", httpapi.OlderDocumentPath, "", "")
+	if a.status != http.StatusOK || a.header.Get("Content-Type") != "application/json" {
+		t.Fatalf("%d %s", a.status, a.header)
+	}
+	var pretty bytes.Buffer
+	if err := json.Indent(&pretty, []byte(a.body), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "openapi-3.0.json", pretty.String()+"\n")
+
+	older, err := openapi3.NewLoader().LoadFromData([]byte(a.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := older.Validate(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if !strings.HasPrefix(older.OpenAPI, "3.0.") || older.Info.Version != "1.0.0" {
+		t.Errorf("openapi %q, version %q", older.OpenAPI, older.Info.Version)
+	}
+	var newer, old map[string]any
+	d, err := loadDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	decode(t, response{status: http.StatusOK, body: string(d.raw)}, &newer)
+	decode(t, a, &old)
+	if newer["openapi"] != "3.1.0" || newer["info"].(map[string]any)["version"] != "1.0.0" {
+		t.Errorf("the 3.1 document: openapi %v, info %v", newer["openapi"], newer["info"])
+	}
+	compareDocuments(t, "", newer, old)
+}
+
+// compareDocuments walks both documents. They may differ only in what 3.0 writes otherwise: null as a type, and what has
+// no other form is not to be used at all.
+func compareDocuments(t *testing.T, at string, newer, old any) {
+	t.Helper()
+	switch newer := newer.(type) {
+	case map[string]any:
+		old, ok := old.(map[string]any)
+		if !ok {
+			t.Errorf("%s: %v became %v", at, newer, old)
+			return
+		}
+		for _, word := range []string{"const", "patternProperties", "propertyNames", "prefixItems", "if", "contains", "examples", "exclusiveMinimum", "exclusiveMaximum"} {
+			if _, ok := newer[word]; ok && !strings.HasSuffix(at, "/properties") {
+				t.Errorf("%s: %s has no form, or another meaning, in 3.0", at, word)
+			}
+		}
+		for name, value := range newer {
+			if types, ok := value.([]any); ok && name == "type" {
+				if len(types) != 2 || types[1] != "null" || old["type"] != types[0] || old["nullable"] != true {
+					t.Errorf("%s: the types %v became %v, nullable %v", at, types, old["type"], old["nullable"])
+				}
+				continue
+			}
+			if name == "openapi" {
+				continue
+			}
+			compareDocuments(t, at+"/"+name, value, old[name])
+		}
+		for name := range old {
+			if _, ok := newer[name]; !ok && name != "nullable" {
+				t.Errorf("%s: %s is new", at, name)
+			}
+		}
+	case []any:
+		old, ok := old.([]any)
+		if !ok || len(old) != len(newer) {
+			t.Errorf("%s: %v became %v", at, newer, old)
+			return
+		}
+		for i := range newer {
+			compareDocuments(t, fmt.Sprintf("%s/%d", at, i), newer[i], old[i])
+		}
+	default:
+		if newer != old {
+			t.Errorf("%s: %v became %v", at, newer, old)
+		}
+	}
+}
+
+var (
+	loads  = regexp.MustCompile(`(?:src|href)="([^"]+)"`)
+	inline = regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
+)
+
+// TestDocsPage: the page holds nothing inline, all it loads is served here under a policy that allows nothing else.
+func TestDocsPage(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	page := s.call("GET", httpapi.DocsPath, "", "")
+	if page.status != http.StatusOK || page.header.Get("Content-Type") != "text/html; charset=utf-8" {
+		t.Fatalf("%d %s", page.status, page.header)
+	}
+	if found := inline.FindString(page.body); found != "" {
+		t.Errorf("the page holds %q", found)
+	}
+	if a := s.call("GET", httpapi.DocsPath+"/", "", ""); a.status != http.StatusOK || a.body != page.body {
+		t.Errorf("with a slash: %d", a.status)
+	}
+	seen := []response{page}
+	for _, m := range loads.FindAllStringSubmatch(page.body, -1) {
+		if !strings.HasPrefix(m[1], "/") || strings.HasPrefix(m[1], "//") {
+			t.Errorf("the page loads %s", m[1])
+		}
+		a := s.call("GET", m[1], "", "")
+		if a.status != http.StatusOK {
+			t.Errorf("%s: %d", m[1], a.status)
+		}
+		if strings.HasPrefix(m[1], httpapi.DocsPath) {
+			seen = append(seen, a)
+		}
+	}
+	if len(seen) != 6 {
+		t.Errorf("the page and what it loads are %d files", len(seen))
+	}
+	for _, a := range seen {
+		policy := a.header.Get("Content-Security-Policy")
+		for _, part := range []string{"default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:", "frame-ancestors 'none'"} {
+			if !strings.Contains(policy, part) {
+				t.Errorf("the policy %q lacks %s", policy, part)
+			}
+		}
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") || a.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s", a.header)
+		}
+	}
+	for method, status := range map[string]int{"POST": http.StatusMethodNotAllowed, "HEAD": http.StatusOK} {
+		if a := s.call(method, httpapi.DocsPath, "", ""); a.status != status {
+			t.Errorf("%s: %d", method, a.status)
+		}
+	}
+	for _, path := range []string{"/docs/nothing.js", "/docs/docs.html", "/docs/swagger-ui-dist/LICENSE", "/docs/vendored.json"} {
+		if a := s.call("GET", path, "", ""); a.status != http.StatusNotFound {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}
+
+// TestDocsFilesAreKept: a browser that has a file is told so; one that takes gzip gets the same bytes in fewer.
+func TestDocsFilesAreKept(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	const bundle = "/docs/swagger-ui-bundle.js"
+	plain := s.call("GET", bundle, "", "", "Accept-Encoding", "br, gzip;q=0")
+	squeezed := s.call("GET", bundle, "", "", "Accept-Encoding", "br;q=1.0, gzip;q=0.8")
+	if plain.header.Get("Content-Encoding") != "" || squeezed.header.Get("Content-Encoding") != "gzip" || len(squeezed.body) > len(plain.body)/2 {
+		t.Fatalf("%s, %d bytes; %s, %d bytes", plain.header, len(plain.body), squeezed.header, len(squeezed.body))
+	}
+	z, err := gzip.NewReader(strings.NewReader(squeezed.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if content, err := io.ReadAll(z); err != nil || string(content) != plain.body {
+		t.Errorf("%d bytes of %d, %v", len(content), len(plain.body), err)
+	}
+	if plain.header.Get("ETag") == squeezed.header.Get("ETag") || plain.header.Get("Vary") != "Accept-Encoding" || plain.header.Get("Cache-Control") != "no-cache" {
+		t.Errorf("%s, %s", plain.header, squeezed.header)
+	}
+	r := httptest.NewRequest(http.MethodGet, bundle, nil)
+	r.Header.Set("If-None-Match", plain.header.Get("ETag"))
+	if a := s.send(r); a.status != http.StatusNotModified || a.body != "" {
+		t.Errorf("a kept file: %d, %d bytes", a.status, len(a.body))
+	}
+}

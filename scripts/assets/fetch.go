@@ -1,0 +1,176 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxFile bounds what one file of an archive may unpack to.
+const maxFile = 64 << 20
+
+// refresh gets every package of a manifest again. Archives and files must be those of the manifest.
+func refresh(folder string) error {
+	m, err := readManifest(folder)
+	if err != nil {
+		return err
+	}
+	for _, p := range m.Packages {
+		archive, err := pack(p.Name + "@" + p.Version)
+		if err != nil {
+			return err
+		}
+		if got := integrity(archive); got != p.Integrity {
+			return fmt.Errorf("%s %s is published as %s, the manifest has %s", p.Name, p.Version, got, p.Integrity)
+		}
+		files, err := unpack(archive)
+		if err != nil {
+			return err
+		}
+		for name, want := range p.Files {
+			if integrity(files[name]) != want {
+				return fmt.Errorf("%s/%s is not what the manifest has", p.Name, name)
+			}
+		}
+		if err := p.store(folder, files); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replace puts a version of a package into the manifest, with the files given or, without any, those of the version
+// before.
+func replace(folder, which string, names []string) error {
+	at := strings.LastIndex(which, "@")
+	if at < 1 {
+		return fmt.Errorf("%q is not NAME@VERSION", which)
+	}
+	p := pkg{Name: which[:at], Version: which[at+1:], Files: map[string]string{}}
+	m, err := readManifest(folder)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	old := slices.IndexFunc(m.Packages, func(o pkg) bool { return o.Name == p.Name })
+	if len(names) == 0 && old >= 0 {
+		names = sorted(m.Packages[old].Files)
+	}
+	if len(names) == 0 {
+		return fmt.Errorf("%s is new: name its files", p.Name)
+	}
+	archive, err := pack(which)
+	if err != nil {
+		return err
+	}
+	files, err := unpack(archive)
+	if err != nil {
+		return err
+	}
+	p.Integrity = integrity(archive)
+	for _, name := range names {
+		content, ok := files[name]
+		if !ok {
+			return fmt.Errorf("%s has no file %s", which, name)
+		}
+		p.Files[name] = integrity(content)
+	}
+	var about struct{ License string }
+	if err := json.Unmarshal(files["package.json"], &about); err != nil {
+		return fmt.Errorf("read the package's own description: %w", err)
+	}
+	p.License = about.License
+	if old >= 0 {
+		m.Packages[old] = p
+	} else {
+		m.Packages = append(m.Packages, p)
+	}
+	if err := p.store(folder, files); err != nil {
+		return err
+	}
+	return m.write(folder)
+}
+
+// store makes the package's folder anew, with the files of the manifest and nothing else.
+func (p pkg) store(folder string, files map[string][]byte) error {
+	home := filepath.Join(folder, filepath.FromSlash(p.Name))
+	if err := os.RemoveAll(home); err != nil {
+		return fmt.Errorf("remove the old files of %s: %w", p.Name, err)
+	}
+	for name := range p.Files {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("%s: the path %q leads elsewhere", p.Name, name)
+		}
+		file := filepath.Join(home, filepath.FromSlash(name))
+		err := os.MkdirAll(filepath.Dir(file), 0o755) //nolint:gosec // part of the source
+		if err == nil {
+			err = os.WriteFile(file, files[name], 0o644) //nolint:gosec // part of the source
+		}
+		if err != nil {
+			return fmt.Errorf("store %s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+// pack asks npm for a package's archive. Nothing of it is installed or run.
+func pack(which string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "assets-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	//nolint:gosec,noctx // the name is a developer's own, and an interrupt reaches npm by itself
+	cmd := exec.Command("npm", "pack", which, "--ignore-scripts", "--silent", "--pack-destination", dir)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, fmt.Errorf("npm pack %s: %w", which, err)
+	}
+	found, err := filepath.Glob(filepath.Join(dir, "*.tgz"))
+	if err != nil || len(found) != 1 {
+		return nil, fmt.Errorf("npm pack %s left %d archives", which, len(found))
+	}
+	archive, err := os.ReadFile(found[0])
+	if err != nil {
+		return nil, fmt.Errorf("read the archive: %w", err)
+	}
+	return archive, nil
+}
+
+// unpack returns an archive's files by path, without the folder that all of them are in.
+func unpack(archive []byte) (map[string][]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("unpack: %w", err)
+	}
+	files := map[string][]byte{}
+	for t := tar.NewReader(z); ; {
+		header, err := t.Next()
+		if errors.Is(err, io.EOF) {
+			return files, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("unpack: %w", err)
+		}
+		_, name, inside := strings.Cut(header.Name, "/")
+		if header.Typeflag != tar.TypeReg || !inside {
+			continue
+		}
+		content, err := io.ReadAll(io.LimitReader(t, maxFile+1))
+		if err != nil {
+			return nil, fmt.Errorf("unpack %s: %w", name, err)
+		}
+		if len(content) > maxFile {
+			return nil, fmt.Errorf("unpack %s: it is larger than %d bytes", name, maxFile)
+		}
+		files[name] = content
+	}
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// manifestName is the manifest's file, in the folder that holds the packages' folders.
+const manifestName = "vendored.json"
+
+// manifest says what a folder holds of others.
+type manifest struct {
+	Packages []pkg `json:"packages"`
+}
+
+// pkg is one package, in a folder of its own name.
+type pkg struct {
+	Name      string            `json:"package"`
+	Version   string            `json:"version"`
+	License   string            `json:"license"`
+	Integrity string            `json:"integrity"` // of the archive, as npm writes it
+	Files     map[string]string `json:"files"`     // by path inside the package
+}
+
+func readManifest(folder string) (manifest, error) {
+	var m manifest
+	text, err := os.ReadFile(filepath.Join(folder, manifestName))
+	if err != nil {
+		return m, fmt.Errorf("read the manifest: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return m, fmt.Errorf("read the manifest of %s: %w", folder, err)
+	}
+	return m, nil
+}
+
+func (m manifest) write(folder string) error {
+	text, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, manifestName), append(text, '\n'), 0o644); err != nil { //nolint:gosec // part of the source
+		return fmt.Errorf("write the manifest: %w", err)
+	}
+	return nil
+}
+
+// integrity is the form in which npm and browsers write a hash.
+func integrity(content []byte) string {
+	sum := sha512.Sum512(content)
+	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// verify compares every manifest below a folder with the files beside it, and returns the differences: a file that is
+// missing, changed, or in no manifest.
+func verify(root string) (faults []string, err error) {
+	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && name != root && strings.HasPrefix(entry.Name(), "."):
+			return filepath.SkipDir
+		case entry.IsDir() || entry.Name() != manifestName:
+			return nil
+		}
+		found, err := verifyFolder(filepath.Dir(name))
+		faults = append(faults, found...)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for manifests: %w", err)
+	}
+	return faults, nil
+}
+
+func verifyFolder(folder string) (faults []string, err error) {
+	m, err := readManifest(folder)
+	if err != nil {
+		return nil, err
+	}
+	report := func(format string, args ...any) { faults = append(faults, folder+": "+fmt.Sprintf(format, args...)) }
+	for _, p := range m.Packages {
+		if p.Version == "" || p.License == "" || !strings.HasPrefix(p.Integrity, "sha512-") || len(p.Files) == 0 {
+			report("%s: the manifest lacks its version, license, hash or files", p.Name)
+		}
+		there := os.DirFS(filepath.Join(folder, filepath.FromSlash(p.Name)))
+		for _, name := range sorted(p.Files) {
+			content, err := fs.ReadFile(there, name)
+			if err != nil {
+				report("%s/%s is missing", p.Name, name)
+			} else if integrity(content) != p.Files[name] {
+				report("%s/%s is not the file that was published", p.Name, name)
+			}
+		}
+		err := fs.WalkDir(there, ".", func(name string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && p.Files[name] == "" {
+				report("%s is not in the manifest", path.Join(p.Name, name))
+			}
+			return nil // a folder that is missing was reported with its files
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list %s: %w", p.Name, err)
+		}
+	}
+	return faults, nil
+}
+
+func sorted(files map[string]string) []string {
+	names := make([]string, 0, len(files))
+	for name := range files {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
