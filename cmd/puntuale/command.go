@@ -19,6 +19,8 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its effective value and where it came from."`
 	Version versionCommand `cmd:"" help:"Print the version."`
+
+	ShowVersion kong.VersionFlag `local:"" name:"version" help:"Print the version."`
 }
 
 type partnerGroup struct {
@@ -47,7 +49,7 @@ func (p *program) parse(args []string) (command, error) {
 		kong.Name("puntuale"),
 		kong.Description("Puntuale schedules sequences of chat messages, sends each at its moment and keeps what became of it."),
 		kong.Writers(p.stdout, p.stderr),
-		kong.Vars{"media": defaultMedia()},
+		kong.Vars{"media": defaultMedia(), "version": "puntuale " + versionText()},
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 		kong.ValueFormatter(helpText),
 		kong.Exit(func(int) { helped = true }),
@@ -58,30 +60,42 @@ func (p *program) parse(args []string) (command, error) {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	args, lineFaults := readable(parser, args)
 	first, err := kong.Trace(parser, args)
 	if err != nil {
 		return nil, fmt.Errorf("read the command line: %w", err)
 	}
-	p.faults = nil // the second reading below finds those of the command line again
-	fileFaults := p.findFile(first, found, settingNames(parser))
+	faults := append(p.findFile(first, found, settingNames(parser)), lineFaults...)
 
+	p.faults = nil // the second reading finds those of the first again
 	chosen, err := parser.Parse(args)
-	switch {
-	case helped:
+	if helped {
 		return nil, nil
-	case err != nil:
-		chosen = p.noteRest(parser, args, err)
 	}
-	if chosen != nil {
+	faults = append(faults, p.faults...)
+	if err != nil {
+		faults = append(faults, fault{"", err.Error()})
+		chosen = applied(err)
+	}
+	if chosen != nil && chosen.Selected() != nil {
 		noteCommandLine(chosen, p.source)
 		if c, ok := chosen.Selected().Target.Addr().Interface().(checker); ok {
-			p.faults = append(p.faults, c.check()...)
+			faults = append(faults, c.check()...)
 		}
 	}
-	if faults := append(fileFaults, p.faults...); len(faults) > 0 {
+	if len(faults) > 0 {
 		return nil, p.located(faults)
 	}
 	return chosen.Selected().Target.Addr().Interface().(command), nil
+}
+
+// applied returns the line that kong refused, when all that could be read of it stands in the settings: kong looks for
+// missing flags last.
+func applied(err error) *kong.Context {
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil && parse.Context.Error == nil {
+		return parse.Context
+	}
+	return nil
 }
 
 // findFile reads the configuration file for a command that has settings.
@@ -137,46 +151,6 @@ func settingFlags(node *kong.Node) (flags []*kong.Flag) {
 		}
 	}
 	return flags
-}
-
-// noteRest turns kong's error into a fault, and goes on to find what else is wrong: kong stops at the first unknown
-// word, before it reads the rest of the line, the environment and the file.
-// It returns the line without the unknown words when that can be read.
-func (p *program) noteRest(parser *kong.Kong, args []string, err error) *kong.Context {
-	p.faults = append(p.faults, fault{"", err.Error()})
-	for {
-		rest, ok := withoutUnknown(args, err)
-		if !ok {
-			break
-		}
-		args = rest
-		var line *kong.Context
-		if line, err = parser.Parse(args); err == nil {
-			return line
-		}
-		p.faults = append(p.faults, fault{"", err.Error()})
-	}
-	var parse *kong.ParseError
-	if errors.As(err, &parse) && parse.Context != nil && parse.Context.Error != nil && parse.Context.Reset() == nil {
-		_ = parse.Context.Resolve() // the readers note what is wrong
-	}
-	return nil
-}
-
-// withoutUnknown takes the flag that kong does not know, and a value after it, out of the line.
-func withoutUnknown(args []string, err error) ([]string, bool) {
-	for i, arg := range args {
-		name, _, joined := strings.Cut(arg, "=")
-		if !strings.HasPrefix(name, "-") || !strings.HasPrefix(err.Error()+",", "unknown flag "+name+",") {
-			continue
-		}
-		rest := slices.Concat(args[:i], args[i+1:])
-		if !joined && i > 0 && i < len(rest) && !strings.HasPrefix(rest[i], "-") {
-			rest = slices.Delete(rest, i, i+1)
-		}
-		return rest, true
-	}
-	return nil, false
 }
 
 func noteCommandLine(chosen *kong.Context, source map[string]string) {

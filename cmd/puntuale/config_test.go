@@ -137,8 +137,8 @@ func TestAllFaultsAtOnce(t *testing.T) {
 		`  - puntuale.toml: media must be a text, a number, true, false, or a list of texts`,
 		`  - puntuale.toml: unknown key "adr"; did you mean "addr"?`,
 		`  - unknown flag --nope`,
+		`  - unknown flag --neep; did you mean "--help"?`,
 		`  - --lease: "soon" is not a duration such as 500ms, 15s or 24h`,
-		`  - unknown flag --neep, did you mean "--help"?`,
 		`  - puntuale.toml: log-level: "loud" is not one of debug, info, warn, error`,
 		`  - PUNTUALE_SANDBOX: "perhaps" is not true or false`,
 		`  - PUNTUALE_DATABASE: must begin with postgres:// or sqlite: (it begins with "mysql:")`,
@@ -148,6 +148,59 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestAllFaultsOfALine has faults that a reader of flags would take for the end of the line.
+func TestAllFaultsOfALine(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		env  map[string]string
+		line string
+		want []string // in the order told
+	}{
+		"meaning and form": {
+			map[string]string{"PUNTUALE_ADDR": "nope", "PUNTUALE_LEASE": "1ms"},
+			"serve --log-level loud --sandbox-latency -5s --database mysql://x --stop-within abc --uncertain-after 0 --data=",
+			[]string{"--log-level: ", "--stop-within: ", "--data: ", "--database: ", "PUNTUALE_ADDR: ", "--sandbox-latency: ",
+				"PUNTUALE_LEASE: ", "--uncertain-after: "},
+		},
+		"words that do not belong": {
+			map[string]string{"PUNTUALE_ADDR": "nope"}, "serve --config bad.toml --log-level=loud --boh=1 x y -q --",
+			[]string{"bad.toml: unknown key", "unknown flag --boh", `argument "x"`, `argument "y"`, "unknown flag -q", "--log-level: ", "PUNTUALE_ADDR: "},
+		},
+		"missing values and flags": {
+			nil, "partner create --name --password",
+			[]string{"--name: needs a value", "--password: needs a value", "missing flags: --email=EMAIL, --name=NAME, --password=PASSWORD"},
+		},
+		"missing flags, and settings": {
+			map[string]string{"PUNTUALE_DATABASE": "mysql://x"}, "partner create",
+			[]string{"missing flags: ", "PUNTUALE_DATABASE: "},
+		},
+		"no command":           {nil, "--sandbox serve --lease 1ms", []string{"--sandbox stands before the command", "--lease: "}},
+		"media":                {nil, "serve --media=!!,ex/e,.PDF", []string{`--media: "!!"`, `--media: "ex/e"`}},
+		"grace":                {nil, "key rotate --grace=-3s --log-level loud", []string{"--log-level: ", "--grace: must be from 0s to 8760h"}},
+		"a key in the line":    {nil, "key rotate ck_secret --x pk_secret", []string{`unexpected argument "ck_…"`, "unknown flag --x"}},
+		"nothing after a dash": {nil, "serve -", []string{`unexpected argument "-"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			term := newTerminal(t, test.env)
+			term.file(t, "bad.toml", "adr = 1")
+			code := term.run(context.Background(), strings.Fields(test.line))
+			said := strings.Split(strings.TrimSpace(term.errs.String()), "\n")
+			if said = said[:len(said)-1]; len(said) > 1 {
+				said = said[1:]
+			}
+			if code != exitUsage || len(said) != len(test.want) || strings.Contains(term.errs.String(), "secret") {
+				t.Fatalf("exit code %d, %s", code, term.errs.String())
+			}
+			for i, want := range test.want {
+				if !strings.Contains(said[i], want) {
+					t.Errorf("line %d is %q, and lacks %q", i+1, said[i], want)
+				}
+			}
+		})
 	}
 }
 
@@ -177,10 +230,17 @@ func TestSecretsAreMasked(t *testing.T) {
 	for _, address := range []string{
 		"postgres://user:hunter2@host/db",
 		"postgres://user@host/db?password=hunter2&sslmode=disable",
+		"postgres://user@host/db?PassWord=hunter2",
+		"postgres://user@host/db?sslmode=require&sslpassword=hunter2&options=-c%20x=hunter2",
+		"postgres://user@host/db?pass%77ord=hunter2&hunter2",
 		"postgresql://user:hunter2@host:5433/db",
 		"mysql://user:hunter2@host/db",
 		"postgres://user:hunter2@ho st/db",
 		"postgres://user:hunter2%zz@host/db",
+		"postgres://user:1/hunter2@host/db", // odd characters in a password, not escaped
+		"postgres://user:1?hunter2=x@host/db",
+		"postgres://user:1#hunter2@host/db",
+		"postgres:user:hunter2@host/db",
 		"user=u password=hunter2 host=h",
 	} {
 		term := newTerminal(t, map[string]string{"PUNTUALE_DATABASE": address})
@@ -190,14 +250,16 @@ func TestSecretsAreMasked(t *testing.T) {
 		}
 	}
 	term := newTerminal(t, nil)
-	if got := term.setting(t, "database", "--database", "postgres://user:hunter2@host/db"); !strings.Contains(got, "user:xxxxx@host/db") {
-		t.Errorf("the address is hidden too: %s", got)
+	const address = "postgres://user:hunter2@host:5433/db?sslmode=verify-full&Password=hunter2&connect_timeout=3"
+	const shown = "postgres://user:xxxxx@host:5433/db?sslmode=verify-full&Password=xxxxx&connect_timeout=3"
+	if got := term.setting(t, "database", "--database", address); !strings.Contains(got, shown) {
+		t.Errorf("not what one needs to see: %s", got)
 	}
 }
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"partner", "create", "--help"}, {"version"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"serve", "--help"}, {"partner", "create", "--help"}, {"version"}, {"--version"}} {
 		term := newTerminal(t, nil)
 		if code := term.run(context.Background(), args); code != exitDone || term.out.Len() == 0 {
 			t.Errorf("%v: exit code %d, printed %q %q", args, code, term.out.String(), term.errs.String())

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/httpkit"
 )
 
 // health answers /healthz, "the process is alive: do not restart it", and /readyz, "it does its work: send it calls".
@@ -40,11 +41,8 @@ func (h *health) live(w http.ResponseWriter, _ *http.Request) {
 // ready answers GET /readyz.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	if problem := h.probe(r.Context()); problem != "" {
-		w.Header().Set("Retry-After", "1")
-		w.Header().Set("Content-Type", "application/problem+json")
-		writeJSON(w, http.StatusServiceUnavailable, problemBody{
-			Type: "about:blank", Title: http.StatusText(http.StatusServiceUnavailable), Status: http.StatusServiceUnavailable,
-			Code: puntuale.CodeUnavailable, Detail: problem})
+		err := &puntuale.Error{Code: puntuale.CodeUnavailable, Message: problem, RetryAfter: time.Second}
+		httpkit.NewProblem(r.Context(), slog.New(slog.DiscardHandler), err).Write(w) // the cause was logged when it began
 		return
 	}
 	writeJSON(w, http.StatusOK, status{"ready"})
@@ -58,43 +56,42 @@ func (h *health) probe(ctx context.Context) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if now := h.clock.Now(); h.checked.IsZero() || now.Sub(h.checked) >= probeHolds || now.Before(h.checked) {
-		h.problem = h.examine(context.WithoutCancel(ctx))
-		h.checked = h.clock.Now()
+		problem, err := h.examine(context.WithoutCancel(ctx))
+		h.tell(problem, err)
+		h.problem, h.checked = problem, h.clock.Now()
 	}
 	return h.problem
 }
 
-func (h *health) examine(ctx context.Context) string {
+func (h *health) examine(ctx context.Context) (problem string, cause error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	if err := h.check(ctx); err != nil {
-		h.logger.Warn("not ready: the store does not answer", "error", err)
-		return "the store does not answer"
+		return "the store does not answer", err
 	}
 	if err := h.healthy(); err != nil {
-		h.logger.Warn("not ready: the dispatcher is not at work", "error", err)
-		return "the dispatcher is not at work"
+		return "the dispatcher is not at work", err
 	}
-	return ""
+	return "", nil
+}
+
+// tell logs what changed since the last probe; a line for each would fill the log while nothing changes.
+func (h *health) tell(problem string, cause error) {
+	switch {
+	case problem == h.problem:
+	case problem == "":
+		h.logger.Warn("ready again")
+	default:
+		h.logger.Warn("not ready", "problem", problem, "error", cause)
+	}
 }
 
 type status struct {
 	Status string `json:"status"`
 }
 
-// problemBody is the form of every refusal of the API.
-type problemBody struct {
-	Type   string        `json:"type"`
-	Title  string        `json:"title"`
-	Status int           `json:"status"`
-	Detail string        `json:"detail"`
-	Code   puntuale.Code `json:"code"`
-}
-
 func writeJSON(w http.ResponseWriter, code int, body any) {
-	if w.Header().Get("Content-Type") == "" {
-		w.Header().Set("Content-Type", "application/json")
-	}
+	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_ = json.NewEncoder(w).Encode(body) // a reader that went away needs no answer

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/httpkit"
 )
 
 // probes answers /readyz with what the test says of the store and the dispatcher.
@@ -35,11 +36,11 @@ func newProbes() *probes {
 	return p
 }
 
-func (p *probes) ready(t *testing.T) (int, problemBody) {
+func (p *probes) ready(t *testing.T) (int, httpkit.Problem) {
 	t.Helper()
 	w := httptest.NewRecorder()
 	p.health.ready(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
-	var body problemBody
+	var body httpkit.Problem
 	if w.Code != http.StatusOK {
 		if got := w.Header().Get("Content-Type"); got != "application/problem+json" {
 			t.Errorf("Content-Type %q", got)

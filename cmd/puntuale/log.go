@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,30 @@ func newLogger(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: attribute}))
+}
+
+// lowered writes what is worth a line at info at debug.
+type lowered struct{ slog.Handler }
+
+func (h lowered) Enabled(ctx context.Context, level slog.Level) bool {
+	return h.Handler.Enabled(ctx, lower(level))
+}
+
+func (h lowered) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = lower(r.Level)
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h lowered) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lowered{h.Handler.WithAttrs(attrs)}
+}
+func (h lowered) WithGroup(name string) slog.Handler { return lowered{h.Handler.WithGroup(name)} }
+
+func lower(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
 }
 
 // attribute is the last look at every attribute, and at the message, before it is written: keys are cut out, and

@@ -41,7 +41,7 @@ func TestSandboxMedia(t *testing.T) {
 			term := newTerminal(t, nil)
 			server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data", test.flag)
 			base := server.logged.waitFor(t, `"url":"([^"]+)"`)
-			partner := term.besideServer(t)(t, "partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
+			partner := term.besideServer(t)(t, "", "partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga", "--json")
 			_, body := call(t, "POST", base+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
 			key := field(t, body, "api_key")
 			_, body = call(t, "POST", base+"/api/sequences", key, `{"name": "s", "steps": [{"media": "`+address+`", "timing": {"anchor": "start", "offset": {"amount": 0}}}]}`)

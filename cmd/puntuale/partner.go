@@ -2,14 +2,16 @@ package main
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+
+	"github.com/mattn/go-isatty"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -23,7 +25,14 @@ type partnerCreateCommand struct {
 	Name     string `local:"" required:"" placeholder:"NAME" help:"The partner's name."`
 	Email    string `local:"" required:"" placeholder:"EMAIL" help:"Its login."`
 	Password string `local:"" required:"" placeholder:"PASSWORD" help:"Its password; - reads a line of standard input, which keeps it out of the list of processes."`
+	Another  bool   `local:"" help:"Create it although another partner has the same login."`
 	JSON     bool   `local:"" name:"json" help:"Print {\"id\", \"api_key\"}."`
+}
+
+// createdPartner is what --json prints.
+type createdPartner struct {
+	ID  puntuale.PartnerID `json:"id"`
+	Key string             `json:"api_key"`
 }
 
 func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
@@ -31,34 +40,76 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return fmt.Errorf("read the password: %w", err)
 	}
-	return p.withControl(ctx, &c.baseSettings, func(operator *control.Control) error {
+	fresh := newFile(&c.baseSettings, p.path(c.Data))
+	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, operator *control.Control) error {
+		if fresh != "" {
+			fmt.Fprintf(p.stderr, "puntuale: there was no database; made a new one: %s\n", fresh)
+		}
+		if err := c.refuseSecond(ctx, opened); err != nil {
+			return err
+		}
 		id, key, err := operator.CreatePartner(ctx, control.NewPartner{Name: c.Name, Email: c.Email, Password: password})
 		if err != nil {
 			return fmt.Errorf("create the partner: %w", forPeople(err))
 		}
 		if c.JSON {
-			return printJSON(p.stdout, map[string]any{"id": int64(id), "api_key": key})
+			return printJSON(p.stdout, createdPartner{id, key})
 		}
 		_, err = fmt.Fprintf(p.stdout, "Partner %d, %s.\n\n  %s\n\nThis is its key. It is valid at once and is not shown again.\n", id, c.Name, key)
 		return err
 	})
 }
 
-// keyRotateCommand replaces a key by a new one.
+// refuseSecond keeps a command that is given twice from leaving two partners, of which one owns the clients and the
+// other has the key that was noted. Who wants two says so.
+func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.Store) error {
+	if c.Another {
+		return nil
+	}
+	there, err := opened.PartnersByLogin(ctx, c.Email)
+	if err != nil {
+		return fmt.Errorf("look for partners with this login: %w", forPeople(err))
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	first := there[0]
+	return fmt.Errorf("a partner with the login %s exists already: number %d, %s, of %s. Nothing was created; --another creates a second one with the same login",
+		c.Email, first.ID, first.Name, first.Created.Format(time.DateOnly))
+}
+
+// keyRotateCommand replaces a key by a new one. The key comes by standard input alone: what stands in a command line is
+// seen by every user of the machine.
 type keyRotateCommand struct {
 	baseSettings `embed:""`
 
-	Key   string        `local:"" arg:"" optional:"" placeholder:"KEY" help:"The key to replace. Without it, or as -, a line of standard input."`
 	Grace time.Duration `local:"" default:"24h" placeholder:"DURATION" help:"How long the old key stays valid; 0s ends it at once."`
 	JSON  bool          `local:"" name:"json" help:"Print {\"api_key\"}."`
 }
 
-func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
-	old, err := p.secret(cmp.Or(c.Key, "-"))
-	if err != nil {
-		return fmt.Errorf("read the key: %w", err)
+// maxGrace bounds the time in which a replaced key, which somebody may have lost, still opens the door.
+const maxGrace = 365 * 24 * time.Hour
+
+func (c *keyRotateCommand) check() []fault {
+	faults := c.baseSettings.check()
+	if c.Grace < 0 || c.Grace > maxGrace {
+		faults = append(faults, fault{"grace", fmt.Sprintf("must be from 0s to %s (it is %v)", durationText(maxGrace), c.Grace)})
 	}
-	return p.withControl(ctx, &c.baseSettings, func(operator *control.Control) error {
+	return faults
+}
+
+func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so no key to replace", fresh)
+	}
+	if in, ok := p.stdin.(*os.File); ok && isatty.IsTerminal(in.Fd()) {
+		fmt.Fprint(p.stderr, "The key to replace: ")
+	}
+	old, err := p.secret("-")
+	if err != nil {
+		return fmt.Errorf("read the key from standard input: %w", err)
+	}
+	return p.withStore(ctx, &c.baseSettings, func(_ *store.Store, operator *control.Control) error {
 		key, err := operator.RotateKey(ctx, old, c.Grace)
 		if err != nil {
 			return fmt.Errorf("rotate the key: %w", forPeople(err))
@@ -75,16 +126,16 @@ func (c *keyRotateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// withControl opens the store for one verb of an operator. It takes no part in dispatching, so that it works beside a
+// withStore opens the store for one verb of an operator. It takes no part in dispatching, so that it works beside a
 // running server.
-func (p *program) withControl(ctx context.Context, s *baseSettings, verb func(*control.Control) error) error {
+func (p *program) withStore(ctx context.Context, s *baseSettings, verb func(*store.Store, *control.Control) error) error {
 	s.Data = p.path(s.Data)
 	logger := newLogger(p.stderr, p.logColor, s.LogLevel)
 	opened, err := store.Open(ctx, storeConfig(s, p.clock, nil, logger, false))
 	if err != nil {
-		return err
+		return opening(err, s)
 	}
-	err = verb(control.New(control.Config{Operator: opened, Clock: p.clock}))
+	err = verb(opened, control.New(control.Config{Operator: opened, Clock: p.clock}))
 	return errors.Join(err, opened.Close())
 }
 
@@ -98,22 +149,6 @@ func (p *program) secret(given string) (string, error) {
 		return "", err
 	}
 	return strings.TrimRight(line, "\r\n"), nil
-}
-
-// forPeople says what was refused without codes, and names faults as flags.
-func forPeople(err error) error {
-	e, ok := errors.AsType[*puntuale.Error](err)
-	if !ok || e.Code == puntuale.CodeInternal || e.Code == puntuale.CodeUnavailable {
-		return err
-	}
-	if len(e.Faults) == 0 {
-		return errors.New(e.Message)
-	}
-	var texts []string
-	for _, f := range e.Faults {
-		texts = append(texts, "--"+f.Location+" "+f.Message)
-	}
-	return errors.New(strings.Join(texts, "; "))
 }
 
 func printJSON(w io.Writer, body any) error { return json.NewEncoder(w).Encode(body) }

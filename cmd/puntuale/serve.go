@@ -38,16 +38,8 @@ func (c *migrateCommand) Run(ctx context.Context, p *program) error {
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
 	c.Data = p.path(c.Data)
 	if err := store.Migrate(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false)); err != nil {
-		return err
+		return opening(err, &c.baseSettings)
 	}
 	logger.Info("the database is up to date", slog.String("database", databaseName(&c.baseSettings)))
 	return nil
-}
-
-// databaseName says where the data is, for people.
-func databaseName(s *baseSettings) string {
-	if s.Database == "" {
-		return "puntuale.db in " + s.Data
-	}
-	return masked(s.Database)
 }

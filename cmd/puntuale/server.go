@@ -42,6 +42,9 @@ type server struct {
 	http     *http.Server
 	listener net.Listener
 	served   chan error // what ended the HTTP server
+	open     *connections
+	outage   *outage
+	clock    clock.Clock
 	logger   *slog.Logger
 	within   time.Duration // a stop waits so long for what is in flight
 }
@@ -57,7 +60,10 @@ type serverConfig struct {
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
-	s := &server{logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1)}
+	s := &server{
+		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1), open: newConnections(), clock: cfg.Clock,
+		outage: &outage{clock: cfg.Clock, logger: cfg.Logger},
+	}
 	defer func() {
 		if err != nil {
 			_ = s.Close() // the first error says what is wrong
@@ -65,10 +71,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}()
 	meter := newMeter()
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
-		return nil, err
+		return nil, opening(err, &cfg.baseSettings)
 	}
 	if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
-		return nil, err
+		return nil, opening(err, &cfg.baseSettings)
 	}
 	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
@@ -96,18 +102,33 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Operator: s.store, Clock: cfg.Clock, Hint: s.dispatch.Hint, Sandbox: cfg.Sandbox, Media: cfg.Media,
 	})
 	s.health = &health{clock: cfg.Clock, check: s.store.Check, healthy: s.dispatch.Healthy, logger: cfg.Logger}
-	api, err := httpapi.New(httpapi.Config{Control: s.control, Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: meter.Request})
-	if err != nil {
-		return nil, fmt.Errorf("make the API: %w", err)
-	}
-	s.http = &http.Server{
-		Handler:           s.routes(api, meter),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
+	if s.http, err = s.newHTTP(cfg, meter); err != nil {
+		return nil, err
 	}
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
+}
+
+// newHTTP makes the HTTP server; it does not serve yet.
+func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
+	api, err := httpapi.New(httpapi.Config{
+		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now,
+		Observe: func(route string, status int, took time.Duration) {
+			m.Request(route, status, took)
+			s.outage.answered(route, status)
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("make the API: %w", err)
+	}
+	return &http.Server{
+		Handler:           s.open.watch(routes(api, s.health, m, cfg.Clock, cfg.Logger)),
+		ConnContext:       s.open.begun,
+		ConnState:         s.open.changed,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
+	}, nil
 }
 
 // simulated makes the way to the simulated network, with a fetcher of media if it is to fetch them.
@@ -138,16 +159,6 @@ func listen(ctx context.Context, cfg serverConfig) (net.Listener, error) {
 		return nil, fmt.Errorf("listen at %s: %w", cfg.Addr, err)
 	}
 	return l, nil
-}
-
-// routes puts what an operator asks beside the API.
-func (s *server) routes(api http.Handler, m *meter) http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.health.live)
-	mux.HandleFunc("GET /readyz", s.health.ready)
-	mux.Handle("GET /metrics", m.handler())
-	mux.Handle("/", api)
-	return mux
 }
 
 // URL is the base address of the API.
@@ -183,10 +194,8 @@ func (s *server) Close() error {
 	}
 	if s.http != nil {
 		s.health.stopping.Store(true)
-		if err := s.http.Shutdown(ctx); err != nil {
-			note("finish open requests", err)
-			_ = s.http.Close()
-		}
+		note("finish open requests", s.finishRequests(ctx))
+		s.outage.stopped()
 	} else if s.listener != nil {
 		_ = s.listener.Close()
 	}
@@ -203,4 +212,30 @@ func (s *server) Close() error {
 		note("close the store", s.store.Close())
 	}
 	return errors.Join(problems...)
+}
+
+// completeWithin is how long a stop waits for the rest of requests that have not been read to their end.
+const completeWithin = time.Second
+
+// finishRequests accepts no more requests and answers those that came to their end.
+func (s *server) finishRequests(ctx context.Context) error {
+	finished := make(chan struct{})
+	defer close(finished)
+	go func() {
+		for wait := min(completeWithin, s.within); ; wait = completeWithin / 10 { // again: net/http sets deadlines, too
+			fired, release := s.clock.After(wait)
+			select {
+			case <-fired:
+				s.open.giveUp()
+			case <-finished:
+				release()
+				return
+			}
+		}
+	}()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		_ = s.http.Close()
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,9 +69,7 @@ func (s *serveSettings) check() []fault {
 	if f := checkAddr(s.Addr); f != "" {
 		faults = append(faults, fault{"addr", f})
 	}
-	if len(s.Media) == 0 {
-		faults = append(faults, fault{"media", "must name at least one extension"})
-	}
+	faults = append(faults, checkMedia(s.Media)...)
 	for _, d := range []struct {
 		name       string
 		value      time.Duration
@@ -88,6 +87,21 @@ func (s *serveSettings) check() []fault {
 	return faults
 }
 
+// extensionShape is what an extension looks like without its dot.
+var extensionShape = regexp.MustCompile(`^[a-z0-9]{1,10}$`)
+
+func checkMedia(extensions []string) (faults []fault) {
+	if len(extensions) == 0 {
+		return []fault{{"media", "must name at least one extension"}}
+	}
+	for _, e := range extensions {
+		if !extensionShape.MatchString(e) {
+			faults = append(faults, fault{"media", fmt.Sprintf("%q is not an extension such as pdf", e)})
+		}
+	}
+	return faults
+}
+
 // checkAddr returns what is wrong with an address to listen at, "" when nothing is.
 func checkAddr(addr string) string {
 	_, port, err := net.SplitHostPort(addr)
@@ -98,17 +112,4 @@ func checkAddr(addr string) string {
 		return fmt.Sprintf("%q is not a port from 0 to 65535", port)
 	}
 	return ""
-}
-
-// masked hides the password of a database address, and nothing else, so that one can still see where it leads.
-func masked(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "(hidden: not an address)"
-	}
-	if q := u.Query(); q.Has("password") {
-		q.Set("password", "xxxxx")
-		u.RawQuery = q.Encode()
-	}
-	return strings.TrimPrefix(u.Redacted(), "//")
 }

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+// refusedLine is what httpkit logs of every call that it answers with "unavailable".
+const refusedLine = "request refused: unavailable"
+
+// calm is how long after the last refusal an answered call ends an outage, so that a store that comes and goes is one.
+const calm = 5 * time.Second
+
+// outage makes two lines of the refusals while the store does not answer: the first one as it is, with its cause, and
+// at the end how many there were. A line for each would bury the cause, and fill the disk at the rate of the calls.
+type outage struct {
+	clock  clock.Clock
+	logger *slog.Logger
+
+	mu          sync.Mutex
+	began, last time.Time // zero: there is none
+	refused     int
+}
+
+// watching returns a logger like the one given whose repeated refusals are counted instead of written.
+func (o *outage) watching(logger *slog.Logger) *slog.Logger {
+	return slog.New(outageHandler{logger.Handler(), o})
+}
+
+// answered is told of every answer of the API.
+func (o *outage) answered(route string, status int) {
+	if status != http.StatusOK || !strings.Contains(route, " /api/") { // it may not have asked the store
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := o.clock.Now(); o.refused > 0 && now.Sub(o.last) >= calm {
+		o.end(now, "calls are answered again")
+	}
+}
+
+// stopped writes the count of an outage that has not ended.
+func (o *outage) stopped() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.refused > 0 {
+		o.end(o.clock.Now(), "stopped while calls were refused")
+	}
+}
+
+func (o *outage) end(now time.Time, what string) {
+	o.logger.Warn(what, "refused", o.refused, "since", o.began, "lasted", now.Sub(o.began)) //nolint:sloglint // one of two constants
+	o.began, o.last, o.refused = time.Time{}, time.Time{}, 0
+}
+
+// first counts a refusal and reports whether it begins an outage.
+func (o *outage) first() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = o.clock.Now()
+	if o.refused == 0 {
+		o.began = o.last
+	}
+	o.refused++
+	return o.refused == 1
+}
+
+type outageHandler struct {
+	slog.Handler
+	outage *outage
+}
+
+func (h outageHandler) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == refusedLine && !h.outage.first() {
+		return nil
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+func (h outageHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return outageHandler{h.Handler.WithAttrs(attrs), h.outage}
+}
+
+func (h outageHandler) WithGroup(name string) slog.Handler {
+	return outageHandler{h.Handler.WithGroup(name), h.outage}
+}

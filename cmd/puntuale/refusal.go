@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"puntuale"
+)
+
+// forPeople says what was refused without codes, and names faults as flags.
+func forPeople(err error) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || e.Code == puntuale.CodeInternal || e.Code == puntuale.CodeUnavailable {
+		return err
+	}
+	if len(e.Faults) == 0 {
+		return errors.New(e.Message)
+	}
+	var texts []string
+	for _, f := range e.Faults {
+		texts = append(texts, "--"+f.Location+" "+f.Message)
+	}
+	return errors.New(strings.Join(texts, "; "))
+}
+
+// sqliteReadOnly is SQLite's code for a file, or its folder, that must not be written.
+const sqliteReadOnly = 8
+
+// opening says why a store could not be opened, the reason first. The words are those of docs/operate.md.
+func opening(err error, s *baseSettings) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	where := databaseName(s)
+	switch {
+	case !ok:
+		return err
+	case e.Code == puntuale.CodeConflict:
+		return fmt.Errorf("another server works on this database: %s (%s)", e.Message, where)
+	case e.Code != puntuale.CodeUnavailable:
+		return forPeople(err)
+	}
+	if denied, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("%w: cannot %s %s, so the store cannot be opened", denied.Err, denied.Op, denied.Path)
+	}
+	if coded, ok := errors.AsType[interface {
+		error
+		Code() int
+	}](err); ok && coded.Code()&0xff == sqliteReadOnly {
+		return fmt.Errorf("read-only: %s cannot be written, or its folder cannot", where)
+	}
+	return fmt.Errorf("%s: %w", e.Message, e.Err)
+}
+
+// databaseName says where the data is, for people.
+func databaseName(s *baseSettings) string {
+	if file := databaseFile(s, s.Data); file != "" {
+		return file
+	}
+	return masked(s.Database)
+}
+
+// databaseFile returns the SQLite file that the settings name, "" where they name another database.
+func databaseFile(s *baseSettings, data string) string {
+	if s.Database == "" {
+		return filepath.Join(data, "puntuale.db")
+	}
+	u, err := url.Parse(s.Database)
+	switch {
+	case err != nil || u.Scheme != "sqlite":
+		return ""
+	case u.Opaque != "":
+		return u.Opaque
+	}
+	return u.Path
+}
+
+// newFile returns the SQLite file that the settings name when it is not there yet, else "".
+func newFile(s *baseSettings, data string) string {
+	file := databaseFile(s, data)
+	if file == "" {
+		return ""
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return file
+	}
+	return ""
+}
