@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test check lint e2e mutations bench fuzz generate
+.PHONY: help run serve build test check lint e2e mutations bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ lint: ## linters, gofmt
 	scripts/lint
 
 e2e: ## the built binary, from outside
-	scripts/with-postgres go run ./scripts/gotest -tags e2e -count=1 -timeout 25m ./internal/e2e
+	scripts/with-chromium scripts/with-postgres go run ./scripts/gotest -tags e2e -count=1 -timeout 25m ./internal/e2e
 
 mutations: ## each guarantee's test fails once its mechanism is taken away
 	scripts/with-postgres scripts/mutations
@@ -43,3 +43,7 @@ fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 
 generate: ## the configuration table of docs/operate.md
 	UPDATE=1 go test -run '^TestReferenceIsCurrent$$' ./cmd/puntuale
+
+assets: ## the pages' files by others, as published: fetched again with npm, compared with their manifest
+	go run ./scripts/assets fetch internal/httpapi/static
+	go run ./scripts/assets
