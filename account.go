@@ -63,18 +63,24 @@ type Client struct {
 	Type      AccountType
 	Profile   string
 	Refill    string
+	RefillTo  int64     // credits after a refill, unless there are more
+	RefillAt  time.Time // of the next refill; zero: none
 	Credits   *int64    // what is left, less what is reserved; nil: unlimited; never below zero
 	Cap       *int64    // calls a day; nil: never refused
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight after Expires; zero: never
 	Zone      string    // IANA name
 	Region    string    // for phone numbers written without a country
+	Closed    []Date    // the client's own holidays, besides the national ones
 	Suspended bool
 	Features  []string
 	Created   time.Time
+
+	Connection ConnectionType // of its default session; read only
 }
 
-// NewAccount gives a client of the type its credits, cap, expiry and words, counted from the day of creation.
+// NewAccount gives a client of the type its credits, cap, expiry and words, counted from the day of creation. The moment
+// of the first refill is left to the caller.
 func NewAccount(t AccountType, today Date) Client {
 	c := Client{Type: t, Zone: "Europe/Rome", Region: "IT", Refill: RefillNone, Profile: ProfileMonthly}
 	switch t {
@@ -82,7 +88,8 @@ func NewAccount(t AccountType, today Date) Client {
 		c.Profile, c.Credits, c.Cap = ProfileTest, new(int64(100)), new(int64(100))
 		c.Expires = today.AddDays(14)
 	case AccountBaby:
-		c.Profile, c.Refill, c.Credits, c.Cap = ProfileYearly, RefillYearly, new(int64(2000)), new(int64(1000))
+		c.Profile, c.Credits, c.Cap = ProfileYearly, new(int64(2000)), new(int64(1000))
+		c.Refill, c.RefillTo = RefillYearly, 2000
 	}
 	return c
 }
@@ -116,4 +123,36 @@ type NewClient struct {
 	Login   Login
 	Session Session
 	Key     Key
+}
+
+// CreatedIDs names a new client and its default session.
+type CreatedIDs struct {
+	Client  ClientID
+	Session SessionID
+}
+
+// Change is a new value for something, or none.
+type Change[T any] struct {
+	Set bool
+	To  T
+}
+
+// ClientPatch is what a partner changes of a client. Credits and CreditsAdd exclude each other; both write the ledger.
+type ClientPatch struct {
+	Cap        Change[*int64] // nil: no cap
+	Credits    Change[*int64] // nil: unlimited
+	CreditsAdd Change[int64]  // may be negative, but not below zero credits: CodeInvalid at body.credits_add
+	Profile    Change[string]
+	Refill     Change[string]
+	RefillTo   Change[int64]
+	RefillAt   Change[time.Time]
+	Expires    Change[Date]
+	ExpiresAt  Change[time.Time]
+	Features   Change[[]string]
+	Name       Change[string]
+	Phone      Change[string]
+	Zone       Change[string]
+	Region     Change[string]
+	Closed     Change[[]Date]
+	Suspended  Change[bool]
 }

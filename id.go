@@ -13,6 +13,7 @@ type (
 	SessionID  int64
 	SequenceID int64
 	KeyID      int64
+	TemplateID int64
 
 	// RunID equals the MessageID of the run's first message; the run's messages as planned are numbered from it
 	// without gaps (re-sent ones are not).
@@ -26,6 +27,8 @@ type (
 func (id ClientID) String() string   { return strconv.FormatInt(int64(id), 10) }
 func (id SessionID) String() string  { return strconv.FormatInt(int64(id), 10) }
 func (id SequenceID) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id TemplateID) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id KeyID) String() string      { return strconv.FormatInt(int64(id), 10) }
 func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
 
 // MaxID is the largest identifier that every JSON reader keeps exactly.

@@ -166,6 +166,26 @@ type MessageDetail struct {
 	RunName      string    // nome_invio
 	ClientName   string    // at start
 	SequenceName string    // at start; "" without a sequence
+	Zone         string    // IANA name the run was planned in
 	Content      Content
-	Request      []byte // the call's body, byte for byte
+	Window       *Window // nil: any moment
+	Request      []byte  // the call's body, byte for byte
+}
+
+// MessageOutcome is what became of a message, as the outcomes of a period list it. It is kept apart from the state: a
+// message that had an outcome stays listed after a re-send.
+type MessageOutcome struct {
+	ID     MessageID
+	Sent   bool
+	Reason string    // the failure's sentence, word for word as in risposta; "" when sent
+	Done   time.Time // when it was recorded; a corrected one has the later moment
+}
+
+// MessageFilter narrows a list of messages; zero values do not narrow.
+type MessageFilter struct {
+	State    *State
+	Sequence SequenceID
+	Phone    string
+	Origin   Origin
+	From, To time.Time // of the planned moment: from inclusive, to exclusive
 }

@@ -17,8 +17,10 @@ type Tenant interface {
 	MessageStore
 	SequenceStore
 	SessionStore
+	TemplateStore
 	BlacklistStore
 	SandboxStore
+	OnceStore
 }
 
 // RunStore starts and stops.
@@ -41,10 +43,30 @@ type RunStore interface {
 	CancelPending(ctx context.Context, phones []string, all bool, day Date, now time.Time) ([]CancelledMessage, error)
 }
 
-// MessageStore reads messages.
+// MessageStore reads messages, and acts on those named by their ids.
 type MessageStore interface {
 	// Details returns the messages found, in the order asked, a repeated id once.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
+
+	// Messages lists messages, newest first: by falling id. Codes: invalid (the cursor).
+	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
+
+	// Outcomes lists what was recorded from (inclusive) to (exclusive), oldest first, by moment and id. An outcome that
+	// was corrected is listed at its later moment only; one whose message was sent again is listed as before. Codes:
+	// invalid (the cursor).
+	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
+
+	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
+	// messages become RESCHEDULED; COMPLETED ones stay. The new ones keep their session, or get the client's default one
+	// if theirs was deleted. Codes, in this order: not_found with a fault for every id that is missing or another's;
+	// conflict with a fault for every RESCHEDULED one, naming its successor, and every one that is being sent or whose
+	// outcome is uncertain; cap_reached with the counters. Faults are at body.id[i], i counting the messages asked for.
+	Resend(ctx context.Context, r Resend) (Resent, error)
+
+	// CancelMessages cancels those of the messages that are PENDING without an open intent, all in one transaction, and
+	// counts one call, never refused. The answer is by id; what could not be cancelled is not in it. Codes: not_found,
+	// with a fault at body.id[i] for every id that is missing or another's; then nothing is cancelled or counted.
+	CancelMessages(ctx context.Context, ids []MessageID, day Date, now time.Time) ([]CancelledMessage, error)
 }
 
 // Page asks for a part of a list: at most Limit rows after the one that Cursor names ("" from the beginning). The
@@ -56,30 +78,53 @@ type Page struct {
 
 // SequenceStore keeps sequences.
 type SequenceStore interface {
-	CreateSequence(ctx context.Context, s Sequence) (SequenceID, error) // not_found: its session
-	UpdateSequence(ctx context.Context, s Sequence) error               // not_found
-	Sequence(ctx context.Context, id SequenceID) (Sequence, error)      // not_found
-	Sequences(ctx context.Context, p Page) ([]Sequence, string, error)  // by id; invalid: the cursor
+	// CreateSequence; o may be nil, and its Answer gets the SequenceID. Codes: not_found (its session), invalid (a
+	// template that a step names, at body.steps[i].template).
+	CreateSequence(ctx context.Context, s Sequence, o *Once) (SequenceID, error)
+	UpdateSequence(ctx context.Context, s Sequence) error              // not_found; invalid as above
+	Sequence(ctx context.Context, id SequenceID) (Sequence, error)     // not_found
+	Sequences(ctx context.Context, p Page) ([]Sequence, string, error) // by id; invalid: the cursor
 
 	// StartInfo reads what a start needs in one go: the sequence and the session that it would use.
 	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // not_found
 
-	// DeleteSequence removes it. With pending messages it is a conflict naming their count, unless keep is true (they
-	// are sent; stop still reaches them) or cancel is true.
+	// DeleteSequence removes it, also from default pairs that name it. With pending messages it is a conflict naming
+	// their count, unless keep is true (they are sent; stop still reaches them) or cancel is true.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
 }
 
 // SessionStore keeps sessions.
 type SessionStore interface {
-	CreateSession(ctx context.Context, s Session) (SessionID, error)
-	Session(ctx context.Context, id SessionID) (Session, error)      // not_found
-	Sessions(ctx context.Context, p Page) ([]Session, string, error) // by id; invalid: the cursor
+	CreateSession(ctx context.Context, s Session, o *Once) (SessionID, error) // o may be nil; Answer gets the SessionID
+	Session(ctx context.Context, id SessionID) (Session, error)               // not_found
+	Sessions(ctx context.Context, p Page) ([]Session, string, error)          // by id; invalid: the cursor
+
+	// DeleteSession removes it; sequences that name it use the default one, or moveTo, from then on. Its pending
+	// messages are cancelled, or keep their moments and go to another session of the client if moveTo is not 0; one
+	// whose outcome is uncertain is given up as FAILED, because nobody could look for evidence any more. Codes:
+	// not_found (it, or moveTo, with a fault at query.move_to); conflict (it is the default one; it has pending
+	// messages, whose count is named, and neither cancel nor moveTo is given); busy (some are just being sent).
+	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
+
+	// SetDefaultPair sets the session's default sequences, 0 for none. Codes: not_found (the session; a sequence, with
+	// a fault at body.start or body.stop).
+	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID) error
+}
+
+// TemplateStore keeps templates.
+type TemplateStore interface {
+	CreateTemplate(ctx context.Context, t Template, o *Once) (TemplateID, error) // conflict: the name; Answer gets the TemplateID
+	UpdateTemplate(ctx context.Context, t Template) error                        // not_found; conflict: the name, or a sequence names it and the name changes
+	Template(ctx context.Context, id TemplateID) (Template, error)               // not_found
+	Templates(ctx context.Context, p Page) ([]Template, string, error)           // by id; invalid: the cursor
+	TemplatesNamed(ctx context.Context, names []string) (map[string]Template, error)
+	DeleteTemplate(ctx context.Context, id TemplateID) error // not_found; conflict: a sequence names it
 }
 
 // BlacklistStore keeps the numbers that a client must never write to.
 type BlacklistStore interface {
-	// AddBlacklisted counts one call, never refused; adding twice changes nothing.
-	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date) error
+	// AddBlacklisted counts one call, never refused; adding twice changes nothing. o may be nil, and its Answer gets nil.
+	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Once) error
 	// RemoveBlacklisted reports whether the phone was there; it counts one call either way.
 	RemoveBlacklisted(ctx context.Context, phone string, day Date) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // by id
@@ -90,12 +135,36 @@ type SandboxStore interface {
 	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error) // oldest first
 }
 
-// PartnerTenant is all that a partner's key can reach.
+// PartnerTenant is all that a partner's key can reach. A client that is another's, or deleted, is CodeNotFound.
 type PartnerTenant interface {
-	// CreateClient creates the client, its login, its default session and its key in one transaction.
-	// Codes: conflict (the login e-mail exists among this partner's).
-	CreateClient(ctx context.Context, c NewClient) (ClientID, SessionID, error)
-	Client(ctx context.Context, id ClientID) (Client, error) // not_found
+	ClientStore
+	KeyStore
+	OnceStore // apart from those of clients
+}
+
+// ClientStore keeps a partner's clients.
+type ClientStore interface {
+	// CreateClient creates the client, its login, its default session and its key in one transaction. o may be nil, and
+	// its Answer gets the CreatedIDs. Codes: conflict (the login e-mail exists among this partner's).
+	CreateClient(ctx context.Context, c NewClient, o *Once) (CreatedIDs, error)
+	Client(ctx context.Context, id ClientID) (Client, error)                                     // not_found
+	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // by id; invalid: the cursor
+	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // those found
+	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // not_found; invalid: the credits
+
+	// DeleteClient removes the client for good: its login is free, its keys are revoked, its sessions are gone, what is
+	// pending is cancelled; what is being sent finishes. Messages and the ledger are kept.
+	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // not_found
+}
+
+// KeyStore keeps the keys of a partner's clients. A key that is unknown, revoked, or past its grace is not_found.
+type KeyStore interface {
+	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // the valid ones, by id
+	// CreateKey; o may be nil, and its Answer gets the KeyID.
+	CreateKey(ctx context.Context, client ClientID, k Key, o *Once) (KeyID, error)
+	// RotateClientKey stores next and lets old end at graceEnds.
+	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time) (KeyID, error)
+	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
 
 // Operator is what commands and authentication ask across tenants.
@@ -106,6 +175,9 @@ type Operator interface {
 	Principal(ctx context.Context, hash KeyHash, now time.Time) (Principal, error)
 	// RotateKey stores next for the owner of the key named by hash, which stays valid until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
+	// Refill brings the credits of clients whose moment has come (RefillAt is not after now) up to their RefillTo, sets
+	// their next moment as next says (zero: none), and returns how many it was. Any number of nodes may call it at once.
+	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
 	Tenant(id ClientID) Tenant
 	Partner(id PartnerID) PartnerTenant
 	// Check reports whether the store answers, with a write that reaches the disk.
@@ -176,8 +248,9 @@ type Claim struct {
 // attempt whose answer was lost, to repeat it under the same connector id: no credit is taken again, and Repeats counts.
 type ClaimItem struct {
 	MessageRef
-	Phone  string
-	Intent int64
+	Session SessionID // as last seen: a message that was moved to another is not claimed; 0: any
+	Phone   string
+	Intent  int64
 }
 
 // Granted is a claim's answer for one message.

@@ -52,23 +52,23 @@ func open(ctx context.Context, database, folder string, n int) (*fixture, error)
 		if err != nil {
 			return nil, err
 		}
-		id, session, err := s.Partner(partner).CreateClient(ctx, puntuale.NewClient{Client: c, Login: puntuale.Login{Email: c.Email}, Key: key,
-			Session: puntuale.Session{Name: "Principale", Type: puntuale.Socket, Sandbox: true, Default: true, Created: now}})
+		created, err := s.Partner(partner).CreateClient(ctx, puntuale.NewClient{Client: c, Login: puntuale.Login{Email: c.Email}, Key: key,
+			Session: puntuale.Session{Name: "Principale", Type: puntuale.Socket, Sandbox: true, Default: true, Created: now}}, nil)
 		if err != nil {
 			return nil, err
 		}
-		tenant := s.Tenant(id)
+		tenant := s.Tenant(created.Client)
 		day := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}
 		week := puntuale.Offset{Amount: 1, Unit: puntuale.Weeks, Direction: puntuale.After}
 		sequence, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "Promemoria", Created: now, Updated: now, Steps: []puntuale.Step{
 			{Text: "Gentile {{nome}}, la sua richiesta è stata ricevuta.", Timing: puntuale.Timing{Offset: day}},
 			{Text: "Gentile {{nome}}, le ricordiamo l'appuntamento di domani.", Timing: puntuale.Timing{Offset: week}},
 			{Text: "Gentile {{nome}}, grazie della visita.", Timing: puntuale.Timing{Offset: week}},
-		}})
+		}}, nil)
 		if err != nil {
 			return nil, err
 		}
-		f.clients = append(f.clients, client{id, session, sequence, tenant, plain})
+		f.clients = append(f.clients, client{created.Client, created.Session, sequence, tenant, plain})
 	}
 	return f, nil
 }

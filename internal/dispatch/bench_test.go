@@ -115,7 +115,7 @@ func BenchmarkStore(b *testing.B) {
 			w := openBench(b)
 			ids := []puntuale.SessionID{w.session}
 			for i := 1; i < sessions; i++ {
-				id, err := w.tenant.CreateSession(b.Context(), puntuale.Session{Name: fmt.Sprint(i), Type: puntuale.Socket, Sandbox: true, Created: time.Now()})
+				id, err := w.tenant.CreateSession(b.Context(), puntuale.Session{Name: fmt.Sprint(i), Type: puntuale.Socket, Sandbox: true, Created: time.Now()}, nil)
 				if err != nil {
 					b.Fatal(err)
 				}

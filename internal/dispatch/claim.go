@@ -87,7 +87,7 @@ func (s *scheduler) startClaim(batch []*entry, now time.Time) {
 	items := make([]puntuale.ClaimItem, len(batch))
 	for i, e := range batch {
 		e.token = token
-		items[i] = puntuale.ClaimItem{MessageRef: e.ref(), Phone: e.m.Phone, Intent: e.m.Intent}
+		items[i] = puntuale.ClaimItem{MessageRef: e.ref(), Session: e.m.Session, Phone: e.m.Phone, Intent: e.m.Intent}
 	}
 	s.wg.Go(func() {
 		s.beforeClaim(batch)

@@ -167,7 +167,7 @@ func TestTwoDispatchers(t *testing.T) {
 		w := open(t)
 		sessions := []puntuale.SessionID{w.session}
 		for i := range 7 {
-			id, err := w.tenant.CreateSession(t.Context(), puntuale.Session{Name: fmt.Sprint(i), Type: puntuale.Socket, Sandbox: true, Created: time.Now()})
+			id, err := w.tenant.CreateSession(t.Context(), puntuale.Session{Name: fmt.Sprint(i), Type: puntuale.Socket, Sandbox: true, Created: time.Now()}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,7 +91,7 @@ func TestBlacklist(t *testing.T) {
 			now := time.Now()
 			ids := w.start(t, "+393470001000", time.Hour, now.Add(time.Second), now.Add(time.Minute))
 			time.Sleep(30 * time.Second)
-			if err := w.tenant.AddBlacklisted(t.Context(), puntuale.BlacklistEntry{Phone: "+393470001000", Added: now}, puntuale.DateOf(now)); err != nil {
+			if err := w.tenant.AddBlacklisted(t.Context(), puntuale.BlacklistEntry{Phone: "+393470001000", Added: now}, puntuale.DateOf(now), nil); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Minute)

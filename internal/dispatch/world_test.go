@@ -131,14 +131,14 @@ func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) 
 	}
 	c := puntuale.NewAccount(puntuale.AccountFull, puntuale.DateOf(now))
 	c.Name, c.Partner, c.Created = "C", partner, now
-	client, session, err := w.store.Partner(partner).CreateClient(t.Context(), puntuale.NewClient{
+	created, err := w.store.Partner(partner).CreateClient(t.Context(), puntuale.NewClient{
 		Client: c, Login: puntuale.Login{Email: "c@example.com", Password: "x"}, Key: newKey(),
 		Session: puntuale.Session{Name: "S", Type: puntuale.Socket, Sandbox: true, Default: true, Created: now},
-	})
+	}, nil)
 	if err != nil {
 		t.Fatalf("create a client: %v", err)
 	}
-	return client, session
+	return created.Client, created.Session
 }
 
 // start stores a run to a phone with a message at each moment, each valid for a time from it.

@@ -24,7 +24,7 @@ func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntual
 			}
 			return fmt.Errorf("insert a partner: %w", err)
 		}
-		if err := insertKey(ctx, a, partner, 0, k); err != nil {
+		if _, err := insertKey(ctx, a, partner, 0, k); err != nil {
 			return err
 		}
 		return insertLogin(ctx, a, partner, 0, l, p.Created)
@@ -47,34 +47,37 @@ func insertLogin(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.
 	return nil
 }
 
-func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient) (client puntuale.ClientID, session puntuale.SessionID, err error) {
-	err = p.s.tenants[0].perform(ctx, single(p.s.kinds.write, func(ctx context.Context, a asker) error {
+func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {
+	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
 		var there int64
 		found, err := one(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
-		if err := foundOr(found, err, "partner"); err != nil {
-			return err
+		if err := thereOr(found, err, "partner"); err != nil {
+			return nil, err
 		}
 		// Counters are raised in the order of their names, by everybody.
 		id, err := number(ctx, a, "client")
 		if err != nil {
-			return err
+			return nil, err
 		}
-		client = puntuale.ClientID(id)
-		if err := insertClient(ctx, a, p.id, client, n); err != nil {
-			return err
+		created = puntuale.CreatedIDs{Client: puntuale.ClientID(id)}
+		if err := insertClient(ctx, a, p.id, created.Client, n); err != nil {
+			return nil, err
 		}
-		if err := insertKey(ctx, a, p.id, client, n.Key); err != nil {
-			return err
+		if _, err := insertKey(ctx, a, p.id, created.Client, n.Key); err != nil {
+			return nil, err
 		}
-		if err := insertLogin(ctx, a, p.id, client, n.Login, n.Client.Created); err != nil {
-			return err
+		if err := insertLogin(ctx, a, p.id, created.Client, n.Login, n.Client.Created); err != nil {
+			return nil, err
 		}
 		s := n.Session
 		s.Default = true
-		session, err = insertSession(ctx, a, client, s)
-		return err
-	}), false)
-	return client, session, err
+		created.Session, err = insertSession(ctx, a, created.Client, s)
+		return created, err
+	})
+	if err != nil {
+		return puntuale.CreatedIDs{}, err
+	}
+	return created, nil
 }
 
 func insertClient(ctx context.Context, a asker, p puntuale.PartnerID, id puntuale.ClientID, n puntuale.NewClient) error {
@@ -86,15 +89,15 @@ func insertClient(ctx context.Context, a asker, p puntuale.PartnerID, id puntual
 	if err != nil {
 		return err
 	}
-	expires := 0
-	if !c.Expires.IsZero() {
-		expires = c.Expires.Int()
+	closed, err := toJSON(c.Closed)
+	if err != nil {
+		return err
 	}
-	if _, err := a.exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, credits, cap,
- expires_on, expires_at, zone, region, suspended, features, created_at)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
-		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, optional(c.Credits), optional(c.Cap), expires,
-		micros(c.ExpiresAt), c.Zone, c.Region, bit(c.Suspended), features, micros(c.Created)); err != nil {
+	if _, err := a.exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, refill_to, refill_at,
+ credits, cap, expires_on, expires_at, zone, region, closed, suspended, features, created_at)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
+		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, c.RefillTo, micros(c.RefillAt), optional(c.Credits),
+		optional(c.Cap), dayNumber(c.Expires), micros(c.ExpiresAt), c.Zone, c.Region, closed, bit(c.Suspended), features, micros(c.Created)); err != nil {
 		return fmt.Errorf("insert a client: %w", err)
 	}
 	if c.Credits == nil {
@@ -103,19 +106,14 @@ func insertClient(ctx context.Context, a asker, p puntuale.PartnerID, id puntual
 	return enter(ctx, a, "grant", c.Created, []puntuale.ClientID{id}, []int64{*c.Credits})
 }
 
-const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.credits, c.cap,
- c.expires_on, c.expires_at, c.zone, c.region, c.suspended, c.features, c.created_at`
+const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.refill_to, c.refill_at,
+ c.credits, c.cap, c.expires_on, c.expires_at, c.zone, c.region, c.closed, c.suspended, c.features, c.created_at,
+ coalesce((select s.type from session s where s.client_id = c.id and s.is_default = 1 and s.deleted_at = 0), '')`
 
 func clientFields(c *puntuale.Client) []any {
-	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.Credits, &c.Cap,
-		date{&c.Expires}, moment{&c.ExpiresAt}, &c.Zone, &c.Region, &c.Suspended, inJSON{&c.Features}, moment{&c.Created}}
-}
-
-func (p partnerTenant) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
-	var c puntuale.Client
-	found, err := one(ctx, p.s.read, `select `+clientColumns+` from client c
- where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`, []any{p.id, id}, clientFields(&c)...)
-	return c, foundOr(found, err, "client")
+	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.RefillTo, moment{&c.RefillAt},
+		&c.Credits, &c.Cap, date{&c.Expires}, moment{&c.ExpiresAt}, &c.Zone, &c.Region, inJSON{&c.Closed}, &c.Suspended,
+		inJSON{&c.Features}, moment{&c.Created}, &c.Connection}
 }
 
 func optional(n *int64) sql.NullInt64 {
@@ -123,6 +121,14 @@ func optional(n *int64) sql.NullInt64 {
 		return sql.NullInt64{}
 	}
 	return sql.NullInt64{Int64: *n, Valid: true}
+}
+
+// dayNumber is a day as it is kept, 0 for none.
+func dayNumber(d puntuale.Date) int {
+	if d.IsZero() {
+		return 0
+	}
+	return d.Int()
 }
 
 // date scans a day kept as the number YYYYMMDD, 0 for none.

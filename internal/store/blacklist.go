@@ -8,18 +8,18 @@ import (
 	"puntuale"
 )
 
-func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Once) error {
+	return t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
-			return err
+			return nil, err
 		}
 		id, err := number(ctx, a, "blacklist")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		_, err = a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, $4, $5)
  on conflict (client_id, phone) do nothing`, t.id, e.Phone, id, e.Reason, micros(e.Added))
-		return err
+		return nil, err
 	})
 }
 

@@ -148,6 +148,32 @@ func (t tenant) cancel(ctx context.Context, k *kind, refs []puntuale.MessageRef,
 	return done, usage, nil
 }
 
+// CancelMessages looks for the messages in the transaction that cancels them, so that it is all or none.
+func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
+	refs := sortedRefs(t.id, ids)
+	var done []puntuale.CancelledMessage
+	err := t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
+		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+			return err
+		}
+		there, err := list(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,
+			[]any{refColumns(refs)}, scanOne[puntuale.MessageID])
+		if err != nil {
+			return fmt.Errorf("look for messages to cancel: %w", err)
+		}
+		if faults := missing(ids, func(id *puntuale.MessageID) (puntuale.MessageID, bool) { return *id, slices.Contains(there, *id) }); len(faults) > 0 {
+			return notFound("message", faults)
+		}
+		done, err = cancelOpen(ctx, a, refs, now)
+		return err
+	}), false)
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+	return done, nil
+}
+
 func scanRef(rows *sql.Rows, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
 // scanOne scans a row of one column.

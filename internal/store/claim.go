@@ -124,8 +124,9 @@ update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
  intent_at = case when u.x > 0 then message.intent_at else $2::bigint end,
  credit = case when u.x > 0 then message.credit else u.k end
-from $u(c bigint, i bigint, x bigint, k smallint)
+from $u(c bigint, i bigint, x bigint, k smallint, s bigint)
 where message.client_id = u.c and message.id = u.i` + claimCompares + `
+ and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
 returning message.client_id, message.id, message.due_at,
  exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone)`
@@ -141,6 +142,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 		pick(b.order, func(i *int) int64 { return int64(item(i).ID) }),
 		pick(b.order, func(i *int) int64 { return item(i).Intent }),
 		pick(b.order, func(i *int) int64 { return bit(b.standings[item(i).Client].Credits != nil) }),
+		pick(b.order, func(i *int) int64 { return int64(item(i).Session) }),
 	}}, func(rows *sql.Rows) error {
 		var g grantedRow
 		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.blocked); err != nil {

@@ -58,8 +58,8 @@ func replayed(hash, result, asked string) (answer puntuale.StartedRun, err error
 // A key that another transaction has written and not yet committed makes this wait, in the order of keys. The rows
 // that come back are ours.
 const insertKeys = `
-insert into idempotency (client_id, scope, key, hash, at, result)
-select u.c, u.s, u.k, u.h, $1::bigint, '' from $u(c bigint, s text, k text, h text) where true
+insert into idempotency (client_id, scope, key, hash, at)
+select u.c, u.s, u.k, u.h, $1::bigint from $u(c bigint, s text, k text, h text) where true
 on conflict (client_id, scope, key) do nothing returning client_id, scope, key`
 
 const readKeys = `
@@ -160,14 +160,15 @@ func (b *startBatch) keepAnswers(ctx context.Context) error {
 	if len(kept) == 0 {
 		return nil
 	}
-	answers := make([]string, len(kept))
+	answers := make([][]byte, len(kept))
 	for i, t := range kept {
-		var err error
-		if answers[i], err = toJSON(t.body.(*start).answer); err != nil {
+		answer, err := toJSON(t.body.(*start).answer)
+		if err != nil {
 			return err
 		}
+		answers[i] = []byte(answer)
 	}
-	if _, err := b.a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r text)
+	if _, err := b.a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
  where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
 		append(keyColumns(kept), answers)); err != nil {
 		return fmt.Errorf("keep answers: %w", err)

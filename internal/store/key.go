@@ -2,26 +2,27 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
 	"puntuale"
 )
 
-func insertKey(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, k puntuale.Key) error {
+func insertKey(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, k puntuale.Key) (puntuale.KeyID, error) {
 	id, err := number(ctx, a, "key")
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if _, err := a.exec(ctx, `insert into api_key (id, partner_id, client_id, name, prefix, hash, created_at, expires_at)
  values ($1, $2, $3, $4, $5, $6, $7, $8)`,
 		id, p, c, k.Name, k.Prefix, k.Hash[:], micros(k.Created), micros(k.Expires)); err != nil {
 		if repeated(err) {
-			return puntuale.Conflict("the key exists")
+			return 0, puntuale.Conflict("the key exists")
 		}
-		return fmt.Errorf("insert a key: %w", err)
+		return 0, fmt.Errorf("insert a key: %w", err)
 	}
-	return nil
+	return puntuale.KeyID(id), nil
 }
 
 var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "the key is unknown or no longer valid"}
@@ -65,6 +66,72 @@ func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntu
 		case !found:
 			return errUnknownKey
 		}
-		return insertKey(ctx, a, p, c, next)
+		_, err = insertKey(ctx, a, p, c, next)
+		return err
 	}), false)
+}
+
+// validOfClient is validKey for the keys of one client.
+const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
+
+func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
+	if _, err := p.Client(ctx, client); err != nil {
+		return nil, err
+	}
+	keys, err := list(ctx, p.s.read, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at from api_key k where`+validOfClient+
+		` order by k.id`, []any{p.id, client, micros(now)}, func(rows *sql.Rows, k *puntuale.Key) error {
+		var hash []byte
+		err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &hash, moment{&k.Created}, moment{&k.Expires})
+		copy(k.Hash[:], hash)
+		return err
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("list keys: %w", err))
+	}
+	return keys, nil
+}
+
+func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
+	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+		if err := p.lockClient(ctx, a, client); err != nil {
+			return nil, err
+		}
+		var err error
+		id, err = insertKey(ctx, a, p.id, client, k)
+		return id, err
+	})
+	return id, err
+}
+
+func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (id puntuale.KeyID, err error) {
+	err = p.write(ctx, func(ctx context.Context, a asker) error {
+		if err := p.lockClient(ctx, a, client); err != nil {
+			return err
+		}
+		n, err := a.exec(ctx, `update api_key as k set expires_at = case when k.expires_at = 0 or k.expires_at > $5 then $5::bigint
+ else k.expires_at end where k.id = $4 and`+validOfClient, p.id, client, micros(now), old, micros(graceEnds))
+		if err := thereOr(n > 0, err, "key"); err != nil {
+			return err
+		}
+		id, err = insertKey(ctx, a, p.id, client, next)
+		return err
+	})
+	return id, err
+}
+
+func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, id puntuale.KeyID, now time.Time) error {
+	return p.write(ctx, func(ctx context.Context, a asker) error {
+		if err := p.lockClient(ctx, a, client); err != nil {
+			return err
+		}
+		n, err := a.exec(ctx, `update api_key as k set revoked_at = $3::bigint where k.id = $4 and`+validOfClient, p.id, client, micros(now), id)
+		return thereOr(n > 0, err, "key")
+	})
+}
+
+// lockClient keeps the partner's client from being deleted before this transaction has committed.
+func (p partnerTenant) lockClient(ctx context.Context, a asker, id puntuale.ClientID) error {
+	var n int64
+	found, err := one(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)
+	return thereOr(found, err, "client")
 }

@@ -27,7 +27,11 @@ func after(p puntuale.Page, noun string) (last int64, limit int, err error) {
 			return last, limit, nil
 		}
 	}
-	return 0, 0, puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Message: "is not a cursor of this list", Value: p.Cursor})
+	return 0, 0, errCursor(p)
+}
+
+func errCursor(p puntuale.Page) error {
+	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Message: "is not a cursor of this list", Value: p.Cursor})
 }
 
 // cut makes a page of the rows read, one more than it shows, and returns the next page's cursor, "" at the end.

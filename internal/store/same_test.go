@@ -196,7 +196,7 @@ func (h *history) cancel() {
 func (h *history) blacklist() {
 	c, phone := h.client(), h.phone()
 	if h.r.IntN(3) == 0 {
-		err := c.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Added: h.now()}, storetest.Day)
+		err := c.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Added: h.now()}, storetest.Day, nil)
 		h.say("blacklist %s: %v", phone, err)
 		return
 	}

@@ -16,23 +16,23 @@ func sequenceFields(q *puntuale.Sequence) []any {
 	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, &q.StopOnReply, inJSON{&q.Steps}, moment{&q.Created}, moment{&q.Updated}}
 }
 
-func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence) (puntuale.SequenceID, error) {
+func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Once) (puntuale.SequenceID, error) {
 	steps, err := toJSON(q.Steps)
 	if err != nil {
 		return 0, err
 	}
 	var id int64
-	err = t.write(ctx, func(ctx context.Context, a asker) (err error) {
-		if err := t.sessionThere(ctx, a, q.Session); err != nil {
-			return err
+	err = t.once(ctx, o, func(ctx context.Context, a asker) (_ any, err error) {
+		if err := t.namedThere(ctx, a, q); err != nil {
+			return nil, err
 		}
 		if id, err = number(ctx, a, "sequence"); err != nil {
-			return err
+			return nil, err
 		}
 		_, err = a.exec(ctx, `insert into sequence (client_id, id, name, session_id, if_running, stop_on_reply, steps,
  created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
 			t.id, id, q.Name, q.Session, q.IfRunning, bit(q.StopOnReply), steps, micros(q.Created), micros(q.Updated))
-		return err
+		return puntuale.SequenceID(id), err
 	})
 	return puntuale.SequenceID(id), err
 }
@@ -43,7 +43,7 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence) error {
 		return err
 	}
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		if err := t.sessionThere(ctx, a, q.Session); err != nil {
+		if err := t.namedThere(ctx, a, q); err != nil {
 			return err
 		}
 		n, err := a.exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
@@ -89,14 +89,10 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	return q, s, foundOr(found, err, "sequence")
 }
 
-// DeleteSequence takes the client's usage rows first, of every day it may be now somewhere on earth: a start either
-// has committed before, and its messages are seen here, or finds the sequence gone.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		for d := -1; d <= 1; d++ {
-			if _, err := countAlways(ctx, a, dayOf{t.id, puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
-				return err
-			}
+		if err := t.lockDays(ctx, a, now); err != nil {
+			return err
 		}
 		n, err := a.exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, id, micros(now))
@@ -142,18 +138,21 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 	return err
 }
 
-// write runs a transaction for the client.
-func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do), false)
+// namedThere refuses a sequence that names a session or a template which is not there.
+func (t tenant) namedThere(ctx context.Context, a asker, q puntuale.Sequence) error {
+	if err := t.sessionThere(ctx, a, q.Session); err != nil {
+		return err
+	}
+	return t.templatesThere(ctx, a, q.Steps)
 }
 
-// foundOr makes the one answer for what is missing and for what belongs to another tenant.
-func foundOr(found bool, err error, noun string) error {
-	switch {
-	case err != nil:
-		return outward(fmt.Errorf("read a %s: %w", noun, err))
-	case !found:
-		return puntuale.NotFound(noun)
+// lockDays takes the client's usage rows of every day it may be now somewhere on earth. A start either has committed
+// before, and its messages are seen, or it comes after and sees what this transaction changed.
+func (t tenant) lockDays(ctx context.Context, a asker, now time.Time) error {
+	for d := -1; d <= 1; d++ {
+		if _, err := countAlways(ctx, a, dayOf{t.id, puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }

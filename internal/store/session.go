@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"puntuale"
 )
@@ -18,16 +19,16 @@ func sessionFields(s *puntuale.Session) []any {
 
 func scanSession(rows *sql.Rows, s *puntuale.Session) error { return rows.Scan(sessionFields(s)...) }
 
-func (t tenant) CreateSession(ctx context.Context, s puntuale.Session) (puntuale.SessionID, error) {
+func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
-	err := t.write(ctx, func(ctx context.Context, a asker) error {
+	err := t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
 		var n int64
-		found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0`, []any{t.id}, &n)
-		if err := foundOr(found, err, "client"); err != nil {
-			return err
+		found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
+		if err := thereOr(found, err, "client"); err != nil {
+			return nil, err
 		}
 		id, err = insertSession(ctx, a, t.id, s)
-		return err
+		return id, err
 	})
 	return id, err
 }
@@ -70,6 +71,35 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	return all, next, nil
 }
 
+// SetDefaultPair locks the sequences, so that none of them is deleted before the session names it.
+func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		if err := t.sessionThere(ctx, a, id); err != nil || id == 0 {
+			return thereOr(id != 0, err, "session")
+		}
+		there, err := list(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
+			[]any{t.id, start, stop}, scanOne[puntuale.SequenceID])
+		if err != nil {
+			return fmt.Errorf("look for default sequences: %w", err)
+		}
+		var faults []puntuale.Fault
+		for _, side := range []struct {
+			name string
+			id   puntuale.SequenceID
+		}{{"body.start", start}, {"body.stop", stop}} {
+			if side.id != 0 && !slices.Contains(there, side.id) {
+				faults = append(faults, puntuale.Fault{Location: side.name, Message: "sequence not found", Value: side.id.String()})
+			}
+		}
+		if len(faults) > 0 {
+			return notFound("sequence", faults)
+		}
+		n, err := a.exec(ctx, `update session set start_sequence = $3, stop_sequence = $4 where client_id = $1 and id = $2 and deleted_at = 0`,
+			t.id, id, start, stop)
+		return thereOr(n > 0, err, "session")
+	})
+}
+
 // sessionThere refuses a session that is not the client's; 0, the default one, always is.
 func (t tenant) sessionThere(ctx context.Context, a asker, id puntuale.SessionID) error {
 	if id == 0 {
@@ -77,5 +107,5 @@ func (t tenant) sessionThere(ctx context.Context, a asker, id puntuale.SessionID
 	}
 	var n int64
 	found, err := one(ctx, a, `select id from session where client_id = $1 and id = $2 and deleted_at = 0`, []any{t.id, id}, &n)
-	return foundOr(found, err, "session")
+	return thereOr(found, err, "session")
 }

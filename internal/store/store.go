@@ -56,7 +56,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, stop, cancel, write, claim, record, settle, receive, fleet *kind
+	start, stop, cancel, write, resend, claim, record, settle, receive, fleet *kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -72,7 +72,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	s := &Store{cfg: cfg, d: &dialect{}, kinds: kinds{
-		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newSingle("write"),
+		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"),
 	}}

@@ -1,6 +1,11 @@
 package store
 
-import "puntuale"
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+)
 
 // tenant is a client's handle: every statement of its methods carries the client's id.
 type tenant struct {
@@ -23,4 +28,38 @@ func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant { return p
 // tenantWriter is the writer of a client's calls, always the same of this node.
 func (s *Store) tenantWriter(id puntuale.ClientID) *writer {
 	return s.tenants[uint64(id)%uint64(len(s.tenants))]
+}
+
+// write runs a transaction for the client.
+func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do), false)
+}
+
+// once runs a transaction for the client, under a key of the caller if o is not nil.
+func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
+	return t.s.once(ctx, t.s.tenantWriter(t.id), int64(t.id), o, do)
+}
+
+// write runs a transaction for the partner.
+func (p partnerTenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return p.s.tenants[0].perform(ctx, single(p.s.kinds.write, do), false)
+}
+
+// once runs a transaction for the partner, under a key of the caller if o is not nil.
+func (p partnerTenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
+	return p.s.once(ctx, p.s.tenants[0], p.owner(), o, do)
+}
+
+// foundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
+func foundOr(found bool, err error, noun string) error { return outward(thereOr(found, err, noun)) }
+
+// thereOr is foundOr inside a transaction, which may have to run again.
+func thereOr(found bool, err error, noun string) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("read a %s: %w", noun, err)
+	case !found:
+		return puntuale.NotFound(noun)
+	}
+	return nil
 }

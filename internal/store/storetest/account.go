@@ -20,12 +20,13 @@ func testAccounts(t *testing.T, w *World) {
 	account.ExpiresAt, account.Features = Begin.Add(14*24*time.Hour), []string{"webhook"}
 	n := puntuale.NewClient{Client: account, Login: puntuale.Login{Email: "a@b", Password: "hash"},
 		Session: puntuale.Session{Name: "prima", Type: puntuale.Socket, Created: Begin}, Key: puntuale.Key{Name: "k", Hash: keyHash(), Created: Begin}}
-	id, session, err := partner.CreateClient(ctx, n)
+	created, err := partner.CreateClient(ctx, n, nil)
+	id, session := created.Client, created.Session
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := account
-	want.ID, want.Partner, want.Email = id, w.Partner, "a@b"
+	want.ID, want.Partner, want.Email, want.Connection = id, w.Partner, "a@b", puntuale.Socket
 	if got, err := partner.Client(ctx, id); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("client = %+v, %v, want %+v", got, err, want)
 	}
@@ -39,7 +40,7 @@ func testAccounts(t *testing.T, w *World) {
 	ledger(t, w)
 	// The e-mail is unique among the partner's logins, and a refusal creates nothing.
 	n.Key.Hash = keyHash()
-	_, _, err = partner.CreateClient(ctx, n)
+	_, err = partner.CreateClient(ctx, n, nil)
 	wantCode(t, err, puntuale.CodeConflict)
 	if n := w.Int("select count(*) from client"); n != 1 {
 		t.Fatalf("%d clients", n)
@@ -51,10 +52,10 @@ func testAccounts(t *testing.T, w *World) {
 	_, err = w.CreatePartner(ctx, puntuale.Partner{Name: "Ancora", Slug: "altri"}, puntuale.Login{Email: "c@d"}, puntuale.Key{Hash: keyHash()})
 	wantCode(t, err, puntuale.CodeConflict)
 	n.Login.Email = "c@d"
-	if _, _, err = w.Store.Partner(other).CreateClient(ctx, n); err != nil {
+	if _, err = w.Store.Partner(other).CreateClient(ctx, n, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err = w.Store.Partner(999).CreateClient(ctx, n)
+	_, err = w.Store.Partner(999).CreateClient(ctx, n, nil)
 	wantCode(t, err, puntuale.CodeNotFound)
 	if err := w.Check(ctx); err != nil {
 		t.Fatal(err)

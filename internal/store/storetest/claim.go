@@ -106,10 +106,10 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
 	ids, free := c.MustStart(phone, Begin, 1), c.MustStart("+393330000000", Begin, 1)
-	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Reason: "ha chiesto", Added: Begin}, Day); err != nil {
+	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Reason: "ha chiesto", Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000000", Added: Begin}, Day); err != nil {
+	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000000", Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
 	_, granted := w.MustClaim(node, Begin.Add(time.Second), append(c.Items(phone, 0, ids...), c.Items("+393330000000", 0, free...)...)...)

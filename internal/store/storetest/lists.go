@@ -43,7 +43,7 @@ var foreignCalls = map[string]foreign{
 		return mine.Details(context.Background(), []puntuale.MessageID{id})
 	},
 	"CreateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		_, err := mine.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session})
+		_, err := mine.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session}, nil)
 		return nil, err
 	},
 	"UpdateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
@@ -116,7 +116,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day); err != nil {
+	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Receive(ctx, puntuale.SandboxMessage{Client: other.ID, Message: started.IDs[0], ConnectorID: "x.0", Phone: phone, Received: Begin}); err != nil {
@@ -164,7 +164,7 @@ func testPages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	for range 4 {
-		if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "altra"}); err != nil {
+		if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "altra"}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -186,7 +186,7 @@ func testPages(t *testing.T, w *World) {
 		}
 		page.Cursor = next
 		if pages == 1 { // inserts do not move what was not yet read
-			if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "nuova"}); err != nil {
+			if _, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "nuova"}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -215,7 +215,7 @@ func testSequences(t *testing.T, w *World) {
 		Steps: []puntuale.Step{{Text: "Ciao {{nome}}", Timing: puntuale.Timing{Anchor: "data", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.Before}, At: "09:00"}},
 			{Latitude: &lat, Longitude: &lon}}}
 	var err error
-	if q.ID, err = c.CreateSequence(ctx, q); err != nil {
+	if q.ID, err = c.CreateSequence(ctx, q, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Tenant.Sequence(ctx, q.ID)
@@ -272,7 +272,7 @@ func testSessions(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	s := puntuale.Session{Client: c.ID, Name: "seconda", Type: puntuale.Official, PerMin: 30, Created: Begin}
 	var err error
-	if s.ID, err = c.CreateSession(ctx, s); err != nil {
+	if s.ID, err = c.CreateSession(ctx, s, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := c.Tenant.Session(ctx, s.ID); err != nil || got != s {
@@ -282,9 +282,9 @@ func testSessions(t *testing.T, w *World) {
 	if err != nil || next != "" || len(all) != 2 || all[0].ID != c.Session || !all[0].Default || all[1] != s {
 		t.Fatalf("sessions = %+v, %q, %v", all, next, err)
 	}
-	_, err = c.CreateSession(ctx, puntuale.Session{Name: "un'altra predefinita", Type: puntuale.Socket, Default: true})
+	_, err = c.CreateSession(ctx, puntuale.Session{Name: "un'altra predefinita", Type: puntuale.Socket, Default: true}, nil)
 	wantCode(t, err, puntuale.CodeConflict)
-	_, err = w.Tenant(999).CreateSession(ctx, s)
+	_, err = w.Tenant(999).CreateSession(ctx, s, nil)
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
@@ -294,7 +294,7 @@ func testBlacklist(t *testing.T, w *World) {
 	for i := range 3 {
 		for range 2 {
 			e := puntuale.BlacklistEntry{Phone: fmt.Sprintf("+39333000000%d", i), Reason: "disiscritto", Added: Begin}
-			if err := c.AddBlacklisted(ctx, e, Day); err != nil {
+			if err := c.AddBlacklisted(ctx, e, Day, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -358,8 +358,8 @@ func testOddText(t *testing.T, w *World) {
 		} else if puntuale.CodeOf(err) != puntuale.CodeInvalid {
 			t.Errorf("%s: start: %v", name, err)
 		}
-		_, err = c.CreateSequence(ctx, puntuale.Sequence{Name: text})
-		other := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: text, Reason: text, Added: Begin}, Day)
+		_, err = c.CreateSequence(ctx, puntuale.Sequence{Name: text}, nil)
+		other := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: text, Reason: text, Added: Begin}, Day, nil)
 		_, stopped := c.Stop(ctx, c.Sequence, text, Day, Begin)
 		_, replayed := c.Replay(ctx, *run.Idempotency)
 		for _, err := range []error{err, other, stopped, replayed} {

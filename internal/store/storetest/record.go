@@ -353,7 +353,7 @@ func testMoves(t *testing.T, w *World) {
 		},
 		{state: puntuale.Blacklisted, intent: -1}: func(c *Client) (puntuale.ClaimItem, int64) {
 			item := c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)[0]
-			if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day); err != nil {
+			if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 				t.Fatal(err)
 			}
 			w.MustClaim(node, Begin, item)

@@ -105,7 +105,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day); err != nil {
+	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.RemoveBlacklisted(ctx, phone, Day); err != nil {

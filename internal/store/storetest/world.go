@@ -63,18 +63,18 @@ func (w *World) Client(account puntuale.AccountType, change ...func(*puntuale.Cl
 	}
 	out := &Client{w: w, Key: keyHash()}
 	ctx := context.Background()
-	var err error
-	out.ID, out.Session, err = w.Store.Partner(w.Partner).CreateClient(ctx, puntuale.NewClient{
+	created, err := w.Store.Partner(w.Partner).CreateClient(ctx, puntuale.NewClient{
 		Client: c, Login: puntuale.Login{Email: Unique("c") + "@example.com", Password: "x"},
 		Session: puntuale.Session{Name: "predefinita", Type: puntuale.Socket, Sandbox: true, Created: Begin},
 		Key:     puntuale.Key{Name: "prima", Hash: out.Key, Created: Begin},
-	})
+	}, nil)
 	if err != nil {
 		w.t.Fatalf("create a client: %v", err)
 	}
+	out.ID, out.Session = created.Client, created.Session
 	out.Tenant = w.Tenant(out.ID)
 	out.Sequence, err = out.CreateSequence(ctx, puntuale.Sequence{Name: "promemoria", Created: Begin, Updated: Begin,
-		Steps: []puntuale.Step{{Text: "uno"}, {Text: "due"}, {Text: "tre"}}})
+		Steps: []puntuale.Step{{Text: "uno"}, {Text: "due"}, {Text: "tre"}}}, nil)
 	if err != nil {
 		w.t.Fatalf("create a sequence: %v", err)
 	}

@@ -7,7 +7,7 @@ create table counter (
 );
 insert into counter (noun, next) values
     ('blacklist', 0), ('check', 0), ('client', 0), ('key', 0), ('login', 0), ('node', 0), ('partner', 0),
-    ('sequence', 0), ('session', 0);
+    ('sequence', 0), ('session', 0), ('template', 0);
 
 -- Identifiers of messages and runs: nodes take blocks from one counter that never falls behind the clock.
 create table id_block (
@@ -33,6 +33,8 @@ create table client (
     type text not null,
     profile text not null,
     refill text not null,
+    refill_to bigint not null default 0 check (refill_to >= 0), -- credits after a refill, unless there are more
+    refill_at bigint not null default 0, -- of the next one; 0: none
     credits bigint check (credits >= 0), -- less what is reserved; null: unlimited
     cap bigint check (cap >= 0), -- calls a day; null: none
     expires_on integer not null, -- YYYYMMDD; 0: never
@@ -41,10 +43,12 @@ create table client (
     region text not null,
     suspended smallint not null default 0 check (suspended in (0, 1)),
     features text not null, -- JSON array
+    closed text not null, -- JSON array of days, or null
     created_at bigint not null,
     deleted_at bigint not null default 0
 ) with (fillfactor = 75);
 create index client_partner on client (partner_id, id);
+create index client_refill on client (refill_at) where refill_at > 0;
 
 create table login (
     id bigint primary key,
@@ -55,6 +59,7 @@ create table login (
     created_at bigint not null,
     unique (partner_id, email)
 );
+create index login_client on login (client_id) where client_id <> 0;
 
 create table api_key (
     id bigint primary key,
@@ -105,6 +110,21 @@ create table sequence (
     updated_at bigint not null,
     deleted_at bigint not null default 0,
     primary key (client_id, id)
+);
+
+create table template (
+    client_id bigint not null,
+    id bigint not null,
+    name text not null,
+    text text not null,
+    media text not null,
+    media_name text not null,
+    latitude double precision,
+    longitude double precision,
+    created_at bigint not null,
+    updated_at bigint not null,
+    primary key (client_id, id),
+    unique (client_id, name)
 );
 
 -- Text lives with the run: the message row is written several times, and each time as a whole.
@@ -159,7 +179,7 @@ create table message (
     check (state in (0, 3) and outcome = 0 or state = 1 and outcome = 1 or state in (2, 4) and outcome = 2 or state = 5 and outcome between 0 and 2)
 ) with (fillfactor = 50); -- a claim's new row must find room beside the old one: at 75 two of three go elsewhere, and twice as slow
 create index message_open on message (session_id, next_at, id) where state = 0;
-create index message_done on message (client_id, done_at, id) where done_at is not null;
+create index message_done on message (client_id, done_at, id) where outcome <> 0;
 create index message_resent on message (client_id, run_id) where resent_from <> 0;
 
 create table api_usage (
@@ -178,7 +198,7 @@ create table idempotency (
     key text not null,
     hash text not null,
     at bigint not null,
-    result text not null, -- JSON
+    result bytea not null default '', -- what the caller gets again
     primary key (client_id, scope, key)
 );
 create index idempotency_at on idempotency (at);

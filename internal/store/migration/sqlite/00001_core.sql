@@ -14,7 +14,7 @@ create table counter (
 ) without rowid, strict;
 insert into counter (noun, next) values
     ('blacklist', 0), ('check', 0), ('client', 0), ('key', 0), ('login', 0), ('node', 0), ('partner', 0),
-    ('sequence', 0), ('session', 0);
+    ('sequence', 0), ('session', 0), ('template', 0);
 
 -- Identifiers of messages and runs: nodes take blocks from one counter that never falls behind the clock.
 create table id_block (
@@ -40,6 +40,8 @@ create table client (
     type text not null,
     profile text not null,
     refill text not null,
+    refill_to integer not null default 0 check (refill_to >= 0), -- credits after a refill, unless there are more
+    refill_at integer not null default 0, -- of the next one; 0: none
     credits integer check (credits >= 0), -- less what is reserved; null: unlimited
     cap integer check (cap >= 0), -- calls a day; null: none
     expires_on integer not null, -- YYYYMMDD; 0: never
@@ -48,10 +50,12 @@ create table client (
     region text not null,
     suspended integer not null default 0 check (suspended in (0, 1)),
     features text not null, -- JSON array
+    closed text not null, -- JSON array of days, or null
     created_at integer not null,
     deleted_at integer not null default 0
 ) strict;
 create index client_partner on client (partner_id);
+create index client_refill on client (refill_at) where refill_at > 0;
 
 create table login (
     id integer primary key,
@@ -62,6 +66,7 @@ create table login (
     created_at integer not null,
     unique (partner_id, email)
 ) strict;
+create index login_client on login (client_id) where client_id <> 0;
 
 create table api_key (
     id integer primary key,
@@ -113,6 +118,20 @@ create table sequence (
 ) strict;
 create index sequence_client on sequence (client_id);
 
+create table template (
+    client_id integer not null,
+    id integer primary key,
+    name text not null,
+    text text not null,
+    media text not null,
+    media_name text not null,
+    latitude real,
+    longitude real,
+    created_at integer not null,
+    updated_at integer not null,
+    unique (client_id, name)
+) strict;
+
 -- Text lives with the run: the message row is written several times, and each time as a whole.
 create table run (
     client_id integer not null,
@@ -131,6 +150,7 @@ create table run (
     content text not null -- JSON array of frozen steps
 ) strict;
 create index run_recipient on run (client_id, phone, sequence_id);
+create index run_client on run (client_id); -- for lists, newest first
 
 create table message (
     client_id integer not null,
@@ -163,7 +183,7 @@ create table message (
     check (state in (0, 3) and outcome = 0 or state = 1 and outcome = 1 or state in (2, 4) and outcome = 2 or state = 5 and outcome between 0 and 2)
 ) strict;
 create index message_open on message (session_id, next_at) where state = 0;
-create index message_done on message (client_id, done_at) where done_at is not null;
+create index message_done on message (client_id, done_at) where outcome <> 0;
 create index message_resent on message (client_id, run_id) where resent_from <> 0;
 
 create table api_usage (
@@ -182,7 +202,7 @@ create table idempotency (
     key text not null,
     hash text not null,
     at integer not null,
-    result text not null, -- JSON
+    result blob not null default x'', -- what the caller gets again
     primary key (client_id, scope, key)
 ) without rowid, strict;
 create index idempotency_at on idempotency (at);

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+func scanClient(rows *sql.Rows, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
+
+func (p partnerTenant) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
+	c, found, err := p.client(ctx, p.s.read, id)
+	return c, foundOr(found, err, "client")
+}
+
+func (p partnerTenant) client(ctx context.Context, a asker, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
+	found, err = one(ctx, a, `select `+clientColumns+` from client c where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`,
+		[]any{p.id, id}, clientFields(&c)...)
+	return c, found, err
+}
+
+// lockedClient reads the client once its row is locked: what is read stays until this transaction has committed.
+func (p partnerTenant) lockedClient(ctx context.Context, a asker, id puntuale.ClientID) (puntuale.Client, bool, error) {
+	if err := p.lockClient(ctx, a, id); err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+			return puntuale.Client{}, false, nil
+		}
+		return puntuale.Client{}, false, err
+	}
+	return p.client(ctx, a, id)
+}
+
+func (p partnerTenant) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Client, string, error) {
+	last, limit, err := after(page, "client")
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := list(ctx, p.s.read, `select `+clientColumns+` from client c
+ where c.partner_id = $1 and c.id > $2 and c.deleted_at = 0 order by c.id limit $3`, []any{p.id, last, limit + 1}, scanClient)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list clients: %w", err))
+	}
+	all, next := cut(all, limit, "client", func(c *puntuale.Client) int64 { return int64(c.ID) })
+	return all, next, nil
+}
+
+func (p partnerTenant) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Client, error) {
+	found := make(map[puntuale.ClientID]puntuale.Client, len(ids))
+	if len(ids) == 0 {
+		return found, nil
+	}
+	all, err := list(ctx, p.s.read, `select `+clientColumns+` from $u(i bigint) join client c on c.id = u.i
+ where c.partner_id = $1 and c.deleted_at = 0`,
+		[]any{p.id, batch{pick(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}}, scanClient)
+	if err != nil {
+		return nil, outward(fmt.Errorf("read clients: %w", err))
+	}
+	for _, c := range all {
+		found[c.ID] = c
+	}
+	return found, nil
+}
+
+func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
+	var c puntuale.Client
+	err := p.write(ctx, func(ctx context.Context, a asker) error {
+		old, found, err := p.lockedClient(ctx, a, id)
+		if err := thereOr(found, err, "client"); err != nil {
+			return err
+		}
+		if c, err = patched(old, patch); err != nil {
+			return err
+		}
+		return storeClient(ctx, a, old, c, now)
+	})
+	if err != nil {
+		return puntuale.Client{}, err
+	}
+	return c, nil
+}
+
+// patched is the client with the changes.
+func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
+	change(&c.Cap, p.Cap)
+	change(&c.Credits, p.Credits)
+	change(&c.Profile, p.Profile)
+	change(&c.Refill, p.Refill)
+	change(&c.RefillTo, p.RefillTo)
+	change(&c.RefillAt, p.RefillAt)
+	change(&c.Expires, p.Expires)
+	change(&c.ExpiresAt, p.ExpiresAt)
+	change(&c.Features, p.Features)
+	change(&c.Name, p.Name)
+	change(&c.Phone, p.Phone)
+	change(&c.Zone, p.Zone)
+	change(&c.Region, p.Region)
+	change(&c.Closed, p.Closed)
+	change(&c.Suspended, p.Suspended)
+	if p.Credits.Set && c.Credits != nil && *c.Credits < 0 {
+		return c, puntuale.Invalid(puntuale.Fault{Location: "body.credits", Message: "is below zero", Value: *c.Credits})
+	}
+	if !p.CreditsAdd.Set {
+		return c, nil
+	}
+	n := p.CreditsAdd.To
+	refused := func(why string) error {
+		return puntuale.Invalid(puntuale.Fault{Location: "body.credits_add", Message: why, Value: n})
+	}
+	switch {
+	case p.Credits.Set:
+		return c, refused("cannot be given together with credits")
+	case c.Credits == nil:
+		return c, refused("the client's credits are not limited")
+	case *c.Credits+n < 0 && n < 0:
+		return c, refused(fmt.Sprintf("takes more than the %d credits that the client has", *c.Credits))
+	case *c.Credits+n < 0:
+		return c, refused("is too large")
+	}
+	c.Credits = new(*c.Credits + n)
+	return c, nil
+}
+
+func change[T any](field *T, c puntuale.Change[T]) {
+	if c.Set {
+		*field = c.To
+	}
+}
+
+// storeClient writes a client whose row is locked. Going to or from unlimited credits, the ledger ends at, or starts
+// from, zero.
+func storeClient(ctx context.Context, a asker, old, c puntuale.Client, now time.Time) error {
+	if c.Features == nil {
+		c.Features = []string{}
+	}
+	features, err := toJSON(c.Features)
+	if err != nil {
+		return err
+	}
+	closed, err := toJSON(c.Closed)
+	if err != nil {
+		return err
+	}
+	if _, err := a.exec(ctx, `update client set name = $2, phone = $3, profile = $4, refill = $5, refill_to = $6, refill_at = $7,
+ credits = $8, cap = $9, expires_on = $10, expires_at = $11, zone = $12, region = $13, closed = $14, suspended = $15, features = $16
+ where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
+		dayNumber(c.Expires), micros(c.ExpiresAt), c.Zone, c.Region, closed, bit(c.Suspended), features); err != nil {
+		return fmt.Errorf("update a client: %w", err)
+	}
+	return enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
+}
+
+// creditsOf counts unlimited credits as none: the ledger holds nothing of them.
+func creditsOf(c puntuale.Client) int64 {
+	if c.Credits == nil {
+		return 0
+	}
+	return *c.Credits
+}

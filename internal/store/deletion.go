@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or
+// answered. What is pending is cancelled after that, a chunk a transaction; what a crash leaves of it is never sent.
+func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
+	t := tenant{p.s, id}
+	if err := t.write(ctx, func(ctx context.Context, a asker) error {
+		if _, found, err := p.client(ctx, a, id); !found {
+			return thereOr(found, err, "client")
+		}
+		if err := t.lockDays(ctx, a, now); err != nil {
+			return err
+		}
+		if err := p.lockClient(ctx, a, id); err != nil {
+			return err
+		}
+		for _, statement := range []string{
+			`update client set deleted_at = $2 where id = $1`,
+			`update session set deleted_at = $2, owner = 0 where client_id = $1 and deleted_at = 0`,
+			`update api_key set revoked_at = $2 where client_id = $1 and revoked_at = 0`,
+		} {
+			if _, err := a.exec(ctx, statement, id, micros(now)); err != nil {
+				return fmt.Errorf("delete a client: %w", err)
+			}
+		}
+		_, err := a.exec(ctx, `delete from login where client_id = $1`, id)
+		return err
+	}); err != nil {
+		return err
+	}
+	refs, err := list(ctx, p.s.read, openCandidates, []any{id}, scanRef)
+	if err != nil {
+		return outward(fmt.Errorf("look for messages to cancel: %w", err))
+	}
+	slices.SortFunc(refs, compareRefs)
+	for part := range slices.Chunk(refs, chunk) {
+		if err := t.s.tenantWriter(id).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
+			_, err := cancelOpen(ctx, a, part, now)
+			return err
+		}), false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openMessage is a message of a session that is to be deleted.
+type openMessage struct {
+	puntuale.MessageRef
+	intent    int64
+	uncertain bool
+}
+
+// DeleteSession first empties the session of what nobody is sending, a chunk a transaction, and then deletes it with
+// what came in meanwhile. A failure in between leaves the session as it was, with fewer messages; the call can be
+// repeated.
+func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
+	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo, now: now}
+	for {
+		var some int
+		if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+			some, err = d.empty(ctx, a)
+			return err
+		}); err != nil {
+			return err
+		}
+		if some < chunk {
+			break
+		}
+	}
+	return t.write(ctx, d.finish)
+}
+
+// departure is the deletion of a session.
+type departure struct {
+	tenant
+	id     puntuale.SessionID
+	cancel bool
+	moveTo puntuale.SessionID
+	now    time.Time
+}
+
+// check refuses what cannot be deleted. With lock the session stays as it is until this transaction has committed.
+func (d *departure) check(ctx context.Context, a asker) error {
+	var isDefault bool
+	found, err := one(ctx, a, `select is_default from session where client_id = $1 and id = $2 and deleted_at = 0 for update`,
+		[]any{d.tenant.id, d.id}, &isDefault)
+	if err := thereOr(found, err, "session"); err != nil {
+		return err
+	}
+	if isDefault {
+		return puntuale.Conflict("the default session cannot be deleted")
+	}
+	if d.moveTo == 0 {
+		return nil
+	}
+	err = d.sessionThere(ctx, a, d.moveTo)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound || err == nil && d.moveTo == d.id {
+		return notFound("session", []puntuale.Fault{{Location: "query.move_to", Message: "session not found", Value: d.moveTo.String()}})
+	}
+	return err
+}
+
+// empty cancels or moves a chunk of what is pending, and returns how many messages it was.
+func (d *departure) empty(ctx context.Context, a asker) (int, error) {
+	if err := d.check(ctx, a); err != nil {
+		return 0, err
+	}
+	if !d.cancel && d.moveTo == 0 {
+		var n int
+		if _, err := one(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
+			[]any{d.tenant.id, d.id}, &n); err != nil {
+			return 0, fmt.Errorf("count pending messages: %w", err)
+		}
+		if n > 0 {
+			return 0, puntuale.Conflict(fmt.Sprintf("the session has %d pending messages", n))
+		}
+		return 0, nil
+	}
+	open, err := d.open(ctx, a, chunk, " and m.intent = 0")
+	if err != nil {
+		return 0, err
+	}
+	return len(open), d.settle(ctx, a, open)
+}
+
+// finish deletes the session under the lock of the client's usage: no start comes in between.
+func (d *departure) finish(ctx context.Context, a asker) error {
+	if err := d.lockDays(ctx, a, d.now); err != nil {
+		return err
+	}
+	open, err := d.open(ctx, a, -1, "")
+	if err != nil {
+		return err
+	}
+	if len(open) > 0 && !d.cancel && d.moveTo == 0 {
+		return puntuale.Conflict(fmt.Sprintf("the session has %d pending messages", len(open)))
+	}
+	if err := d.settle(ctx, a, open); err != nil {
+		return err
+	}
+	if err := d.check(ctx, a); err != nil {
+		return err
+	}
+	if _, err := a.exec(ctx, `update session set deleted_at = $3, owner = 0 where client_id = $1 and id = $2`,
+		d.tenant.id, d.id, micros(d.now)); err != nil {
+		return fmt.Errorf("delete a session: %w", err)
+	}
+	if _, err := a.exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
+		d.tenant.id, d.id, d.moveTo); err != nil {
+		return fmt.Errorf("take a session out of sequences: %w", err)
+	}
+	return nil
+}
+
+// open reads the session's open messages (limit -1: all of them) and locks them in order.
+func (d *departure) open(ctx context.Context, a asker, limit int, which string) ([]openMessage, error) {
+	args, cut := []any{d.tenant.id, d.id}, ""
+	if limit >= 0 {
+		args, cut = append(args, limit), " limit $3"
+	}
+	refs, err := list(ctx, a, `select m.client_id, m.id from message m
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+cut, args, scanRef)
+	if err != nil {
+		return nil, fmt.Errorf("look for pending messages: %w", err)
+	}
+	slices.SortFunc(refs, compareRefs)
+	open, err := list(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
+ join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
+ order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows *sql.Rows, m *openMessage) error {
+		return rows.Scan(&m.Client, &m.ID, &m.intent, &m.uncertain)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock pending messages: %w", err)
+	}
+	return open, nil
+}
+
+// settle cancels or moves messages that nobody is sending, and gives up those whose outcome is uncertain. (One that is
+// being repeated looks uncertain too; its evidence, if it comes, still counts.)
+func (d *departure) settle(ctx context.Context, a asker, open []openMessage) error {
+	var free []puntuale.MessageRef
+	var lost []puntuale.Settlement
+	for _, m := range open {
+		switch {
+		case m.intent == 0:
+			free = append(free, m.MessageRef)
+		case m.uncertain:
+			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+		default:
+			return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages of the session are just being sent; try again", RetryAfter: 2 * time.Second}
+		}
+	}
+	if len(lost) > 0 {
+		if err := settle(ctx, a, 0, d.now, lost); err != nil {
+			return err
+		}
+	}
+	if d.moveTo == 0 {
+		_, err := cancelOpen(ctx, a, free, d.now)
+		return err
+	}
+	if len(free) == 0 {
+		return nil
+	}
+	if _, err := a.exec(ctx, moveMessages, d.moveTo, refColumns(free)); err != nil {
+		return fmt.Errorf("move messages: %w", err)
+	}
+	return nil
+}
+
+// A claim of a message compares the session that the dispatcher saw, so none goes out by the session it left.
+const moveMessages = `
+update message set session_id = $1::bigint from $u(c bigint, i bigint)
+where message.client_id = u.c and message.id = u.i and message.intent = 0`

@@ -1,0 +1,69 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// done_at is when the outcome was recorded; a re-send leaves it, and a correction moves it.
+const messageOutcomes = `
+select m.id, m.outcome, m.state, m.reason, m.done_at from message m
+where m.client_id = $1 and m.outcome <> 0 and m.done_at >= $2 and m.done_at < $3 and (m.done_at > $4 or m.done_at = $4 and m.id > $5)
+order by m.done_at, m.id limit $6`
+
+func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Page) ([]puntuale.MessageOutcome, string, error) {
+	at, last, limit, err := afterOutcome(p)
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := list(ctx, t.s.read, messageOutcomes, []any{t.id, max(micros(from), at), micros(to), at, last, limit + 1},
+		func(rows *sql.Rows, o *puntuale.MessageOutcome) error {
+			var m puntuale.Message
+			var outcome int
+			if err := rows.Scan(&o.ID, &outcome, &m.State, &m.Reason, moment{&o.Done}); err != nil {
+				return err
+			}
+			if o.Sent = outcome == 1; !o.Sent {
+				o.Reason = m.Response()
+			}
+			return nil
+		})
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list outcomes: %w", err))
+	}
+	if len(all) <= limit {
+		return all, "", nil
+	}
+	all = all[:limit]
+	end := all[limit-1]
+	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "outcome:%d:%d", micros(end.Done), end.ID)), nil
+}
+
+// afterOutcome reads a cursor of outcomes: the moment and the id of the last one already given.
+func afterOutcome(p puntuale.Page) (at, last int64, limit int, err error) {
+	limit = p.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	if p.Cursor == "" {
+		return 0, 0, limit, nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	if err == nil {
+		if parts := strings.Split(string(text), ":"); len(parts) == 3 && parts[0] == "outcome" {
+			at, err = strconv.ParseInt(parts[1], 10, 64)
+			id, errID := puntuale.ParseID[int64](parts[2])
+			if err == nil && errID == nil && at >= 0 {
+				return at, id, limit, nil
+			}
+		}
+	}
+	return 0, 0, 0, errCursor(p)
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// refillsAtOnce bounds the clients of one read.
+const refillsAtOnce = 200
+
+func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
+	refilled := 0
+	for last := int64(0); ; {
+		due, err := list(ctx, s.read, `select `+clientColumns+` from client c
+ where c.refill_at > 0 and c.refill_at <= $1 and c.deleted_at = 0 and c.id > $2 order by c.id limit $3`,
+			[]any{micros(now), last, refillsAtOnce}, scanClient)
+		if err != nil {
+			return refilled, outward(fmt.Errorf("look for clients to refill: %w", err))
+		}
+		for _, c := range due {
+			done, err := s.refill(ctx, c, next(c), now)
+			if err != nil {
+				return refilled, fmt.Errorf("refill client %d: %w", c.ID, err)
+			}
+			if done {
+				refilled++
+			}
+		}
+		if len(due) < refillsAtOnce {
+			return refilled, nil
+		}
+		last = int64(due[len(due)-1].ID)
+	}
+}
+
+// refill is one client's refill, unless another node has done it: the moment that was seen is compared, and changed in
+// the same transaction. Unlimited credits stay unlimited.
+func (s *Store) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
+	err = s.tenantWriter(c.ID).perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+		done = false
+		locked, found, err := partnerTenant{s, c.Partner}.lockedClient(ctx, a, c.ID)
+		if err != nil {
+			return fmt.Errorf("lock a client: %w", err)
+		}
+		if !found || !locked.RefillAt.Equal(c.RefillAt) {
+			return nil
+		}
+		fresh := locked
+		fresh.RefillAt = next
+		if fresh.Credits != nil {
+			fresh.Credits = new(max(*locked.Credits, locked.RefillTo))
+		}
+		if _, err := a.exec(ctx, `update client set credits = $2, refill_at = $3 where id = $1`,
+			c.ID, optional(fresh.Credits), micros(next)); err != nil {
+			return fmt.Errorf("update a client: %w", err)
+		}
+		done = true
+		return enter(ctx, a, "refill", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(fresh) - creditsOf(locked)})
+	}), false)
+	return done, err
+}

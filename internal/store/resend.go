@@ -1,0 +1,231 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// resend is a call to Resend inside its transaction. Locks: the idempotency key, the client's usage, its messages.
+type resend struct {
+	t tenant
+	puntuale.Resend
+	a     asker
+	first int64 // identifier of the first new message
+
+	found map[puntuale.MessageID]resendable
+}
+
+// resendable is a message as a re-send finds it, its row locked.
+type resendable struct {
+	run     puntuale.RunID
+	session puntuale.SessionID // for the new message
+	intent  int64
+	state   puntuale.State
+}
+
+func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent, error) {
+	var answer puntuale.Resent
+	e := &effect{owner: int64(t.id), once: r.Once, at: micros(r.Now), wants: len(r.Messages)}
+	err := e.perform(ctx, t.s.tenantWriter(t.id), t.s.kinds.resend, func(ctx context.Context, a asker) (any, error) {
+		b := &resend{t: t, Resend: r, a: a, first: e.first}
+		var err error
+		answer, err = b.run(ctx)
+		return answer, err
+	})
+	if err != nil {
+		return puntuale.Resent{}, err
+	}
+	return answer, nil
+}
+
+// run refuses in the order of the API: what is not there, what contradicts, the cap. The usage row is locked first all
+// the same.
+func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
+	day := dayOf{b.t.id, b.Day}
+	counts, err := count(ctx, b.a, []dayOf{day}, []int64{1})
+	if err != nil {
+		return puntuale.Resent{}, err
+	}
+	c, ok := counts[day]
+	if !ok {
+		return puntuale.Resent{}, puntuale.NotFound("client")
+	}
+	if err := b.read(ctx); err != nil {
+		return puntuale.Resent{}, err
+	}
+	if err := b.refuse(ctx); err != nil {
+		return puntuale.Resent{}, err
+	}
+	answer := puntuale.Resent{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: c.usage(c.used - c.prev)}
+	if c.used == c.prev {
+		b.t.s.cfg.Meter.CapRefused(1)
+		return puntuale.Resent{}, &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &answer.Usage}
+	}
+	for i := range answer.IDs {
+		answer.IDs[i] = puntuale.MessageID(b.first + int64(i))
+	}
+	return answer, b.store(ctx)
+}
+
+// refs are the messages asked for, in the order of locks.
+func (b *resend) refs() []puntuale.MessageRef {
+	return sortedRefs(b.t.id, pick(b.Messages, func(m *puntuale.ResendMessage) puntuale.MessageID { return m.ID }))
+}
+
+func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.MessageRef {
+	refs := pick(ids, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
+	slices.SortFunc(refs, compareRefs)
+	return slices.Compact(refs)
+}
+
+// The messages stay as they are read, and with the client's usage row locked no session is deleted meanwhile.
+const readResendable = `
+select message.id, message.run_id, message.intent, message.state, coalesce(
+ (select s.id from session s where s.client_id = message.client_id and s.id = message.session_id and s.deleted_at = 0),
+ (select s.id from session s where s.client_id = message.client_id and s.is_default = 1 and s.deleted_at = 0), 0)
+from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
+order by message.client_id, message.id for update of message`
+
+func (b *resend) read(ctx context.Context) error {
+	b.found = make(map[puntuale.MessageID]resendable, len(b.Messages))
+	err := b.a.each(ctx, readResendable, []any{refColumns(b.refs())}, func(rows *sql.Rows) error {
+		var id puntuale.MessageID
+		var m resendable
+		if err := rows.Scan(&id, &m.run, &m.intent, &m.state, &m.session); err != nil {
+			return err
+		}
+		b.found[id] = m
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("read messages to send again: %w", err)
+	}
+	return nil
+}
+
+// refuse names every message that cannot be sent again.
+func (b *resend) refuse(ctx context.Context) error {
+	if faults := missing(b.Messages, func(m *puntuale.ResendMessage) (puntuale.MessageID, bool) {
+		_, ok := b.found[m.ID]
+		return m.ID, ok
+	}); len(faults) > 0 {
+		return notFound("message", faults)
+	}
+	var sent []puntuale.MessageRef
+	for _, m := range b.Messages {
+		if b.found[m.ID].session == 0 {
+			return puntuale.NotFound("session") // the client is being deleted
+		}
+		if b.found[m.ID].state == puntuale.Rescheduled {
+			sent = append(sent, puntuale.MessageRef{Client: b.t.id, ID: m.ID})
+		}
+	}
+	next, err := b.successors(ctx, sent)
+	if err != nil {
+		return err
+	}
+	var faults []puntuale.Fault
+	for i, m := range b.Messages {
+		f := puntuale.Fault{Location: bodyID(i), Value: m.ID.String()}
+		switch found := b.found[m.ID]; {
+		case found.state == puntuale.Rescheduled:
+			f.Message = "was sent again as message " + next[m.ID].String()
+		case found.intent > 0:
+			f.Message = "is being sent, or its outcome is uncertain"
+		default:
+			continue
+		}
+		faults = append(faults, f)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &puntuale.Error{Code: puntuale.CodeConflict, Message: "messages cannot be sent again", Faults: faults}
+}
+
+// successors are the messages that RESCHEDULED ones were sent again as.
+func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageID]puntuale.MessageID, error) {
+	next := map[puntuale.MessageID]puntuale.MessageID{}
+	if len(refs) == 0 {
+		return next, nil
+	}
+	err := b.a.each(ctx, `
+select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
+ on m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.resent_from = u.i`,
+		[]any{append(refColumns(refs), pick(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
+		func(rows *sql.Rows) error {
+			var from, to puntuale.MessageID
+			err := rows.Scan(&from, &to)
+			next[from] = to
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("look for re-sent messages: %w", err)
+	}
+	return next, nil
+}
+
+// What had an outcome keeps it, with its moment and its sentence, which until now may have followed from the state.
+const rescheduleMessages = `
+update message set intent = -1, state = 5,
+ done_at = case when message.outcome = 0 then $1::bigint else message.done_at end,
+ reason = case when message.reason <> '' then message.reason when message.state = 4 then $2::text when message.state = 2 then $3::text else '' end
+from $u(c bigint, i bigint)
+where message.client_id = u.c and message.id = u.i and message.intent <= 0 and message.state in (0, 2, 3, 4)`
+
+const insertResent = `
+insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, resent_from)
+select m.client_id, u.n, u.s, m.run_id, u.w, u.d, u.d, u.v, m.step, m.origin, m.phone, m.id
+from $u(c bigint, i bigint, n bigint, s bigint, w bigint, d bigint, v bigint) join message m on m.client_id = u.c and m.id = u.i`
+
+func (b *resend) store(ctx context.Context) error {
+	if len(b.Messages) == 0 {
+		return nil
+	}
+	if _, err := b.a.exec(ctx, rescheduleMessages, micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, refColumns(b.refs())); err != nil {
+		return fmt.Errorf("reschedule messages: %w", err)
+	}
+	type M = puntuale.ResendMessage
+	ids := make([]int64, len(b.Messages))
+	for i := range ids {
+		ids[i] = b.first + int64(i)
+	}
+	column := func(f func(*M) int64) []int64 { return pick(b.Messages, f) }
+	instant := func(f func(*M) time.Time) []int64 { return column(func(m *M) int64 { return micros(f(m)) }) }
+	if _, err := b.a.exec(ctx, insertResent, batch{
+		column(func(*M) int64 { return int64(b.t.id) }),
+		column(func(m *M) int64 { return int64(m.ID) }),
+		ids,
+		column(func(m *M) int64 { return int64(b.found[m.ID].session) }),
+		instant(func(m *M) time.Time { return m.Desired }),
+		instant(func(m *M) time.Time { return m.Due }),
+		instant(func(m *M) time.Time { return m.ValidUntil }),
+	}); err != nil {
+		return fmt.Errorf("insert re-sent messages: %w", err)
+	}
+	return nil
+}
+
+// missing makes a fault for each message that was not found.
+func missing[T any](asked []T, found func(*T) (puntuale.MessageID, bool)) []puntuale.Fault {
+	var faults []puntuale.Fault
+	for i := range asked {
+		if id, ok := found(&asked[i]); !ok {
+			faults = append(faults, puntuale.Fault{Location: bodyID(i), Message: "message not found", Value: id.String()})
+		}
+	}
+	return faults
+}
+
+func bodyID(i int) string { return fmt.Sprintf("body.id[%d]", i) }
+
+func notFound(noun string, faults []puntuale.Fault) error {
+	err := puntuale.NotFound(noun)
+	err.Faults = faults
+	return err
+}

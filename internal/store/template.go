@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"puntuale"
+)
+
+const templateColumns = `t.id, t.name, t.text, t.media, t.media_name, t.latitude, t.longitude, t.created_at, t.updated_at`
+
+func templateFields(t *puntuale.Template) []any {
+	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, moment{&t.Created}, moment{&t.Updated}}
+}
+
+func scanTemplate(rows *sql.Rows, t *puntuale.Template) error { return rows.Scan(templateFields(t)...) }
+
+var errTemplateName = puntuale.Conflict("the client has a template of this name")
+
+func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Once) (id puntuale.TemplateID, err error) {
+	err = t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+		n, err := number(ctx, a, "template")
+		if err != nil {
+			return nil, err
+		}
+		id = puntuale.TemplateID(n)
+		if _, err = a.exec(ctx, `insert into template (client_id, id, name, text, media, media_name, latitude, longitude, created_at, updated_at)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+			t.id, id, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Created), micros(m.Updated)); err != nil {
+			if repeated(err) {
+				return nil, errTemplateName
+			}
+			return nil, fmt.Errorf("insert a template: %w", err)
+		}
+		return id, nil
+	})
+	return id, err
+}
+
+func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		name, err := t.lockTemplate(ctx, a, m.ID)
+		if err != nil {
+			return err
+		}
+		if name != m.Name {
+			if err := t.unnamed(ctx, a, name); err != nil {
+				return err
+			}
+		}
+		if _, err := a.exec(ctx, `update template set name = $3, text = $4, media = $5, media_name = $6, latitude = $7, longitude = $8,
+ updated_at = $9 where client_id = $1 and id = $2`,
+			t.id, m.ID, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Updated)); err != nil {
+			if repeated(err) {
+				return errTemplateName
+			}
+			return fmt.Errorf("update a template: %w", err)
+		}
+		return nil
+	})
+}
+
+func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		name, err := t.lockTemplate(ctx, a, id)
+		if err != nil {
+			return err
+		}
+		if err := t.unnamed(ctx, a, name); err != nil {
+			return err
+		}
+		if _, err := a.exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
+			return fmt.Errorf("delete a template: %w", err)
+		}
+		return nil
+	})
+}
+
+func (t tenant) Template(ctx context.Context, id puntuale.TemplateID) (puntuale.Template, error) {
+	var m puntuale.Template
+	found, err := one(ctx, t.s.read, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2`,
+		[]any{t.id, id}, templateFields(&m)...)
+	return m, foundOr(found, err, "template")
+}
+
+func (t tenant) Templates(ctx context.Context, p puntuale.Page) ([]puntuale.Template, string, error) {
+	last, limit, err := after(p, "template")
+	if err != nil {
+		return nil, "", err
+	}
+	all, err := list(ctx, t.s.read, `select `+templateColumns+` from template t
+ where t.client_id = $1 and t.id > $2 order by t.id limit $3`, []any{t.id, last, limit + 1}, scanTemplate)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list templates: %w", err))
+	}
+	all, next := cut(all, limit, "template", func(m *puntuale.Template) int64 { return int64(m.ID) })
+	return all, next, nil
+}
+
+func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {
+	found := make(map[string]puntuale.Template, len(names))
+	if len(names) == 0 {
+		return found, nil
+	}
+	all, err := list(ctx, t.s.read, `select `+templateColumns+` from $u(n text) join template t on t.client_id = $1 and t.name = u.n`,
+		[]any{t.id, batch{names}}, scanTemplate)
+	if err != nil {
+		return nil, outward(fmt.Errorf("read templates: %w", err))
+	}
+	for _, m := range all {
+		found[m.Name] = m
+	}
+	return found, nil
+}
+
+// lockTemplate returns the template's name, which stays until this transaction has committed.
+func (t tenant) lockTemplate(ctx context.Context, a asker, id puntuale.TemplateID) (name string, err error) {
+	found, err := one(ctx, a, `select name from template where client_id = $1 and id = $2 for update`, []any{t.id, id}, &name)
+	return name, thereOr(found, err, "template")
+}
+
+// templatesThere refuses steps whose template is not there. The templates stay until this transaction has committed.
+func (t tenant) templatesThere(ctx context.Context, a asker, steps []puntuale.Step) error {
+	var names []string
+	for _, step := range steps {
+		if step.Template != "" {
+			names = append(names, step.Template)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	there, err := list(ctx, a, `select t.name from $u(n text) join template t on t.client_id = $1 and t.name = u.n order by t.id for update of t`,
+		[]any{t.id, batch{slices.Compact(names)}}, scanOne[string])
+	if err != nil {
+		return fmt.Errorf("look for templates: %w", err)
+	}
+	var faults []puntuale.Fault
+	for i, step := range steps {
+		if step.Template != "" && !slices.Contains(there, step.Template) {
+			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].template", i), Message: "names no template of the client", Value: step.Template})
+		}
+	}
+	if len(faults) > 0 {
+		return puntuale.Invalid(faults...)
+	}
+	return nil
+}
+
+// unnamed refuses what would leave a sequence with a template that is not there.
+func (t tenant) unnamed(ctx context.Context, a asker, template string) error {
+	all, err := list(ctx, a, `select q.steps from sequence q where q.client_id = $1 and q.deleted_at = 0 and q.steps like '%"template":%'`,
+		[]any{t.id}, scanOne[string])
+	if err != nil {
+		return fmt.Errorf("look for sequences with a template: %w", err)
+	}
+	for _, text := range all {
+		var steps []puntuale.Step
+		if err := json.Unmarshal([]byte(text), &steps); err != nil {
+			return fmt.Errorf("read a sequence's steps: %w", err)
+		}
+		if slices.ContainsFunc(steps, func(s puntuale.Step) bool { return s.Template == template }) {
+			return puntuale.Conflict("a sequence names the template")
+		}
+	}
+	return nil
+}
