@@ -275,6 +275,10 @@ func TestMixedAnswers(t *testing.T) {
 	if content, _ := fetch(t, f, request("http://mixed.example:"+port+"/foto.jpg")); content != "jpeg" {
 		t.Errorf("got %q", content)
 	}
+	h.Close() // a host that is down may come back
+	r := request("http://mixed.example:" + port + "/foto.jpg")
+	r.Run++
+	fails(t, f, r, puntuale.Transient, saysUnreachable)
 	if n := v.connections.Load(); n != 0 {
 		t.Errorf("%d connections were made", n)
 	}

@@ -21,8 +21,8 @@ import (
 // short are limits for hosts that waste time.
 func short() Config {
 	return Config{
-		Connect: 300 * time.Millisecond, Header: 300 * time.Millisecond, Total: time.Second,
-		Rate: 10_000, Grace: 200 * time.Millisecond,
+		Connect: time.Second, Header: time.Second, Total: 3 * time.Second,
+		Rate: 10_000, Grace: 500 * time.Millisecond,
 	}
 }
 
@@ -272,6 +272,17 @@ func TestRedirects(t *testing.T) {
 		}
 		fails(t, f, request(h.under(fmt.Sprintf("/a.jpg?n=4&code=%d", code))), puntuale.Final, saysForbidden)
 	}
+}
+
+// TestRedirectsShareTheTime: each is in time, together they are not.
+func TestRedirectsShareTheTime(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(400 * time.Millisecond)
+		http.Redirect(w, r, "/a.jpg?"+r.URL.RawQuery+"x", http.StatusFound)
+	})
+	f := newFetcher(t, Config{Total: time.Second}, h.addr)
+	fails(t, f, request(h.under("/a.jpg")), puntuale.Transient, saysSlow)
 }
 
 // TestKind: the host's word, else the extension's, else what the beginning looks like; pages are no files.

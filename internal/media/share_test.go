@@ -77,7 +77,7 @@ func TestImpatience(t *testing.T) {
 			gone <- struct{}{}
 		}
 	})
-	f := newFetcher(t, Config{}, h.addr)
+	f := newFetcher(t, Config{Header: time.Hour, Total: time.Hour}, h.addr)
 	r := request(h.under("/a.jpg"))
 	ask := func() (give context.CancelFunc, answer chan error) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -101,7 +101,11 @@ func TestImpatience(t *testing.T) {
 	eventually(t, "the host is asked", func() bool { return h.requests.Load() == 1 })
 	give()
 	givenUp(<-first)
-	<-gone // the request ended
+	select {
+	case <-gone: // the request ended
+	case <-time.After(patience):
+		t.Fatal("nobody waits, and the request goes on")
+	}
 
 	giveOne, one := ask()
 	eventually(t, "the host is asked again", func() bool { return h.requests.Load() == 2 })
@@ -303,12 +307,12 @@ func TestPlaces(t *testing.T) {
 func TestWaitingIsFree(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, func(w http.ResponseWriter, r *http.Request) {
-		<-time.After(150 * time.Millisecond)
+		<-time.After(300 * time.Millisecond)
 		serving("image/jpeg", []byte("jpeg"))(w, r)
 	})
-	f := newFetcher(t, Config{PerHost: 1, Total: time.Second}, h.addr)
+	f := newFetcher(t, Config{PerHost: 1, Total: 2 * time.Second}, h.addr)
 	var all sync.WaitGroup
-	for i := range 8 { // 1.2 s together
+	for i := range 8 { // 2.4 s together
 		all.Go(func() {
 			m, err := f.Fetch(within(t), request(h.under(fmt.Sprintf("/%d.jpg", i))))
 			if err != nil {

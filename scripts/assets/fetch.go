@@ -101,8 +101,11 @@ func replace(folder, which string, names []string) error {
 
 // store makes the package's folder anew, with the files of the manifest and nothing else.
 func (p pkg) store(folder string, files map[string][]byte) error {
+	if !filepath.IsLocal(p.Name) {
+		return fmt.Errorf("%q is no name of a package", p.Name)
+	}
 	home := filepath.Join(folder, filepath.FromSlash(p.Name))
-	if err := os.RemoveAll(home); err != nil {
+	if err := os.RemoveAll(home); err != nil { //nolint:gosec // inside the folder that a developer named
 		return fmt.Errorf("remove the old files of %s: %w", p.Name, err)
 	}
 	for name := range p.Files {

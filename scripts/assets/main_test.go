@@ -70,6 +70,9 @@ func TestDifferencesAreFound(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("LICENSE is missing", "thing.js is missing")
+	if err := (pkg{Name: "../outside"}).store(folder, nil); err == nil {
+		t.Error("a package that leads elsewhere was stored")
+	}
 	p.Files["../../outside"] = integrity(nil)
 	if err := p.store(folder, nil); err == nil {
 		t.Error("a path that leads elsewhere was stored")
