@@ -71,39 +71,39 @@ func TestHostsThatWasteTime(t *testing.T) {
 	t.Parallel()
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: image/jpeg\r\n"
 	for _, test := range []struct {
-		name, reason, scheme string
-		speak                func(net.Conn, <-chan struct{})
+		name, reason, detail, scheme string
+		speak                        func(net.Conn, <-chan struct{})
 	}{
-		{"says nothing", saysUnreachable, "http", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
-		{"stalls in TLS", saysUnreachable, "https", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
-		{"headers that never end", saysUnreachable, "http", func(c net.Conn, stop <-chan struct{}) {
+		{"says nothing", saysUnreachable, "in tempo", "http", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
+		{"stalls in TLS", saysUnreachable, "in tempo", "https", func(_ net.Conn, stop <-chan struct{}) { <-stop }},
+		{"headers that never end", saysUnreachable, "in tempo", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head)
 			drip(c, stop, "X-More: and more\r\n", time.Millisecond)
 		}},
-		{"one byte at a time", saysSlow, "http", func(c net.Conn, stop <-chan struct{}) {
+		{"one byte at a time", saysSlow, "velocità", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"\r\n")
 			drip(c, stop, "x", 10*time.Millisecond)
 		}},
-		{"stops in the middle", saysSlow, "http", func(c net.Conn, stop <-chan struct{}) {
+		{"stops in the middle", saysSlow, "velocità", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"Content-Length: 100000\r\n\r\n"+strings.Repeat("x", 50000))
 			<-stop
 		}},
-		{"fast enough, but without end", saysSlow, "http", func(c net.Conn, stop <-chan struct{}) {
+		{"fast enough, but without end", saysSlow, "tempo massimo", "http", func(c net.Conn, stop <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"\r\n")
 			drip(c, stop, strings.Repeat("x", 1000), 5*time.Millisecond)
 		}},
-		{"shorter than it said", saysBroken, "http", func(c net.Conn, _ <-chan struct{}) {
+		{"shorter than it said", saysBroken, "", "http", func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"Content-Length: 1000\r\n\r\nshort")
 		}},
-		{"a broken chunk", saysBroken, "http", func(c net.Conn, _ <-chan struct{}) {
+		{"a broken chunk", saysBroken, "", "http", func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\nff\r\nbroken")
 		}},
-		{"no HTTP", saysUnreachable, "http", func(c net.Conn, _ <-chan struct{}) { _, _ = io.WriteString(c, "220 mail.example ESMTP\r\n") }},
-		{"hangs up", saysUnreachable, "http", func(net.Conn, <-chan struct{}) {}},
-		{"interim answers without end", saysUnreachable, "http", func(c net.Conn, stop <-chan struct{}) {
+		{"no HTTP", saysUnreachable, "", "http", func(c net.Conn, _ <-chan struct{}) { _, _ = io.WriteString(c, "220 mail.example ESMTP\r\n") }},
+		{"hangs up", saysUnreachable, "", "http", func(net.Conn, <-chan struct{}) {}},
+		{"interim answers without end", saysUnreachable, "", "http", func(c net.Conn, stop <-chan struct{}) {
 			drip(c, stop, "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n", time.Millisecond)
 		}},
-		{"huge headers", saysUnreachable, "http", func(c net.Conn, _ <-chan struct{}) {
+		{"huge headers", saysUnreachable, "", "http", func(c net.Conn, _ <-chan struct{}) {
 			_, _ = io.WriteString(c, head+"X-Big: "+strings.Repeat("x", 1<<20)+"\r\n\r\n")
 		}},
 	} {
@@ -111,7 +111,10 @@ func TestHostsThatWasteTime(t *testing.T) {
 			t.Parallel()
 			to := raw(t, test.speak)
 			f := newFetcher(t, short(), to)
-			fails(t, f, request(test.scheme+"://"+to.String()+"/foto.jpg"), puntuale.Transient, test.reason)
+			e := fails(t, f, request(test.scheme+"://"+to.String()+"/foto.jpg"), puntuale.Transient, test.reason)
+			if !strings.Contains(e.Detail, test.detail) {
+				t.Errorf("the detail is %q, want %q in it", e.Detail, test.detail)
+			}
 		})
 	}
 }
