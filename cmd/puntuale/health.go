@@ -77,9 +77,9 @@ func (h *health) examine(ctx context.Context) (problem string, cause error) {
 
 // tell logs what changed since the last probe; a line for each would fill the log while nothing changes.
 func (h *health) tell(problem string, cause error) {
-	switch {
-	case problem == h.problem:
-	case problem == "":
+	switch problem {
+	case h.problem: // nothing changed
+	case "":
 		h.logger.Warn("ready again")
 	default:
 		h.logger.Warn("not ready", "problem", problem, "error", cause)
