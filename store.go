@@ -162,8 +162,8 @@ type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // the valid ones, by id
 	// CreateKey; o may be nil, and its Answer gets the KeyID.
 	CreateKey(ctx context.Context, client ClientID, k Key, o *Once) (KeyID, error)
-	// RotateClientKey stores next and lets old end at graceEnds.
-	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time) (KeyID, error)
+	// RotateClientKey stores next and lets old end at graceEnds; o may be nil, and its Answer gets the KeyID of next.
+	RotateClientKey(ctx context.Context, client ClientID, old KeyID, next Key, graceEnds, now time.Time, o *Once) (KeyID, error)
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
 

@@ -40,10 +40,19 @@ type CreatedClient struct {
 
 // CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
 // conflict when the login e-mail exists among the partner's.
-func (p *Partner) CreateClient(ctx context.Context, r NewClient) (CreatedClient, error) {
+func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedClient]) (CreatedClient, error) {
+	f := faults(r.Faults)
+	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	if err != nil {
+		return CreatedClient{}, err
+	}
+	r.Faults = f
 	kind, err := r.check()
 	if err != nil {
 		return CreatedClient{}, err
+	}
+	if clash != nil {
+		return CreatedClient{}, clash
 	}
 	now := p.control.clock.Now()
 	account, err := p.control.newAccount(kind, now)
@@ -63,18 +72,23 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient) (CreatedClient,
 	if r.Sandbox != nil {
 		sandbox = *r.Sandbox
 	}
-	id, session, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
+	result := func(stored any) CreatedClient {
+		ids, _ := stored.(puntuale.CreatedIDs)
+		account.ID = ids.Client
+		return CreatedClient{ID: ids.Client, Session: ids.Session, Key: plain, Account: account}
+	}
+	keepSealed(box, o, once, result)
+	ids, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
 		Client:  account,
 		Login:   puntuale.Login{Email: r.Email, Password: password},
 		Session: puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: sandbox, Default: true, Created: now},
 		Key:     key,
-	})
+	}, once)
 	if err != nil {
-		return CreatedClient{}, fmt.Errorf("create a client: %w", err)
+		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))
 	}
-	account.ID = id
-	p.control.hint(session, time.Time{})
-	return CreatedClient{ID: id, Session: session, Key: plain, Account: account}, nil
+	p.control.hint(ids.Session, time.Time{})
+	return result(ids), nil
 }
 
 func (r NewClient) check() (puntuale.AccountType, error) {
@@ -115,5 +129,6 @@ func (c *Control) newAccount(kind puntuale.AccountType, now time.Time) (puntuale
 	if !account.Expires.IsZero() {
 		account.ExpiresAt = midnight(account.Expires, loc)
 	}
+	account.RefillAt = nextRefill(account, loc, now)
 	return account, nil
 }

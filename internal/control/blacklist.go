@@ -10,12 +10,19 @@ import (
 // AddBlacklisted puts a number on the client's blacklist and returns it as it is kept; adding twice changes nothing. It
 // counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes:
 // invalid.
-func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
+func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Once[puntuale.BlacklistEntry], found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
 	f := faults(found)
+	once, clash, err := o.begin(ctx, c.tenant, &f)
+	if err != nil {
+		return puntuale.BlacklistEntry{}, err
+	}
 	phone = c.recipient(&f, "body.phone", phone)
 	f.text("body.reason", reason, puntuale.MaxName)
 	if err := f.err(); err != nil {
 		return puntuale.BlacklistEntry{}, err
+	}
+	if clash != nil {
+		return puntuale.BlacklistEntry{}, clash
 	}
 	now := c.control.clock.Now()
 	day, err := c.today(now)
@@ -23,7 +30,8 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, found
 		return puntuale.BlacklistEntry{}, err
 	}
 	e := puntuale.BlacklistEntry{Phone: phone, Reason: reason, Added: now}
-	if err := c.tenant.AddBlacklisted(ctx, e, day); err != nil {
+	o.keep(once, func(any) puntuale.BlacklistEntry { return e })
+	if err := c.tenant.AddBlacklisted(ctx, e, day, once); err != nil {
 		return puntuale.BlacklistEntry{}, fmt.Errorf("add to the blacklist: %w", err)
 	}
 	return e, nil

@@ -12,6 +12,7 @@ import (
 type Caller struct {
 	control   *Control
 	principal puntuale.Principal
+	plain     string // the key itself
 }
 
 // Client is a client's account seen through its own key: all that the key can reach is that client's.
@@ -26,6 +27,7 @@ type Partner struct {
 	control *Control
 	id      puntuale.PartnerID
 	tenant  puntuale.PartnerTenant
+	plain   string // the key, under which answers that hold keys are sealed
 }
 
 // Authenticate finds who a key belongs to. A key whose form or checksum is wrong asks no database. Codes: unauthorized.
@@ -44,7 +46,7 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	if err != nil {
 		return nil, fmt.Errorf("find the key's owner: %w", err)
 	}
-	return &Caller{c, principal}, nil
+	return &Caller{c, principal, plain}, nil
 }
 
 // Client returns the client whose key it is. Codes: forbidden for a partner's key, and while the client is suspended.
@@ -65,7 +67,7 @@ func (c *Caller) Partner() (*Partner, error) {
 		return nil, forbidden("this call takes a partner's key, not a client's")
 	}
 	id := c.principal.Partner
-	return &Partner{c.control, id, c.control.operator.Partner(id)}, nil
+	return &Partner{c.control, id, c.control.operator.Partner(id), c.plain}, nil
 }
 
 // ID returns the client's identifier.

@@ -48,6 +48,13 @@ func (f *faults) text(location, text string, limit int) {
 	f.noNUL(location, text)
 }
 
+// word checks a text that must be one of a few.
+func (f *faults) word(location, text string, words ...string) {
+	if !slices.Contains(words, text) {
+		f.add(location, "is not one of "+strings.Join(words, ", "), text)
+	}
+}
+
 // noNUL refuses what PostgreSQL cannot keep in a text.
 func (f *faults) noNUL(location, text string) {
 	if strings.ContainsRune(text, 0) {

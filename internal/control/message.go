@@ -39,6 +39,63 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	return found, nil
 }
 
+// MessageQuery narrows a list of messages; what is "" does not.
+type MessageQuery struct {
+	State    string // one of the contract's words
+	Origin   string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
+	Sequence string // id
+	Phone    string
+	Period   Period // of the planned moment
+	Page     Page
+}
+
+// Messages lists the client's messages, newest first. Codes: invalid.
+func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.MessageDetail, string, error) {
+	f := faults(q.Page.Unknown)
+	filter, err := c.filter(&f, q)
+	if err != nil {
+		return nil, "", err
+	}
+	q.Page.Unknown = f
+	rows, next, err := list(q.Page, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
+		return c.tenant.Messages(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list messages: %w", err)
+	}
+	return rows, next, nil
+}
+
+func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, error) {
+	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin)}
+	if q.State != "" {
+		state, err := puntuale.ParseState(q.State)
+		if err != nil {
+			f.add("query.state", "is not one of PENDING, COMPLETED, FAILED, CANCELLED, RESCHEDULED, BLACKLISTED", q.State)
+		}
+		filter.State = &state
+	}
+	if q.Origin != "" {
+		f.word("query.origin", q.Origin, string(puntuale.OriginSingle), string(puntuale.OriginSequence),
+			string(puntuale.OriginMassive), string(puntuale.OriginAutomation))
+	}
+	if q.Sequence != "" {
+		var err error
+		if filter.Sequence, err = puntuale.ParseID[puntuale.SequenceID](q.Sequence); err != nil {
+			f.add("query.sequence", "is not a sequence's id", q.Sequence)
+		}
+	}
+	if q.Phone != "" {
+		filter.Phone = c.recipient(f, "query.phone", q.Phone)
+	}
+	loc, err := c.zone()
+	if err != nil {
+		return filter, err
+	}
+	filter.From, filter.To = q.Period.loose(f, loc)
+	return filter, nil
+}
+
 // MediaName is the name that a message's media goes by: the one given, else the last part of its address; "" without
 // media.
 func MediaName(c puntuale.Content) string {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/plan"
@@ -25,20 +26,35 @@ type NewSequence struct {
 }
 
 // CreateSequence stores a new sequence. Codes: invalid, forbidden.
-func (c *Client) CreateSequence(ctx context.Context, r NewSequence) (Sequence, error) {
+func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Sequence]) (Sequence, error) {
 	if err := c.MayCreate(); err != nil {
 		return Sequence{}, err
 	}
+	var f faults
+	once, clash, err := o.begin(ctx, c.tenant, &f)
+	if err != nil {
+		return Sequence{}, err
+	}
+	r.Faults = append(f, r.Faults...)
 	s, err := c.checkSequence(ctx, r)
 	if err != nil {
 		return Sequence{}, err
 	}
+	if clash != nil {
+		return Sequence{}, clash
+	}
 	s.Created = c.control.clock.Now()
 	s.Updated = s.Created
-	if s.ID, err = c.tenant.CreateSequence(ctx, s); err != nil {
+	result := func(stored any) Sequence {
+		s.ID, _ = stored.(puntuale.SequenceID)
+		return s
+	}
+	o.keep(once, result)
+	id, err := c.tenant.CreateSequence(ctx, s.Sequence, once)
+	if err != nil {
 		return Sequence{}, fmt.Errorf("create a sequence: %w", err)
 	}
-	return withFields(s), nil
+	return result(id), nil
 }
 
 // ReplaceSequence stores a sequence in the place of another; what was started before keeps its content. Codes:
@@ -53,10 +69,10 @@ func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) 
 		return Sequence{}, err
 	}
 	s.ID, s.Created, s.Updated = old.ID, old.Created, c.control.clock.Now()
-	if err := c.tenant.UpdateSequence(ctx, s); err != nil {
+	if err := c.tenant.UpdateSequence(ctx, s.Sequence); err != nil {
 		return Sequence{}, fmt.Errorf("update sequence %d: %w", s.ID, err)
 	}
-	return withFields(s), nil
+	return s, nil
 }
 
 // Sequence returns one sequence. Codes: not_found.
@@ -69,7 +85,11 @@ func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
 	if err != nil {
 		return Sequence{}, fmt.Errorf("read sequence %d: %w", wanted, err)
 	}
-	return withFields(s), nil
+	found, err := c.withFields(ctx, s)
+	if err != nil {
+		return Sequence{}, err
+	}
+	return found[0], nil
 }
 
 // Sequences lists the client's sequences by id. Codes: invalid.
@@ -78,11 +98,8 @@ func (c *Client) Sequences(ctx context.Context, p Page) ([]Sequence, string, err
 	if err != nil {
 		return nil, "", fmt.Errorf("list sequences: %w", err)
 	}
-	sequences := make([]Sequence, len(rows))
-	for i, s := range rows {
-		sequences[i] = withFields(s)
-	}
-	return sequences, next, nil
+	sequences, err := c.withFields(ctx, rows...)
+	return sequences, next, err
 }
 
 // DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep" (they are
@@ -105,30 +122,36 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 }
 
 // checkSequence reads a request as a whole.
-func (c *Client) checkSequence(ctx context.Context, r NewSequence) (puntuale.Sequence, error) {
+func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
 	f := faults(r.Faults)
 	if r.Session != "" {
 		session, err := c.Session(ctx, r.Session)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.add("body.id_sessione", "names no session of the client", nil)
+			f.add("body.id_sessione", saysNoSession, nil)
 		case err != nil:
-			return puntuale.Sequence{}, err
+			return Sequence{}, err
 		}
 		s.Session = session.ID
 	}
-	for i, step := range r.Steps {
-		if step.Template != "" { // no client has templates yet
+	f = append(f, plan.Check(s, c.control.media...)...)
+	expanded, err := c.expand(ctx, s)
+	if err != nil {
+		return Sequence{}, err
+	}
+	for i, step := range expanded[0].Steps {
+		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
 			f.add(at("body.steps", i)+".template", "names no template of the client", nil)
 		}
 	}
-	f = append(f, plan.Check(s, c.control.media...)...)
 	if s.IfRunning == "" {
 		s.IfRunning = puntuale.IfRunningAllow
 	}
-	return s, f.err()
+	return Sequence{s, plan.Fields(expanded[0])}, f.err()
 }
+
+const saysNoSession = "names no session of the client"
 
 // sequenceID reads a sequence's id as a path shows it; what is no id names no sequence.
 func sequenceID(text string) (puntuale.SequenceID, error) {
@@ -139,4 +162,15 @@ func sequenceID(text string) (puntuale.SequenceID, error) {
 	return id, nil
 }
 
-func withFields(s puntuale.Sequence) Sequence { return Sequence{s, plan.Fields(s)} }
+// withFields adds the parametric fields that the steps and their templates name.
+func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]Sequence, error) {
+	expanded, err := c.expand(ctx, rows...)
+	if err != nil {
+		return nil, err
+	}
+	sequences := make([]Sequence, len(rows))
+	for i, s := range rows {
+		sequences[i] = Sequence{s, plan.Fields(expanded[i])}
+	}
+	return sequences, nil
+}

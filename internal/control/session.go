@@ -25,16 +25,21 @@ type Session struct {
 // NewSession is a request to create a session.
 type NewSession struct {
 	Name    string
-	Type    string // Socket, Send_app, Official
-	Sandbox *bool  // nil: as the server is set
+	Type    string           // Socket, Send_app, Official
+	Sandbox *bool            // nil: as the server is set
+	Faults  []puntuale.Fault // found by the caller in the request itself
 }
 
 // CreateSession creates a session beside the client's default one. Codes: invalid, forbidden.
-func (c *Client) CreateSession(ctx context.Context, r NewSession) (Session, error) {
+func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session]) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
 	}
-	var f faults
+	f := faults(r.Faults)
+	once, clash, err := o.begin(ctx, c.tenant, &f)
+	if err != nil {
+		return Session{}, err
+	}
 	f.required("body.name", r.Name, puntuale.MaxName)
 	kind, err := puntuale.ParseConnectionType(r.Type)
 	switch {
@@ -46,23 +51,31 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession) (Session, erro
 	if err := f.err(); err != nil {
 		return Session{}, err
 	}
+	if clash != nil {
+		return Session{}, clash
+	}
 	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
 	if r.Sandbox != nil {
 		s.Sandbox = *r.Sandbox
 	}
-	s.ID, err = c.tenant.CreateSession(ctx, s)
+	result := func(stored any) Session {
+		s.ID, _ = stored.(puntuale.SessionID)
+		return stateOf(s)
+	}
+	o.keep(once, result)
+	id, err := c.tenant.CreateSession(ctx, s, once)
 	if err != nil {
 		return Session{}, fmt.Errorf("create a session: %w", err)
 	}
-	c.control.hint(s.ID, time.Time{})
-	return stateOf(s), nil
+	c.control.hint(id, time.Time{})
+	return result(id), nil
 }
 
 // Session returns one session. Codes: not_found.
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
-	wanted, err := puntuale.ParseID[puntuale.SessionID](id)
+	wanted, err := sessionID(id)
 	if err != nil {
-		return Session{}, puntuale.NotFound("session")
+		return Session{}, err
 	}
 	s, err := c.tenant.Session(ctx, wanted)
 	if err != nil {
@@ -82,6 +95,90 @@ func (c *Client) Sessions(ctx context.Context, p Page) ([]Session, string, error
 		sessions[i] = stateOf(s)
 	}
 	return sessions, next, nil
+}
+
+// DeleteSession removes a session other than the default one. pending "cancel" cancels its pending messages, moveTo (a
+// session of the client) takes them over; without either it is refused while there are some. Codes: not_found, invalid,
+// conflict, busy.
+func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) error {
+	found, err := c.Session(ctx, id)
+	if err != nil {
+		return err
+	}
+	var f faults
+	if pending != "" && pending != "cancel" {
+		f.add("query.pending", "is not cancel", pending)
+	}
+	var target Session
+	if moveTo != "" {
+		target, err = c.Session(ctx, moveTo)
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+			f.add("query.move_to", saysNoSession, nil)
+		case err != nil:
+			return err
+		case target.ID == found.ID:
+			f.add("query.move_to", "is the session itself", moveTo)
+		}
+		if pending != "" {
+			f.add("query.move_to", "cannot go with pending", nil)
+		}
+	}
+	if err := f.err(); err != nil {
+		return err
+	}
+	if err := c.tenant.DeleteSession(ctx, found.ID, pending != "", target.ID, c.control.clock.Now()); err != nil {
+		return fmt.Errorf("delete session %d: %w", found.ID, err)
+	}
+	for _, changed := range []puntuale.SessionID{found.ID, target.ID} {
+		if changed != 0 {
+			c.control.hint(changed, time.Time{})
+		}
+	}
+	return nil
+}
+
+// SetDefaultPair sets a session's default sequences as a pair; "" is none. found are faults that the caller found in the
+// request itself. Codes: not_found (the session), invalid (a sequence that is not the client's).
+func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, found ...puntuale.Fault) (Session, error) {
+	s, err := c.Session(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	f := faults(found)
+	for _, side := range []struct {
+		location, id string
+		set          *puntuale.SequenceID
+	}{{"body.start", start, &s.Start}, {"body.stop", stop, &s.Stop}} {
+		*side.set = 0
+		if side.id == "" {
+			continue
+		}
+		sequence, err := c.Sequence(ctx, side.id)
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+			f.add(side.location, "names no sequence of the client", nil)
+		case err != nil:
+			return Session{}, err
+		}
+		*side.set = sequence.ID
+	}
+	if err := f.err(); err != nil {
+		return Session{}, err
+	}
+	if err := c.tenant.SetDefaultPair(ctx, s.ID, s.Start, s.Stop); err != nil {
+		return Session{}, fmt.Errorf("set the default sequences of session %d: %w", s.ID, err)
+	}
+	return s, nil
+}
+
+// sessionID reads a session's id as a path shows it; what is no id names no session.
+func sessionID(text string) (puntuale.SessionID, error) {
+	id, err := puntuale.ParseID[puntuale.SessionID](text)
+	if err != nil {
+		return 0, puntuale.NotFound("session")
+	}
+	return id, nil
 }
 
 func stateOf(s puntuale.Session) Session {

@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -48,7 +46,7 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	if err != nil {
 		return Started{}, err
 	}
-	once := call.idempotency()
+	once := idempotency(call.Scope, call.Key, call.Body)
 	kept, clash := c.replay(ctx, once)
 	if kept != nil {
 		return *kept, nil
@@ -83,6 +81,8 @@ func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
 // planned is a start that is ready to be stored.
 type planned struct {
 	plan.Plan
+	origin    puntuale.Origin
+	name      string // of a single send
 	sequence  puntuale.Sequence
 	session   puntuale.Session
 	phone     string
@@ -96,8 +96,18 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	if err != nil {
 		return planned{}, fmt.Errorf("read sequence %d to start: %w", id, err)
 	}
-	p := planned{sequence: sequence, session: session}
+	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: session}
+	filled, err := c.expand(ctx, sequence)
+	if err != nil {
+		return planned{}, err
+	}
+	sequence = filled[0]
 	f := faults(call.Faults)
+	for i, step := range sequence.Steps {
+		if unfilled(step) {
+			f.add(at("steps", i)+".template", "names a template that is not there any more", nil)
+		}
+	}
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
 	if p.zone, err = c.callZone(&f, call); err != nil {
 		return planned{}, err
@@ -109,11 +119,11 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 		}
 	}
 	if !sane(call.Key) {
-		f.add("header.Idempotency-Key", fmt.Sprintf("is not 1 to %d printable ASCII characters", maxIdempotencyKey), nil)
+		f.add("header.Idempotency-Key", saysInsane, nil)
 	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
-		Now: now, Seed: seed, Media: c.control.media,
+		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
 	})
 	if err := f.take(err); err != nil {
 		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
@@ -130,7 +140,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntua
 	day := puntuale.DateOf(now.In(zone))
 	run := puntuale.Run{
 		Client: c.account.ID, Sequence: p.sequence.ID, Session: p.session.ID, Phone: p.phone,
-		Origin: puntuale.OriginSequence, Zone: p.zone.String(), Received: now, Request: body,
+		Origin: p.origin, Name: p.name, Zone: p.zone.String(), Received: now, Request: body,
 		ClientName: c.account.Name, SequenceName: p.sequence.Name,
 		Steps: make([]puntuale.FrozenStep, len(p.Messages)),
 	}
@@ -145,7 +155,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntua
 		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once,
 	})
 	if err != nil {
-		return Started{}, fmt.Errorf("start sequence %d: %w", p.sequence.ID, untilMidnight(err, midnight(day, zone).Sub(now)))
+		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, midnight(day, zone).Sub(now)))
 	}
 	if len(started.IDs) > 0 && !started.Replayed && !first.IsZero() {
 		c.control.hint(p.session.ID, first)
@@ -176,22 +186,28 @@ func (c *Client) callZone(f *faults, call StartCall) (*time.Location, error) {
 	} else if call.BodyZone != "" && call.BodyZone != name {
 		f.add(location, "is not the body's timezone", name)
 	}
+	return c.zoneOf(f, location, name)
+}
+
+// zoneOf returns the zone of a name, the client's without one.
+func (c *Client) zoneOf(f *faults, location, name string) (*time.Location, error) {
 	if name != "" {
 		loc, err := c.control.zones.load(name)
 		if err == nil {
 			return loc, nil
 		}
-		f.add(location, "is not the name of a time zone, such as Europe/Rome", name)
+		f.add(location, saysNoZone, name)
 	}
 	return c.zone()
 }
 
-func (call *StartCall) idempotency() *puntuale.Idempotency {
-	if call.Key == "" {
+const saysNoZone = "is not the name of a time zone, such as Europe/Rome"
+
+func idempotency(scope, key string, body []byte) *puntuale.Idempotency {
+	if key == "" {
 		return nil
 	}
-	sum := sha256.Sum256(call.Body)
-	return &puntuale.Idempotency{Scope: call.Scope, Key: call.Key, Hash: hex.EncodeToString(sum[:])}
+	return &puntuale.Idempotency{Scope: scope, Key: key, Hash: hashOf(body)}
 }
 
 // sane reports an idempotency key that every database keeps as it is; "" is none, and fine.

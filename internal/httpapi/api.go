@@ -48,6 +48,13 @@ func New(cfg Config) (http.Handler, error) {
 	registerSessions(a)
 	registerBlacklist(a)
 	registerSandbox(a)
+	registerOutcomes(a)
+	registerResend(a)
+	registerSingle(a)
+	registerTemplates(a)
+	registerPairs(a)
+	registerAccounts(a)
+	registerKeys(a)
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err
 	}

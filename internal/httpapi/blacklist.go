@@ -18,8 +18,8 @@ const (
 func registerBlacklist(a *api) {
 	client(a, operation{id: "listBlacklist", method: http.MethodGet, path: "/api/blacklist", strict: true,
 		summary: "List the blacklist, by the order of addition"}, listBlacklist)
-	client(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", body: blacklistBody{},
-		summary: "Add a number to the blacklist; adding twice changes nothing"}, addBlacklisted)
+	clientOnce(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", body: blacklistBody{},
+		summary: "Add a number to the blacklist; adding twice changes nothing", refusals: []int{http.StatusConflict}}, addBlacklisted)
 	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{},
 		summary: "Remove a number from the blacklist; what it kept back is not sent"}, removeBlacklisted)
 }
@@ -62,7 +62,7 @@ func listBlacklist(ctx context.Context, c *control.Client, in *call, p *listInpu
 	return blacklistAnswer{entries, textOrNull(next)}, nil
 }
 
-func addBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}) (blacklistedAnswer, error) {
+func addBlacklisted(ctx context.Context, c *control.Client, in *call, p *onceInput) (blacklistedAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return blacklistedAnswer{}, err
@@ -71,11 +71,15 @@ func addBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{
 	if err := body.err(); err != nil {
 		return blacklistedAnswer{}, err
 	}
-	added, err := c.AddBlacklisted(ctx, phone, reason, *body.refused...)
+	added, err := c.AddBlacklisted(ctx, phone, reason, once(in, p, blacklistedOf), *body.refused...)
 	if err != nil {
 		return blacklistedAnswer{}, err
 	}
-	return blacklistedAnswer{saysAdded, added.Phone}, nil
+	return blacklistedOf(added), nil
+}
+
+func blacklistedOf(e puntuale.BlacklistEntry) blacklistedAnswer {
+	return blacklistedAnswer{saysAdded, e.Phone}
 }
 
 func removeBlacklisted(ctx context.Context, c *control.Client, in *call, _ *struct{}) (messageAnswer, error) {

@@ -124,6 +124,13 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known 
 	return nil
 }
 
+// allow lets query parameters of a strict call pass that the document leaves out.
+func (c *call) allow(names ...string) {
+	c.unknown = slices.DeleteFunc(c.unknown, func(f puntuale.Fault) bool {
+		return slices.Contains(names, strings.TrimPrefix(f.Location, "query."))
+	})
+}
+
 // presentedKey returns the key that a request shows, in a header or in the query. Codes: unauthorized when it shows
 // two that differ.
 func presentedKey(r *http.Request) (string, error) {

@@ -8,7 +8,7 @@ import (
 )
 
 func registerClients(a *api) {
-	partner(a, operation{
+	partnerOnce(a, operation{
 		id: "createClient", method: http.MethodPost, path: "/api/client/create",
 		summary:  "Create a client account with its login, its default session and its first key",
 		body:     clientBody{},
@@ -37,7 +37,7 @@ type clientAnswer struct {
 	Timestamp string `json:"timestamp" format:"date-time" doc:"Time of the call"`
 }
 
-func createClient(ctx context.Context, p *control.Partner, in *call, _ *struct{}) (clientAnswer, error) {
+func createClient(ctx context.Context, p *control.Partner, in *call, q *onceInput) (clientAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return clientAnswer{}, err
@@ -50,13 +50,17 @@ func createClient(ctx context.Context, p *control.Partner, in *call, _ *struct{}
 		return clientAnswer{}, err
 	}
 	asked.Faults = *body.refused
-	created, err := p.CreateClient(ctx, asked)
+	created, err := p.CreateClient(ctx, asked, once(in, q, createdOf))
 	if err != nil {
 		return clientAnswer{}, err
 	}
+	return createdOf(created), nil
+}
+
+func createdOf(created control.CreatedClient) clientAnswer {
 	account := created.Account
 	return clientAnswer{
 		ID: created.ID.String(), Session: created.Session.String(), Key: created.Key, Name: account.Name,
 		Phone: account.Phone, Email: account.Email, Type: string(account.Type), Timestamp: stamp(account.Created),
-	}, nil
+	}
 }

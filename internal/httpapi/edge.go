@@ -40,7 +40,7 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 }
 
 // listNames are the query's lists, as callers write them: message_ids, message_ids[], message_ids[0].
-var listNames = regexp.MustCompile(`^(message_ids|phones)(?:\[[0-9]*\])?$`)
+var listNames = regexp.MustCompile(`^(message_ids|phones|client_ids)(?:\[[0-9]*\])?$`)
 
 // tidyQuery rewrites a raw query: each entry of a list becomes a "name[]=entry" of its own, in the order given, comma
 // lists too; a name without a value is "true". What cannot be decoded stays as it is, to be refused later.

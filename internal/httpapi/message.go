@@ -52,11 +52,13 @@ func cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelIn
 	if err != nil {
 		return cancelAnswer{}, err
 	}
-	messages := make([]cancelledMessage, len(cancelled))
-	for i, m := range cancelled {
-		messages[i] = cancelledMessage{int64(m.ID), stamp(m.Desired)}
-	}
-	return cancelAnswer{control.Cancelled(len(messages)), messages}, nil
+	return cancelledOf(cancelled), nil
+}
+
+func cancelledOf(cancelled []puntuale.CancelledMessage) cancelAnswer {
+	return cancelAnswer{control.Cancelled(len(cancelled)), each(cancelled, func(m puntuale.CancelledMessage) cancelledMessage {
+		return cancelledMessage{int64(m.ID), stamp(m.Desired)}
+	})}
 }
 
 // phones reads whose messages to cancel: all only when the body is absent or has no member, and the query no list.

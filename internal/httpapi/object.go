@@ -111,6 +111,23 @@ func isPhone(raw json.RawMessage) bool {
 	return !number || strings.Trim(string(raw), "0123456789") == ""
 }
 
+// needIDs reads a list of identifiers that must be there; nil when it is not.
+func (o *object) needIDs(name string) []string {
+	o.need(name)
+	return o.ids(name)
+}
+
+// has reports a member that is neither absent nor null, null one that is.
+func (o *object) has(name string) bool {
+	_, ok := o.member(name)
+	return ok
+}
+
+func (o *object) null(name string) bool {
+	_, there := o.members[name]
+	return there && !o.has(name)
+}
+
 // need notes a member that must be there and is not.
 func (o *object) need(name string) bool {
 	if o.members == nil { // it is no object, and said to be none
@@ -163,6 +180,19 @@ func (o *object) whole(name string) int {
 		return 0
 	}
 	n, err := strconv.Atoi(string(raw))
+	if err != nil {
+		o.wrong(name, "a whole number")
+	}
+	return n
+}
+
+// whole64 is whole for numbers that may be large.
+func (o *object) whole64(name string) int64 {
+	raw, ok := o.member(name)
+	if !ok {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
 		o.wrong(name, "a whole number")
 	}

@@ -53,6 +53,23 @@ func partner[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
 	})
 }
 
+// clientOnce and partnerOnce register calls whose verbs may return an earlier call's answer, as a [*puntuale.Replayed].
+func clientOnce[I, T any](a *api, op operation, verb clientVerb[I, T]) {
+	op.idempotent = true
+	client(a, op, func(ctx context.Context, c *control.Client, in *call, p *I) (reply[T], error) {
+		value, err := verb(ctx, c, in, p)
+		return replyOf(in, value, err)
+	})
+}
+
+func partnerOnce[I, T any](a *api, op operation, verb partnerVerb[I, T]) {
+	op.idempotent = true
+	partner(a, op, func(ctx context.Context, c *control.Partner, in *call, p *I) (reply[T], error) {
+		value, err := verb(ctx, c, in, p)
+		return replyOf(in, value, err)
+	})
+}
+
 func register[I, T any](a *api, side puntuale.Side, op operation, verb func(context.Context, *call, *I) (T, error)) {
 	known := map[string]bool{}
 	described := huma.Operation{
@@ -92,6 +109,7 @@ func (a *api) documented(op operation) *huma.Operation {
 	item := a.OpenAPI().Paths[op.path]
 	return map[string]*huma.Operation{
 		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+		http.MethodPatch: item.Patch,
 	}[op.method]
 }
 

@@ -13,8 +13,8 @@ func registerSequences(a *api) {
 	const all, one = "/api/sequences", "/api/sequences/{id}"
 	client(a, operation{id: "listSequences", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sequences, by id"}, listSequences)
-	client(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: always, body: sequenceBody{},
-		summary: "Create a sequence", refusals: []int{http.StatusNotFound}}, createSequence)
+	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: always, body: sequenceBody{},
+		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, createSequence)
 	client(a, operation{id: "getSequence", method: http.MethodGet, path: one,
 		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
 	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{},
@@ -85,12 +85,12 @@ func listSequences(ctx context.Context, c *control.Client, in *call, p *listInpu
 	return sequencesAnswer{each(rows, sequenceOf), textOrNull(next)}, nil
 }
 
-func createSequence(ctx context.Context, c *control.Client, in *call, _ *struct{}) (sequenceAnswer, error) {
+func createSequence(ctx context.Context, c *control.Client, in *call, p *onceInput) (sequenceAnswer, error) {
 	asked, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
-	created, err := c.CreateSequence(ctx, asked)
+	created, err := c.CreateSequence(ctx, asked, once(in, p, sequenceOf))
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
@@ -127,7 +127,7 @@ func deleteSequence(ctx context.Context, c *control.Client, _ *call, p *deleteIn
 func sequenceOf(s control.Sequence) sequenceAnswer {
 	out := sequenceAnswer{
 		ID: s.ID.String(), Name: s.Name, IfRunning: string(s.IfRunning), StopOnReply: s.StopOnReply, Steps: s.Steps,
-		Fields:  each(s.Fields, func(f puntuale.Field) fieldAnswer { return fieldAnswer{f.Name, string(f.Kind), f.Required} }),
+		Fields:  each(s.Fields, fieldOf),
 		Created: stamp(s.Created), Updated: stamp(s.Updated),
 	}
 	if s.Session != 0 {
@@ -135,6 +135,8 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 	}
 	return out
 }
+
+func fieldOf(f puntuale.Field) fieldAnswer { return fieldAnswer{f.Name, string(f.Kind), f.Required} }
 
 // each converts a list; the result is never nil, so that it reads [] in JSON.
 func each[T, U any](rows []T, convert func(T) U) []U {

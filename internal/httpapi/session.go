@@ -11,10 +11,12 @@ func registerSessions(a *api) {
 	const all, one = "/api/sessions", "/api/sessions/{id}"
 	client(a, operation{id: "listSessions", method: http.MethodGet, path: all, strict: true,
 		summary: "List the sessions, by id"}, listSessions)
-	client(a, operation{id: "createSession", method: http.MethodPost, path: all, creates: always, body: sessionBody{},
-		summary: "Create a session beside the default one"}, createSession)
+	clientOnce(a, operation{id: "createSession", method: http.MethodPost, path: all, creates: always, body: sessionBody{},
+		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, createSession)
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
+	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
+		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
 }
 
 // sessionBody documents the body of a session.
@@ -47,7 +49,7 @@ func listSessions(ctx context.Context, c *control.Client, in *call, p *listInput
 	return sessionsAnswer{each(rows, sessionOf), textOrNull(next)}, nil
 }
 
-func createSession(ctx context.Context, c *control.Client, in *call, _ *struct{}) (sessionAnswer, error) {
+func createSession(ctx context.Context, c *control.Client, in *call, p *onceInput) (sessionAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return sessionAnswer{}, err
@@ -56,7 +58,7 @@ func createSession(ctx context.Context, c *control.Client, in *call, _ *struct{}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	created, err := c.CreateSession(ctx, asked)
+	created, err := c.CreateSession(ctx, asked, once(in, p, sessionOf))
 	if err != nil {
 		return sessionAnswer{}, err
 	}
@@ -73,4 +75,17 @@ func getSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (s
 
 func sessionOf(s control.Session) sessionAnswer {
 	return sessionAnswer{s.ID.String(), s.Name, string(s.Type), s.Sandbox, s.Default, string(s.State), stamp(s.Created)}
+}
+
+type deleteSessionInput struct {
+	ID      string `path:"id" doc:"ID"`
+	Pending string `query:"pending" enum:"cancel" doc:"Pending messages are cancelled"`
+	MoveTo  string `query:"move_to" doc:"ID of the session that sends pending messages instead"`
+}
+
+func deleteSession(ctx context.Context, c *control.Client, _ *call, p *deleteSessionInput) (messageAnswer, error) {
+	if err := c.DeleteSession(ctx, p.ID, p.Pending, p.MoveTo); err != nil {
+		return messageAnswer{}, err
+	}
+	return messageAnswer{"Sessione eliminata"}, nil
 }

@@ -192,6 +192,8 @@ func skippedOf(skipped []puntuale.Skipped) []skippedStep {
 	return steps
 }
 
+func idText64[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
+
 func idTexts(ids []puntuale.MessageID) []string {
 	texts := make([]string, len(ids))
 	for i, id := range ids {

@@ -50,17 +50,28 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 		c.add("body.steps", fmt.Sprintf("holds %d steps, of at most %d", n, puntuale.MaxSteps), nil)
 	}
 	for i := range s.Steps {
-		c.step = i
+		c.where = stepLocation("body.", i, "")
 		c.content(&s.Steps[i])
 		c.timing(&s.Steps[i].Timing)
 	}
 	return c.faults
 }
 
+// CheckContent returns everything that is wrong with what a step or a template shows as it is written, located below
+// location. extensions are as in [Check].
+func CheckContent(location string, step puntuale.Step, extensions ...string) []puntuale.Fault {
+	c := checker{extensions: extensions, where: location}
+	if len(extensions) == 0 {
+		c.extensions = DefaultMediaExtensions
+	}
+	c.content(&step)
+	return c.faults
+}
+
 // checker collects faults.
 type checker struct {
 	extensions []string
-	step       int
+	where      string // the present step
 	faults     []puntuale.Fault
 }
 
@@ -70,7 +81,10 @@ func (c *checker) add(location, message string, value any) {
 
 // at adds a fault of a part of the present step.
 func (c *checker) at(part, message string, value any) {
-	c.add(stepLocation("body.", c.step, part), message, value)
+	if part != "" {
+		part = "." + part
+	}
+	c.add(c.where+part, message, value)
 }
 
 func (c *checker) name(location, name string) {
@@ -103,7 +117,7 @@ func (c *checker) content(step *puntuale.Step) {
 		c.location(step)
 	}
 	if step.Template != "" {
-		c.name(stepLocation("body.", c.step, "template"), step.Template)
+		c.name(c.where+".template", step.Template)
 	}
 	switch {
 	case step.Template != "" && (!isBlank(step.Text) || hasMedia || hasLocation):

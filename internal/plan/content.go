@@ -35,7 +35,7 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	case !textGood || !mediaGood:
 	case tooLong(c.Text, limit):
 		b.stepFault(i, "text", tooLongText(limit))
-	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil && c.Template == "":
+	case c.Text == "" && c.MediaURL == "" && c.Latitude == nil:
 		b.stepFault(i, "", "nothing is left to show: text and media are empty")
 	}
 	return c

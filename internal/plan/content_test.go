@@ -69,7 +69,7 @@ func TestContent(t *testing.T) {
 		{"a caption's limit", contract, `{"text":"` + long + `","media":"https://x.it/a.pdf"}`, puntuale.Content{}, "steps[0].text"},
 		{"a text's limit", contract, `{"text":"` + long + `"}`, puntuale.Content{Text: long}, ""},
 		{"a name's limit", contract, `{"media":"https://x.it/a.pdf","media_name":"` + long + `"}`, puntuale.Content{}, "steps[0].media_name"},
-		{"a template", `{"template":"benvenuto"}`, `{}`, puntuale.Content{Template: "benvenuto"}, ""},
+		{"a template that was not filled", `{"template":"benvenuto"}`, `{}`, puntuale.Content{}, "steps[0]"},
 	} {
 		p, err := Build(input(t, "["+c.step+"]", c.body))
 		if got := strings.Join(faultsOf(t, err), " "); got != c.faults {
@@ -77,6 +77,10 @@ func TestContent(t *testing.T) {
 		} else if err == nil && p.Messages[0].Content != c.want {
 			t.Errorf("%s: %+v", c.name, p.Messages[0].Content)
 		}
+	}
+	filled, err := Build(Input{Now: now, Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Template: "benvenuto", Text: "Ciao"}}}})
+	if err != nil || filled.Messages[0].Content != (puntuale.Content{Template: "benvenuto", Text: "Ciao"}) {
+		t.Errorf("a template with its content: %+v, %v", filled, err)
 	}
 	p := mustBuild(t, input(t, `[{"text":"qui","latitude":45.4,"longitude":-9.19}]`, ""))
 	if c := p.Messages[0].Content; *c.Latitude != 45.4 || *c.Longitude != -9.19 || c.Text != "qui" {

@@ -21,7 +21,7 @@ import (
 
 // Input is everything a plan depends on.
 type Input struct {
-	Sequence puntuale.Sequence // as [Check] found nothing wrong with it
+	Sequence puntuale.Sequence // as [Check] found nothing wrong with it; steps that name a template hold its content
 	Phone    string            // the recipient, as {{phone}} prints it
 	Fields   map[string]Value  // the call's body; those that no step names are ignored
 	Location *time.Location    // the run's zone; nil: UTC

@@ -103,18 +103,18 @@ func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (id puntuale.KeyID, err error) {
-	err = p.write(ctx, func(ctx context.Context, a asker) error {
+func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
+	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
 		if err := p.lockClient(ctx, a, client); err != nil {
-			return err
+			return nil, err
 		}
 		n, err := a.exec(ctx, `update api_key as k set expires_at = case when k.expires_at = 0 or k.expires_at > $5 then $5::bigint
  else k.expires_at end where k.id = $4 and`+validOfClient, p.id, client, micros(now), old, micros(graceEnds))
 		if err := thereOr(n > 0, err, "key"); err != nil {
-			return err
+			return nil, err
 		}
 		id, err = insertKey(ctx, a, p.id, client, next)
-		return err
+		return id, err
 	})
 	return id, err
 }

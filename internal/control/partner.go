@@ -1,0 +1,100 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"puntuale"
+)
+
+// Clients lists the partner's clients by id. Codes: invalid.
+func (p *Partner) Clients(ctx context.Context, page Page) ([]puntuale.Client, string, error) {
+	rows, next, err := list(page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
+		return p.tenant.Clients(ctx, asked)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list clients: %w", err)
+	}
+	return rows, next, nil
+}
+
+// Account returns one of the partner's clients. Codes: not_found.
+func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, error) {
+	wanted, err := clientID(id)
+	if err != nil {
+		return puntuale.Client{}, err
+	}
+	account, err := p.tenant.Client(ctx, wanted)
+	if err != nil {
+		return puntuale.Client{}, fmt.Errorf("read client %d: %w", wanted, err)
+	}
+	return account, nil
+}
+
+// Expirations returns the clients of a list of ids that location names, in the order asked, each once. found are faults
+// that the caller found in the request itself. Codes: not_found naming each id that is none of the partner's clients;
+// invalid.
+func (p *Partner) Expirations(ctx context.Context, location string, ids []string, found ...puntuale.Fault) ([]puntuale.Client, error) {
+	f := faults(found)
+	if len(ids) > puntuale.MaxRequestIDs {
+		f.add(location, "has more than 1000 entries", nil)
+		ids = nil
+	}
+	wanted := make([]puntuale.ClientID, len(ids))
+	for i, text := range ids {
+		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // what is no id is nobody's
+	}
+	byID, err := p.tenant.ClientsByID(ctx, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("read clients: %w", err)
+	}
+	missing := &puntuale.Error{Code: puntuale.CodeNotFound, Message: "not every id is one of the partner's clients"}
+	accounts := make([]puntuale.Client, 0, len(wanted))
+	seen := map[puntuale.ClientID]bool{}
+	for i, id := range wanted {
+		account, ok := byID[id]
+		if !ok {
+			missing.Faults = append(missing.Faults, puntuale.Fault{Location: at(location, i), Message: "is none of the partner's clients", Value: number(ids[i])})
+			continue
+		}
+		if !seen[id] {
+			seen[id] = true
+			accounts = append(accounts, account)
+		}
+	}
+	if len(missing.Faults) > 0 {
+		return nil, missing
+	}
+	return accounts, f.err()
+}
+
+// number shows an id as the number that it is, and anything else as it was written.
+func number(text string) any {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	return text
+}
+
+// DeleteClient removes a client for good: what is pending is cancelled, its keys are revoked, its login is free again.
+// Codes: not_found.
+func (p *Partner) DeleteClient(ctx context.Context, id string) error {
+	wanted, err := clientID(id)
+	if err != nil {
+		return err
+	}
+	if err := p.tenant.DeleteClient(ctx, wanted, p.control.clock.Now()); err != nil {
+		return fmt.Errorf("delete client %d: %w", wanted, err)
+	}
+	return nil
+}
+
+// clientID reads a client's id as a path shows it; what is no id names no client.
+func clientID(text string) (puntuale.ClientID, error) {
+	id, err := puntuale.ParseID[puntuale.ClientID](text)
+	if err != nil {
+		return 0, puntuale.NotFound("client")
+	}
+	return id, nil
+}

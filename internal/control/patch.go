@@ -1,0 +1,205 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nyaruka/phonenumbers"
+
+	"puntuale"
+)
+
+// Bounds of what a partner sets.
+const (
+	maxCredits     = 1_000_000_000
+	maxCap         = 1_000_000_000
+	maxFeatures    = 100
+	maxOwnHolidays = 1000
+)
+
+// ClientChange is a partner's request to change a client; what is not set stays.
+type ClientChange struct {
+	Name     puntuale.Change[string]
+	Phone    puntuale.Change[string]
+	Profile  puntuale.Change[string] // one of the snapshot's words
+	Refill   puntuale.Change[string] // one of the snapshot's words
+	RefillTo puntuale.Change[int64]  // credits after a refill; else as before, else as the account's type has it
+	Zone     puntuale.Change[string]
+	Region   puntuale.Change[string]
+	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "" never
+	Closed   puntuale.Change[[]string]
+	Features puntuale.Change[[]string]
+
+	Cap        puntuale.Change[*int64] // nil: no cap
+	Credits    puntuale.Change[*int64] // nil: unlimited
+	CreditsAdd puntuale.Change[int64]
+	Suspended  puntuale.Change[bool]
+
+	Faults []puntuale.Fault // found by the caller in the request itself
+}
+
+// ChangeClient changes a client and returns it as it is then. Codes: not_found, invalid.
+func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (puntuale.Client, error) {
+	account, err := p.Account(ctx, id)
+	if err != nil {
+		return puntuale.Client{}, err
+	}
+	now := p.control.clock.Now()
+	patch, err := p.control.patch(account, r, now)
+	if err != nil {
+		return puntuale.Client{}, err
+	}
+	changed, err := p.tenant.UpdateClient(ctx, account.ID, patch, now)
+	if err != nil {
+		return puntuale.Client{}, fmt.Errorf("change client %d: %w", account.ID, err)
+	}
+	return changed, nil
+}
+
+// patch reads a request as a whole, against the account as it is.
+func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
+	f := faults(r.Faults)
+	patch := puntuale.ClientPatch{
+		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.RefillTo, Zone: r.Zone, Features: r.Features,
+		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended,
+	}
+	r.checkTexts(&f)
+	r.checkCredits(&f, account)
+	if r.Region.Set {
+		patch.Region = puntuale.Change[string]{Set: true, To: region(&f, r.Region.To)}
+	}
+	if r.Closed.Set {
+		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
+	}
+	zone := account.Zone
+	if r.Zone.Set {
+		zone = r.Zone.To
+	}
+	loc, err := c.zones.load(zone)
+	if err != nil {
+		f.add("body.timezone", saysNoZone, zone)
+		loc = time.UTC // for what else is wrong
+	}
+	r.moments(&f, &patch, account, loc, now)
+	return patch, f.err()
+}
+
+func (r *ClientChange) checkTexts(f *faults) {
+	if r.Name.Set {
+		f.required("body.name", r.Name.To, puntuale.MaxName)
+	}
+	if r.Phone.Set && !f.at("body.phone") {
+		f.required("body.phone", r.Phone.To, puntuale.MaxName)
+	}
+	if r.Profile.Set {
+		f.word("body.profile", r.Profile.To, puntuale.ProfileFree, puntuale.ProfileTest, puntuale.ProfileMonthly, puntuale.ProfileYearly)
+	}
+	if r.Refill.Set {
+		f.word("body.refill_period", r.Refill.To, puntuale.RefillNone, puntuale.RefillMonthly, puntuale.RefillYearly)
+	}
+	if len(r.Features.To) > maxFeatures {
+		f.add("body.active_features", fmt.Sprintf("has more than %d entries", maxFeatures), nil)
+		return
+	}
+	for i, feature := range r.Features.To {
+		f.required(at("body.active_features", i), feature, puntuale.MaxName)
+	}
+}
+
+func (r *ClientChange) checkCredits(f *faults, account puntuale.Client) {
+	bounded := func(location string, n, least, most int64) {
+		if n < least || n > most {
+			f.add(location, fmt.Sprintf("is not %d to %d", least, most), n)
+		}
+	}
+	if r.Cap.Set && r.Cap.To != nil {
+		bounded("body.daily_api_cap", *r.Cap.To, 0, maxCap)
+	}
+	if r.Credits.Set && r.Credits.To != nil {
+		bounded("body.credits", *r.Credits.To, 0, maxCredits)
+	}
+	if r.RefillTo.Set {
+		bounded("body.refill_to", r.RefillTo.To, 0, maxCredits)
+	}
+	if r.CreditsAdd.Set {
+		bounded("body.credits_add", r.CreditsAdd.To, -maxCredits, maxCredits)
+		switch {
+		case r.Credits.Set:
+			f.add("body.credits_add", "cannot go with credits", nil)
+		case account.Credits == nil:
+			f.add("body.credits_add", "adds to unlimited credits", nil)
+		}
+	}
+}
+
+// moments sets what follows from the zone and from the creation day: the end of the last day, and the next refill.
+func (r *ClientChange) moments(f *faults, patch *puntuale.ClientPatch, account puntuale.Client, loc *time.Location, now time.Time) {
+	if r.Expires.Set {
+		patch.Expires.Set, account.Expires = true, puntuale.Date{}
+		if r.Expires.To != "" {
+			day, err := puntuale.ParseDate(strings.TrimSpace(r.Expires.To))
+			if err != nil || day.Year < 1970 {
+				f.add("body.expiration_date", "is not a day of the form YYYY-MM-DD", r.Expires.To)
+			}
+			account.Expires = day
+		}
+		patch.Expires.To = account.Expires
+	}
+	if r.Expires.Set || r.Zone.Set {
+		patch.ExpiresAt.Set = true
+		if !account.Expires.IsZero() {
+			patch.ExpiresAt.To = midnight(account.Expires, loc)
+		}
+	}
+	if r.Refill.Set {
+		account.Refill = r.Refill.To
+		if !r.RefillTo.Set && account.RefillTo == 0 {
+			patch.RefillTo = puntuale.Change[int64]{Set: true, To: r.refillTo(account)}
+		}
+	}
+	if r.Refill.Set || r.Zone.Set {
+		patch.RefillAt = puntuale.Change[time.Time]{Set: true, To: nextRefill(account, loc, now)}
+	}
+}
+
+// refillTo is what an account is refilled to when nobody says: what its type grants, else what it is left with.
+func (r *ClientChange) refillTo(account puntuale.Client) int64 {
+	granted := puntuale.NewAccount(account.Type, puntuale.Date{}).Credits
+	if granted == nil && r.Credits.Set {
+		granted = r.Credits.To
+	} else if granted == nil {
+		granted = account.Credits
+	}
+	if granted == nil {
+		return 0
+	}
+	return *granted
+}
+
+// region reads a country that numbers without one are taken to be of.
+func region(f *faults, text string) string {
+	text = strings.ToUpper(strings.TrimSpace(text))
+	if _, known := phonenumbers.GetSupportedRegions()[text]; !known {
+		f.add("body.region", "is not a country of two letters, such as IT", text)
+	}
+	return text
+}
+
+// holidays reads a client's own holidays.
+func holidays(f *faults, texts []string) []puntuale.Date {
+	if len(texts) > maxOwnHolidays {
+		f.add("body.holidays", fmt.Sprintf("has more than %d entries", maxOwnHolidays), nil)
+		return nil
+	}
+	days := make([]puntuale.Date, len(texts))
+	for i, text := range texts {
+		day, err := puntuale.ParseDate(strings.TrimSpace(text))
+		if err != nil {
+			f.add(at("body.holidays", i), "is not a day of the form YYYY-MM-DD", text)
+		}
+		days[i] = day
+	}
+	return days
+}

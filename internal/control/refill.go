@@ -1,0 +1,45 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Refill brings the credits of clients whose refill has come to what they are refilled to. Any number of nodes may call
+// it, at any time; each refill takes place once, a late one too.
+func (c *Control) Refill(ctx context.Context) (int, error) {
+	now := c.clock.Now()
+	n, err := c.operator.Refill(ctx, now, func(account puntuale.Client) time.Time {
+		loc, err := c.zones.load(account.Zone)
+		if err != nil {
+			loc = time.UTC // a zone that was known when it was set
+		}
+		return nextRefill(account, loc, now)
+	})
+	if err != nil {
+		return n, fmt.Errorf("refill credits: %w", err)
+	}
+	return n, nil
+}
+
+// nextRefill returns the first moment after now at which a client's credits are refilled: local midnight of its creation
+// day, each month or each year, or of the month's last day where the month is too short (29 February: 28 February).
+// Zero: never.
+func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time.Time {
+	months := map[string]int{puntuale.RefillMonthly: 1, puntuale.RefillYearly: 12}[account.Refill]
+	if months == 0 {
+		return time.Time{}
+	}
+	created, today := puntuale.DateOf(account.Created.In(loc)), puntuale.DateOf(now.In(loc))
+	passed := (today.Year-created.Year)*12 + int(today.Month) - int(created.Month)
+	for n := max(0, passed/months-1); ; n++ {
+		day := created.AddMonths(n * months) // always from the creation day: a short month shortens no other
+		at := midnight(day.AddDays(-1), loc)
+		if n > 0 && at.After(now) {
+			return at
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// ResendCall is a request to send messages again.
+type ResendCall struct {
+	IDs    []string
+	Date   string // YYYY-MM-DD, in the client's zone; "" is now
+	Time   string // HH:MM, with Date; "" is each message's own time of day
+	Faults []puntuale.Fault
+	Once   Once[puntuale.Resent]
+}
+
+// Resend schedules messages anew, all or none, and counts one call. Each gets a new message, in the order asked, a
+// repeated id once. Codes: not_found naming each id that is unknown; invalid; conflict naming each message that was sent
+// again before, or is being sent; cap_reached, forbidden. With an error nothing is scheduled or counted.
+func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, error) {
+	if err := c.MayCreate(); err != nil {
+		return puntuale.Resent{}, err
+	}
+	f := faults(call.Faults)
+	once, clash, err := call.Once.begin(ctx, c.tenant, &f)
+	if err != nil {
+		return puntuale.Resent{}, err
+	}
+	found, places, err := c.named(ctx, &f, call.IDs)
+	if err != nil {
+		return puntuale.Resent{}, err
+	}
+	zone, err := c.zone()
+	if err != nil {
+		return puntuale.Resent{}, err
+	}
+	now := c.control.clock.Now()
+	moments := call.moments(&f, now, zone)
+	if err := f.err(); err != nil {
+		return puntuale.Resent{}, err
+	}
+	if clash != nil {
+		return puntuale.Resent{}, clash
+	}
+	call.Once.keep(once, func(stored any) puntuale.Resent {
+		r, _ := stored.(puntuale.Resent)
+		return r
+	})
+	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Once: once}
+	for i := range found {
+		loc, err := c.control.zones.load(found[i].Zone)
+		if err != nil {
+			loc = zone // of an older version's data, perhaps
+		}
+		r.Messages = append(r.Messages, moments.of(&found[i], loc))
+	}
+	resent, err := c.tenant.Resend(ctx, r)
+	if err != nil {
+		err = untilMidnight(placed(err, places), midnight(r.Day, zone).Sub(now))
+		return puntuale.Resent{}, fmt.Errorf("send messages again: %w", err)
+	}
+	for i, m := range r.Messages {
+		c.control.hint(found[i].Session, m.Due)
+	}
+	return resent, nil
+}
+
+// resendMoments says when messages leave again.
+type resendMoments struct {
+	now  time.Time
+	zone *time.Location
+	day  puntuale.Date  // zero: now
+	at   *time.Duration // nil: each message's own
+}
+
+func (call ResendCall) moments(f *faults, now time.Time, zone *time.Location) resendMoments {
+	m := resendMoments{now: now, zone: zone}
+	if call.Time != "" {
+		at, err := puntuale.ParseTimeOfDay(call.Time)
+		if err != nil {
+			f.add("body.time", "is not a time of day of the form HH:MM", call.Time)
+		}
+		if m.at = &at; call.Date == "" {
+			f.add("body.time", "goes with a date", call.Time)
+		}
+	}
+	if call.Date == "" {
+		return m
+	}
+	day, err := puntuale.ParseDate(call.Date)
+	today := puntuale.DateOf(now.In(zone))
+	switch {
+	case err != nil:
+		f.add("body.date", "is not a day of the form YYYY-MM-DD", call.Date)
+	case day.Before(today):
+		f.add("body.date", "is before today", call.Date)
+	case day.At(0, zone).After(now.AddDate(puntuale.HorizonYears, 0, 0)):
+		f.add("body.date", fmt.Sprintf("lies beyond the horizon of %d years", puntuale.HorizonYears), call.Date)
+	case m.at != nil && day.At(*m.at, zone).Before(now.Add(-puntuale.PastGrace)):
+		f.add("body.time", "has passed", call.Time)
+	}
+	m.day = day
+	return m
+}
+
+// of gives one message its new moments, inside the same window, in whose zone its run was planned. It may leave for as
+// long after its moment as it might before.
+func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
+	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
+	if !m.day.IsZero() {
+		at := timeOfDay(d.Due.In(m.zone))
+		if m.at != nil {
+			at = *m.at
+		}
+		if r.Desired = m.day.At(at, m.zone); r.Desired.After(m.now) {
+			r.Due = r.Desired
+		} else {
+			r.Desired = m.now
+		}
+	}
+	if due, ok := d.Window.Next(r.Due, loc); ok {
+		r.Due = due
+	}
+	r.ValidUntil = r.Due.Add(max(d.ValidUntil.Sub(d.Due), time.Minute))
+	return r
+}
+
+func timeOfDay(t time.Time) time.Duration {
+	h, m, s := t.Clock()
+	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
+}
+
+// CancelMessages cancels those of the messages that are not sent yet; the others are not in the answer. It counts one
+// call and is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found
+// naming each id that is unknown, and then nothing is cancelled; invalid.
+func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...puntuale.Fault) ([]puntuale.CancelledMessage, error) {
+	f := faults(found)
+	messages, places, err := c.named(ctx, &f, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return nil, err
+	}
+	wanted := make([]puntuale.MessageID, len(messages))
+	for i := range messages {
+		wanted[i] = messages[i].ID
+	}
+	cancelled, err := c.tenant.CancelMessages(ctx, wanted, day, now)
+	if err != nil {
+		return nil, fmt.Errorf("cancel messages: %w", placed(err, places))
+	}
+	return cancelled, nil
+}
+
+// named reads the messages that a body's list of ids names, in the order asked, each once, with their places in the
+// list. Codes: not_found naming each id that is no message of the client's.
+func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
+	const location = "body.id"
+	switch {
+	case len(ids) == 0 && !f.at(location):
+		f.add(location, "names no message", nil)
+	case len(ids) > puntuale.MaxRequestIDs:
+		f.add(location, "has more than 1000 entries", nil)
+		return nil, nil, nil
+	}
+	if len(ids) == 0 {
+		return nil, nil, nil
+	}
+	wanted := make([]puntuale.MessageID, len(ids))
+	for i, text := range ids {
+		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // what is no id is nobody's
+	}
+	rows, err := c.tenant.Details(ctx, wanted)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read messages: %w", err)
+	}
+	byID := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(rows))
+	for i := range rows {
+		byID[rows[i].ID] = &rows[i]
+	}
+	missing := puntuale.NotFound("message")
+	seen := map[puntuale.MessageID]bool{}
+	for i, id := range wanted {
+		m := byID[id]
+		if m == nil {
+			missing.Faults = append(missing.Faults, puntuale.Fault{Location: at(location, i), Message: "names no message of the client"})
+			continue
+		}
+		if !seen[id] {
+			seen[id] = true
+			found, places = append(found, *m), append(places, i)
+		}
+	}
+	if len(missing.Faults) > 0 {
+		return nil, nil, missing
+	}
+	return found, places, nil
+}
+
+// placed turns the places in a list without repetitions, which the store names, into those of the request.
+func placed(err error, places []int) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || len(e.Faults) == 0 {
+		return err
+	}
+	moved := *e
+	moved.Faults = make([]puntuale.Fault, len(e.Faults))
+	for i, f := range e.Faults {
+		for j, place := range places {
+			if f.Location == at("body.id", j) {
+				f.Location = at("body.id", place)
+				break
+			}
+		}
+		moved.Faults[i] = f
+	}
+	return &moved
+}

@@ -1,0 +1,196 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// SingleCall is a request to send one message, now or at a date.
+type SingleCall struct {
+	Phone     string                     // a number or a group id
+	Fields    map[string]json.RawMessage // the body's members: text, media, media_name, date, and what the template names
+	Latitude  *float64                   // together with Longitude
+	Longitude *float64
+	Template  string // the name of a template of the client, in the place of text and media
+	Session   string // "" for the client's default one
+	Name      string // kept as nome_invio
+	Timezone  string // that the date is reckoned in; "" for the client's
+	Body      []byte // byte for byte, kept as richiesta
+
+	Faults     []puntuale.Fault // found by the caller in the request itself
+	Scope, Key string           // as in [StartCall]
+}
+
+// The body's members that a single send has besides the template's fields.
+const (
+	singleText  = "text"
+	singleMedia = "media"
+	singleName  = "media_name"
+	singleDate  = "date"
+)
+
+// Send schedules one message and counts one call. The text is sent as it is written; a template's placeholders are
+// filled from the other members. Codes: invalid, conflict (the idempotency key with another body), busy, cap_reached,
+// forbidden. With an error nothing is scheduled or counted.
+func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
+	if err := c.MayCreate(); err != nil {
+		return Started{}, err
+	}
+	once := idempotency(call.Scope, call.Key, call.Body)
+	kept, clash := c.replay(ctx, once)
+	if kept != nil {
+		return *kept, nil
+	}
+	if clash != nil && puntuale.CodeOf(clash) != puntuale.CodeConflict {
+		return Started{}, clash
+	}
+	now := c.control.clock.Now()
+	p, err := c.planSingle(ctx, call, now)
+	if err != nil {
+		return Started{}, err
+	}
+	if clash != nil { // a conflict comes after all that is wrong with the request itself
+		return Started{}, clash
+	}
+	return c.start(ctx, p, call.Body, once, now)
+}
+
+// planSingle reads a single send as a whole and plans it, as a sequence of one step.
+func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time) (planned, error) {
+	f := faults(call.Faults)
+	p := planned{origin: puntuale.OriginSingle, name: call.Name, ifRunning: puntuale.IfRunningAllow}
+	p.phone = c.recipient(&f, "body.phone", call.Phone)
+	f.text("body.name", call.Name, puntuale.MaxName)
+	var err error
+	if p.zone, err = c.zoneOf(&f, "body.timezone", call.Timezone); err != nil {
+		return planned{}, err
+	}
+	if p.session, err = c.sessionFor(ctx, &f, call.Session); err != nil {
+		return planned{}, err
+	}
+	if !sane(call.Key) {
+		f.add("header.Idempotency-Key", saysInsane, nil)
+	}
+	step, err := c.singleStep(ctx, &f, call)
+	if err != nil {
+		return planned{}, err
+	}
+	sequence := puntuale.Sequence{Steps: []puntuale.Step{step}}
+	p.Plan, err = plan.Build(plan.Input{
+		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
+		Now: now, Seed: rand.Uint64() | 1, Media: c.control.media, //nolint:gosec // spreads load, guards nothing
+	})
+	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
+		return planned{}, fmt.Errorf("plan a single send: %w", err)
+	}
+	for _, fault := range faultsOf(err) {
+		fault.Location = singleLocation(fault.Location)
+		if !f.at(fault.Location) {
+			f = append(f, fault)
+		}
+	}
+	return p, f.err()
+}
+
+// singleStep makes the step that says what a single send says, when it says it.
+func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (puntuale.Step, error) {
+	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
+	if given(call.Fields, singleDate) {
+		step.Timing.Anchor, step.Timing.IfPast = singleDate, puntuale.PastReject
+	}
+	located := call.Latitude != nil || call.Longitude != nil
+	if call.Template == "" {
+		// One pass: what a field holds is printed as it is, braces and all.
+		step.Text, step.Media, step.MediaName = "{{text|}}", "{{media|}}", "{{media_name|}}"
+		step.Latitude, step.Longitude = call.Latitude, call.Longitude
+		if located {
+			*f = append(*f, plan.CheckContent("body", puntuale.Step{Latitude: call.Latitude, Longitude: call.Longitude})...)
+		}
+		if located && given(call.Fields, singleMedia) {
+			f.add("body.media", "cannot go with a location", nil)
+		}
+		return step, nil
+	}
+	templates, err := c.tenant.TemplatesNamed(ctx, []string{call.Template})
+	if err != nil {
+		return step, fmt.Errorf("read a template: %w", err)
+	}
+	t, ok := templates[call.Template]
+	if !ok {
+		f.add("body.template", "names no template of the client", nil)
+		step.Text = "-" // for what else is wrong
+		return step, nil
+	}
+	step.Template = t.Name
+	step = filled(step, t)
+	if located {
+		f.add("body.template", "goes without latitude and longitude", nil)
+	}
+	for _, name := range []string{singleText, singleMedia} {
+		if given(call.Fields, name) && !names(step, name) {
+			f.add("body."+name, "has no place in the template", nil)
+		}
+	}
+	return step, nil
+}
+
+// names reports whether a step's content names a field.
+func names(step puntuale.Step, name string) bool {
+	for _, field := range plan.Fields(puntuale.Sequence{Steps: []puntuale.Step{step}}) {
+		if field.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// given reports a member that is neither absent nor null nor blank.
+func given(members map[string]json.RawMessage, name string) bool {
+	v := plan.FromJSON(members[name])
+	return v.Kind == plan.Other || strings.TrimSpace(v.Text) != ""
+}
+
+// singleLocation turns a place in the one step of a single send into one in its body.
+func singleLocation(location string) string {
+	rest, ok := strings.CutPrefix(location, "steps[0]")
+	switch {
+	case !ok:
+		return location
+	case strings.HasPrefix(rest, ".timing"):
+		return "body." + singleDate
+	}
+	return "body" + rest
+}
+
+// sessionFor returns the session that a call names, else the client's default one.
+func (c *Client) sessionFor(ctx context.Context, f *faults, id string) (puntuale.Session, error) {
+	if id != "" {
+		s, err := c.Session(ctx, id)
+		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+			f.add("body.id_sessione", saysNoSession, nil)
+			return puntuale.Session{}, nil
+		}
+		return s.Session, err
+	}
+	for cursor := ""; ; { // it is the first one, as a rule
+		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: pageRows, Cursor: cursor})
+		if err != nil {
+			return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)
+		}
+		for _, s := range rows {
+			if s.Default {
+				return s, nil
+			}
+		}
+		if cursor = next; cursor == "" {
+			return puntuale.Session{}, puntuale.NotFound("session")
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// Template is a template with the parametric fields that it names.
+type Template struct {
+	puntuale.Template
+	Fields []puntuale.Field
+}
+
+// NewTemplate is a request to create a template, or to replace one as a whole.
+type NewTemplate struct {
+	puntuale.Template                  // ID and moments zero
+	Faults            []puntuale.Fault // found by the caller in the request itself
+}
+
+// CreateTemplate stores a new template. Codes: invalid, conflict (the name is another's), forbidden.
+func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Template]) (Template, error) {
+	if err := c.MayCreate(); err != nil {
+		return Template{}, err
+	}
+	f := faults(r.Faults)
+	once, clash, err := o.begin(ctx, c.tenant, &f)
+	if err != nil {
+		return Template{}, err
+	}
+	t := r.Template
+	if err := c.checkTemplate(&f, t); err != nil {
+		return Template{}, err
+	}
+	if clash != nil {
+		return Template{}, clash
+	}
+	t.Created = c.control.clock.Now()
+	t.Updated = t.Created
+	result := func(stored any) Template {
+		t.ID, _ = stored.(puntuale.TemplateID)
+		return templateFields(t)
+	}
+	o.keep(once, result)
+	id, err := c.tenant.CreateTemplate(ctx, t, once)
+	if err != nil {
+		return Template{}, fmt.Errorf("create a template: %w", err)
+	}
+	return result(id), nil
+}
+
+// ReplaceTemplate stores a template in the place of another; what was started before keeps its content. Codes:
+// not_found, invalid, conflict (the name is another's, or a sequence names this one and the name changes).
+func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) (Template, error) {
+	old, err := c.Template(ctx, id)
+	if err != nil {
+		return Template{}, err
+	}
+	f := faults(r.Faults)
+	t := r.Template
+	if err := c.checkTemplate(&f, t); err != nil {
+		return Template{}, err
+	}
+	t.ID, t.Created, t.Updated = old.ID, old.Created, c.control.clock.Now()
+	if err := c.tenant.UpdateTemplate(ctx, t); err != nil {
+		return Template{}, fmt.Errorf("update template %d: %w", t.ID, err)
+	}
+	return templateFields(t), nil
+}
+
+// Template returns one template. Codes: not_found.
+func (c *Client) Template(ctx context.Context, id string) (Template, error) {
+	wanted, err := templateID(id)
+	if err != nil {
+		return Template{}, err
+	}
+	t, err := c.tenant.Template(ctx, wanted)
+	if err != nil {
+		return Template{}, fmt.Errorf("read template %d: %w", wanted, err)
+	}
+	return templateFields(t), nil
+}
+
+// Templates lists the client's templates by id. Codes: invalid.
+func (c *Client) Templates(ctx context.Context, p Page) ([]Template, string, error) {
+	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Template, string, error) { return c.tenant.Templates(ctx, p) })
+	if err != nil {
+		return nil, "", fmt.Errorf("list templates: %w", err)
+	}
+	templates := make([]Template, len(rows))
+	for i, t := range rows {
+		templates[i] = templateFields(t)
+	}
+	return templates, next, nil
+}
+
+// DeleteTemplate removes a template. Codes: not_found, conflict (a sequence names it).
+func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
+	wanted, err := templateID(id)
+	if err != nil {
+		return err
+	}
+	if err := c.tenant.DeleteTemplate(ctx, wanted); err != nil {
+		return fmt.Errorf("delete template %d: %w", wanted, err)
+	}
+	return nil
+}
+
+func (c *Client) checkTemplate(f *faults, t puntuale.Template) error {
+	f.required("body.name", t.Name, puntuale.MaxName)
+	*f = append(*f, plan.CheckContent("body", filled(puntuale.Step{}, t), c.control.media...)...)
+	return f.err()
+}
+
+// templateID reads a template's id as a path shows it; what is no id names no template.
+func templateID(text string) (puntuale.TemplateID, error) {
+	id, err := puntuale.ParseID[puntuale.TemplateID](text)
+	if err != nil {
+		return 0, puntuale.NotFound("template")
+	}
+	return id, nil
+}
+
+func templateFields(t puntuale.Template) Template {
+	return Template{t, plan.Fields(puntuale.Sequence{Steps: []puntuale.Step{filled(puntuale.Step{}, t)}})}
+}
+
+// filled returns a step with a template's content.
+func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
+	step.Text, step.Media, step.MediaName = t.Text, t.Media, t.MediaName
+	step.Latitude, step.Longitude = t.Latitude, t.Longitude
+	return step
+}
+
+// expand returns sequences whose steps hold the content of the templates they name; a step whose template is not there
+// stays as it is. The sequences given are not changed.
+func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]puntuale.Sequence, error) {
+	var names []string
+	for _, s := range sequences {
+		for _, step := range s.Steps {
+			if step.Template != "" && !slices.Contains(names, step.Template) {
+				names = append(names, step.Template)
+			}
+		}
+	}
+	if len(names) == 0 {
+		return sequences, nil
+	}
+	templates, err := c.tenant.TemplatesNamed(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	expanded := slices.Clone(sequences)
+	for i := range expanded {
+		expanded[i].Steps = slices.Clone(expanded[i].Steps)
+		for j, step := range expanded[i].Steps {
+			if t, ok := templates[step.Template]; ok && step.Template != "" {
+				expanded[i].Steps[j] = filled(step, t)
+			}
+		}
+	}
+	return expanded, nil
+}
+
+// unfilled reports a step that names a template which is not there.
+func unfilled(step puntuale.Step) bool {
+	return step.Template != "" && step.Text == "" && step.Media == "" && step.Latitude == nil
+}

@@ -1,0 +1,270 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerAccounts(a *api) {
+	const one = "/api/client/{id}"
+	missing := []int{http.StatusNotFound}
+	partner(a, operation{id: "getClientExpirations", method: http.MethodGet, path: "/api/clients/expiration", body: expirationBody{},
+		optional: true, summary: "Get clients' expiration dates; all ids must be of the partner's clients", refusals: missing}, expirations)
+	partner(a, operation{id: "getClientSnapshot", method: http.MethodGet, path: "/api/client/{id_client}/snapshot",
+		summary: "Get a client's snapshot", refusals: missing}, clientSnapshot)
+	partner(a, operation{id: "listClients", method: http.MethodGet, path: "/api/clients", strict: true,
+		summary: "List the clients, by id"}, listClients)
+	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, body: changeBody{},
+		summary: "Change a client; what is absent stays", refusals: missing}, changeClient)
+	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one,
+		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
+}
+
+// expirationBody documents the body of a question for expiration dates.
+type expirationBody struct {
+	IDs []int64 `json:"client_ids,omitempty" maxItems:"1000" doc:"IDs of the clients; texts are taken too"`
+}
+
+// expirationInput documents the query, for callers that cannot send a body with GET; the list is read from the call.
+type expirationInput struct {
+	IDs []string `query:"client_ids[],explode" doc:"The same list, in the query"`
+}
+
+type expiration struct {
+	ID      int64   `json:"id"`
+	Name    string  `json:"nome"`
+	Expires *string `json:"expiration_date" format:"date" doc:"Last day of service; null when it does not expire"`
+}
+
+func expirations(ctx context.Context, p *control.Partner, in *call, _ *expirationInput) ([]expiration, error) {
+	location, ids, faults, err := in.clientIDs()
+	if err != nil {
+		return nil, err
+	}
+	accounts, err := p.Expirations(ctx, location, ids, faults...)
+	if err != nil {
+		return nil, err
+	}
+	return each(accounts, func(c puntuale.Client) expiration {
+		return expiration{int64(c.ID), c.Name, dateOrNull(c.Expires)}
+	}), nil
+}
+
+// clientIDs reads whose expiration dates are asked for, in the body or in the query.
+func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fault, err error) {
+	queried, inQuery := c.query["client_ids[]"]
+	if inQuery && len(c.body) == 0 {
+		kept := []string{}
+		for _, id := range queried {
+			if id != "" {
+				kept = append(kept, id)
+			}
+		}
+		return "query.client_ids", kept, nil, nil
+	}
+	body, err := c.object()
+	if err != nil {
+		return "", nil, nil, err
+	}
+	ids = body.needIDs("client_ids")
+	if inQuery {
+		body.refuse("client_ids", "is in the query too", nil)
+	}
+	return "body.client_ids", ids, *body.refused, body.err()
+}
+
+type snapshotInput struct {
+	ID string `path:"id_client" doc:"ID of the client"`
+}
+
+// snapshot is the contract's record, member for member.
+type snapshot struct {
+	Name       string   `json:"account_name"`
+	Login      string   `json:"login" doc:"Login e-mail"`
+	Phone      string   `json:"phone"`
+	Connection string   `json:"connection_type" enum:"Socket,Send_app,Official" doc:"Of the default session"`
+	Profile    string   `json:"profile" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
+	Credits    string   `json:"credits" doc:"What is left, less what is reserved, or Illimitati"`
+	Refill     string   `json:"refill_period" enum:"Nessuno,Mensile,Annuale"`
+	Expires    *string  `json:"expiration_date" format:"date" doc:"Last day of service; null when it does not expire"`
+	Features   []string `json:"active_features"`
+}
+
+func clientSnapshot(ctx context.Context, p *control.Partner, _ *call, in *snapshotInput) (snapshot, error) {
+	account, err := p.Account(ctx, in.ID)
+	if err != nil {
+		return snapshot{}, err
+	}
+	return snapshotOf(account), nil
+}
+
+func snapshotOf(c puntuale.Client) snapshot {
+	credits := puntuale.UnlimitedCredits
+	if c.Credits != nil {
+		credits = strconv.FormatInt(*c.Credits, 10)
+	}
+	return snapshot{
+		Name: c.Name, Login: c.Email, Phone: c.Phone, Connection: string(c.Connection), Profile: c.Profile, Credits: credits,
+		Refill: c.Refill, Expires: dateOrNull(c.Expires), Features: append([]string{}, c.Features...),
+	}
+}
+
+// listedClient is a snapshot with what else a partner sets.
+type listedClient struct {
+	ID string `json:"id_client"`
+	snapshot
+	Type      string   `json:"account_type" enum:"test,baby,full"`
+	Cap       *int64   `json:"daily_api_cap" doc:"Calls a day; null when none is refused"`
+	RefillTo  *int64   `json:"refill_to" doc:"Credits after a refill; null without refills"`
+	Timezone  string   `json:"timezone"`
+	Region    string   `json:"region" doc:"Country that numbers written without one are taken to be of"`
+	Holidays  []string `json:"holidays" doc:"Own holidays, besides the national ones"`
+	Suspended bool     `json:"suspended"`
+	Created   string   `json:"created_at" format:"date-time"`
+}
+
+type clientsAnswer struct {
+	Clients []listedClient `json:"clients"`
+	Next    *string        `json:"next_cursor"`
+}
+
+func listClients(ctx context.Context, p *control.Partner, in *call, q *listInput) (clientsAnswer, error) {
+	rows, next, err := p.Clients(ctx, q.page(in))
+	if err != nil {
+		return clientsAnswer{}, err
+	}
+	return clientsAnswer{each(rows, listedOf), textOrNull(next)}, nil
+}
+
+func listedOf(c puntuale.Client) listedClient {
+	l := listedClient{
+		ID: c.ID.String(), snapshot: snapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
+		Holidays:  each(c.Closed, puntuale.Date.String),
+		Suspended: c.Suspended, Created: stamp(c.Created),
+	}
+	if c.Refill != puntuale.RefillNone {
+		l.RefillTo = &c.RefillTo
+	}
+	return l
+}
+
+// changeBody documents the body of a change. Null stands for "none" where there can be none, and else for nothing said.
+type changeBody struct {
+	Cap        *int64   `json:"daily_api_cap,omitempty" nullable:"true" minimum:"0" doc:"Calls a day; null: none is refused"`
+	Credits    any      `json:"credits,omitempty" doc:"An integer, or Illimitati"`
+	CreditsAdd *int64   `json:"credits_add,omitempty" doc:"Added to the credits; may be negative"`
+	Profile    string   `json:"profile,omitempty" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
+	Refill     string   `json:"refill_period,omitempty" enum:"Nessuno,Mensile,Annuale" doc:"Counted from the day of creation"`
+	RefillTo   *int64   `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else as the account's type has it"`
+	Expires    *string  `json:"expiration_date,omitempty" nullable:"true" format:"date" doc:"Last day of service; null: it does not expire"`
+	Features   []string `json:"active_features,omitempty" maxItems:"100"`
+	Name       string   `json:"name,omitempty" minLength:"1" maxLength:"200"`
+	Phone      string   `json:"phone,omitempty" minLength:"1" maxLength:"200" doc:"A number is taken too"`
+	Timezone   string   `json:"timezone,omitempty" doc:"IANA name"`
+	Region     string   `json:"region,omitempty" pattern:"^[A-Za-z]{2}$" doc:"Country that numbers written without one are taken to be of"`
+	Holidays   []string `json:"holidays,omitempty" maxItems:"1000" doc:"Own holidays, YYYY-MM-DD, besides the national ones"`
+	Suspended  *bool    `json:"suspended,omitempty" doc:"true: every call of the client is refused, and what is due waits"`
+}
+
+func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput) (snapshot, error) {
+	body, err := in.object()
+	if err != nil {
+		return snapshot{}, err
+	}
+	asked := readChange(body)
+	if err := body.err(); err != nil {
+		return snapshot{}, err
+	}
+	asked.Faults = *body.refused
+	changed, err := p.ChangeClient(ctx, q.ID, asked)
+	if err != nil {
+		return snapshot{}, err
+	}
+	return snapshotOf(changed), nil
+}
+
+// readChange reads what a partner changes of a client.
+func readChange(o *object) control.ClientChange {
+	r := control.ClientChange{
+		Profile: textChange(o, "profile"), Refill: textChange(o, "refill_period"), Name: textChange(o, "name"),
+		Zone: textChange(o, "timezone"), Region: textChange(o, "region"), Features: textsChange(o, "active_features"),
+		Closed: textsChange(o, "holidays"), CreditsAdd: wholeChange(o, "credits_add"), RefillTo: wholeChange(o, "refill_to"),
+		Expires: textChange(o, "expiration_date"),
+	}
+	if phone := o.phone("phone"); o.has("phone") {
+		r.Phone = puntuale.Change[string]{Set: true, To: phone}
+	}
+	if flag := o.flag("suspended"); flag != nil {
+		r.Suspended = puntuale.Change[bool]{Set: true, To: *flag}
+	}
+	if n := wholeChange(o, "daily_api_cap"); n.Set || o.null("daily_api_cap") {
+		r.Cap = puntuale.Change[*int64]{Set: true}
+		if n.Set {
+			r.Cap.To = &n.To
+		}
+	}
+	if o.null("expiration_date") {
+		r.Expires.Set = true
+	} else if r.Expires.Set && r.Expires.To == "" {
+		o.refuse("expiration_date", "is not a day of the form YYYY-MM-DD; null is for never", "")
+	}
+	r.Credits = creditsChange(o)
+	return r
+}
+
+func creditsChange(o *object) (c puntuale.Change[*int64]) {
+	raw, ok := o.member("credits")
+	switch {
+	case !ok:
+	case raw[0] != '"':
+		n := wholeChange(o, "credits")
+		c = puntuale.Change[*int64]{Set: true, To: &n.To}
+	default:
+		c.Set = true
+		if text := unquote(raw); text != puntuale.UnlimitedCredits {
+			o.refuse("credits", "is not an integer or "+puntuale.UnlimitedCredits, text)
+			c.Set = false
+		}
+	}
+	return c
+}
+
+func textChange(o *object, name string) puntuale.Change[string] {
+	return puntuale.Change[string]{Set: o.has(name), To: o.text(name)}
+}
+
+func wholeChange(o *object, name string) puntuale.Change[int64] {
+	return puntuale.Change[int64]{Set: o.has(name), To: o.whole64(name)}
+}
+
+func textsChange(o *object, name string) puntuale.Change[[]string] {
+	raws := o.list(name)
+	texts := each(raws, func(raw json.RawMessage) string {
+		if raw[0] != '"' {
+			o.wrong(name, "an array of strings")
+			return ""
+		}
+		return unquote(raw)
+	})
+	return puntuale.Change[[]string]{Set: raws != nil, To: texts}
+}
+
+func deleteClient(ctx context.Context, p *control.Partner, _ *call, in *oneInput) (messageAnswer, error) {
+	if err := p.DeleteClient(ctx, in.ID); err != nil {
+		return messageAnswer{}, err
+	}
+	return messageAnswer{"Cliente eliminato"}, nil
+}
+
+// dateOrNull is null for no day.
+func dateOrNull(d puntuale.Date) *string {
+	if d.IsZero() {
+		return nil
+	}
+	return new(d.String())
+}

@@ -1,0 +1,66 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerPairs(a *api) {
+	const path = "/api/session/{id_session}/defaultSequence"
+	client(a, operation{id: "getDefaultSequences", method: http.MethodGet, path: path,
+		summary: "Get a session's default sequences", refusals: []int{http.StatusNotFound}}, getPair)
+	client(a, operation{id: "setDefaultSequences", method: http.MethodPut, path: path, body: pairBody{},
+		summary: "Set a session's default sequences, as a pair", refusals: []int{http.StatusNotFound}}, setPair)
+}
+
+type pairInput struct {
+	ID string `path:"id_session" doc:"ID of the session"`
+}
+
+// pairBody documents the body of a default pair.
+type pairBody struct {
+	Start string `json:"start,omitempty" doc:"ID of the start sequence; empty, null or absent: none. A number is taken too."`
+	Stop  string `json:"stop,omitempty" doc:"ID of the stop sequence; empty, null or absent: none. A number is taken too."`
+}
+
+type pairAnswer struct {
+	Start string `json:"start" doc:"ID of the start sequence; empty: none"`
+	Stop  string `json:"stop" doc:"ID of the stop sequence; empty: none"`
+}
+
+func getPair(ctx context.Context, c *control.Client, _ *call, p *pairInput) (pairAnswer, error) {
+	s, err := c.Session(ctx, p.ID)
+	if err != nil {
+		return pairAnswer{}, err
+	}
+	return pairOf(s), nil
+}
+
+func setPair(ctx context.Context, c *control.Client, in *call, p *pairInput) (pairAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return pairAnswer{}, err
+	}
+	start, stop := body.id("start"), body.id("stop")
+	if err := body.err(); err != nil {
+		return pairAnswer{}, err
+	}
+	s, err := c.SetDefaultPair(ctx, p.ID, start, stop, *body.refused...)
+	if err != nil {
+		return pairAnswer{}, err
+	}
+	return pairOf(s), nil
+}
+
+func pairOf(s control.Session) pairAnswer {
+	text := func(id puntuale.SequenceID) string {
+		if id == 0 {
+			return ""
+		}
+		return id.String()
+	}
+	return pairAnswer{text(s.Start), text(s.Stop)}
+}

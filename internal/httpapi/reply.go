@@ -1,0 +1,61 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// reply is an answer made now, or an earlier call's, byte for byte.
+type reply[T any] struct {
+	value T
+	kept  []byte
+}
+
+func (r reply[T]) MarshalJSON() ([]byte, error) {
+	if r.kept != nil {
+		return r.kept, nil
+	}
+	return render(r.value)
+}
+
+// Schema tells huma that the answer is what is inside.
+func (reply[T]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
+
+// replyOf turns a verb's result into an answer; one that is given again is marked.
+func replyOf[T any](in *call, value T, err error) (reply[T], error) {
+	earlier := &puntuale.Replayed{}
+	if errors.As(err, &earlier) {
+		in.header.Set(replayedHeader, "true")
+		return reply[T]{kept: earlier.Answer}, nil
+	}
+	return reply[T]{value: value}, err
+}
+
+// render makes an answer's bytes as huma does.
+func render(value any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(value)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
+}
+
+// onceInput documents the header of calls that have their effect once.
+type onceInput struct {
+	Key string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
+}
+
+// once is a call's part in having its effect once: convert makes the answer of what the verb returns.
+func once[V, T any](in *call, p *onceInput, convert func(V) T) control.Once[V] {
+	return control.Once[V]{
+		Scope: in.scope, Key: p.Key, Body: in.body,
+		Answer: func(v V) ([]byte, error) { return render(convert(v)) },
+	}
+}

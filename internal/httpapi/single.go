@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerSingle(a *api) {
+	const all = "/api/messages"
+	client(a, operation{
+		id: "sendMessage", method: http.MethodPost, path: all, body: singleBody{}, creates: always, idempotent: true,
+		summary: "Send one message, now or at a date", refusals: []int{http.StatusConflict},
+	}, sendSingle)
+	client(a, operation{
+		id: "listMessages", method: http.MethodGet, path: all, strict: true,
+		summary: "List messages, newest first",
+	}, listMessages)
+}
+
+// singleBody documents the body of a single send.
+type singleBody struct {
+	_         struct{} `additionalProperties:"true"`
+	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. A number is taken too."`
+	Text      string   `json:"text,omitempty" doc:"Sent as it is written"`
+	Media     string   `json:"media,omitempty" doc:"Address of an online media file"`
+	MediaName string   `json:"media_name,omitempty" doc:"File name of the media"`
+	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+	Template  string   `json:"template,omitempty" doc:"Name of a template, whose fields are further members of the body"`
+	Date      string   `json:"date,omitempty" doc:"When it leaves: 2026-11-20T10:30, 20/11/2026 10:30, or a day alone (09:00); else now"`
+	Session   string   `json:"id_sessione,omitempty" doc:"The session that sends; else the default one"`
+	Name      string   `json:"name,omitempty" maxLength:"200" doc:"Name of the send, kept as nome_invio"`
+	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
+}
+
+func sendSingle(ctx context.Context, c *control.Client, in *call, p *onceInput) (startAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return startAnswer{}, err
+	}
+	asked := control.SingleCall{
+		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
+		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Timezone: body.text("timezone"),
+		Body: in.body, Scope: in.scope, Key: p.Key,
+	}
+	for _, name := range []string{"text", "media", "media_name"} {
+		body.text(name) // the planner reads it; here only its type is looked at
+	}
+	if err := body.err(); err != nil {
+		return startAnswer{}, err
+	}
+	asked.Faults = *body.refused
+	sent, err := c.Send(ctx, asked)
+	if err != nil {
+		return startAnswer{}, err
+	}
+	if sent.Replayed {
+		in.header.Set(replayedHeader, "true")
+	}
+	return startAnswer{idTexts(sent.IDs), usageOf(sent.Usage), skippedOf(sent.Skipped)}, nil
+}
+
+type messagesInput struct {
+	listInput
+	State    string `query:"state" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED"`
+	Sequence string `query:"sequence" doc:"ID of a sequence"`
+	Phone    string `query:"phone" doc:"Recipient"`
+	Origin   string `query:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
+	Start    string `query:"start" doc:"Planned from this moment on, or from this day: 20/11/2026 10:30, 2026-11-20. Also read as from, start_date, inizio"`
+	End      string `query:"end" doc:"Planned up to this minute, or to the end of this day. Also read as to, end_date, fine"`
+}
+
+// listedMessage is the contract's record with its id.
+type listedMessage struct {
+	ID int64 `json:"id"`
+	messageDetail
+}
+
+type messagesAnswer struct {
+	Messages []listedMessage `json:"messages"`
+	Next     *string         `json:"next_cursor"`
+}
+
+func listMessages(ctx context.Context, c *control.Client, in *call, p *messagesInput) (messagesAnswer, error) {
+	in.allow(append(periodNames[0], periodNames[1]...)...)
+	rows, next, err := c.Messages(ctx, control.MessageQuery{
+		State: p.State, Origin: p.Origin, Sequence: p.Sequence, Phone: p.Phone, Period: in.period(), Page: p.page(in),
+	})
+	if err != nil {
+		return messagesAnswer{}, err
+	}
+	messages := each(rows, func(m puntuale.MessageDetail) listedMessage { return listedMessage{int64(m.ID), detailOf(&m)} })
+	return messagesAnswer{messages, textOrNull(next)}, nil
+}

@@ -1,0 +1,120 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+func registerTemplates(a *api) {
+	const all, one = "/api/templates", "/api/templates/{id}"
+	missing, clash := http.StatusNotFound, http.StatusConflict
+	client(a, operation{id: "listTemplates", method: http.MethodGet, path: all, strict: true,
+		summary: "List the templates, by id"}, listTemplates)
+	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: always, body: templateBody{},
+		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, createTemplate)
+	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one,
+		summary: "Get a template", refusals: []int{missing}}, getTemplate)
+	client(a, operation{id: "replaceTemplate", method: http.MethodPut, path: one, body: templateBody{},
+		summary: "Replace a template as a whole; what was started before stays as it was", refusals: []int{missing, clash}}, replaceTemplate)
+	client(a, operation{id: "deleteTemplate", method: http.MethodDelete, path: one,
+		summary: "Delete a template that no sequence names", refusals: []int{missing, clash}}, deleteTemplate)
+}
+
+// templateBody documents the body of a template.
+type templateBody struct {
+	Name      string   `json:"name" minLength:"1" maxLength:"200" doc:"Unique among the client's templates"`
+	Text      string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}, as in a step"`
+	Media     string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
+	MediaName string   `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
+	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
+	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+}
+
+type templateAnswer struct {
+	ID        string        `json:"id"`
+	Name      string        `json:"name"`
+	Text      string        `json:"text,omitempty"`
+	Media     string        `json:"media,omitempty"`
+	MediaName string        `json:"media_name,omitempty"`
+	Latitude  *float64      `json:"latitude,omitempty"`
+	Longitude *float64      `json:"longitude,omitempty"`
+	Fields    []fieldAnswer `json:"fields" doc:"The parametric fields that the template names"`
+	Created   string        `json:"created_at" format:"date-time"`
+	Updated   string        `json:"updated_at" format:"date-time"`
+}
+
+type templatesAnswer struct {
+	Templates []templateAnswer `json:"templates"`
+	Next      *string          `json:"next_cursor"`
+}
+
+func listTemplates(ctx context.Context, c *control.Client, in *call, p *listInput) (templatesAnswer, error) {
+	rows, next, err := c.Templates(ctx, p.page(in))
+	if err != nil {
+		return templatesAnswer{}, err
+	}
+	return templatesAnswer{each(rows, templateOf), textOrNull(next)}, nil
+}
+
+func createTemplate(ctx context.Context, c *control.Client, in *call, p *onceInput) (templateAnswer, error) {
+	asked, err := readTemplate(in)
+	if err != nil {
+		return templateAnswer{}, err
+	}
+	created, err := c.CreateTemplate(ctx, asked, once(in, p, templateOf))
+	if err != nil {
+		return templateAnswer{}, err
+	}
+	return templateOf(created), nil
+}
+
+func getTemplate(ctx context.Context, c *control.Client, _ *call, p *oneInput) (templateAnswer, error) {
+	found, err := c.Template(ctx, p.ID)
+	if err != nil {
+		return templateAnswer{}, err
+	}
+	return templateOf(found), nil
+}
+
+func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *oneInput) (templateAnswer, error) {
+	asked, err := readTemplate(in)
+	if err != nil {
+		return templateAnswer{}, err
+	}
+	replaced, err := c.ReplaceTemplate(ctx, p.ID, asked)
+	if err != nil {
+		return templateAnswer{}, err
+	}
+	return templateOf(replaced), nil
+}
+
+func deleteTemplate(ctx context.Context, c *control.Client, _ *call, p *oneInput) (messageAnswer, error) {
+	if err := c.DeleteTemplate(ctx, p.ID); err != nil {
+		return messageAnswer{}, err
+	}
+	return messageAnswer{"Template eliminato"}, nil
+}
+
+// readTemplate reads the body of a template. Codes: unreadable.
+func readTemplate(in *call) (control.NewTemplate, error) {
+	body, err := in.object()
+	if err != nil {
+		return control.NewTemplate{}, err
+	}
+	asked := control.NewTemplate{Template: puntuale.Template{
+		Name: body.text("name"), Text: body.text("text"), Media: body.text("media"), MediaName: body.text("media_name"),
+		Latitude: body.number("latitude"), Longitude: body.number("longitude"),
+	}}
+	asked.Faults = *body.refused
+	return asked, body.err()
+}
+
+func templateOf(t control.Template) templateAnswer {
+	return templateAnswer{
+		ID: idText64(t.ID), Name: t.Name, Text: t.Text, Media: t.Media, MediaName: t.MediaName, Latitude: t.Latitude,
+		Longitude: t.Longitude, Fields: each(t.Fields, fieldOf), Created: stamp(t.Created), Updated: stamp(t.Updated),
+	}
+}
