@@ -11,7 +11,7 @@
 //
 // Every transaction takes its locks in this order, and rows of one kind sorted by their key:
 //
-//	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ message by (client, id) ─▶ client's credits by client
+//	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ message by (client, id) ─▶ client's row by client
 //
 // What ends in a deadlock all the same is run again.
 //
@@ -26,4 +26,5 @@
 //	PENDING, intent t   ──Claim──▶ PENDING, intent t' (the answer was lost; repeated under the same connector id)
 //	PENDING, intent t   ──Settle──▶ FAILED (given up)     ──late evidence of delivery──▶ COMPLETED
 //	FAILED, given up    ──late evidence of delivery──▶ COMPLETED
+//	PENDING, intent 0; FAILED; CANCELLED; BLACKLISTED     ──Resend──▶ RESCHEDULED, its outcome as it was
 package store

@@ -19,10 +19,12 @@ type stored struct {
 	credit int
 }
 
-// outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain.
-// A message that somebody cancelled or that was closed for another reason stays what it is, with an event beside it.
+// outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain
+// (even if it was sent again since: then its outcome changes, and its state stays). A message that somebody cancelled
+// or that was closed for another reason stays what it is, with an event beside it.
 func (m stored) outweighed() bool {
-	return m.state == puntuale.Pending || m.state == puntuale.Failed && m.reason == puntuale.SaysUncertain
+	gaveUp := m.reason == puntuale.SaysUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
+	return m.state == puntuale.Pending || gaveUp
 }
 
 // merge takes the outcomes that found another intent than theirs. Evidence of delivery is never dropped.
@@ -78,7 +80,7 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 // there is one left.
 func (b *recordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
 	if _, err := b.a.exec(ctx, `
-update message set intent = -1, state = 1, outcome = 1, done_at = $1::bigint, reason = u.r, detail = u.d,
+update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r, detail = u.d,
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
 		micros(b.now), append(refColumns(b.refs(sent)),

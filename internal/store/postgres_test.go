@@ -9,4 +9,5 @@ import (
 func TestPostgres(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, storetest.Postgres)
+	storetest.RunManyWriters(t, storetest.Postgres)
 }

@@ -146,9 +146,6 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 
 // Claims, outcomes and cancellations of the same messages wait for each other in one order.
 func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
-	if !w.DB.Postgres {
-		t.Skip("SQLite has one writer")
-	}
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

@@ -245,9 +245,6 @@ func testFence(t *testing.T, w *World) {
 
 // Removing a node waits for its open claims, so that after it nothing of the node can appear.
 func testReapWaitsForClaims(t *testing.T, w *World) {
-	if !w.DB.Postgres {
-		t.Skip("SQLite has one writer")
-	}
 	ctx := context.Background()
 	node := w.MustJoin()
 	claim, err := w.DB.SQL.BeginTx(ctx, nil) // stands for a claim under way

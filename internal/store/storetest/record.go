@@ -362,6 +362,11 @@ func testMoves(t *testing.T, w *World) {
 			}
 			return item, Token(node)
 		},
+		{state: puntuale.Rescheduled, intent: -1}: func(c *Client) (puntuale.ClaimItem, int64) {
+			item := c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)[0]
+			c.MustResend(item.ID)
+			return item, Token(node)
+		},
 	}
 	record := func(verdict puntuale.Verdict, stray int64) func(*Client, puntuale.ClaimItem, int64, int64) {
 		return func(_ *Client, item puntuale.ClaimItem, _, token int64) {
@@ -388,12 +393,19 @@ func testMoves(t *testing.T, w *World) {
 		"sent": record(puntuale.Sent, 0), "refused": record(puntuale.Refused, 0), "retry": record(puntuale.Retry, 0),
 		"uncertain": record(puntuale.Uncertain, 0), "late sent": record(puntuale.Sent, 1<<20), "late refused": record(puntuale.Refused, 1<<20),
 		"fail": settle(puntuale.Failed), "postpone": settle(puntuale.Pending),
+		"resend": func(c *Client, item puntuale.ClaimItem, _, _ int64) {
+			if _, err := c.Resend(ctx, c.Again(item.ID)); err != nil && puntuale.CodeOf(err) != puntuale.CodeConflict {
+				t.Error(err)
+			}
+		},
 	}
 	drawn := map[string]string{ // what is not here stays as it is
 		"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
 		"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",
 		"PENDING/1/false sent": "COMPLETED/-1/false", "PENDING/1/false refused": "FAILED/-1/false", "PENDING/1/false retry": "PENDING/0/false",
 		"PENDING/1/false late sent": "COMPLETED/-1/false", "PENDING/1/false fail": "FAILED/-1/false",
+		"PENDING/0/false resend": "RESCHEDULED/-1/false", "FAILED/-1/false resend": "RESCHEDULED/-1/false", "FAILED/-1/true resend": "RESCHEDULED/-1/false",
+		"CANCELLED/-1/false resend": "RESCHEDULED/-1/false", "BLACKLISTED/-1/false resend": "RESCHEDULED/-1/false",
 		"FAILED/-1/true sent": "COMPLETED/-1/false", "FAILED/-1/true late sent": "COMPLETED/-1/false",
 	}
 	for from, make := range shapes {

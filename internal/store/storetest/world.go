@@ -107,6 +107,44 @@ func (c *Client) MustStart(phone string, due time.Time, n int) []puntuale.Messag
 	return r.IDs
 }
 
+// Again asks for messages to be sent again, an hour from Begin.
+func (c *Client) Again(ids ...puntuale.MessageID) puntuale.Resend {
+	r := puntuale.Resend{Day: Day, Now: c.w.DB.Clock.Now()}
+	due := Begin.Add(time.Hour)
+	for _, id := range ids {
+		r.Messages = append(r.Messages, puntuale.ResendMessage{ID: id, Desired: due, Due: due, ValidUntil: due.Add(24 * time.Hour)})
+	}
+	return r
+}
+
+// MustResend sends messages again and returns the new ones.
+func (c *Client) MustResend(ids ...puntuale.MessageID) []puntuale.MessageID {
+	c.w.t.Helper()
+	r, err := c.Resend(context.Background(), c.Again(ids...))
+	if err != nil {
+		c.w.t.Fatalf("re-send: %v", err)
+	}
+	return r.IDs
+}
+
+// MustSend claims and completes messages as now.
+func (c *Client) MustSend(node puntuale.NodeID, now time.Time, ids ...puntuale.MessageID) {
+	c.w.t.Helper()
+	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
+}
+
+// MustEnd claims messages and records the outcome as now.
+func (c *Client) MustEnd(node puntuale.NodeID, now time.Time, o puntuale.Outcome, ids ...puntuale.MessageID) {
+	c.w.t.Helper()
+	items := c.Items(phone, 0, ids...)
+	token, granted := c.w.MustClaim(node, now, items...)
+	for i, item := range items {
+		if granted[i] != puntuale.ClaimGranted || !c.w.MustRecord(now, item, token, o) {
+			c.w.t.Fatalf("message %d: %v", item.ID, granted[i])
+		}
+	}
+}
+
 // Detail reads one message.
 func (c *Client) Detail(id puntuale.MessageID) puntuale.MessageDetail {
 	c.w.t.Helper()

@@ -1,0 +1,213 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// Outcomes are apart from states: what had one stays listed as it was when the message is sent again.
+func testOutcomesStayAfterResend(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	states := c.inEachState(w.MustJoin())
+	at := Begin.Add(time.Minute)
+	list := func(from, to time.Time) []puntuale.MessageOutcome {
+		all, next, err := c.Outcomes(ctx, from, to, puntuale.Page{})
+		if err != nil || next != "" {
+			t.Fatalf("outcomes: %q, %v", next, err)
+		}
+		return all
+	}
+	want := []puntuale.MessageOutcome{
+		{ID: states["completed"], Sent: true, Done: at},
+		{ID: states["failed"], Reason: "Numero inesistente", Done: at},
+		{ID: states["silent"], Reason: puntuale.SaysFailed, Done: at},
+		{ID: states["blacklisted"], Reason: "Numero in blacklist", Done: at},
+	}
+	if got := list(at, at.Add(time.Microsecond)); !slices.Equal(got, want) {
+		t.Fatalf("outcomes = %+v, want %+v", got, want)
+	}
+	w.DB.Clock.Advance(2 * time.Hour)
+	c.MustResend(states["completed"], states["failed"], states["silent"], states["blacklisted"], states["cancelled"], states["pending"])
+	if got := list(Begin, Begin.Add(24*time.Hour)); !slices.Equal(got, want) {
+		t.Fatalf("after the re-send = %+v, want %+v", got, want)
+	}
+	if got := list(Begin, at); len(got) != 0 { // the end is not included
+		t.Fatalf("before = %+v", got)
+	}
+}
+
+// A correction is listed at its later moment, and there only.
+func testCorrectedOutcome(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	item, token := c.attempt(node, phone)
+	if err := w.Settle(ctx, node, Begin, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}}); err != nil {
+		t.Fatal(err)
+	}
+	first, second := Begin, Begin.Add(time.Hour)
+	check := func(at time.Time, want ...puntuale.MessageOutcome) {
+		t.Helper()
+		got, _, err := c.Outcomes(ctx, at, at.Add(time.Minute), puntuale.Page{})
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("at %v: %+v, %v, want %+v", at, got, err, want)
+		}
+	}
+	check(first, puntuale.MessageOutcome{ID: item.ID, Reason: puntuale.SaysUncertain, Done: first})
+	w.MustRecord(second, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
+	check(first)
+	check(second, puntuale.MessageOutcome{ID: item.ID, Sent: true, Done: second})
+}
+
+// Pages of 1,000 rows, with a cursor that goes on inside a moment at which many were recorded.
+func testOutcomePages(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	const runs = 21
+	var ids []puntuale.MessageID
+	for range runs {
+		ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
+	}
+	now := Begin.Add(time.Hour)
+	items := c.Items(phone, 0, ids...)
+	token, granted := w.MustClaim(node, now, items...)
+	if slices.Contains(granted, puntuale.ClaimGone) {
+		t.Fatal("not all were claimed")
+	}
+	var results []puntuale.Result
+	for _, item := range items {
+		results = append(results, puntuale.Result{MessageRef: item.MessageRef, Token: token, Outcome: puntuale.Outcome{Verdict: puntuale.Sent}})
+	}
+	slices.Reverse(results[:100])
+	for i, part := range [][]puntuale.Result{results[:1020], results[1020:]} {
+		if _, err := w.Record(ctx, now.Add(time.Duration(i)*time.Second), part); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := puntuale.Page{Limit: 1000}
+	first, next, err := c.Outcomes(ctx, Begin, now.Add(time.Hour), page)
+	if err != nil || len(first) != 1000 || next == "" {
+		t.Fatalf("first page: %d, %q, %v", len(first), next, err)
+	}
+	page.Cursor = next
+	second, next, err := c.Outcomes(ctx, Begin, now.Add(time.Hour), page)
+	if err != nil || len(second) != len(ids)-1000 || next != "" {
+		t.Fatalf("second page: %d, %q, %v", len(second), next, err)
+	}
+	var got []puntuale.MessageID
+	for _, o := range append(first, second...) {
+		got = append(got, o.ID)
+	}
+	if !slices.Equal(got, ids) { // one moment, then the other, each by id
+		t.Fatal("not by moment and id")
+	}
+	_, _, err = c.Outcomes(ctx, Begin, now, puntuale.Page{Cursor: "b3V0Y29tZTp4Onk"})
+	wantCode(t, err, puntuale.CodeInvalid)
+}
+
+func testListMessages(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	states := c.inEachState(node) // six messages to phone, one to another
+	run := c.Run("+393330000001", Begin.Add(24*time.Hour), 2)
+	run.Run.Sequence, run.Run.Origin = 0, puntuale.OriginSingle
+	single, err := c.Start(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resent := c.MustResend(states["failed"])
+	list := func(f puntuale.MessageFilter) []puntuale.MessageID {
+		t.Helper()
+		all, next, err := c.Messages(ctx, f, puntuale.Page{})
+		if err != nil || next != "" {
+			t.Fatalf("%+v: %q, %v", f, next, err)
+		}
+		var ids []puntuale.MessageID
+		for _, d := range all {
+			ids = append(ids, d.ID)
+			if want := c.Detail(d.ID); d.Message != want.Message || d.Content.Text != want.Content.Text {
+				t.Errorf("%+v: %+v, want %+v", f, d, want)
+			}
+		}
+		if !slices.IsSortedFunc(ids, func(a, b puntuale.MessageID) int { return int(b - a) }) {
+			t.Errorf("%+v: not newest first: %v", f, ids)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	named := func(names ...string) (ids []puntuale.MessageID) {
+		for _, name := range names {
+			ids = append(ids, states[name])
+		}
+		return ids
+	}
+	ofPhone := append(named("completed", "failed", "silent", "pending", "cancelled", "flying"), resent...)
+	all := slices.Concat(ofPhone, named("blacklisted"), single.IDs)
+	for _, test := range []struct {
+		name string
+		f    puntuale.MessageFilter
+		want []puntuale.MessageID
+	}{
+		{"none", puntuale.MessageFilter{}, all},
+		{"phone", puntuale.MessageFilter{Phone: phone}, ofPhone},
+		{"sequence", puntuale.MessageFilter{Sequence: c.Sequence}, append(slices.Clone(ofPhone), states["blacklisted"])},
+		{"phone and sequence", puntuale.MessageFilter{Phone: "+393330000001", Sequence: c.Sequence}, nil},
+		{"origin", puntuale.MessageFilter{Origin: puntuale.OriginSingle}, single.IDs},
+		{"pending", puntuale.MessageFilter{State: new(puntuale.Pending)}, slices.Concat(named("pending", "flying"), single.IDs, resent)},
+		{"pending of a sequence", puntuale.MessageFilter{State: new(puntuale.Pending), Sequence: c.Sequence, Phone: phone}, append(named("pending", "flying"), resent...)},
+		{"failed", puntuale.MessageFilter{State: new(puntuale.Failed)}, named("silent")},
+		{"rescheduled", puntuale.MessageFilter{State: new(puntuale.Rescheduled)}, named("failed")},
+		{"period", puntuale.MessageFilter{From: Begin.Add(time.Hour), To: Begin.Add(24*time.Hour + time.Second)}, append(resent, single.IDs[0])},
+	} {
+		slices.Sort(test.want)
+		if got := list(test.f); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// Pages of messages do not repeat or lose any, re-sent ones among them, while new ones come in.
+func testListMessagesPages(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	var ids []puntuale.MessageID
+	for range 4 {
+		started := c.MustStart(phone, Begin, 3)
+		ids = append(ids, started...)
+		ids = append(ids, c.MustResend(started[1])...)
+	}
+	for _, f := range []puntuale.MessageFilter{{}, {Phone: phone}, {State: new(puntuale.Pending)}, {Sequence: c.Sequence}} {
+		var want, got []puntuale.MessageID
+		for _, id := range ids {
+			if f.State == nil || c.Detail(id).State == puntuale.Pending {
+				want = append(want, id)
+			}
+		}
+		slices.Sort(want)
+		slices.Reverse(want)
+		for page := (puntuale.Page{Limit: 3}); ; {
+			part, next, err := c.Messages(ctx, f, page)
+			if err != nil || len(part) > 3 {
+				t.Fatalf("page: %v, %v", part, err)
+			}
+			for _, d := range part {
+				got = append(got, d.ID)
+			}
+			if next == "" {
+				break
+			}
+			page.Cursor = next
+			ids = append(ids, c.MustStart(phone, Begin, 1)...)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%+v: %v, want %v", f, got, want)
+		}
+	}
+}

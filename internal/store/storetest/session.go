@@ -1,0 +1,194 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func (c *Client) mustSession(name string) puntuale.SessionID {
+	c.w.t.Helper()
+	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: name, Type: puntuale.SendApp, Sandbox: true, Created: Begin}, nil)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return id
+}
+
+// mustStartOn starts on a session other than the default one.
+func (c *Client) mustStartOn(session puntuale.SessionID, n int) []puntuale.MessageID {
+	c.w.t.Helper()
+	run := c.Run(phone, Begin, n)
+	run.Run.Session = session
+	r, err := c.Start(context.Background(), run)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return r.IDs
+}
+
+// The pair is checked on both sides, and cleared on the side of a sequence that is deleted.
+func testDefaultPair(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	stop, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "addio"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(start, stop puntuale.SequenceID) {
+		t.Helper()
+		if s, err := c.Tenant.Session(ctx, c.Session); err != nil || s.Start != start || s.Stop != stop {
+			t.Errorf("pair = %v, %v, %v, want %v, %v", s.Start, s.Stop, err, start, stop)
+		}
+	}
+	check(0, 0)
+	err = c.SetDefaultPair(ctx, c.Session, 777, 999)
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || e.Code != puntuale.CodeNotFound || len(e.Faults) != 2 || e.Faults[0].Location != "body.start" || e.Faults[1].Location != "body.stop" {
+		t.Fatalf("neither is there: %+v", err)
+	}
+	wantCode(t, c.SetDefaultPair(ctx, 999, 0, 0), puntuale.CodeNotFound)
+	wantCode(t, c.SetDefaultPair(ctx, 0, 0, 0), puntuale.CodeNotFound)
+	check(0, 0)
+	if err := c.SetDefaultPair(ctx, c.Session, c.Sequence, stop); err != nil {
+		t.Fatal(err)
+	}
+	check(c.Sequence, stop)
+	if err := c.DeleteSequence(ctx, c.Sequence, false, false, Begin); err != nil {
+		t.Fatal(err)
+	}
+	check(0, stop)
+	wantCode(t, c.SetDefaultPair(ctx, c.Session, c.Sequence, stop), puntuale.CodeNotFound)
+	if err := c.SetDefaultPair(ctx, c.Session, stop, stop); err != nil {
+		t.Fatal(err)
+	}
+	check(stop, stop)
+	if err := c.SetDefaultPair(ctx, c.Session, 0, 0); err != nil {
+		t.Fatal(err)
+	}
+	check(0, 0)
+}
+
+func testDeleteSession(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	second := c.mustSession("seconda")
+	wantCode(t, c.DeleteSession(ctx, c.Session, true, 0, Begin), puntuale.CodeConflict) // the default one
+	wantCode(t, c.DeleteSession(ctx, 999, true, 0, Begin), puntuale.CodeNotFound)
+	named, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "x", Session: second}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := c.mustStartOn(second, 3)
+	err = c.DeleteSession(ctx, second, false, 0, Begin)
+	if puntuale.CodeOf(err) != puntuale.CodeConflict || !strings.Contains(err.Error(), "3 pending") {
+		t.Fatalf("with pending messages: %v", err)
+	}
+	if err := c.DeleteSession(ctx, second, true, 0, Begin); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range ids {
+		if d := c.Detail(id); d.State != puntuale.Cancelled {
+			t.Errorf("pending became %v", d.State)
+		}
+	}
+	_, err = c.Tenant.Session(ctx, second)
+	wantCode(t, err, puntuale.CodeNotFound)
+	wantCode(t, c.DeleteSession(ctx, second, true, 0, Begin), puntuale.CodeNotFound)
+	if _, s, err := c.StartInfo(ctx, named); err != nil || s.ID != c.Session {
+		t.Fatalf("a sequence that named it uses %v, %v", s.ID, err)
+	}
+	run := c.Run(phone, Begin, 1)
+	run.Run.Session = second
+	_, err = c.Start(ctx, run)
+	wantCode(t, err, puntuale.CodeNotFound)
+	if _, sessions, err := w.Roster(ctx, 0); err != nil || slices.ContainsFunc(sessions, func(s puntuale.Session) bool { return s.ID == second }) {
+		t.Fatalf("roster = %+v, %v", sessions, err)
+	}
+}
+
+// Moved messages keep their moments.
+func testDeleteSessionMoves(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	second, third := c.mustSession("seconda"), c.mustSession("terza")
+	ids := c.mustStartOn(second, 3)
+	before := c.Detail(ids[1])
+	for _, wrong := range []puntuale.SessionID{999, other.Session, second} {
+		err := c.DeleteSession(ctx, second, false, wrong, Begin)
+		e, ok := errors.AsType[*puntuale.Error](err)
+		if !ok || e.Code != puntuale.CodeNotFound || len(e.Faults) != 1 || e.Faults[0].Location != "query.move_to" {
+			t.Fatalf("move to %d: %+v", wrong, err)
+		}
+	}
+	if d := c.Detail(ids[1]); d.Message != before.Message {
+		t.Fatalf("after refusals: %+v", d.Message)
+	}
+	if err := c.DeleteSession(ctx, second, false, third, Begin); err != nil {
+		t.Fatal(err)
+	}
+	before.Session = third
+	if d := c.Detail(ids[1]); d.Message != before.Message {
+		t.Fatalf("moved = %+v, want %+v", d.Message, before.Message)
+	}
+	due, err := w.Due(ctx, []puntuale.SessionID{third}, Begin.Add(time.Hour), 10)
+	if err != nil || !slices.Equal(pickIDs(due), ids) {
+		t.Fatalf("due = %v, %v", pickIDs(due), err)
+	}
+}
+
+// What is being sent keeps its session; what is uncertain is given up, and evidence that comes later still counts.
+func testDeleteSessionInFlight(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	second := c.mustSession("seconda")
+	ids := c.mustStartOn(second, 3)
+	now := Begin.Add(time.Minute)
+	items := c.Items(phone, 0, ids...)
+	token, _ := w.MustClaim(node, now, items[:2]...)
+	err := c.DeleteSession(ctx, second, true, 0, now)
+	if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Code != puntuale.CodeBusy || e.RetryAfter <= 0 {
+		t.Fatalf("while sending: %v", err)
+	}
+	w.MustRecord(now, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
+	w.MustRecord(now, items[1], token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: now.Add(time.Hour)})
+	if err := c.DeleteSession(ctx, second, true, 0, now); err != nil {
+		t.Fatal(err)
+	}
+	if d := c.Detail(ids[1]); d.State != puntuale.Failed || d.Response() != puntuale.SaysUncertain {
+		t.Errorf("uncertain became %+v", d.Message)
+	}
+	if d := c.Detail(ids[2]); d.State != puntuale.Cancelled {
+		t.Errorf("pending became %v", d.State)
+	}
+	w.MustRecord(now, items[1], token, puntuale.Outcome{Verdict: puntuale.Sent})
+	if d := c.Detail(ids[1]); d.State != puntuale.Completed {
+		t.Errorf("with evidence it became %v", d.State)
+	}
+}
+
+// A dispatcher that read a message before it was moved does not send it by the session it left.
+func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	second := c.mustSession("seconda")
+	item := c.Items(phone, 0, c.mustStartOn(second, 1)...)[0]
+	if err := c.DeleteSession(context.Background(), second, false, c.Session, Begin); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		session puntuale.SessionID
+		want    puntuale.Granted
+	}{{second, puntuale.ClaimGone}, {c.Session, puntuale.ClaimGranted}} {
+		item.Session = test.session
+		if _, granted := w.MustClaim(node, Begin, item); granted[0] != test.want {
+			t.Errorf("session %d: %v, want %v", test.session, granted[0], test.want)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// foreign calls one method of a tenant with what belongs to another, and returns what came of it: an error, or an
+// answer that must be empty.
+type foreign func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
+
+// Every method of a tenant's handle is here: what belongs to somebody else is not there.
+var foreignCalls = map[string]foreign{
+	"Start": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // their sequence and session
+		return nil, err
+	},
+	"Replay": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		r, err := mine.Replay(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
+		return r, err
+	},
+	"Stop": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		r, err := mine.Stop(context.Background(), other.Sequence, phone, Day, Begin)
+		return r.IDs, err
+	},
+	"CancelPending": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		some, err := mine.CancelPending(context.Background(), []string{phone}, false, Day, Begin)
+		if err != nil {
+			return some, err
+		}
+		all, err := mine.CancelPending(context.Background(), nil, true, Day, Begin)
+		return append(some, all...), err
+	},
+	"Messages": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Messages(context.Background(), puntuale.MessageFilter{}, puntuale.Page{})
+		if err != nil {
+			return all, err
+		}
+		for _, f := range []puntuale.MessageFilter{{Phone: phone}, {Sequence: other.Sequence}, {State: new(puntuale.Pending)}} {
+			some, _, err := mine.Messages(context.Background(), f, puntuale.Page{})
+			if err != nil {
+				return all, err
+			}
+			all = append(all, some...)
+		}
+		return all, nil
+	},
+	"Outcomes": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Outcomes(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), puntuale.Page{})
+		return all, err
+	},
+	"Resend": func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
+		r, err := mine.Resend(context.Background(), other.Again(id))
+		return r.IDs, err
+	},
+	"CancelMessages": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return mine.CancelMessages(context.Background(), []puntuale.MessageID{id}, Day, Begin)
+	},
+	"DeleteSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.DeleteSession(context.Background(), other.Session, true, 0, Begin)
+	},
+	"SetDefaultPair": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		err := mine.SetDefaultPair(context.Background(), other.Session, 0, 0)
+		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return nil, err
+		}
+		all, _, err := mine.Sessions(context.Background(), puntuale.Page{}) // their sequence in my session
+		if err != nil {
+			return nil, err
+		}
+		return nil, mine.SetDefaultPair(context.Background(), all[0].ID, other.Sequence, 0)
+	},
+	"CreateTemplate": nil,
+	"UpdateTemplate": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UpdateTemplate(context.Background(), puntuale.Template{ID: other.template(), Name: "x"})
+	},
+	"Template": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Template(context.Background(), other.template())
+		return nil, err
+	},
+	"Templates": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Templates(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"TemplatesNamed": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, err := mine.TemplatesNamed(context.Background(), []string{"benvenuto"})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"DeleteTemplate": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.DeleteTemplate(context.Background(), other.template())
+	},
+	"Kept": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return mine.Kept(context.Background(), puntuale.Once{Scope: "POST /api/templates", Key: "k", Hash: "h"})
+	},
+	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return mine.Details(context.Background(), []puntuale.MessageID{id})
+	},
+	"CreateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session}, nil)
+		return nil, err
+	},
+	"UpdateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UpdateSequence(context.Background(), puntuale.Sequence{ID: other.Sequence, Name: "x"})
+	},
+	"Sequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Sequence(context.Background(), other.Sequence)
+		return nil, err
+	},
+	"Sequences": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Sequences(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"StartInfo": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, _, err := mine.StartInfo(context.Background(), other.Sequence)
+		return nil, err
+	},
+	"DeleteSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.DeleteSequence(context.Background(), other.Sequence, false, true, Begin)
+	},
+	"CreateSession": nil, // names nothing of anybody
+	"Session": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Session(context.Background(), other.Session)
+		return nil, err
+	},
+	"Sessions": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Sessions(context.Background(), puntuale.Page{})
+		return slices.DeleteFunc(all, func(s puntuale.Session) bool { return s.Default }), err
+	},
+	"AddBlacklisted": nil,
+	"RemoveBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		there, err := mine.RemoveBlacklisted(context.Background(), "+393330000009", Day)
+		if there {
+			return []string{"there"}, err
+		}
+		return []string{}, err
+	},
+	"Blacklist": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.Blacklist(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
+		return all, err
+	},
+}
+
+// empty reports an answer that holds nothing. A call that answers by its error alone gives no answer when it is refused,
+// so for it no answer means that it went through.
+func empty(answer any) bool {
+	v := reflect.ValueOf(answer)
+	switch v.Kind() {
+	case reflect.Slice:
+		return v.Len() == 0
+	case reflect.Pointer:
+		return v.IsNil()
+	}
+	return false
+}
+
+func testTenantsApart(t *testing.T, w *World) {
+	ctx := context.Background()
+	other, mine := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	if err := mine.DeleteSequence(ctx, mine.Sequence, false, false, Begin); err != nil { // so that its lists are empty
+		t.Fatal(err)
+	}
+	run := other.Run(phone, Begin, 1)
+	run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"}
+	started, err := other.Start(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Receive(ctx, puntuale.SandboxMessage{Client: other.ID, Message: started.IDs[0], ConnectorID: "x.0", Phone: phone, Received: Begin}); err != nil {
+		t.Fatal(err)
+	}
+	sent := other.MustStart("+393330000008", Begin, 1)
+	other.MustSend(w.MustJoin(), Begin, sent...)
+	if _, err := other.CreateTemplate(ctx, puntuale.Template{Name: "benvenuto", Text: "Ciao"},
+		&puntuale.Once{Scope: "POST /api/templates", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("theirs"), nil }}); err != nil {
+		t.Fatal(err)
+	}
+	before := other.Detail(started.IDs[0])
+	handle := reflect.TypeFor[puntuale.Tenant]()
+	for i := range handle.NumMethod() {
+		name := handle.Method(i).Name
+		call, known := foreignCalls[name]
+		if !known {
+			t.Errorf("%s is not tried with what belongs to another", name)
+			continue
+		}
+		if call == nil {
+			continue
+		}
+		switch got, err := call(mine.Tenant, other, started.IDs[0]); {
+		case err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound:
+			t.Errorf("%s: %v", name, err)
+		case err == nil && !empty(got):
+			t.Errorf("%s: reached %+v", name, got)
+		}
+	}
+	if after := other.Detail(started.IDs[0]); after.Message != before.Message {
+		t.Errorf("the other's message became %+v", after.Message)
+	}
+	if q, err := other.Tenant.Sequence(ctx, other.Sequence); err != nil || q.Name != "promemoria" {
+		t.Errorf("the other's sequence became %+v, %v", q, err)
+	}
+	if m, err := other.Tenant.Template(ctx, other.template()); err != nil || m.Name != "benvenuto" {
+		t.Errorf("the other's template became %+v, %v", m, err)
+	}
+	answers := map[string]bool{} // missing and foreign are the same answer, byte for byte
+	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
+		_, err := mine.Tenant.Sequence(ctx, id)
+		answers[err.Error()] = true
+	}
+	if len(answers) != 1 {
+		t.Errorf("answers = %v", answers)
+	}
+}
+
+// template is the id of the client's only template.
+func (c *Client) template() puntuale.TemplateID {
+	all, _, err := c.Templates(context.Background(), puntuale.Page{})
+	if err != nil || len(all) != 1 {
+		c.w.t.Fatalf("templates: %v, %v", all, err)
+	}
+	return all[0].ID
+}
+
+// Every method of a partner's handle, tried by another partner.
+var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
+	"CreateClient": nil,
+	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.Client(context.Background(), c.ID)
+		return nil, err
+	},
+	"Clients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		all, _, err := theirs.Clients(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"ClientsByID": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.ClientsByID(context.Background(), []puntuale.ClientID{c.ID})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"UpdateClient": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.UpdateClient(context.Background(), c.ID, puntuale.ClientPatch{Name: puntuale.Change[string]{Set: true, To: "x"}}, Begin)
+		return nil, err
+	},
+	"DeleteClient": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.DeleteClient(context.Background(), c.ID, Begin)
+	},
+	"Keys": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Keys(context.Background(), c.ID, Begin)
+	},
+	"CreateKey": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: keyHash()}, nil)
+		return nil, err
+	},
+	"RotateClientKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
+		_, err := theirs.RotateClientKey(context.Background(), c.ID, key, puntuale.Key{Name: "x", Hash: keyHash()}, Begin, Begin, nil)
+		return nil, err
+	},
+	"RevokeKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
+		return nil, theirs.RevokeKey(context.Background(), c.ID, key, Begin)
+	},
+	"Kept": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Kept(context.Background(), puntuale.Once{Scope: "s", Key: "k", Hash: "h"})
+	},
+}
+
+func testPartnersApart(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	mine := w.Store.Partner(w.Partner)
+	once := &puntuale.Once{Scope: "s", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("mine"), nil }}
+	key, err := mine.CreateKey(ctx, c.ID, puntuale.Key{Name: "seconda", Hash: keyHash(), Created: Begin}, once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := mine.Client(ctx, c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := reflect.TypeFor[puntuale.PartnerTenant]()
+	for i := range handle.NumMethod() {
+		name := handle.Method(i).Name
+		call, known := foreignClientCalls[name]
+		if !known {
+			t.Errorf("%s is not tried with what belongs to another", name)
+			continue
+		}
+		if call == nil {
+			continue
+		}
+		switch got, err := call(w.Store.Partner(other), c, key); {
+		case err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound:
+			t.Errorf("%s: %v", name, err)
+		case err == nil && !empty(got):
+			t.Errorf("%s: reached %+v", name, got)
+		}
+	}
+	if after, err := mine.Client(ctx, c.ID); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the client became %+v, %v", after, err)
+	}
+	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
+		t.Errorf("its keys became %+v, %v", keys, err)
+	}
+	// A client's idempotency keys and its partner's are apart, even with the same numbers.
+	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).Kept(ctx, *once); answer != nil || err != nil {
+		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
+	}
+}
