@@ -22,6 +22,7 @@ import (
 type proxy struct {
 	listener net.Listener
 	server   func() (net.Conn, error)
+	frozen   sync.RWMutex // locked: nothing is passed on, and nothing is closed
 	cut      atomic.Int32 // cutNothing, cutBefore or cutAfter the server got the next COMMIT
 	mu       sync.Mutex
 	open     []net.Conn
@@ -84,6 +85,7 @@ func (p *proxy) serve(l net.Listener) {
 				if err != nil || mute.Load() {
 					return // the answer to COMMIT is swallowed
 				}
+				p.pass()
 				if _, err := client.Write(buffer[:n]); err != nil {
 					return
 				}
@@ -94,6 +96,7 @@ func (p *proxy) serve(l net.Listener) {
 			buffer := make([]byte, 1<<16)
 			for {
 				n, err := client.Read(buffer)
+				p.pass()
 				if err != nil {
 					return
 				}
@@ -116,6 +119,12 @@ func (p *proxy) serve(l net.Listener) {
 			}
 		}()
 	}
+}
+
+// pass waits while the proxy is frozen.
+func (p *proxy) pass() {
+	p.frozen.RLock()
+	defer p.frozen.RUnlock()
 }
 
 func (p *proxy) cutAll() {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
@@ -34,6 +35,9 @@ var errAgain = errors.New("changed while it was read")
 
 // lost reports that the connection is of no more use.
 func lost(err error) bool {
+	if errors.Is(err, errAway) {
+		return true
+	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 53: out of resources; 25006: it
 		// became a standby; 25P03: it ended an idle transaction.
@@ -118,6 +122,6 @@ func outward(err error) error {
 
 // inDoubt is the answer when the connection broke during COMMIT and nobody can say on which side of it.
 func inDoubt(err error) error {
-	return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the store was lost while it accepted this: it may have been done",
-		Err: fmt.Errorf("commit: %w", err)}
+	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
+		Message: "the store was lost while it accepted this: it may have been done; the same call with the same Idempotency-Key tells"}
 }

@@ -45,6 +45,7 @@ type link struct {
 	d     *dialect
 	db    *sql.DB
 	conn  *sql.Conn
+	watch *watch
 	stmts map[string]*sql.Stmt
 	open  bool // a transaction is under way
 }
@@ -55,7 +56,7 @@ func (l *link) connect(ctx context.Context) error {
 	}
 	conn, err := l.db.Conn(ctx)
 	if err != nil {
-		return fmt.Errorf("connect: %w", err)
+		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
 	}
 	l.conn, l.stmts, l.open = conn, map[string]*sql.Stmt{}, false
 	return nil
@@ -102,10 +103,10 @@ func (l *link) each(ctx context.Context, text string, args []any, scan func(rows
 	args, free := l.d.bind(args)
 	defer free()
 	rows, err := l.query(ctx, l.d.text(text), args)
-	if err != nil {
-		return err
+	if err == nil {
+		err = drain(rows, scan)
 	}
-	return drain(rows, scan)
+	return l.watch.heard(ctx, err)
 }
 
 func (l *link) exec(ctx context.Context, text string, args ...any) (int64, error) {
@@ -121,7 +122,7 @@ func (l *link) exec(ctx context.Context, text string, args ...any) (int64, error
 			r, err = s.ExecContext(ctx, args...)
 		}
 	}
-	if err != nil {
+	if err = l.watch.heard(ctx, err); err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
@@ -140,10 +141,16 @@ func drain(rows *sql.Rows, scan func(rows *sql.Rows) error) error {
 type pool struct {
 	d     *dialect
 	db    *sql.DB
+	watch *watch
 	stmts stmts
 }
 
 func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
+	if err := p.watch.away(); err != nil {
+		return err
+	}
+	ctx, part := p.watch.bind(ctx)
+	defer part()
 	args, free := p.d.bind(args)
 	defer free()
 	var rows *sql.Rows
@@ -156,10 +163,10 @@ func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows
 			rows, err = s.QueryContext(ctx, args...)
 		}
 	}
-	if err != nil {
-		return err
+	if err == nil {
+		err = drain(rows, scan)
 	}
-	return drain(rows, scan)
+	return p.watch.heard(ctx, err)
 }
 
 func (p *pool) exec(context.Context, string, ...any) (int64, error) {

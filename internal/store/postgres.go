@@ -51,22 +51,21 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}
-	s.read = &pool{d: s.d, db: readers}
+	beats, err := s.postgresPool(address, nil, 2) // one for the watch
+	if err != nil {
+		return err
+	}
+	s.watch = startWatch(beats, s.cfg.Logger)
+	s.read = &pool{d: s.d, db: readers, watch: s.watch}
 	writers, err := s.postgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
 		return err
 	}
+	on := func(db *sql.DB) *writer { return s.startWriter(link{d: s.d, db: db, watch: s.watch}) }
 	for range postgresTenants {
-		s.tenants = append(s.tenants, s.startWriter(link{d: s.d, db: writers}))
+		s.tenants = append(s.tenants, on(writers))
 	}
-	s.claims = s.startWriter(link{d: s.d, db: writers})
-	s.records = s.startWriter(link{d: s.d, db: writers})
-	s.ledger = s.startWriter(link{d: s.d, db: writers})
-	beats, err := s.postgresPool(address, nil, 1)
-	if err != nil {
-		return err
-	}
-	s.fleet = s.startWriter(link{d: s.d, db: beats})
+	s.claims, s.records, s.ledger, s.fleet = on(writers), on(writers), on(writers), on(beats)
 	return nil
 }
 

@@ -47,6 +47,7 @@ type Store struct {
 	records *writer
 	ledger  *writer // of the sandbox
 	fleet   *writer
+	watch   *watch // nil on SQLite
 
 	kinds  kinds
 	broken atomic.Pointer[error]
@@ -117,6 +118,7 @@ func (s *Store) Close() error {
 		for _, w := range s.writers {
 			w.close()
 		}
+		s.watch.close()
 		for _, db := range s.dbs {
 			s.err = errors.Join(s.err, db.Close())
 		}

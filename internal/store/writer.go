@@ -60,7 +60,7 @@ func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 }
 
 func (w *writer) submit(t *task, urgent bool) error {
-	if err := w.s.failure(); err != nil {
+	if err := errors.Join(w.s.failure(), w.s.watch.away()); err != nil {
 		return puntuale.Unavailable(err)
 	}
 	w.mu.Lock()
@@ -316,10 +316,10 @@ func (w *writer) resolve(all []*unit, cause error) error {
 	return nil
 }
 
-// deadline bounds one transaction: a network that swallows packets must not hold the queue for good.
+// deadline bounds one transaction: one that waits must not hold the queue for good.
 func (s *Store) deadline() (context.Context, context.CancelFunc) {
 	if s.d.postgres {
-		return context.WithTimeout(context.Background(), 2*statementTimeout)
+		return context.WithTimeout(s.watch.context(), 2*statementTimeout)
 	}
 	return context.Background(), func() {} // a context that can end costs the SQLite driver a goroutine a statement
 }

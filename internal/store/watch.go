@@ -1,0 +1,191 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"puntuale/internal/clock"
+)
+
+// A PostgreSQL that is gone says so, and whoever asks hears it at once. One that hangs, or whose network swallows what
+// is sent, says nothing: each call would wait for its own limit, and all others behind it.
+//
+// watch notices that within about a second: nothing at all was answered, on any connection, while its own small question
+// was out. It then ends the context under which all statements run. Who was reading or waiting is refused as with a
+// store that is gone; a transaction that had not reached COMMIT is lost, and so not stored; one that had is in doubt, and
+// its caller is told so. New calls are refused until a question is answered again.
+type watch struct {
+	db       *sql.DB
+	logger   *slog.Logger
+	answered atomic.Uint64 // whatever the database answered, anybody
+	life     atomic.Pointer[life]
+	stop     context.CancelFunc
+	done     chan struct{}
+}
+
+// life is a time in which the database answers; its context ends, with errAway, when it no longer does.
+type life struct {
+	context.Context
+	end context.CancelCauseFunc
+}
+
+const (
+	watchTick   = 100 * time.Millisecond
+	askEvery    = 3               // ticks
+	silenceMost = 8               // ticks without any answer while a question is out
+	askAgain    = 2               // ticks between questions while the database is away
+	askWait     = 1 * time.Second // for an answer while it is away
+)
+
+// errAway is the cause of what fails because the database does not answer.
+var errAway = errors.New("the database does not answer")
+
+// startWatch asks on connections of db.
+func startWatch(db *sql.DB, logger *slog.Logger) *watch {
+	ctx, stop := context.WithCancel(context.Background())
+	w := &watch{db: db, logger: logger, stop: stop, done: make(chan struct{})}
+	w.begin()
+	go w.loop(ctx)
+	return w
+}
+
+func (w *watch) begin() {
+	l := &life{}
+	l.Context, l.end = context.WithCancelCause(context.Background())
+	w.life.Store(l)
+}
+
+// close ends the watch, and nothing else: statements under way go on.
+func (w *watch) close() {
+	if w == nil {
+		return
+	}
+	w.stop()
+	<-w.done
+}
+
+// context is what statements run under: it ends when the database no longer answers. A nil watch watches nothing.
+func (w *watch) context() context.Context {
+	if w == nil {
+		return context.Background()
+	}
+	return w.life.Load().Context
+}
+
+// bind joins a caller's context with the watch's, until free is called.
+func (w *watch) bind(ctx context.Context) (joined context.Context, free func()) {
+	if w == nil {
+		return ctx, func() {}
+	}
+	joined, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(w.context(), func() { cancel(errAway) })
+	return joined, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// away returns errAway while the database does not answer.
+func (w *watch) away() error { return context.Cause(w.context()) }
+
+// heard notes how a statement ended: an answer shows that the database is there, and an error that came because it is
+// not says so.
+func (w *watch) heard(ctx context.Context, err error) error {
+	switch {
+	case w == nil:
+		return err
+	case err == nil:
+		w.answered.Add(1)
+		return nil
+	case errors.Is(context.Cause(ctx), errAway):
+		return fmt.Errorf("%w: %w", errAway, err)
+	}
+	if _, ok := errors.AsType[*pgconn.PgError](err); ok {
+		w.answered.Add(1)
+	}
+	return err
+}
+
+func (w *watch) loop(ctx context.Context) {
+	defer close(w.done)
+	for w.present(ctx) {
+		w.logger.Warn("the database does not answer")
+		w.life.Load().end(errAway)
+		if !w.absent(ctx) {
+			return
+		}
+		w.begin()
+		w.logger.Warn("the database answers again")
+	}
+}
+
+// present returns true when the database no longer answers, false when ctx ends. Time is counted in ticks that were
+// waited for one after the other, so that a machine that was asleep or starved does not look like a silent database.
+func (w *watch) present(ctx context.Context) bool {
+	asked, cancel := context.WithCancel(ctx)
+	defer cancel()
+	answer := make(chan struct{}, 1)
+	var out bool
+	var silent, quiet int
+	last := w.answered.Load()
+	for {
+		if !out && quiet%askEvery == 0 {
+			out = true
+			go func() {
+				_ = w.ask(asked) // an error is an answer too: whoever meets it is told
+				answer <- struct{}{}
+			}()
+		}
+		fired, stop := clock.System().After(watchTick)
+		select {
+		case <-answer:
+			stop()
+			out, silent, quiet = false, 0, 1
+			continue
+		case <-ctx.Done():
+			stop()
+			cancel()
+			if out {
+				<-answer
+			}
+			return false
+		case <-fired:
+		}
+		quiet++
+		if now := w.answered.Load(); now != last || !out {
+			last, silent = now, 0
+			continue
+		}
+		if silent++; silent >= silenceMost {
+			return true
+		}
+	}
+}
+
+// absent returns true when the database answers again, false when ctx ends.
+func (w *watch) absent(ctx context.Context) bool {
+	for {
+		asked, cancel := context.WithTimeout(ctx, askWait)
+		err := w.ask(asked)
+		cancel()
+		if err == nil {
+			return true
+		}
+		if clock.System().Sleep(ctx, askAgain*watchTick) != nil {
+			return false
+		}
+	}
+}
+
+// ask is the question.
+func (w *watch) ask(ctx context.Context) error {
+	_, err := w.db.ExecContext(ctx, "select 1")
+	return err
+}

@@ -1,0 +1,148 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/storetest"
+)
+
+// prompt is far more than a refusal takes, and less than the limits that a call would run into by itself.
+const prompt = 8 * time.Second
+
+// A PostgreSQL that says nothing any more, as one that is stopped or behind a network that swallows everything: all
+// calls are refused soon, nothing is told as not stored that is stored, and all goes on when it speaks again.
+func TestPostgresHangs(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountFull)
+	ctx := context.Background()
+	node := w.MustJoin()
+	held := c.MustStart("+393339999999", storetest.Begin, 1)
+
+	// Calls under way from before until after, each for a recipient of its own.
+	const callers = 8
+	answers := make([][]error, callers)
+	start := func(i, j int) error {
+		run := c.Run(fmt.Sprintf("+39333%03d%04d", i, j), storetest.Begin, 1)
+		run.Idempotency = &puntuale.Idempotency{Scope: "s", Key: fmt.Sprint(i, j), Hash: "h"}
+		_, err := c.Start(ctx, run)
+		return err
+	}
+	var done sync.WaitGroup
+	for i := range callers {
+		done.Go(func() {
+			for j := 0; ; j++ {
+				err := start(i, j)
+				answers[i] = append(answers[i], err)
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	for w.Int("select count(*) from run") < 10*callers {
+	}
+	began := time.Now()
+	p.frozen.Lock()
+	calls := map[string]func() error{
+		"read":  func() error { _, err := c.Details(ctx, held); return err },
+		"key":   func() error { _, err := w.Principal(ctx, c.Key, storetest.Begin); return err },
+		"stop":  func() error { _, err := c.Stop(ctx, c.Sequence, "+39", storetest.Day, storetest.Begin); return err },
+		"beat":  func() error { return w.Beat(ctx, node, time.Minute) },
+		"check": func() error { return w.Check(ctx) },
+		"due":   func() error { _, err := w.Due(ctx, []puntuale.SessionID{c.Session}, storetest.Begin, 1); return err },
+		"claim": func() error {
+			_, err := w.Claim(ctx, puntuale.Claim{Node: node, Token: storetest.Token(node), Now: storetest.Begin, Messages: c.Items("+393339999999", 0, held...)})
+			return err
+		},
+		"receive": func() error { return w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, ConnectorID: "x"}) },
+	}
+	for round := range 2 { // the second finds the store known as away
+		var all sync.WaitGroup
+		for name, call := range calls {
+			all.Go(func() {
+				err := call()
+				e, ok := errors.AsType[*puntuale.Error](err)
+				if !ok || e.Code != puntuale.CodeUnavailable || e.RetryAfter <= 0 {
+					t.Errorf("round %d, %s: %v", round, name, err)
+				}
+			})
+		}
+		all.Wait()
+	}
+	done.Wait()
+	if took := time.Since(began); took > prompt {
+		t.Errorf("refused after %v", took)
+	}
+
+	p.frozen.Unlock()
+	began = time.Now()
+	for err := errors.New("not asked yet"); err != nil; err = w.Check(ctx) {
+		if time.Since(began) > 3*prompt {
+			t.Fatalf("not back: %v", err)
+		}
+	}
+	total := int64(1)
+	for i := range answers {
+		for j, err := range answers[i] {
+			number := fmt.Sprintf("+39333%03d%04d", i, j)
+			stored := w.Int("select count(*) from run where phone = $1", number)
+			doubtful := err != nil && strings.Contains(err.Error(), "may have been done")
+			if err == nil && stored != 1 || err != nil && !doubtful && stored != 0 {
+				t.Errorf("%s: %v, and %d are stored", number, err, stored)
+			}
+			if err := start(i, j); err != nil { // the key tells
+				t.Errorf("%s again: %v", number, err)
+			}
+			total++
+		}
+	}
+	if n, used := w.Int("select count(*) from run"), w.Int("select used from api_usage where client_id = $1 and day = $2", c.ID, storetest.Day.Int()); n != total || used != total {
+		t.Errorf("%d runs, %d calls counted, want %d", n, used, total)
+	}
+	if _, err := c.Details(ctx, held); err != nil {
+		t.Error(err)
+	}
+}
+
+// A call that waits for somebody else's lock is not mistaken for a database that hangs.
+func TestPostgresIsSlow(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	w := storetest.NewWorld(t, d)
+	slow, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	slow.MustStart("+393331234567", storetest.Begin, 1)
+	holder, err := d.SQL.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := holder.Exec("select used from api_usage where client_id = $1 for update", slow.ID); err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		_, err := slow.Start(context.Background(), slow.Run("+393331234567", storetest.Begin, 1))
+		answered <- err
+	}()
+	if _, err := holder.Exec("select pg_sleep(2)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := other.Details(context.Background(), nil); err != nil {
+		t.Error(err)
+	}
+	if err := holder.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
