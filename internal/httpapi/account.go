@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"puntuale"
 	"puntuale/internal/control"
 )
@@ -82,8 +84,8 @@ type snapshotInput struct {
 	ID string `path:"id_client" doc:"ID of the client"`
 }
 
-// snapshot is the contract's record, member for member.
-type snapshot struct {
+// Snapshot is the contract's record, member for member.
+type Snapshot struct {
 	Name       string   `json:"account_name"`
 	Login      string   `json:"login" doc:"Login e-mail"`
 	Phone      string   `json:"phone"`
@@ -95,21 +97,21 @@ type snapshot struct {
 	Features   []string `json:"active_features"`
 }
 
-func clientSnapshot(ctx context.Context, p *control.Partner, _ *call, in *snapshotInput) (snapshot, error) {
+func clientSnapshot(ctx context.Context, p *control.Partner, _ *call, in *snapshotInput) (Snapshot, error) {
 	account, err := p.Account(ctx, in.ID)
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	return snapshotOf(account), nil
 }
 
-func snapshotOf(c puntuale.Client) snapshot {
-	credits := puntuale.UnlimitedCredits
+func snapshotOf(c puntuale.Client) Snapshot {
+	left := puntuale.UnlimitedCredits
 	if c.Credits != nil {
-		credits = strconv.FormatInt(*c.Credits, 10)
+		left = strconv.FormatInt(*c.Credits, 10)
 	}
-	return snapshot{
-		Name: c.Name, Login: c.Email, Phone: c.Phone, Connection: string(c.Connection), Profile: c.Profile, Credits: credits,
+	return Snapshot{
+		Name: c.Name, Login: c.Email, Phone: c.Phone, Connection: string(c.Connection), Profile: c.Profile, Credits: left,
 		Refill: c.Refill, Expires: dateOrNull(c.Expires), Features: append([]string{}, c.Features...),
 	}
 }
@@ -117,7 +119,7 @@ func snapshotOf(c puntuale.Client) snapshot {
 // listedClient is a snapshot with what else a partner sets.
 type listedClient struct {
 	ID string `json:"id_client"`
-	snapshot
+	Snapshot
 	Type      string   `json:"account_type" enum:"test,baby,full"`
 	Cap       *int64   `json:"daily_api_cap" doc:"Calls a day; null when none is refused"`
 	RefillTo  *int64   `json:"refill_to" doc:"Credits after a refill; null without refills"`
@@ -133,7 +135,7 @@ type clientsAnswer struct {
 	Next    *string        `json:"next_cursor"`
 }
 
-func listClients(ctx context.Context, p *control.Partner, in *call, q *listInput) (clientsAnswer, error) {
+func listClients(ctx context.Context, p *control.Partner, in *call, q *ListInput) (clientsAnswer, error) {
 	rows, next, err := p.Clients(ctx, q.page(in))
 	if err != nil {
 		return clientsAnswer{}, err
@@ -143,7 +145,7 @@ func listClients(ctx context.Context, p *control.Partner, in *call, q *listInput
 
 func listedOf(c puntuale.Client) listedClient {
 	l := listedClient{
-		ID: c.ID.String(), snapshot: snapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
+		ID: c.ID.String(), Snapshot: snapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
 		Holidays:  each(c.Closed, puntuale.Date.String),
 		Suspended: c.Suspended, Created: stamp(c.Created),
 	}
@@ -156,7 +158,7 @@ func listedOf(c puntuale.Client) listedClient {
 // changeBody documents the body of a change. Null stands for "none" where there can be none, and else for nothing said.
 type changeBody struct {
 	Cap        *int64   `json:"daily_api_cap,omitempty" nullable:"true" minimum:"0" doc:"Calls a day; null: none is refused"`
-	Credits    any      `json:"credits,omitempty" doc:"An integer, or Illimitati"`
+	Credits    credits  `json:"credits,omitzero" doc:"An integer, or Illimitati"`
 	CreditsAdd *int64   `json:"credits_add,omitempty" doc:"Added to the credits; may be negative"`
 	Profile    string   `json:"profile,omitempty" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
 	Refill     string   `json:"refill_period,omitempty" enum:"Nessuno,Mensile,Annuale" doc:"Counted from the day of creation"`
@@ -171,19 +173,29 @@ type changeBody struct {
 	Suspended  *bool    `json:"suspended,omitempty" doc:"true: every call of the client is refused, and what is due waits"`
 }
 
-func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput) (snapshot, error) {
+// credits documents how credits are given; nothing is ever kept in it.
+type credits struct{}
+
+// Schema tells huma that there are two forms.
+func (credits) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{OneOf: []*huma.Schema{
+		{Type: huma.TypeInteger, Minimum: new(0.0)}, {Type: huma.TypeString, Enum: []any{puntuale.UnlimitedCredits}},
+	}}
+}
+
+func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput) (Snapshot, error) {
 	body, err := in.object()
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	asked := readChange(body)
 	if err := body.err(); err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	asked.Faults = *body.refused
 	changed, err := p.ChangeClient(ctx, q.ID, asked)
 	if err != nil {
-		return snapshot{}, err
+		return Snapshot{}, err
 	}
 	return snapshotOf(changed), nil
 }

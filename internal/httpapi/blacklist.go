@@ -51,7 +51,7 @@ type blacklistedAnswer struct {
 	Phone   string `json:"phone" doc:"The number as it is kept"`
 }
 
-func listBlacklist(ctx context.Context, c *control.Client, in *call, p *listInput) (blacklistAnswer, error) {
+func listBlacklist(ctx context.Context, c *control.Client, in *call, p *ListInput) (blacklistAnswer, error) {
 	rows, next, err := c.Blacklist(ctx, p.page(in))
 	if err != nil {
 		return blacklistAnswer{}, err
@@ -62,7 +62,7 @@ func listBlacklist(ctx context.Context, c *control.Client, in *call, p *listInpu
 	return blacklistAnswer{entries, textOrNull(next)}, nil
 }
 
-func addBlacklisted(ctx context.Context, c *control.Client, in *call, p *onceInput) (blacklistedAnswer, error) {
+func addBlacklisted(ctx context.Context, c *control.Client, in *call, p *OnceInput) (blacklistedAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return blacklistedAnswer{}, err

@@ -37,7 +37,7 @@ type clientAnswer struct {
 	Timestamp string `json:"timestamp" format:"date-time" doc:"Time of the call"`
 }
 
-func createClient(ctx context.Context, p *control.Partner, in *call, q *onceInput) (clientAnswer, error) {
+func createClient(ctx context.Context, p *control.Partner, in *call, q *OnceInput) (clientAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return clientAnswer{}, err

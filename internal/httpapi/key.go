@@ -32,7 +32,7 @@ type rotateBody struct {
 }
 
 type keyCreateInput struct {
-	onceInput
+	OnceInput
 	ID string `path:"id" doc:"ID of the client"`
 }
 
@@ -42,11 +42,13 @@ type keyInput struct {
 }
 
 type keyRotateInput struct {
-	onceInput
-	keyInput
+	OnceInput
+	ID  string `path:"id" doc:"ID of the client"`
+	Old string `path:"key" doc:"ID of the key"`
 }
 
-type keyAnswer struct {
+// KeyAnswer is a key as it is listed.
+type KeyAnswer struct {
 	ID      string  `json:"id"`
 	Name    string  `json:"name"`
 	Prefix  string  `json:"prefix" doc:"The key's first characters, to recognise it by"`
@@ -55,11 +57,11 @@ type keyAnswer struct {
 }
 
 type keysAnswer struct {
-	Keys []keyAnswer `json:"keys"`
+	Keys []KeyAnswer `json:"keys"`
 }
 
 type issuedAnswer struct {
-	keyAnswer
+	KeyAnswer
 	Plain string `json:"api_key" doc:"The key, shown only now"`
 }
 
@@ -80,7 +82,7 @@ func createKey(ctx context.Context, p *control.Partner, in *call, q *keyCreateIn
 	if err := body.err(); err != nil {
 		return issuedAnswer{}, err
 	}
-	issued, err := p.CreateKey(ctx, q.ID, name, once(in, &q.onceInput, issuedOf), *body.refused...)
+	issued, err := p.CreateKey(ctx, q.ID, name, once(in, &q.OnceInput, issuedOf), *body.refused...)
 	if err != nil {
 		return issuedAnswer{}, err
 	}
@@ -101,7 +103,7 @@ func rotateKey(ctx context.Context, p *control.Partner, in *call, q *keyRotateIn
 			return issuedAnswer{}, err
 		}
 	}
-	issued, err := p.RotateKey(ctx, q.ID, q.keyInput.Key, grace, once(in, &q.onceInput, issuedOf))
+	issued, err := p.RotateKey(ctx, q.ID, q.Old, grace, once(in, &q.OnceInput, issuedOf))
 	if err != nil {
 		return issuedAnswer{}, err
 	}
@@ -115,8 +117,8 @@ func revokeKey(ctx context.Context, p *control.Partner, _ *call, in *keyInput) (
 	return messageAnswer{"Chiave revocata"}, nil
 }
 
-func keyOf(k puntuale.Key) keyAnswer {
-	return keyAnswer{idText64(k.ID), k.Name, k.Prefix, stamp(k.Created), stampOrNull(k.Expires)}
+func keyOf(k puntuale.Key) KeyAnswer {
+	return KeyAnswer{idText64(k.ID), k.Name, k.Prefix, stamp(k.Created), stampOrNull(k.Expires)}
 }
 
 func issuedOf(k control.IssuedKey) issuedAnswer { return issuedAnswer{keyOf(k.Key), k.Plain} }

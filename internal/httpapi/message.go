@@ -103,11 +103,11 @@ type detailsInput struct {
 }
 
 type detailsAnswer struct {
-	Messages []messageDetail `json:"messages"`
+	Messages []MessageDetail `json:"messages"`
 }
 
-// messageDetail is the contract's record, member for member.
-type messageDetail struct {
+// MessageDetail is the contract's record, member for member.
+type MessageDetail struct {
 	Origin    string   `json:"tipologia" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION" doc:"What created the message"`
 	RunName   string   `json:"nome_invio" doc:"Name of the send; empty for a sequence"`
 	Received  string   `json:"ricezione" format:"date-time" doc:"When the call was accepted"`
@@ -134,15 +134,15 @@ func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) 
 	if err != nil {
 		return detailsAnswer{}, err
 	}
-	messages := make([]messageDetail, len(found))
+	messages := make([]MessageDetail, len(found))
 	for i := range found {
 		messages[i] = detailOf(&found[i])
 	}
 	return detailsAnswer{messages}, nil
 }
 
-func detailOf(m *puntuale.MessageDetail) messageDetail {
-	return messageDetail{
+func detailOf(m *puntuale.MessageDetail) MessageDetail {
+	return MessageDetail{
 		Origin: string(m.Origin), RunName: m.RunName, Received: stamp(m.Received), Desired: stampOrNull(m.Desired),
 		Planned: stamp(m.Planned()), Left: stampOrNull(m.Left()), Phone: m.Phone, State: m.State.String(),
 		Client: m.ClientName, Sequence: textOrNull(m.SequenceName), Template: textOrNull(m.Content.Template),

@@ -47,13 +47,13 @@ func render(value any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
-// onceInput documents the header of calls that have their effect once.
-type onceInput struct {
+// OnceInput documents the header of calls that have their effect once.
+type OnceInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
 
 // once is a call's part in having its effect once: convert makes the answer of what the verb returns.
-func once[V, T any](in *call, p *onceInput, convert func(V) T) control.Once[V] {
+func once[V, T any](in *call, p *OnceInput, convert func(V) T) control.Once[V] {
 	return control.Once[V]{
 		Scope: in.scope, Key: p.Key, Body: in.body,
 		Answer: func(v V) ([]byte, error) { return render(convert(v)) },

@@ -32,7 +32,7 @@ type resendAnswer struct {
 	ID []string `json:"id" doc:"IDs of the new messages, in the order asked"`
 }
 
-func resend(ctx context.Context, c *control.Client, in *call, p *onceInput) (resendAnswer, error) {
+func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (resendAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return resendAnswer{}, err

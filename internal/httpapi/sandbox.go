@@ -29,7 +29,7 @@ type sandboxAnswer struct {
 	Next     *string          `json:"next_cursor"`
 }
 
-func listSandbox(ctx context.Context, c *control.Client, in *call, p *listInput) (sandboxAnswer, error) {
+func listSandbox(ctx context.Context, c *control.Client, in *call, p *ListInput) (sandboxAnswer, error) {
 	rows, next, err := c.SandboxMessages(ctx, p.page(in))
 	if err != nil {
 		return sandboxAnswer{}, err

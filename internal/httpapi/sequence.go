@@ -32,12 +32,13 @@ type sequenceBody struct {
 	Steps       steps   `json:"steps"`
 }
 
-type listInput struct {
+// ListInput documents the query of a list.
+type ListInput struct {
 	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
 	Cursor string `query:"cursor" doc:"The next_cursor of the page before"`
 }
 
-func (in *listInput) page(c *call) control.Page {
+func (in *ListInput) page(c *call) control.Page {
 	return control.Page{Limit: in.Limit, Cursor: in.Cursor, Unknown: c.unknown}
 }
 
@@ -77,7 +78,7 @@ type messageAnswer struct {
 	Message string `json:"message"`
 }
 
-func listSequences(ctx context.Context, c *control.Client, in *call, p *listInput) (sequencesAnswer, error) {
+func listSequences(ctx context.Context, c *control.Client, in *call, p *ListInput) (sequencesAnswer, error) {
 	rows, next, err := c.Sequences(ctx, p.page(in))
 	if err != nil {
 		return sequencesAnswer{}, err
@@ -85,7 +86,7 @@ func listSequences(ctx context.Context, c *control.Client, in *call, p *listInpu
 	return sequencesAnswer{each(rows, sequenceOf), textOrNull(next)}, nil
 }
 
-func createSequence(ctx context.Context, c *control.Client, in *call, p *onceInput) (sequenceAnswer, error) {
+func createSequence(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sequenceAnswer, error) {
 	asked, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err

@@ -38,11 +38,13 @@ var morning = time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)
 type service struct {
 	t       *testing.T
 	handler http.Handler
+	control *control.Control
 	clock   *clock.Fake
 	partner string // key
 	log     *lockedBuffer
 	hints   *hints
 	db      *storetest.Database
+	network *network
 }
 
 // databases runs a test on both, each time with a fresh service.
@@ -73,18 +75,20 @@ func newService(t *testing.T, o options) *service {
 	db := o.driver(t)
 	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, hints: &hints{}, db: db}
 	s.clock.Set(morning)
-	var operator puntuale.Operator = db.Open(t)
+	opened := db.Open(t)
+	s.network = &network{t: t, queue: opened, fleet: opened}
+	var operator puntuale.Operator = opened
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}
-	c := control.New(control.Config{Operator: operator, Clock: s.clock, Hint: s.hints.take, Sandbox: o.sandbox})
+	s.control = control.New(control.Config{Operator: operator, Clock: s.clock, Hint: s.hints.take, Sandbox: o.sandbox})
 	var err error
-	_, s.partner, err = c.CreatePartner(t.Context(), control.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
+	_, s.partner, err = s.control.CreatePartner(t.Context(), control.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.handler, err = httpapi.New(httpapi.Config{
-		Control: c, Now: s.clock.Now,
+		Control: s.control, Now: s.clock.Now,
 		Logger: slog.New(slog.NewJSONHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
 	if err != nil {

@@ -41,7 +41,7 @@ type sessionsAnswer struct {
 	Next     *string         `json:"next_cursor"`
 }
 
-func listSessions(ctx context.Context, c *control.Client, in *call, p *listInput) (sessionsAnswer, error) {
+func listSessions(ctx context.Context, c *control.Client, in *call, p *ListInput) (sessionsAnswer, error) {
 	rows, next, err := c.Sessions(ctx, p.page(in))
 	if err != nil {
 		return sessionsAnswer{}, err
@@ -49,7 +49,7 @@ func listSessions(ctx context.Context, c *control.Client, in *call, p *listInput
 	return sessionsAnswer{each(rows, sessionOf), textOrNull(next)}, nil
 }
 
-func createSession(ctx context.Context, c *control.Client, in *call, p *onceInput) (sessionAnswer, error) {
+func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInput) (sessionAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return sessionAnswer{}, err

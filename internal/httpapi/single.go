@@ -36,7 +36,7 @@ type singleBody struct {
 	Timezone  string   `json:"timezone,omitempty" doc:"IANA name of the zone that the date is reckoned in; else the client's"`
 }
 
-func sendSingle(ctx context.Context, c *control.Client, in *call, p *onceInput) (startAnswer, error) {
+func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) (startAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return startAnswer{}, err
@@ -64,7 +64,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *onceInput) 
 }
 
 type messagesInput struct {
-	listInput
+	ListInput
 	State    string `query:"state" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED"`
 	Sequence string `query:"sequence" doc:"ID of a sequence"`
 	Phone    string `query:"phone" doc:"Recipient"`
@@ -76,7 +76,7 @@ type messagesInput struct {
 // listedMessage is the contract's record with its id.
 type listedMessage struct {
 	ID int64 `json:"id"`
-	messageDetail
+	MessageDetail
 }
 
 type messagesAnswer struct {

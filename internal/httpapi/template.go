@@ -51,7 +51,7 @@ type templatesAnswer struct {
 	Next      *string          `json:"next_cursor"`
 }
 
-func listTemplates(ctx context.Context, c *control.Client, in *call, p *listInput) (templatesAnswer, error) {
+func listTemplates(ctx context.Context, c *control.Client, in *call, p *ListInput) (templatesAnswer, error) {
 	rows, next, err := c.Templates(ctx, p.page(in))
 	if err != nil {
 		return templatesAnswer{}, err
@@ -59,7 +59,7 @@ func listTemplates(ctx context.Context, c *control.Client, in *call, p *listInpu
 	return templatesAnswer{each(rows, templateOf), textOrNull(next)}, nil
 }
 
-func createTemplate(ctx context.Context, c *control.Client, in *call, p *onceInput) (templateAnswer, error) {
+func createTemplate(ctx context.Context, c *control.Client, in *call, p *OnceInput) (templateAnswer, error) {
 	asked, err := readTemplate(in)
 	if err != nil {
 		return templateAnswer{}, err

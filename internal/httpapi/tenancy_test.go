@@ -9,22 +9,37 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/openapi3filter"
+
+	"puntuale/internal/control"
 )
 
 // tenant is a client with one of everything.
 type tenant struct {
-	key, session, sequence, message, phone string
+	key, client, session, second, sequence, template, message, keyID, phone string
 }
 
 func newTenant(s *service, email, phone string) tenant {
+	return newTenantOf(s, s.partner, email, phone)
+}
+
+func newTenantOf(s *service, partner, email, phone string) tenant {
 	s.t.Helper()
 	var created struct {
+		ID      string `json:"id_client"`
 		Key     string `json:"api_key"`
 		Session string `json:"id_sessione"`
 	}
-	s.must(&created, "POST", "/api/client/create", s.partner, `{"name":"x","email":"`+email+`","password":"p","phone":"1"}`)
-	c := tenant{key: created.Key, session: created.Session, phone: phone}
+	s.must(&created, "POST", "/api/client/create", partner, `{"name":"x","email":"`+email+`","password":"p","phone":"1"}`)
+	c := tenant{key: created.Key, client: created.ID, session: created.Session, phone: phone}
 	c.sequence = s.newSequence(c.key, stepLater)
+	var made struct{ ID string }
+	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Seconda","connection_type":"Send_app"}`)
+	c.second = made.ID
+	s.must(&made, "POST", "/api/templates", c.key, `{"name":"Saluto","text":"Ciao da `+email+`"}`)
+	c.template = made.ID
+	var keys struct{ Keys []struct{ ID string } }
+	s.must(&keys, "GET", "/api/client/"+c.client+"/keys", partner, "")
+	c.keyID = keys.Keys[0].ID
 	var run started
 	s.must(&run, "POST", "/api/start/"+c.sequence, c.key, `{"phone":"`+phone+`","testo":"secret of `+email+`"}`)
 	c.message = run.ID[0]
@@ -32,38 +47,62 @@ func newTenant(s *service, email, phone string) tenant {
 	return c
 }
 
-// operations are one good call of each documented operation, as the document wants it. own names what belongs to the
-// caller; with a foreign thing in its place, missing is a thing that nobody has.
+// operations are one good call of each documented operation, as the document wants it. In a path or a body, {session}
+// and the like name what belongs to the caller.
 var operations = map[string]struct {
 	method, path, body string
 	partner            bool
-	foreign            string // what must come of a foreign id: "404", or "" when the call names none
+	foreign            string // what must come of a foreign thing: "404", or "" when the call names none
+	last               bool   // it takes away what others need
 }{
-	"createClient":          {"POST", "/api/client/create", `{"name":"x","email":"new@x","password":"p","phone":"1"}`, true, ""},
-	"createSequence":        {"POST", "/api/sequences", `{"name":"x","id_sessione":"{session}","steps":[` + stepNow + `]}`, false, "422"},
-	"listSequences":         {"GET", "/api/sequences?limit=10", "", false, ""},
-	"getSequence":           {"GET", "/api/sequences/{sequence}", "", false, "404"},
-	"replaceSequence":       {"PUT", "/api/sequences/{sequence}", `{"name":"x","id_sessione":"{session}","steps":[` + stepLater + `]}`, false, "404"},
-	"startSequence":         {"POST", "/api/start/{sequence}", `{"phone":"+393331234567","testo":"t"}`, false, "404"},
-	"stopSequence":          {"POST", "/api/stop/{sequence}", `{"phone":"+393331234567"}`, false, "404"},
-	"getMessageDetails":     {"GET", "/api/messages/details?message_ids[]={message}", "", false, "200"},
-	"createSession":         {"POST", "/api/sessions", `{"name":"x","connection_type":"Socket"}`, false, ""},
-	"listSessions":          {"GET", "/api/sessions", "", false, ""},
-	"getSession":            {"GET", "/api/sessions/{session}", "", false, "404"},
-	"addToBlacklist":        {"POST", "/api/blacklist", `{"phone":"+393331234567"}`, false, ""},
-	"listBlacklist":         {"GET", "/api/blacklist", "", false, ""},
-	"removeFromBlacklist":   {"DELETE", "/api/blacklist/remove", `{"phone":"+393331234567"}`, false, ""},
-	"listSandboxMessages":   {"GET", "/api/sandbox/messages", "", false, ""},
-	"cancelPendingMessages": {"POST", "/api/messages/cancel/pending", `{"phones":["+393331234567"]}`, false, ""},
-	"deleteSequence":        {"DELETE", "/api/sequences/{sequence}?pending=cancel", "", false, "404"},
+	"createClient":          {"POST", "/api/client/create", `{"name":"x","email":"new@x","password":"p","phone":"1"}`, true, "", false},
+	"getClientExpirations":  {"GET", "/api/clients/expiration", `{"client_ids":[{client}]}`, true, "404", false},
+	"getClientSnapshot":     {"GET", "/api/client/{client}/snapshot", "", true, "404", false},
+	"listClients":           {"GET", "/api/clients", "", true, "", false},
+	"changeClient":          {"PATCH", "/api/client/{client}", `{"name":"y"}`, true, "404", false},
+	"deleteClient":          {"DELETE", "/api/client/{client}", "", true, "404", true},
+	"listKeys":              {"GET", "/api/client/{client}/keys", "", true, "404", false},
+	"createKey":             {"POST", "/api/client/{client}/keys", `{"name":"seconda"}`, true, "404", false},
+	"rotateKey":             {"POST", "/api/client/{client}/keys/{key}/rotate", `{"grace":3600}`, true, "404", false},
+	"revokeKey":             {"DELETE", "/api/client/{client}/keys/{key}", "", true, "404", true},
+	"createSequence":        {"POST", "/api/sequences", `{"name":"x","id_sessione":"{session}","steps":[` + stepNow + `]}`, false, "422", false},
+	"listSequences":         {"GET", "/api/sequences?limit=10", "", false, "", false},
+	"getSequence":           {"GET", "/api/sequences/{sequence}", "", false, "404", false},
+	"replaceSequence":       {"PUT", "/api/sequences/{sequence}", `{"name":"x","id_sessione":"{session}","steps":[` + stepLater + `]}`, false, "404", false},
+	"deleteSequence":        {"DELETE", "/api/sequences/{sequence}?pending=cancel", "", false, "404", true},
+	"startSequence":         {"POST", "/api/start/{sequence}", `{"phone":"+393331234567","testo":"t"}`, false, "404", false},
+	"stopSequence":          {"POST", "/api/stop/{sequence}", `{"phone":"+393331234567"}`, false, "404", false},
+	"getMessageDetails":     {"GET", "/api/messages/details?message_ids[]={message}", "", false, "200", false},
+	"getMessageOutcomes":    {"GET", "/api/messages/statusByPeriod?start=20/11/2026%2010:00&end=20/11/2026%2011:00", "", false, "", false},
+	"listMessages":          {"GET", "/api/messages?state=PENDING&origin=SEQUENCE", "", false, "", false},
+	"sendMessage":           {"POST", "/api/messages", `{"phone":"+393331234567","text":"x","id_sessione":"{session}"}`, false, "422", false},
+	"rescheduleMessages":    {"POST", "/api/messages/reschedule/all", `{"id":["{message}"],"date":"2026-11-21"}`, false, "404", false},
+	"cancelMessages":        {"POST", "/api/messages/cancel", `{"id":["{message}"]}`, false, "404", false},
+	"cancelPendingMessages": {"POST", "/api/messages/cancel/pending", `{"phones":["+393331234567"]}`, false, "", false},
+	"createSession":         {"POST", "/api/sessions", `{"name":"x","connection_type":"Socket"}`, false, "", false},
+	"listSessions":          {"GET", "/api/sessions", "", false, "", false},
+	"getSession":            {"GET", "/api/sessions/{session}", "", false, "404", false},
+	"deleteSession":         {"DELETE", "/api/sessions/{second}?pending=cancel", "", false, "404", true},
+	"getDefaultSequences":   {"GET", "/api/session/{session}/defaultSequence", "", false, "404", false},
+	"setDefaultSequences":   {"PUT", "/api/session/{session}/defaultSequence", `{"start":"{sequence}","stop":""}`, false, "404", false},
+	"createTemplate":        {"POST", "/api/templates", `{"name":"Altro","text":"x"}`, false, "", false},
+	"listTemplates":         {"GET", "/api/templates", "", false, "", false},
+	"getTemplate":           {"GET", "/api/templates/{template}", "", false, "404", false},
+	"replaceTemplate":       {"PUT", "/api/templates/{template}", `{"name":"Saluto","text":"y"}`, false, "404", false},
+	"deleteTemplate":        {"DELETE", "/api/templates/{template}", "", false, "404", true},
+	"addToBlacklist":        {"POST", "/api/blacklist", `{"phone":"+393331234567"}`, false, "", false},
+	"listBlacklist":         {"GET", "/api/blacklist", "", false, "", false},
+	"removeFromBlacklist":   {"DELETE", "/api/blacklist/remove", `{"phone":"+393331234567"}`, false, "", false},
+	"listSandboxMessages":   {"GET", "/api/sandbox/messages", "", false, "", false},
 }
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{sequence}", c.sequence, "{message}", c.message).Replace(text)
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{sequence}", c.sequence, "{message}", c.message,
+		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
-// documented lists the operations of the OpenAPI document.
-func documented(t *testing.T) []string {
+// loadPaths reads the paths of the OpenAPI document.
+func loadPaths(t *testing.T) map[string]*openapi3.PathItem {
 	t.Helper()
 	d, err := loadDocument()
 	if err != nil {
@@ -73,8 +112,14 @@ func documented(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return doc.Paths.Map()
+}
+
+// documented lists the operations of the OpenAPI document.
+func documented(t *testing.T) []string {
+	t.Helper()
 	var ids []string
-	for _, item := range doc.Paths.Map() {
+	for _, item := range loadPaths(t) {
 		for _, op := range item.Operations() {
 			ids = append(ids, op.OperationID)
 		}
@@ -126,39 +171,58 @@ func TestDocumentedCalls(t *testing.T) {
 	}
 }
 
-// What belongs to another client is, byte for byte, what does not exist; and nothing of it shows or changes.
-func TestTenancy(t *testing.T) {
+// Each operation with every key that must not do: none, a revoked one, one of the other side; and with its own, on what
+// belongs to another client or another partner, which is, byte for byte, what does not exist. Nothing of it shows or changes.
+func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
 		own, other := newTenant(s, "own@x", "+393330000001"), newTenant(s, "other@x", "+393331234567")
-		missing := tenant{session: "999999", sequence: "999999", message: "9007199254740991"}
-		before := everything(s, other)
+		_, rival, err := s.control.CreatePartner(t.Context(), control.NewPartner{Name: "Rivale", Email: "r@x", Password: "x"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		far := newTenantOf(s, rival, "far@x", "+393331234567")
+		endedPartner := s.partner
+		if s.partner, err = s.control.RotateKey(t.Context(), s.partner, 0); err != nil {
+			t.Fatal(err)
+		}
+		var ended struct {
+			ID  string
+			Key string `json:"api_key"`
+		}
+		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
+		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
+		const nobody = "999999"
+		missing := tenant{session: nobody, second: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
-			// The wrong key first: nobody's, a revoked one's shape, the other side's.
-			wrong := s.partner
+			right, wrong, revoked, foreign := own.key, s.partner, ended.Key, other
 			if op.partner {
-				wrong = own.key
+				right, wrong, revoked, foreign = s.partner, own.key, endedPartner, far
 			}
-			if a := s.call(op.method, own.fill(op.path), wrong, own.fill(op.body)); a.status != 403 {
-				t.Errorf("%s with the other side's key: %d %s", id, a.status, a.body)
+			for why, c := range map[string]struct {
+				key    string
+				status int
+			}{"the other side's key": {wrong, 403}, "no key": {"", 401}, "a revoked key": {revoked, 401}} {
+				if a := s.call(op.method, own.fill(op.path), c.key, own.fill(op.body)); a.status != c.status {
+					t.Errorf("%s with %s: %d %s", id, why, a.status, a.body)
+				}
 			}
-			if a := s.call(op.method, own.fill(op.path), "", own.fill(op.body)); a.status != 401 {
-				t.Errorf("%s without a key: %d %s", id, a.status, a.body)
-			}
-			if op.foreign != "" {
-				foreign := s.call(op.method, other.fill(op.path), own.key, other.fill(op.body))
-				none := s.call(op.method, missing.fill(op.path), own.key, missing.fill(op.body))
-				if foreign.body != none.body || fmt.Sprint(foreign.status) != op.foreign || none.status != foreign.status {
-					t.Errorf("%s: foreign %d %s\nmissing %d %s", id, foreign.status, foreign.body, none.status, none.body)
+			if op.foreign == "" {
+				if a := s.call(op.method, own.fill(op.path), right, own.fill(op.body)); a.status != 200 || strings.Contains(a.body, "far@x") ||
+					!op.partner && strings.Contains(a.body, "other@x") {
+					t.Errorf("%s: %d %s", id, a.status, a.body)
 				}
 				continue
 			}
-			if op.partner {
-				continue
+			got := s.call(op.method, foreign.fill(op.path), right, foreign.fill(op.body))
+			none := s.call(op.method, missing.fill(op.path), right, missing.fill(op.body))
+			if id == "getClientExpirations" { // which names the ids it was asked for
+				got.body = strings.ReplaceAll(got.body, `"value":`+foreign.client, `"value":`+nobody)
 			}
-			if a := s.call(op.method, own.fill(op.path), own.key, own.fill(op.body)); a.status != 200 || strings.Contains(a.body, "other@x") {
-				t.Errorf("%s: %d %s", id, a.status, a.body)
+			if got.body != none.body || fmt.Sprint(got.status) != op.foreign || none.status != got.status {
+				t.Errorf("%s: foreign %d %s\nmissing %d %s", id, got.status, got.body, none.status, none.body)
 			}
 		}
 		// A body that names a foreign session, and everything of the caller's own.
@@ -168,18 +232,21 @@ func TestTenancy(t *testing.T) {
 		if a := s.call("PUT", mixed.fill("/api/sequences/{sequence}"), own.key, mixed.fill(operations["replaceSequence"].body)); a.status != 422 {
 			t.Errorf("a foreign session: %d %s", a.status, a.body)
 		}
-		if after := everything(s, other); after != before {
-			t.Errorf("the other client was\n%s\nand is\n%s", before, after)
+		if after := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client); after != before {
+			t.Errorf("the others were\n%s\nand are\n%s", before, after)
 		}
 	})
 }
 
-// everything is all that a client's key can read.
-func everything(s *service, c tenant) string {
+// everything is all that the keys of a client and of its partner can read of it.
+func everything(s *service, key, partner, client string) string {
 	s.t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/blacklist", "/api/sandbox/messages", "/api/messages/details?message_ids=" + c.message} {
-		all.WriteString(s.must(nil, "GET", path, c.key, "").body + "\n")
+	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages"} {
+		all.WriteString(s.must(nil, "GET", path, key, "").body + "\n")
+	}
+	for _, path := range []string{"/snapshot", "/keys"} {
+		all.WriteString(s.must(nil, "GET", "/api/client/"+client+path, partner, "").body + "\n")
 	}
 	return all.String()
 }

@@ -1,0 +1,79 @@
+package httpapi_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// network stands for the dispatcher and what is behind it: it decides what becomes of messages.
+type network struct {
+	t     *testing.T
+	queue puntuale.Queue
+	fleet puntuale.Fleet
+	node  puntuale.NodeID
+	token int64
+}
+
+// account is a client as its creation answers it.
+type account struct {
+	ID      string `json:"id_client"`
+	Session string `json:"id_sessione"`
+	Key     string `json:"api_key"`
+}
+
+// newAccount creates a client of the type.
+func (s *service) newAccount(email, accountType string) (a account) {
+	s.t.Helper()
+	s.must(&a, "POST", "/api/client/create", s.partner,
+		`{"name":"Studio Bianchi","email":"`+email+`","password":"p","phone":"0212345678","account_type":"`+accountType+`"}`)
+	return a
+}
+
+// begin writes a message's intent, as its attempt begins, and reports what came of it.
+func (s *service) begin(a account, id, phone string) (puntuale.ClaimItem, puntuale.Granted) {
+	s.t.Helper()
+	n := s.network
+	if n.node == 0 {
+		var err error
+		if n.node, err = n.fleet.Join(s.t.Context(), time.Hour); err != nil {
+			s.t.Fatal(err)
+		}
+		n.token = int64(n.node) << 32
+	}
+	n.token++
+	client, _ := strconv.ParseInt(a.ID, 10, 64)
+	message, _ := strconv.ParseInt(id, 10, 64)
+	item := puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(message)}, Phone: phone}
+	granted, err := n.queue.Claim(s.t.Context(), puntuale.Claim{Node: n.node, Token: n.token, Now: s.clock.Now(), Messages: []puntuale.ClaimItem{item}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return item, granted[0]
+}
+
+// end brings a message to an outcome.
+func (s *service) end(a account, id, phone string, o puntuale.Outcome) {
+	s.t.Helper()
+	item, granted := s.begin(a, id, phone)
+	if granted != puntuale.ClaimGranted {
+		s.t.Fatalf("message %s may not leave: %d", id, granted)
+	}
+	s.record(item, o)
+}
+
+// record ends the attempt that was begun last.
+func (s *service) record(item puntuale.ClaimItem, o puntuale.Outcome) {
+	s.t.Helper()
+	_, err := s.network.queue.Record(s.t.Context(), s.clock.Now(), []puntuale.Result{{MessageRef: item.MessageRef, Token: s.network.token, Outcome: o}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+var (
+	sent    = puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"}
+	refused = puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero non raggiungibile", Detail: "404"}
+)
