@@ -35,6 +35,13 @@ func (s *service) newAccount(email, accountType string) (a account) {
 // begin writes a message's intent, as its attempt begins, and reports what came of it.
 func (s *service) begin(a account, id, phone string) (puntuale.ClaimItem, puntuale.Granted) {
 	s.t.Helper()
+	items, granted := s.beginAll(a, phone, id)
+	return items[0], granted[0]
+}
+
+// beginAll does so for messages to one recipient.
+func (s *service) beginAll(a account, phone string, ids ...string) ([]puntuale.ClaimItem, []puntuale.Granted) {
+	s.t.Helper()
 	n := s.network
 	if n.node == 0 {
 		var err error
@@ -45,13 +52,16 @@ func (s *service) begin(a account, id, phone string) (puntuale.ClaimItem, puntua
 	}
 	n.token++
 	client, _ := strconv.ParseInt(a.ID, 10, 64)
-	message, _ := strconv.ParseInt(id, 10, 64)
-	item := puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(message)}, Phone: phone}
-	granted, err := n.queue.Claim(s.t.Context(), puntuale.Claim{Node: n.node, Token: n.token, Now: s.clock.Now(), Messages: []puntuale.ClaimItem{item}})
+	items := make([]puntuale.ClaimItem, len(ids))
+	for i, id := range ids {
+		message, _ := strconv.ParseInt(id, 10, 64)
+		items[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(message)}, Phone: phone}
+	}
+	granted, err := n.queue.Claim(s.t.Context(), puntuale.Claim{Node: n.node, Token: n.token, Now: s.clock.Now(), Messages: items})
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return item, granted[0]
+	return items, granted
 }
 
 // end brings a message to an outcome.
@@ -61,14 +71,17 @@ func (s *service) end(a account, id, phone string, o puntuale.Outcome) {
 	if granted != puntuale.ClaimGranted {
 		s.t.Fatalf("message %s may not leave: %d", id, granted)
 	}
-	s.record(item, o)
+	s.record(o, item)
 }
 
-// record ends the attempt that was begun last.
-func (s *service) record(item puntuale.ClaimItem, o puntuale.Outcome) {
+// record ends the attempts that were begun last.
+func (s *service) record(o puntuale.Outcome, items ...puntuale.ClaimItem) {
 	s.t.Helper()
-	_, err := s.network.queue.Record(s.t.Context(), s.clock.Now(), []puntuale.Result{{MessageRef: item.MessageRef, Token: s.network.token, Outcome: o}})
-	if err != nil {
+	results := make([]puntuale.Result, len(items))
+	for i, item := range items {
+		results[i] = puntuale.Result{MessageRef: item.MessageRef, Token: s.network.token, Outcome: o}
+	}
+	if _, err := s.network.queue.Record(s.t.Context(), s.clock.Now(), results); err != nil {
 		s.t.Fatal(err)
 	}
 }
