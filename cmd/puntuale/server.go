@@ -38,6 +38,7 @@ type server struct {
 	media    *media.Fetcher // nil: nothing fetches
 	dispatch *dispatch.Dispatcher
 	control  *control.Control
+	refills  *refills
 	health   *health
 	http     *http.Server
 	listener net.Listener
@@ -105,6 +106,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
+	s.refills = startRefills(s.control.Refill, cfg.Clock, cfg.Logger)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
 }
@@ -198,6 +200,9 @@ func (s *server) Close() error {
 		s.outage.stopped()
 	} else if s.listener != nil {
 		_ = s.listener.Close()
+	}
+	if s.refills != nil {
+		s.refills.stop()
 	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
