@@ -1,0 +1,100 @@
+package control
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func TestPeriod(t *testing.T) {
+	t.Parallel()
+	var z zones
+	rome, err := z.load("Europe/Rome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	period := func(start, end string) Period {
+		return Period{[]Bound{{"start", start}}, []Bound{{"end", end}}}
+	}
+	for _, c := range []struct {
+		strict           bool
+		start, end       string
+		from, to, faults string
+	}{
+		{true, "20/11/2026 10:30", "20/11/2026 10:30", "2026-11-20T09:30:00Z", "2026-11-20T09:31:00Z", ""},
+		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T00:31:00Z", ""}, // the first of two
+		{true, "28/03/2027 02:30", "28/03/2027 04:00", "2027-03-28T01:30:00Z", "2027-03-28T02:01:00Z", ""}, // skipped: the gap later
+		{true, "20/11/2026 10:31", "20/11/2026 10:30", "", "", "query.start"},
+		{true, "20/11/2026", "2026-11-20 10:30", "", "", "query.start query.end"},
+		{true, "", "x", "", "", "query.start query.end"},
+		{false, "", "", "0001-01-01T00:00:00Z", "0001-01-01T00:00:00Z", ""},
+		{false, "20/11/2026", "20/11/2026", "2026-11-19T23:00:00Z", "2026-11-20T23:00:00Z", ""},
+		{false, "2026-11-20T10:30:30", "20/11/2026 10:30", "2026-11-20T09:30:30Z", "2026-11-20T09:31:00Z", ""},
+		{false, "2026-11-20T10:30Z", "2026-11-20T10:30Z", "2026-11-20T10:30:00Z", "2026-11-20T10:31:00Z", ""},
+		{false, "21/11/2026", "20/11/2026", "", "", "query.start"},
+		{false, "ieri", "oggi", "", "", "query.start query.end"},
+	} {
+		var f faults
+		var from, to time.Time
+		if c.strict {
+			from, to = period(c.start, c.end).strict(&f, rome)
+		} else {
+			from, to = period(c.start, c.end).loose(&f, rome)
+		}
+		var at []string
+		for _, fault := range f {
+			at = append(at, fault.Location)
+		}
+		if got := strings.Join(at, " "); got != c.faults {
+			t.Errorf("%q to %q: faults at %q, want %q", c.start, c.end, got, c.faults)
+		} else if got == "" && (from.UTC().Format(time.RFC3339) != c.from || to.UTC().Format(time.RFC3339) != c.to) {
+			t.Errorf("%q to %q: %s to %s", c.start, c.end, from, to)
+		}
+	}
+}
+
+// Whatever a bound holds, a period that is accepted is one.
+func FuzzPeriod(f *testing.F) {
+	for _, seed := range []string{"20/11/2026 10:30", "2026-11-20", "31/10/2027 02:30", "", " ", "0000-01-01", "9999-12-31T23:59:59.999999999+23:59"} {
+		f.Add(seed, "20/11/2026 10:30")
+	}
+	rome, err := time.LoadLocation("Europe/Rome")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, start, end string) {
+		p := Period{[]Bound{{"start", start}}, []Bound{{"end", end}, {"fine", end}}}
+		var strict, loose faults
+		from, to := p.strict(&strict, rome)
+		if len(strict) == 0 && (from.IsZero() || to.IsZero()) {
+			t.Fatalf("%q to %q: %s to %s", start, end, from, to)
+		}
+		if from, to := p.loose(&loose, rome); len(loose) == 0 && !from.IsZero() && !to.IsZero() && !from.Before(to) {
+			t.Fatalf("%q to %q: %s to %s", start, end, from, to)
+		}
+		if len(strict) == 0 && len(loose) > 0 && !to.Before(from) {
+			t.Fatalf("%q to %q: strict takes what loose refuses: %v", start, end, loose)
+		}
+	})
+}
+
+func TestRefillTo(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		account puntuale.Client
+		change  ClientChange
+		want    int64
+	}{
+		{puntuale.Client{Type: puntuale.AccountTest, Credits: new(int64(3))}, ClientChange{}, 100},
+		{puntuale.Client{Type: puntuale.AccountBaby}, ClientChange{}, 2000},
+		{puntuale.Client{Type: puntuale.AccountFull}, ClientChange{}, 0},
+		{puntuale.Client{Type: puntuale.AccountFull, Credits: new(int64(30))}, ClientChange{}, 30},
+		{puntuale.Client{Type: puntuale.AccountFull}, ClientChange{Credits: puntuale.Change[*int64]{Set: true, To: new(int64(50))}}, 50},
+	} {
+		if got := c.change.refillTo(c.account); got != c.want {
+			t.Errorf("%s: %d, want %d", c.account.Type, got, c.want)
+		}
+	}
+}

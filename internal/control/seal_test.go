@@ -1,0 +1,49 @@
+package control
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"puntuale"
+)
+
+func TestSeal(t *testing.T) {
+	t.Parallel()
+	mine, err := newSealer("pk_mine")
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs, err := newSealer("pk_theirs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := &puntuale.Once{Scope: "POST /api/client/create", Key: "k", Hash: "h"}
+	answer := []byte(`{"api_key":"ck_secret"}`)
+	box := mine.seal(call, answer)
+	if bytes.Contains(box, []byte("secret")) || bytes.Equal(box, mine.seal(call, answer)) {
+		t.Errorf("sealed as %s", box)
+	}
+	if got, err := mine.open(call, box); err != nil || !bytes.Equal(got, answer) {
+		t.Errorf("opened as %s, %v", got, err)
+	}
+	if _, err := theirs.open(call, box); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("another key: %v", err)
+	}
+	for _, other := range []puntuale.Once{{Scope: "POST /api/x", Key: "k", Hash: "h"}, {Scope: call.Scope, Key: "l", Hash: "h"}, {Scope: call.Scope, Key: "k", Hash: "i"}} {
+		if _, err := mine.open(&other, box); puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Errorf("another call: %v", err)
+		}
+	}
+	if _, err := mine.open(call, []byte("{}")); err == nil {
+		t.Error("what was not sealed opens")
+	}
+	// What a store gives instead of an effect is opened; any other error stays.
+	again := &puntuale.Replayed{}
+	if err := mine.opened(call, &puntuale.Replayed{Answer: box}); !errors.As(err, &again) || !bytes.Equal(again.Answer, answer) {
+		t.Errorf("%v", err)
+	}
+	if err := mine.opened(call, puntuale.NotFound("client")); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("%v", err)
+	}
+}
