@@ -118,21 +118,23 @@ func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (pu
 		}
 		return step, nil
 	}
+	if located {
+		f.add("body.template", "goes without latitude and longitude", nil)
+	}
 	templates, err := c.tenant.TemplatesNamed(ctx, []string{call.Template})
 	if err != nil {
 		return step, fmt.Errorf("read a template: %w", err)
 	}
 	t, ok := templates[call.Template]
 	if !ok {
-		f.add("body.template", "names no template of the client", nil)
+		if !located {
+			f.add("body.template", "names no template of the client", nil)
+		}
 		step.Text = "-" // for what else is wrong
 		return step, nil
 	}
 	step.Template = t.Name
 	step = filled(step, t)
-	if located {
-		f.add("body.template", "goes without latitude and longitude", nil)
-	}
 	for _, name := range []string{singleText, singleMedia} {
 		if given(call.Fields, name) && !names(step, name) {
 			f.add("body."+name, "has no place in the template", nil)

@@ -9,9 +9,16 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
 )
 
 // transport keeps connections alive for many workers at once.
@@ -75,7 +82,44 @@ func must(t *testing.T, method, address, key string, body any, header ...string)
 	if a.status != http.StatusOK {
 		t.Fatalf("%s %s: %d %s", method, address, a.status, a.body)
 	}
+	documented(t, method, address, a)
 	return a
+}
+
+// documents finds operations in the OpenAPI document that the binary serves, of which a test keeps a copy.
+var documents = sync.OnceValues(func() (routers.Router, error) {
+	d, err := openapi3.NewLoader().LoadFromFile(filepath.Join("..", "httpapi", "testdata", "openapi.json"))
+	if err != nil {
+		return nil, err
+	}
+	d.Servers = nil
+	return legacy.NewRouter(d)
+})
+
+// documented finds fault with an answer that the OpenAPI document does not describe.
+func documented(t *testing.T, method, address string, a answer) {
+	t.Helper()
+	router, err := documents()
+	if err != nil {
+		t.Fatal(err)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &http.Request{Method: method, URL: &url.URL{Path: u.Path, RawQuery: u.RawQuery}, Header: http.Header{}}
+	route, params, err := router.FindRoute(request)
+	if err != nil {
+		return // no operation of the API
+	}
+	in := &openapi3filter.RequestValidationInput{Request: request, PathParams: params, Route: route}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: a.status, Header: a.header, Options: &openapi3filter.Options{IncludeResponseStatus: true},
+	}
+	out.SetBodyBytes(a.body)
+	if err := openapi3filter.ValidateResponse(t.Context(), out); err != nil {
+		t.Errorf("%s %s: the answer %s is not in the document: %v", method, u.Path, a.body, err)
+	}
 }
 
 // tenant is one client of the service with one sequence.

@@ -47,6 +47,8 @@ func (s *transcript) nameAll(name string, ids []string) {
 	}
 }
 
+var prefixes = regexp.MustCompile(`"prefix":"(ck_)[0-9a-z]{8}"`)
+
 var keys = regexp.MustCompile(`([cp]k_)[0-9a-z]{58}`)
 
 // do makes a call and writes it down.
@@ -74,6 +76,7 @@ func (s *transcript) do(note, method, target, key, body string, header ...string
 func (s *transcript) end(file string) {
 	s.t.Helper()
 	text := strings.NewReplacer(s.names...).Replace(s.text.String())
+	text = prefixes.ReplaceAllString(text, `"prefix":"$1…"`)
 	golden(s.t, file, keys.ReplaceAllString(text, "$1…"))
 }
 
@@ -137,6 +140,59 @@ func TestGoldenAnswers(t *testing.T) {
 	s.do("remove again", "DELETE", "/api/blacklist/remove", key, `{"phone":"3331234567"}`)
 	s.do("sandbox messages", "GET", "/api/sandbox/messages", key, "")
 	s.end("answers.golden")
+}
+
+// The bodies of the operations on messages, templates and accounts.
+func TestGoldenMore(t *testing.T) {
+	t.Parallel()
+	s := &transcript{service: newService(t, options{sandbox: true})}
+	a := s.newAccount("info@bianchi.example", "test")
+	key := a.Key
+	s.do("create a template", "POST", "/api/templates", key, `{"name":"Visita","text":"Ciao {{nome}}, a {{quando:giorno}}","media":"{{foto|}}","media_name":"foto.jpg"}`)
+	s.do("list templates", "GET", "/api/templates", key, "")
+	s.do("get a template", "GET", "/api/templates/1", key, "")
+	s.do("replace a template", "PUT", "/api/templates/1", key, `{"name":"Visita","text":"Ciao {{nome}}"}`)
+	a2 := s.do("create a sequence with a template", "POST", "/api/sequences", key, `{"name":"Visite","steps":[{"template":"Visita","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+	var sequence struct{ ID string }
+	decode(t, a2, &sequence)
+	var run, again started
+	got := s.do("send one message", "POST", "/api/messages", key, `{"phone":"3331234567","text":"Ciao","date":"21/11/2026 10:00","name":"Avviso"}`)
+	decode(t, got, &run)
+	s.nameAll("m", run.ID)
+	got = s.do("send one from a template, once", "POST", "/api/messages", key, `{"phone":"3331234567","template":"Visita","nome":"Anna"}`, "Idempotency-Key", "k")
+	decode(t, got, &again)
+	s.nameAll("o", again.ID)
+	s.do("the same call again", "POST", "/api/messages", key, `{"phone":"3331234567","template":"Visita","nome":"Anna"}`, "Idempotency-Key", "k")
+	s.service.end(a, again.ID[0], "+393331234567", refused)
+	s.do("list messages", "GET", "/api/messages?origin=SINGLE&state=FAILED", key, "")
+	s.do("outcomes of a period", "GET", "/api/messages/statusByPeriod?start=20/11/2026%2010:30&end=20/11/2026%2010:30", key, "")
+	got = s.do("send again", "POST", "/api/messages/reschedule/all", key, `{"id":["`+again.ID[0]+`"],"date":"2026-11-23","time":"09:00"}`)
+	decode(t, got, &run)
+	s.nameAll("n", run.ID)
+	s.do("send again what was", "POST", "/api/messages/reschedule/all", key, `{"id":["`+again.ID[0]+`"]}`)
+	s.do("send again what is not there", "POST", "/api/messages/reschedule/all", key, `{"id":["1","x"]}`)
+	s.do("cancel by id", "POST", "/api/messages/cancel", key, `{"id":["`+run.ID[0]+`"]}`)
+	s.do("the default sequences", "GET", "/api/session/"+a.Session+"/defaultSequence", key, "")
+	s.do("set them", "PUT", "/api/session/"+a.Session+"/defaultSequence", key, `{"start":"`+sequence.ID+`","stop":null}`)
+	s.do("delete the default session", "DELETE", "/api/sessions/"+a.Session, key, "")
+	s.do("delete a template in use", "DELETE", "/api/templates/1", key, "")
+	s.do("a single send with faults", "POST", "/api/messages", key, `{"phone":3.5,"text":"x","latitude":91,"date":"ieri","id_sessione":"9","template":"no"}`)
+	s.do("list messages with faults", "GET", "/api/messages?stato=x&state=x&end=x", key, "")
+	s.do("outcomes without a period", "GET", "/api/messages/statusByPeriod", key, "")
+
+	one := "/api/client/" + a.ID
+	s.do("expiration dates", "GET", "/api/clients/expiration", s.partner, `{"client_ids":[`+a.ID+`]}`)
+	s.do("expiration dates of others", "GET", "/api/clients/expiration", s.partner, `{"client_ids":[`+a.ID+`,77]}`)
+	s.do("a snapshot", "GET", one+"/snapshot", s.partner, "")
+	s.do("list clients", "GET", "/api/clients", s.partner, "")
+	s.do("change a client", "PATCH", one, s.partner, `{"credits_add":-20,"daily_api_cap":500,"refill_period":"Mensile","expiration_date":null,"active_features":["crm"],"holidays":["2026-12-07"]}`)
+	s.do("change a client with faults", "PATCH", one, s.partner, `{"credits":"x","profile":"x","refill_period":"x","expiration_date":"x","timezone":"x","region":"x","holidays":["x"]}`)
+	s.do("list keys", "GET", one+"/keys", s.partner, "")
+	s.do("make a key", "POST", one+"/keys", s.partner, `{"name":"gestionale"}`)
+	s.do("rotate a key", "POST", one+"/keys/2/rotate", s.partner, `{"grace":3600}`)
+	s.do("revoke a key", "DELETE", one+"/keys/2", s.partner, "")
+	s.do("delete a client", "DELETE", one, s.partner, "")
+	s.end("more.golden")
 }
 
 // The bodies of every class of refusal.

@@ -262,7 +262,7 @@ func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
 	tidied := r.Clone(r.Context())
 	tidied.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
 	route, params, err := d.router.FindRoute(tidied)
-	if err != nil { // no path of ours
+	if err != nil || a.status == http.StatusMethodNotAllowed || strings.Contains(a.body, `"no such path"`) { // no operation of ours
 		return
 	}
 	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}
