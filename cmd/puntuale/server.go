@@ -180,6 +180,8 @@ func (s *server) Wait(ctx context.Context) error {
 		return nil
 	case err := <-s.served:
 		return fmt.Errorf("serve HTTP: %w", err)
+	case <-s.store.Failed():
+		return errors.New("the disk failed under the database; start again once it is sound")
 	}
 }
 

@@ -51,6 +51,7 @@ type Store struct {
 
 	kinds  kinds
 	broken atomic.Pointer[error]
+	failed chan struct{} // closed once broken
 	closed sync.Once
 	err    error // of Close
 }
@@ -72,7 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{cfg: cfg, d: &dialect{}, kinds: kinds{
+	s := &Store{cfg: cfg, d: &dialect{}, failed: make(chan struct{}), kinds: kinds{
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"),
@@ -137,9 +138,14 @@ func (s *Store) Check(ctx context.Context) error {
 // fail makes the store refuse everything: what the disk holds after a failed write is known only after opening anew.
 func (s *Store) fail(err error) {
 	if s.broken.CompareAndSwap(nil, &err) {
+		close(s.failed)
 		s.cfg.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
 	}
 }
+
+// Failed is closed once the disk under the database failed: nothing is written any more, and the process should end, so
+// that whoever starts it again opens the database anew.
+func (s *Store) Failed() <-chan struct{} { return s.failed }
 
 func (s *Store) failure() error {
 	if err := s.broken.Load(); err != nil {
