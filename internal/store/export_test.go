@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+
+	"puntuale"
 )
 
 // PlainRow is a message of the benchmarks.
@@ -49,15 +51,42 @@ var Statements = map[string]Statement{
 	"details":   {messageDetails, []any{int64(1), batch{one1}}},
 	"usage":     {countCalls, []any{batch{one1, one1, one1}}},
 	"standings": {standingsOf, []any{batch{one1}}},
+
+	"outcomes":        {messageOutcomes, []any{int64(1), int64(1), int64(9), int64(1), int64(1), 10}},
+	"resendable":      {readResendable, []any{batch{one1, one1}}},
+	"reschedule":      {rescheduleMessages, []any{int64(1), "x", "x", batch{one1, one1}}},
+	"insert resent":   {insertResent, []any{batch{one1, one1, one1, one1, one1, one1, one1}}},
+	"move":            {moveMessages, []any{int64(1), batch{one1, one1}}},
+	"list":            listed(puntuale.MessageFilter{}),
+	"list a phone":    listed(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
+	"list a sequence": listed(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
+	"list pending":    listed(puntuale.MessageFilter{State: new(puntuale.Pending), Sequence: 1}),
+}
+
+func listed(f puntuale.MessageFilter) Statement { return listing{}.explained(f) }
+
+func (l listing) explained(f puntuale.MessageFilter) Statement {
+	l.args = []any{int64(1), int64(1) << 50, 10}
+	text := l.statement(f)
+	return Statement{text, l.args}
+}
+
+// ForPostgres are the statements that PostgreSQL has in words of its own.
+var ForPostgres = map[string]Statement{
+	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1}}},
+	"list":            listedOnPostgres(puntuale.MessageFilter{}),
+	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
+	"list a sequence": listedOnPostgres(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
+}
+
+func listedOnPostgres(f puntuale.MessageFilter) Statement {
+	return listing{postgres: true}.explained(f)
 }
 
 var (
 	one1    = []int64{1}
 	oneText = []string{"x"}
 )
-
-// DueOfSessions is PostgreSQL's text for many sessions.
-var DueOfSessions = Statement{dueOfSessions, []any{int64(1), 10, batch{one1}}}
 
 // Explain returns the database's plan for a statement, made on a writer's connection, or on a reader's where the
 // statement only reads.

@@ -15,7 +15,7 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	if last == 0 {
 		last = puntuale.MaxID + 1
 	}
-	l := &listing{args: []any{t.id, last, limit + 1}}
+	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit + 1}}
 	all, err := list(ctx, t.s.read, l.statement(f), l.args, scanDetail)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
@@ -26,55 +26,60 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 
 // listing writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.
 type listing struct {
+	postgres  bool
 	args      []any
 	ofRun     string
 	ofMessage string
 }
 
-// Pending messages are looked for among the open ones of the client's sessions; all others by way of the client's runs:
-// those of a phone have an index, and else they are walked from the newest on, as far as the limit. A run's messages as
-// planned are numbered from it, so the order of runs is theirs; re-sent ones have other numbers and come by their own
-// index.
-const (
-	pendingList = `select m.id as i from session s cross join message m cross join run r
- where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.id < $2%[2]s
-  and r.client_id = m.client_id and r.id = m.run_id%[1]s
+// pending looks among the open messages of the client's sessions.
+func (l *listing) pending() string {
+	return `select m.id as i from session s cross join message m cross join run r
+ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.id < $2` + l.ofMessage + `
+  and r.client_id = m.client_id and r.id = m.run_id` + l.ofRun + `
  order by m.id desc limit $3`
+}
 
-	runList = `select i from (select m.id as i from run r cross join message m
- where r.client_id = $1 and r.id < $2%[1]s
-  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2%[2]s
+// byRun goes by way of the client's runs: those of a phone have an index, and else they are walked from the newest on, as
+// far as the limit. A run's messages as planned are numbered from it, so the order of runs is theirs; re-sent ones have
+// other numbers and come by their own index. PostgreSQL knows no better of a range of numbers than that it holds a ninth
+// of all; a lateral join leaves it no choice. SQLite has none, and takes tables as they are written.
+func (l *listing) byRun(ofPhone bool) string {
+	resent := "message m cross join run r"
+	if ofPhone {
+		resent = "run r cross join message m"
+	}
+	ofThisRun := "m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2" + l.ofMessage
+	planned := "run r cross join message m where " + ofThisRun + " and"
+	if l.postgres {
+		planned = "run r cross join lateral (select m.id from message m where " + ofThisRun + " offset 0) as m where"
+	}
+	return `select i from (select m.id as i from ` + planned + ` r.client_id = $1 and r.id < $2` + l.ofRun + `
  order by r.id desc, m.id desc limit $3) as planned
 union all
-select i from (select m.id as i from message m cross join run r
- where m.client_id = $1 and m.resent_from <> 0 and m.id < $2%[2]s and r.client_id = m.client_id and r.id = m.run_id%[1]s
+select i from (select m.id as i from ` + resent + `
+ where r.client_id = $1 and m.client_id = $1 and m.resent_from <> 0 and m.id < $2` + l.ofMessage + ` and r.id = m.run_id` + l.ofRun + `
  order by m.id desc limit $3) as resent
 order by i desc limit $3`
-
-	detailList = `with f as (%s) select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
- join run r on r.client_id = m.client_id and r.id = m.run_id order by m.id desc`
-)
+}
 
 // plannedAt is puntuale.Message.Planned.
 const plannedAt = "case when m.intent > 0 and m.next_at > m.intent_at then m.intent_at else m.next_at end"
 
+// statement adds zero to columns that SQLite shall not build an index of, for this one statement, to look them up.
 func (l *listing) statement(f puntuale.MessageFilter) string {
-	source := runList
 	if f.Sequence != 0 {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)
 	}
 	if f.Phone != "" {
 		l.ofRun += " and r.phone = " + l.bind(f.Phone)
 	}
-	switch {
-	case f.State == nil:
-	case *f.State == puntuale.Pending:
-		source = pendingList
-	default:
-		l.ofMessage += " and m.state = " + l.bind(int64(*f.State))
+	pending := f.State != nil && *f.State == puntuale.Pending
+	if f.State != nil && !pending {
+		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
 	if f.Origin != "" {
-		l.ofMessage += " and m.origin = " + l.bind(originNumber(f.Origin))
+		l.ofMessage += " and m.origin + 0 = " + l.bind(originNumber(f.Origin))
 	}
 	if !f.From.IsZero() {
 		l.ofMessage += " and " + plannedAt + " >= " + l.bind(micros(f.From))
@@ -82,7 +87,12 @@ func (l *listing) statement(f puntuale.MessageFilter) string {
 	if !f.To.IsZero() {
 		l.ofMessage += " and " + plannedAt + " < " + l.bind(micros(f.To))
 	}
-	return fmt.Sprintf(detailList, fmt.Sprintf(source, l.ofRun, l.ofMessage))
+	found := l.byRun(f.Phone != "")
+	if pending {
+		found = l.pending()
+	}
+	return `with f as (` + found + `) select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
+ join run r on r.client_id = m.client_id and r.id = m.run_id order by m.id desc`
 }
 
 // bind adds an argument and returns its sign.

@@ -11,6 +11,9 @@ import (
 	"puntuale"
 )
 
+// dispatchLock ends the name of the file whose lock the dispatching process holds.
+const dispatchLock = ".dispatch"
+
 // LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
 // apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
 // are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
@@ -19,7 +22,7 @@ func (s *Store) LockDispatch(ctx context.Context) (release func() error, err err
 	if s.file == "" {
 		return func() error { return nil }, nil
 	}
-	release, err = lockFile(s.file+".dispatch", false)
+	release, err = lockFile(s.file+dispatchLock, false)
 	if err != nil {
 		return nil, err
 	}

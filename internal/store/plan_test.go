@@ -15,6 +15,7 @@ var access = map[string]struct {
 	reads  bool
 	wants  []string // on both databases: names of indexes; "key" is the message table's key
 	avoids string
+	allows string // of what is else too little of an index
 }{
 	"due":       {reads: true, wants: []string{"message_open"}},
 	"retrying":  {reads: true, wants: []string{"message_open"}},
@@ -32,6 +33,16 @@ var access = map[string]struct {
 	"details":   {reads: true, wants: []string{"key"}},
 	"usage":     {},
 	"standings": {},
+
+	"outcomes":        {reads: true, wants: []string{"message_done"}},
+	"resendable":      {wants: []string{"key"}, avoids: "message_open"},
+	"reschedule":      {wants: []string{"key"}, avoids: "message_open"},
+	"insert resent":   {wants: []string{"key"}, avoids: "message_open"},
+	"move":            {wants: []string{"key"}, avoids: "message_open"},
+	"list":            {reads: true, wants: []string{"key"}, allows: "message_resent (client_id=?)\n"},
+	"list a phone":    {reads: true, wants: []string{"run_recipient", "key"}, allows: "run_recipient (client_id=? AND phone=?)\n"},
+	"list a sequence": {reads: true, wants: []string{"key"}, allows: "message_resent (client_id=?)\n"},
+	"list pending":    {reads: true, wants: []string{"message_open", "key"}},
 }
 
 // fill gives the tables sizes and statistics as they are in life.
@@ -70,8 +81,8 @@ func testPlans(t *testing.T, d *storetest.Database, full bool) {
 			t.Errorf("%s: nothing is said of its plan", name)
 			continue
 		}
-		if name == "due" && d.Postgres {
-			statement = store.DueOfSessions
+		if other, ok := store.ForPostgres[name]; ok && d.Postgres {
+			statement = other
 		}
 		plan, err := w.Explain(ctx, statement, want.reads)
 		if err != nil {
@@ -94,7 +105,7 @@ func testPlans(t *testing.T, d *storetest.Database, full bool) {
 		}
 		for _, bad := range []string{"Seq Scan on message", "Seq Scan on run", "Seq Scan on client", "Hash Join", "Merge Join", "SCAN message", "SCAN m\n", "SCAN r\n",
 			"run_recipient (client_id=?)\n", "message_resent (client_id=?)\n", want.avoids} {
-			if bad != "" && strings.Contains(plan, bad) {
+			if bad != "" && bad != want.allows && strings.Contains(plan, bad) {
 				t.Errorf("%s: %s\n%s", name, bad, plan)
 			}
 		}

@@ -134,6 +134,11 @@ func sqliteThere(path string) (bool, error) {
 					" is there; put the file back, or restore both from a backup")
 			}
 		}
+		// Only a store that was complete is dispatched from. (A ".lock" may come from a creation that died.)
+		if _, err := os.Lstat(path + dispatchLock); err == nil {
+			return false, untrusted(path, "is missing, but "+filepath.Base(path)+dispatchLock+" beside it shows that it was in use; "+
+				"put the file back or restore it from a backup, or remove "+filepath.Base(path)+dispatchLock+" to begin with nothing")
+		}
 		return false, nil
 	}
 	if err != nil {

@@ -85,6 +85,13 @@ func TestSQLiteUntrusted(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "is missing"},
+		"gone from beside its lock": {func(t *testing.T, _ *storetest.Database, path string) {
+			write(t, path+".lock", nil)
+			write(t, path+".dispatch", nil)
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		}, "was in use"},
 		"another program's": {func(t *testing.T, d *storetest.Database, path string) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
@@ -141,6 +148,7 @@ func TestSQLiteCreates(t *testing.T) {
 		t.Fatal("a file was created")
 	}
 	write(t, path+".new", []byte("what a crash left"))
+	write(t, path+".lock", nil)
 	var wait sync.WaitGroup
 	for range 4 { // several at once: one creates it
 		wait.Go(func() {
