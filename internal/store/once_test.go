@@ -1,0 +1,66 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/storetest"
+)
+
+// A connection that breaks during the COMMIT of a call under a key leaves one effect and its answer, on whichever side
+// of the commit it broke.
+func TestPostgresOnceInDoubt(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountFull)
+	partner := w.Store.Partner(w.Partner)
+	ctx := context.Background()
+	ids := c.MustStart("+393331234567", storetest.Begin, 2)
+	once := func(key string) *puntuale.Once {
+		return &puntuale.Once{Scope: "s", Key: key, Hash: "h", Answer: func(result any) ([]byte, error) { return fmt.Append(nil, result), nil }}
+	}
+	for i, cut := range []int32{cutBefore, cutAfter} {
+		for name, call := range map[string]func(o *puntuale.Once) (any, error){
+			"template": func(o *puntuale.Once) (any, error) {
+				return c.CreateTemplate(ctx, puntuale.Template{Name: storetest.Unique("t")}, o)
+			},
+			"client": func(o *puntuale.Once) (any, error) {
+				return partner.CreateClient(ctx, puntuale.NewClient{Login: puntuale.Login{Email: storetest.Unique("e") + "@x"},
+					Key: puntuale.Key{Hash: puntuale.KeyHash{byte(i + 1)}}, Session: puntuale.Session{Type: puntuale.Socket}}, o)
+			},
+			"message": func(o *puntuale.Once) (any, error) {
+				r := c.Again(ids[i])
+				r.Once = o
+				return c.Resend(ctx, r)
+			},
+		} {
+			before := w.Int("select count(*) from " + name)
+			key := fmt.Sprint(name, cut)
+			p.cut.Store(cut)
+			result, err := call(once(key))
+			if err != nil || p.cut.Load() != cutNothing {
+				t.Fatalf("%s, cut %d: %v", name, cut, err)
+			}
+			_, err = call(once(key))
+			if r, ok := errors.AsType[*puntuale.Replayed](err); !ok || string(r.Answer) != fmt.Sprint(result) {
+				t.Errorf("%s, cut %d: again %v, want the answer %v", name, cut, err, result)
+			}
+			if n := w.Int("select count(*) from " + name); n != before+1 {
+				t.Errorf("%s, cut %d: %d effects", name, cut, n-before)
+			}
+		}
+	}
+	// Without a key nobody can tell, and the caller hears so.
+	third := c.MustStart("+393331234567", storetest.Begin.Add(time.Hour), 1)
+	p.cut.Store(cutAfter)
+	_, err := c.Resend(ctx, c.Again(third...))
+	if puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+		t.Errorf("without a key: %v", err)
+	}
+}
