@@ -221,6 +221,10 @@ func (f *flat) Due(_ context.Context, _ []puntuale.SessionID, _ time.Time, limit
 	return due, nil
 }
 
+func (f *flat) Expiring(context.Context, puntuale.SessionID, time.Time, int) ([]puntuale.DueMessage, error) {
+	return nil, nil
+}
+
 func (f *flat) Retrying(context.Context, []puntuale.SessionID, time.Time) ([]puntuale.DueMessage, error) {
 	return nil, nil
 }

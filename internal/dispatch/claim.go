@@ -110,9 +110,30 @@ func (s *scheduler) startClaim(batch []*entry, now time.Time) {
 			if e.m.Attempt == 0 {
 				s.cfg.Meter.Late(now.Add(took).Sub(e.m.Next))
 			}
+			if o, missed := s.missed(e, s.cfg.Clock.Now()); missed {
+				s.box.ended(attempt{e: e, outcome: o})
+				continue
+			}
 			s.afterClaim(e)
 		}
 	})
+}
+
+// missed tells whether a message's time went by while its claim waited to be committed: nothing was sent, so it is open
+// again, for its window or its end. A repeat stays as uncertain as it was. Any goroutine.
+func (s *scheduler) missed(e *entry, now time.Time) (o puntuale.Outcome, missed bool) {
+	next, inside := insideWindow(e.window, e.zone, now)
+	expired := e.expired(now)
+	if inside && !expired {
+		return o, false
+	}
+	if e.repeat() {
+		return puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&e.m), Detail: uncertainDetail}, true
+	}
+	if expired || next.IsZero() || next.After(e.m.ValidUntil) {
+		next = e.m.ValidUntil
+	}
+	return puntuale.Outcome{Verdict: puntuale.Retry, Next: next}, true
 }
 
 // claimed learns what became of a claim.

@@ -143,6 +143,21 @@ func (m *memory) Due(_ context.Context, sessions []puntuale.SessionID, horizon t
 	return due, nil
 }
 
+func (m *memory) Expiring(_ context.Context, session puntuale.SessionID, by time.Time, limit int) (ending []puntuale.DueMessage, err error) {
+	err = m.enter("Expiring", false)
+	defer m.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range m.rows {
+		if r.Session == session && r.state == puntuale.Pending && r.Intent == 0 && !r.Next.After(by) && !r.ValidUntil.After(by) {
+			ending = append(ending, r.DueMessage)
+		}
+	}
+	slices.SortFunc(ending, func(a, b puntuale.DueMessage) int { return a.ValidUntil.Compare(b.ValidUntil) })
+	return ending[:min(limit, len(ending))], nil
+}
+
 func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, horizon time.Time) (due []puntuale.DueMessage, err error) {
 	err = m.enter("Retrying", false)
 	defer m.mu.Unlock()

@@ -38,6 +38,8 @@ type lane struct {
 	more      bool                            // the database holds more that is due soon
 	readAfter time.Time                       // not before, so that a lane spends half its time reading at most
 	glance    time.Time                       // of a lane that cannot send: the next look for what expires
+	deep      bool                            // more was due than the last read brought
+	depths    time.Time                       // of a lane that cannot send: the next look for what expires behind that
 	learnt    bool                            // what was in retry under the former owner is known
 
 	draining bool // about to go to another node

@@ -19,6 +19,7 @@ const (
 	mediaPerLane  = 8
 	prepareWait   = 90 * time.Second
 	panicsAllowed = 3
+	repeatTries   = 4 // the backoff of a repeat that could not be prepared
 	loadsAtOne    = 1
 	loadMost      = 1000
 )
@@ -142,6 +143,14 @@ func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.Send
 		reason, detail = refusal.Reason, refusal.Detail
 	}
 	var p *panicError
+	if e.repeat() { // stands outside of its recipient's order, and is in no hurry: the network may have it
+		if errors.As(err, &p) {
+			s.giveUpRepeat(e)
+			return
+		}
+		s.postpone(e, now.Add(puntuale.Backoff(e.m.ID, repeatTries)), reason, detail)
+		return
+	}
 	r := e.lane.recipient(e.m.Phone)
 	tries := r.tries(e.m.ID) + 1
 	if errors.As(err, &p) {
@@ -152,9 +161,7 @@ func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.Send
 		}
 	}
 	next := now.Add(puntuale.Backoff(e.m.ID, tries))
-	if !e.repeat() {
-		r.hold(&e.m, now, next, true)
-	}
+	r.hold(&e.m, now, next, true)
 	s.postpone(e, next, reason, detail)
 }
 

@@ -139,6 +139,8 @@ type rows struct {
 	limit    int
 	retrying []puntuale.DueMessage // of lanes newly owned
 	due      []puntuale.DueMessage
+	deep     bool                  // it was asked for what expires, besides
+	ending   []puntuale.DueMessage // and this does
 	took     time.Duration
 	err      error
 }
@@ -158,9 +160,13 @@ func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
 		horizon = later(horizon, l.until)
 		l.until, l.full = time.Time{}, false
 	}
+	deep := len(lanes) == 1 && s.looksDeep(lanes[0], now)
 	s.reader.running++
 	s.wg.Go(func() {
 		r := s.fetch(sessions, fresh, horizon, limit, now)
+		if r.deep = deep && r.err == nil; r.deep {
+			s.fetchEnding(&r, sessions[0], now)
+		}
 		r.lanes, r.limit = lanes, limit
 		s.box.post(func() { s.gotRows(r) })
 	})
@@ -179,6 +185,44 @@ func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, horizon time.Tim
 	r.due, r.err = s.cfg.Queue.Due(ctx, sessions, horizon, limit)
 	r.took = s.cfg.Clock.Now().Sub(now)
 	return r
+}
+
+// A lane that cannot send may hold more than is read of it. What expires behind that is looked for apart, which reads
+// all that is due: not more often than depthsLeast, nor less than depthsMost.
+const (
+	depthsLeast = 10 * time.Second
+	depthsMost  = time.Minute
+	depthsRows  = 1024
+)
+
+func (s *scheduler) looksDeep(l *lane, now time.Time) bool {
+	return l.deep && (l.blocked() || l.share.held) && !now.Before(l.depths)
+}
+
+// fetchEnding asks the store for what expires before it is asked again. Any goroutine.
+func (s *scheduler) fetchEnding(r *rows, session puntuale.SessionID, now time.Time) {
+	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	defer cancel()
+	r.ending, r.err = s.cfg.Queue.Expiring(ctx, session, now.Add(depthsMost), depthsRows)
+	r.took = s.cfg.Clock.Now().Sub(now)
+}
+
+// gotEnding takes what expires into memory, to be closed, and plans the next look.
+func (s *scheduler) gotEnding(l *lane, ending []puntuale.DueMessage, now time.Time) {
+	l.depths = now.Add(depthsMost)
+	if len(ending) == depthsRows {
+		l.depths = now.Add(s.cfg.Poll) // there may be more
+	}
+	for i := range ending {
+		m := &ending[i]
+		if m.ValidUntil.After(now) && m.ValidUntil.Before(l.depths) {
+			l.depths = later(m.ValidUntil, now.Add(depthsLeast))
+		}
+		s.admit(l, m, now)
+	}
+	if l.depths.Before(l.glance) {
+		l.glance = l.depths
+	}
 }
 
 // retryReach covers the longest backoff with its spread.
@@ -210,6 +254,9 @@ func (s *scheduler) gotRows(r rows) {
 			s.admit(l, m, now)
 		}
 	}
+	if l := r.lanes[0]; r.deep && r.err == nil && s.lanes[l.session.ID] == l {
+		s.gotEnding(l, r.ending, now)
+	}
 	for _, l := range r.lanes {
 		l.reading = false
 		clear(l.left)
@@ -222,7 +269,8 @@ func (s *scheduler) gotRows(r rows) {
 			l.wanted = false // the poll asks again
 			continue
 		}
-		l.more = l.more || count[l.session.ID] >= r.limit
+		l.deep = count[l.session.ID] >= r.limit
+		l.more = l.more || l.deep
 		if s.lanes[l.session.ID] != l {
 			continue
 		}

@@ -9,7 +9,8 @@ import (
 // recover decides about a row whose attempt was begun and has no known outcome: it is an orphan of a crash, or an
 // uncertain message whose time to be looked at has come. It reports whether the attempt is to be repeated.
 //
-//   - An attempt of this process whose claim went unanswered was never sent: it is open again.
+//   - An attempt of this process whose claim went unanswered was never sent: it is open again. Not so if it was to repeat
+//     an earlier one: that one may have arrived.
 //   - Where the network shows one copy of the same connector id, it is repeated, as often as MaxRepeats, while valid.
 //   - Otherwise it waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
 //     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
@@ -17,7 +18,7 @@ func (s *scheduler) recover(e *entry, now time.Time) bool {
 	m := &e.m
 	_, unsent := s.orphan[m.Intent]
 	switch deadline := s.deadline(m); {
-	case unsent:
+	case unsent && m.Repeats == 0:
 		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
 	case m.Next.After(now): // not yet
 	case !now.Before(deadline):

@@ -475,6 +475,31 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
+// TestExpiryBehindBacklog: what expires behind more than is read of a session that cannot send is noticed soon.
+func TestExpiryBehindBacklog(t *testing.T) {
+	t.Parallel()
+	var short []puntuale.MessageID
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		m.session(2, 2, 0)
+		n.online = func(s puntuale.SessionID) bool { return s != 1 }
+		m.standing(2, puntuale.Standing{Suspended: true})
+		for s := range puntuale.SessionID(2) {
+			m.add(s+1, "+39", slices.Repeat([]time.Time{time.Now()}, 17_000)...)
+			short = append(short, m.addWith(s+1, "+40", nil, 95*time.Second, time.Now().Add(time.Second))...)
+			short = append(short, m.addWith(s+1, "+40", nil, 5*time.Second, time.Now().Add(time.Second))...)
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		after(3 * time.Minute)
+		for i, id := range short {
+			r := m.get(id)
+			if late := r.done.Sub(r.ValidUntil); r.state != puntuale.Failed || late < 0 || late > 15*time.Second {
+				t.Errorf("%d: %v %q, %v late", i, r.state, r.reason, late)
+			}
+		}
+	})
+}
+
 // TestExpiryInQueue: what expires while it waits for its turn is closed on time, wherever it stands.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
