@@ -208,6 +208,11 @@ type Queue interface {
 	// session, by (next, id). Messages with an unknown outcome are among them once they should be looked at again.
 	Due(ctx context.Context, sessions []SessionID, horizon time.Time, limit int) ([]DueMessage, error)
 
+	// Expiring returns open messages of a session without an intent that are due and end by the moment, those that end
+	// first, at most limit: what a session that cannot send must close although it stands behind more than is read. It
+	// reads all that is due, so it is not for every second.
+	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
+
 	// Retrying returns the sessions' open messages that were tried before, as far as horizon: what a new owner must
 	// know to keep the order of each recipient.
 	Retrying(ctx context.Context, sessions []SessionID, horizon time.Time) ([]DueMessage, error)

@@ -480,11 +480,13 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	t.Parallel()
 	var short []puntuale.MessageID
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
-		m.session(2, 2, 0)
-		n.online = func(s puntuale.SessionID) bool { return s != 1 }
+		for s := range puntuale.SessionID(199) { // the more there are, the less is read of each
+			m.session(s+2, puntuale.ClientID(s+2), 0)
+		}
+		n.online = func(s puntuale.SessionID) bool { return s == 2 }
 		m.standing(2, puntuale.Standing{Suspended: true})
 		for s := range puntuale.SessionID(2) {
-			m.add(s+1, "+39", slices.Repeat([]time.Time{time.Now()}, 17_000)...)
+			m.add(s+1, "+39", slices.Repeat([]time.Time{time.Now()}, 500)...)
 			short = append(short, m.addWith(s+1, "+40", nil, 95*time.Second, time.Now().Add(time.Second))...)
 			short = append(short, m.addWith(s+1, "+40", nil, 5*time.Second, time.Now().Add(time.Second))...)
 		}

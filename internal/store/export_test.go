@@ -37,6 +37,7 @@ type Statement struct {
 var Statements = map[string]Statement{
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1)}},
 	"retrying":  {retryingOfSessions, []any{int64(1), batch{one1}}},
+	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},
 	"claim":     {claimMessages, []any{int64(1), int64(1), batch{one1, one1, one1, one1, one1}}},
 	"close":     {closeResults, []any{int64(1), batch{one1, one1, one1, one1, oneText, oneText}}},
 	"reopen":    {reopenResults, []any{batch{one1, one1, one1, one1, one1, one1, oneText}}},

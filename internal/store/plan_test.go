@@ -19,6 +19,7 @@ var access = map[string]struct {
 }{
 	"due":       {reads: true, wants: []string{"message_open"}},
 	"retrying":  {reads: true, wants: []string{"message_open"}},
+	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
 	"close":     {wants: []string{"key"}, avoids: "message_open"},
 	"reopen":    {wants: []string{"key"}, avoids: "message_open"},

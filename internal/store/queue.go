@@ -32,6 +32,10 @@ select ` + dueColumns + ` from message m where m.session_id = $3 and m.state = 0
 	retryingOfSessions = `
 select ` + dueColumns + ` from $u(s bigint) join message m on m.session_id = u.s and m.state = 0 and m.next_at <= $1
 where m.intent_at > 0`
+
+	expiringOfSession = `
+select ` + dueColumns + ` from message m where m.session_id = $1 and m.state = 0 and m.next_at <= $2
+ and m.valid_until <= $2 and m.intent = 0 order by m.valid_until, m.id limit $3`
 )
 
 func (s *Store) Due(ctx context.Context, sessions []puntuale.SessionID, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
@@ -67,6 +71,14 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, hor
 		return nil, outward(fmt.Errorf("read messages in retry: %w", err))
 	}
 	slices.SortFunc(all, compareDue)
+	return all, nil
+}
+
+func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
+	all, err := list(ctx, s.read, expiringOfSession, []any{session, micros(by), limit}, scanDue)
+	if err != nil {
+		return nil, outward(fmt.Errorf("read expiring messages: %w", err))
+	}
 	return all, nil
 }
 

@@ -214,6 +214,40 @@ func testDueOrder(t *testing.T, w *World) {
 	}
 }
 
+// What a session that cannot send must close, those that end first.
+func testExpiring(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	lasting := func(valid ...time.Duration) (ids []puntuale.MessageID) {
+		for _, v := range valid {
+			run := c.Run(phone, Begin, 1)
+			run.Messages[0].ValidUntil = Begin.Add(v)
+			r, err := c.Start(ctx, run)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids = append(ids, r.IDs...)
+		}
+		return ids
+	}
+	ids := lasting(3*time.Second, time.Hour, time.Second, 2*time.Second, 4*time.Second, time.Second)
+	w.MustClaim(node, Begin, c.Items(phone, 0, ids[4])...)
+	if _, err := c.CancelMessages(ctx, ids[5:], Day, Begin); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		by    time.Duration
+		limit int
+		want  []puntuale.MessageID
+	}{{0, 10, nil}, {10 * time.Second, 10, []puntuale.MessageID{ids[2], ids[3], ids[0]}}, {10 * time.Second, 1, ids[2:3]}, {time.Second, 10, ids[2:3]}} {
+		all, err := w.Expiring(ctx, c.Session, Begin.Add(test.by), test.limit)
+		if err != nil || !slices.Equal(pickIDs(all), test.want) {
+			t.Errorf("by %v: %v, %v, want %v", test.by, pickIDs(all), err, test.want)
+		}
+	}
+}
+
 func testRetrying(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

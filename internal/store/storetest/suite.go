@@ -41,7 +41,7 @@ var suite = []func(*testing.T, *World){
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
-	testIDs, testReopen, testDueOrder, testRetrying, testStandings,
+	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 
 // manyWriters are about transactions that wait for each other. SQLite has one writer, and nothing to try.
