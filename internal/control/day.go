@@ -39,7 +39,7 @@ func (c *Client) today(now time.Time) (puntuale.Date, error) {
 	return puntuale.DateOf(now.In(loc)), nil
 }
 
-// midnight returns the first moment of the day after d in the zone.
+// midnight returns the first moment of the day after d in the zone: 01:00 where a clock change skips midnight.
 func midnight(d puntuale.Date, loc *time.Location) time.Time {
-	return time.Date(d.Year, d.Month, d.Day+1, 0, 0, 0, 0, loc).UTC()
+	return d.AddDays(1).At(0, loc)
 }

@@ -73,17 +73,28 @@ func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) 
 	if r.Closed.Set {
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
-	zone := account.Zone
 	if r.Zone.Set {
-		zone = r.Zone.To
+		if _, err := c.zones.load(r.Zone.To); err != nil {
+			f.add("body.timezone", saysNoZone, r.Zone.To)
+		}
 	}
-	loc, err := c.zones.load(zone)
-	if err != nil {
-		f.add("body.timezone", saysNoZone, zone)
-		loc = time.UTC // for what else is wrong
+	if r.Expires.Set {
+		patch.Expires = puntuale.Change[puntuale.Date]{Set: true, To: lastDay(&f, r.Expires.To)}
 	}
-	r.moments(&f, &patch, account, loc, now)
+	patch.Derive = func(changed puntuale.Client) puntuale.Client { return c.moments(changed, r, now) }
 	return patch, f.err()
+}
+
+// lastDay reads a last day of service, "" for none.
+func lastDay(f *faults, text string) puntuale.Date {
+	if text == "" {
+		return puntuale.Date{}
+	}
+	day, err := puntuale.ParseDate(strings.TrimSpace(text))
+	if err != nil || day.Year < 1970 {
+		f.add("body.expiration_date", "is not a day of the form YYYY-MM-DD", text)
+	}
+	return day
 }
 
 func (r *ClientChange) checkTexts(f *faults) {
@@ -134,34 +145,26 @@ func (r *ClientChange) checkCredits(f *faults, account puntuale.Client) {
 	}
 }
 
-// moments sets what follows from the zone and from the creation day: the end of the last day, and the next refill.
-func (r *ClientChange) moments(f *faults, patch *puntuale.ClientPatch, account puntuale.Client, loc *time.Location, now time.Time) {
-	if r.Expires.Set {
-		patch.Expires.Set, account.Expires = true, puntuale.Date{}
-		if r.Expires.To != "" {
-			day, err := puntuale.ParseDate(strings.TrimSpace(r.Expires.To))
-			if err != nil || day.Year < 1970 {
-				f.add("body.expiration_date", "is not a day of the form YYYY-MM-DD", r.Expires.To)
-			}
-			account.Expires = day
-		}
-		patch.Expires.To = account.Expires
+// moments gives a changed account what follows from its zone and its creation day: the end of the last day, and the
+// next refill. It looks at the account as it is stored, because another call may have changed the zone meanwhile.
+func (c *Control) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
+	loc, err := c.zones.load(account.Zone)
+	if err != nil {
+		loc = time.UTC // a zone that was known when it was set
 	}
 	if r.Expires.Set || r.Zone.Set {
-		patch.ExpiresAt.Set = true
+		account.ExpiresAt = time.Time{}
 		if !account.Expires.IsZero() {
-			patch.ExpiresAt.To = midnight(account.Expires, loc)
+			account.ExpiresAt = midnight(account.Expires, loc)
 		}
 	}
-	if r.Refill.Set {
-		account.Refill = r.Refill.To
-		if !r.RefillTo.Set && account.RefillTo == 0 {
-			patch.RefillTo = puntuale.Change[int64]{Set: true, To: r.refillTo(account)}
-		}
+	if r.Refill.Set && !r.RefillTo.Set && account.RefillTo == 0 {
+		account.RefillTo = r.refillTo(account)
 	}
 	if r.Refill.Set || r.Zone.Set {
-		patch.RefillAt = puntuale.Change[time.Time]{Set: true, To: nextRefill(account, loc, now)}
+		account.RefillAt = nextRefill(account, loc, now)
 	}
+	return account
 }
 
 // refillTo is what an account is refilled to when nobody says: what its type grants, else what it is left with.

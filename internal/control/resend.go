@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -79,6 +80,7 @@ type resendMoments struct {
 
 func (call ResendCall) moments(f *faults, now time.Time, zone *time.Location) resendMoments {
 	m := resendMoments{now: now, zone: zone}
+	call.Date, call.Time = strings.TrimSpace(call.Date), strings.TrimSpace(call.Time)
 	if call.Time != "" {
 		at, err := puntuale.ParseTimeOfDay(call.Time)
 		if err != nil {

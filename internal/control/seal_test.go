@@ -47,3 +47,20 @@ func TestSeal(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// Whatever stands where a sealed answer is kept, nothing opens but what was sealed.
+func FuzzOpen(f *testing.F) {
+	s, err := newSealer("pk_mine")
+	if err != nil {
+		f.Fatal(err)
+	}
+	call := &puntuale.Once{Scope: "POST /api/client/create", Key: "k", Hash: "h"}
+	f.Add(s.seal(call, []byte("{}")))
+	f.Add([]byte(""))
+	f.Add([]byte("AAAA"))
+	f.Fuzz(func(t *testing.T, kept []byte) {
+		if answer, err := s.open(call, kept); err == nil && string(answer) != "{}" {
+			t.Fatalf("%q opens as %q", kept, answer)
+		}
+	})
+}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -160,7 +161,9 @@ func TestObjectPhones(t *testing.T) {
 func FuzzReadObject(f *testing.F) {
 	for _, seed := range []string{
 		`{"phone":"+393331234567","n":12}`, `{"steps":[{"text":"x","timing":{"offset":{"amount":1}}}]}`, `{"phones":["1",2,null]}`,
-		"\xef\xbb\xbf{}", `{"a":"\ud800\u0000"}`, `[]`, `null`, `{"a":1e999999999}`, `{"":""}`, strings.Repeat("[", 1000), "\xff",
+		"\xef\xbb\xbf{}", `{"a":"\ud800\u0000"}`, `[]`, `null`, `{"a":1e999999999}`, `{"":""}`,
+		`{"credits":"Illimitati","credits_add":-1,"daily_api_cap":null,"expiration_date":"2026-12-01","holidays":["2026-12-07"],"suspended":true}`,
+		`{"client_ids":[1,"2"],"phone":-1}`, strings.Repeat("[", 1000), "\xff",
 	} {
 		f.Add([]byte(seed))
 	}
@@ -190,6 +193,11 @@ func FuzzReadObject(f *testing.F) {
 					readStep(inner)
 				}
 			}
+		}
+		readChange(o)
+		(&call{body: body, query: url.Values{"phones[]": {"1"}, "client_ids[]": {"1"}, "start": {"x"}}}).period()
+		if _, _, _, err := (&call{body: body}).clientIDs(); err != nil && puntuale.CodeOf(err) != puntuale.CodeUnreadable {
+			t.Fatalf("%q: %v", body, err)
 		}
 		if again := flaws(body); len(again) > 0 {
 			t.Fatalf("%q passes with %v", body, again)

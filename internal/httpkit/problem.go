@@ -80,7 +80,11 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 		p.Errors = append(p.Errors, Fault{cut(f.Location, shownLocation), f.Message, f.Value})
 	}
 	if more := len(e.Faults) - shownFaults; more > 0 {
-		p.Errors = append(p.Errors, Fault{Message: fmt.Sprintf("and %d more faults, which are not listed", more)})
+		words := "faults, which are"
+		if more == 1 {
+			words = "fault, which is"
+		}
+		p.Errors = append(p.Errors, Fault{Message: fmt.Sprintf("and %d more %s not listed", more, words)})
 	}
 	if u := e.Usage; u != nil {
 		p.Cap, p.Used, p.Remaining = new(u.Cap), new(u.Used), new(u.Remaining())

@@ -3,6 +3,7 @@ package httpkit_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -112,6 +113,22 @@ func TestProblemIsBounded(t *testing.T) {
 	}
 	if !strings.Contains(w.Body.String(), strings.Repeat("è", 100)+"…") {
 		t.Error("the value is not shown at all")
+	}
+}
+
+// At most 100 faults are listed; one more says how many are left out.
+func TestProblemListsTheFirstFaults(t *testing.T) {
+	t.Parallel()
+	for n, more := range map[int]string{1: "", 100: "", 101: "and 1 more fault", 5000: "and 4900 more faults"} {
+		w, _ := serve(t, answerWith(puntuale.Invalid(make([]puntuale.Fault, n)...)), request("r1"))
+		var p httpkit.Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
+			t.Fatal(err)
+		}
+		last := p.Errors[len(p.Errors)-1].Message
+		if more == "" && len(p.Errors) != n || more != "" && (len(p.Errors) != 101 || !strings.HasPrefix(last, more)) {
+			t.Errorf("%d faults: %d are listed, the last %q", n, len(p.Errors), last)
+		}
 	}
 }
 
