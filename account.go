@@ -145,9 +145,7 @@ type ClientPatch struct {
 	Profile    Change[string]
 	Refill     Change[string]
 	RefillTo   Change[int64]
-	RefillAt   Change[time.Time]
 	Expires    Change[Date]
-	ExpiresAt  Change[time.Time]
 	Features   Change[[]string]
 	Name       Change[string]
 	Phone      Change[string]
@@ -155,4 +153,8 @@ type ClientPatch struct {
 	Region     Change[string]
 	Closed     Change[[]Date]
 	Suspended  Change[bool]
+
+	// Derive fills in what follows from the client with all other changes, CreditsAdd excepted: its moments. Nobody
+	// changes the client meanwhile. It may run more than once; nil: nothing follows.
+	Derive func(Client) Client
 }

@@ -89,9 +89,7 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 	change(&c.Profile, p.Profile)
 	change(&c.Refill, p.Refill)
 	change(&c.RefillTo, p.RefillTo)
-	change(&c.RefillAt, p.RefillAt)
 	change(&c.Expires, p.Expires)
-	change(&c.ExpiresAt, p.ExpiresAt)
 	change(&c.Features, p.Features)
 	change(&c.Name, p.Name)
 	change(&c.Phone, p.Phone)
@@ -99,6 +97,9 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 	change(&c.Region, p.Region)
 	change(&c.Closed, p.Closed)
 	change(&c.Suspended, p.Suspended)
+	if p.Derive != nil {
+		c = p.Derive(c)
+	}
 	if p.Credits.Set && c.Credits != nil && *c.Credits < 0 {
 		return c, puntuale.Invalid(puntuale.Fault{Location: "body.credits", Message: "is below zero", Value: *c.Credits})
 	}

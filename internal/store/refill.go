@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -11,26 +12,31 @@ import (
 // refillsAtOnce bounds the clients of one read.
 const refillsAtOnce = 200
 
+// Refill goes on past a client that cannot be refilled, so that it holds up nobody else.
 func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
 	refilled := 0
+	var failed []error
 	for last := int64(0); ; {
 		due, err := list(ctx, s.read, `select `+clientColumns+` from client c
  where c.refill_at > 0 and c.refill_at <= $1 and c.deleted_at = 0 and c.id > $2 order by c.id limit $3`,
 			[]any{micros(now), last, refillsAtOnce}, scanClient)
 		if err != nil {
-			return refilled, outward(fmt.Errorf("look for clients to refill: %w", err))
+			return refilled, errors.Join(append(failed, outward(fmt.Errorf("look for clients to refill: %w", err)))...)
 		}
 		for _, c := range due {
 			done, err := s.refill(ctx, c, next(c), now)
 			if err != nil {
-				return refilled, fmt.Errorf("refill client %d: %w", c.ID, err)
+				failed = append(failed, fmt.Errorf("refill client %d: %w", c.ID, err))
+			}
+			if puntuale.CodeOf(err) == puntuale.CodeUnavailable { // it would meet the others alike
+				return refilled, errors.Join(failed...)
 			}
 			if done {
 				refilled++
 			}
 		}
 		if len(due) < refillsAtOnce {
-			return refilled, nil
+			return refilled, errors.Join(failed...)
 		}
 		last = int64(due[len(due)-1].ID)
 	}

@@ -49,10 +49,17 @@ func testUpdateClient(t *testing.T, w *World) {
 	want.Zone, want.Region, want.Suspended, want.Features = "Europe/London", "GB", true, []string{"a", "b"}
 	want.Closed = []puntuale.Date{{Year: 2026, Month: 12, Day: 24}, {Year: 2026, Month: 12, Day: 31}}
 	patch := puntuale.ClientPatch{Cap: to[*int64](nil), Credits: to(new(int64(7))), Profile: to(want.Profile), Refill: to(want.Refill), RefillTo: to(want.RefillTo),
-		RefillAt: to(want.RefillAt), Expires: to(want.Expires), ExpiresAt: to(want.ExpiresAt), Features: to(want.Features), Name: to(want.Name), Phone: to(want.Phone),
-		Zone: to(want.Zone), Region: to(want.Region), Closed: to(want.Closed), Suspended: to(true)}
-	if n := reflect.TypeOf(patch).NumField(); n != 16 {
-		t.Errorf("%d fields may be changed, 16 are tried", n)
+		Expires: to(want.Expires), Features: to(want.Features), Name: to(want.Name), Phone: to(want.Phone),
+		Zone: to(want.Zone), Region: to(want.Region), Closed: to(want.Closed), Suspended: to(true),
+		Derive: func(c puntuale.Client) puntuale.Client {
+			if c.Zone != want.Zone || c.Refill != want.Refill || c.Expires != want.Expires {
+				t.Errorf("derived from %+v", c)
+			}
+			c.RefillAt, c.ExpiresAt = want.RefillAt, want.ExpiresAt
+			return c
+		}}
+	if n := reflect.TypeOf(patch).NumField(); n != 15 {
+		t.Errorf("%d fields may be changed, 15 are tried", n)
 	}
 	got, err := p.UpdateClient(ctx, c.ID, patch, Begin)
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -65,7 +72,10 @@ func testUpdateClient(t *testing.T, w *World) {
 		t.Fatalf("principal = %+v, %v", principal, err)
 	}
 	ledger(t, w)
-	back := puntuale.ClientPatch{Expires: to(puntuale.Date{}), ExpiresAt: to(time.Time{}), RefillAt: to(time.Time{}), Cap: to(new(int64(3))), Features: to([]string(nil)), Closed: to([]puntuale.Date(nil))}
+	back := puntuale.ClientPatch{Expires: to(puntuale.Date{}), Derive: func(c puntuale.Client) puntuale.Client {
+		c.ExpiresAt, c.RefillAt = time.Time{}, time.Time{}
+		return c
+	}, Cap: to(new(int64(3))), Features: to([]string(nil)), Closed: to([]puntuale.Date(nil))}
 	if got, err = p.UpdateClient(ctx, c.ID, back, Begin); err != nil || !got.Expires.IsZero() || !got.ExpiresAt.IsZero() || !got.RefillAt.IsZero() || *got.Cap != 3 || len(got.Features)+len(got.Closed) != 0 {
 		t.Fatalf("back = %+v, %v", got, err)
 	}
