@@ -73,7 +73,7 @@ func envelope(to string, attempt int) puntuale.Prepared {
 	}}
 }
 
-// TestMagicEndings goes through the endings of behaviour.md: what arrives, what is answered, and when.
+// TestMagicEndings goes through the magic endings of phone numbers: what arrives, what is answered, and when.
 func TestMagicEndings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
