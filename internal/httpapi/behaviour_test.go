@@ -11,7 +11,13 @@ import (
 	"time"
 )
 
-// What the contract leaves open, decided: each decision with its test, on both databases.
+// What the contract leaves open, decided: each decision with its test, on both databases. Some have tests of their own:
+// the order of refusals (TestOrderOfRefusals, TestUnmatched), leniency (TestStartIsLenient, TestDetailsAreLenient,
+// TestFlaws), the strict call (TestCancelIsStrict), the cap (TestCapIsExact, TestStopsWorkOverTheCap), accounts that may
+// not send (TestAccountsThatMayNotSend), dry runs (TestDryRun), zones (TestStartTimezone), if_running and deleted
+// sequences (TestIfRunningAndStop), lists (TestPages), keys and tenants (TestKeysAndTenants), logins (TestCreateClient),
+// recipients (control's TestParseRecipient), steps, timing, windows, dates and placeholders (package plan), and what
+// becomes of messages (packages dispatch and storetest).
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
