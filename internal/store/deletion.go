@@ -11,40 +11,52 @@ import (
 )
 
 // DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or
-// answered. What is pending is cancelled after that, a chunk a transaction; what a crash leaves of it is never sent.
+// answered. What is pending is cancelled after that, a chunk a transaction. What a failure leaves of it is never sent,
+// and [Store.Maintain] cancels it.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{p.s, id}
-	if err := t.write(ctx, func(ctx context.Context, a asker) error {
-		if _, found, err := p.client(ctx, a, id); !found {
-			return thereOr(found, err, "client")
-		}
-		if err := t.lockDays(ctx, a, now); err != nil {
-			return err
-		}
-		if err := p.lockClient(ctx, a, id); err != nil {
-			return err
-		}
-		for _, statement := range []string{
-			`update client set deleted_at = $2 where id = $1`,
-			`update session set deleted_at = $2, owner = 0 where client_id = $1 and deleted_at = 0`,
-			`update api_key set revoked_at = $2 where client_id = $1 and revoked_at = 0`,
-		} {
-			if _, err := a.exec(ctx, statement, id, micros(now)); err != nil {
-				return fmt.Errorf("delete a client: %w", err)
-			}
-		}
-		_, err := a.exec(ctx, `delete from login where client_id = $1`, id)
-		return err
-	}); err != nil {
+	if err := t.write(ctx, func(ctx context.Context, a asker) error { return p.bury(ctx, a, id, now) }); err != nil {
 		return err
 	}
 	refs, err := list(ctx, p.s.read, openCandidates, []any{id}, scanRef)
 	if err != nil {
 		return outward(fmt.Errorf("look for messages to cancel: %w", err))
 	}
+	return p.s.cancelAll(ctx, refs, now)
+}
+
+func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, now time.Time) error {
+	t := tenant{p.s, id}
+	if _, found, err := p.client(ctx, a, id); !found {
+		return thereOr(found, err, "client")
+	}
+	if err := t.lockDays(ctx, a, now); err != nil {
+		return err
+	}
+	if err := t.lockAllSessions(ctx, a); err != nil {
+		return err
+	}
+	if err := p.lockClient(ctx, a, id); err != nil {
+		return err
+	}
+	for _, statement := range []string{
+		`update client set deleted_at = $2 where id = $1`,
+		`update session set deleted_at = $2, owner = 0 where client_id = $1 and deleted_at = 0`,
+		`update api_key set revoked_at = $2 where client_id = $1 and revoked_at = 0`,
+	} {
+		if _, err := a.exec(ctx, statement, id, micros(now)); err != nil {
+			return fmt.Errorf("delete a client: %w", err)
+		}
+	}
+	_, err := a.exec(ctx, `delete from login where client_id = $1`, id)
+	return err
+}
+
+// cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
+func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
 	slices.SortFunc(refs, compareRefs)
 	for part := range slices.Chunk(refs, chunk) {
-		if err := t.s.tenantWriter(id).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
+		if err := s.tenantWriter(part[0].Client).perform(ctx, single(s.kinds.cancel, func(ctx context.Context, a asker) error {
 			_, err := cancelOpen(ctx, a, part, now)
 			return err
 		}), false); err != nil {
@@ -61,24 +73,22 @@ type openMessage struct {
 	uncertain bool
 }
 
-// DeleteSession first empties the session of what nobody is sending, a chunk a transaction, and then deletes it with
-// what came in meanwhile. A failure in between leaves the session as it was, with fewer messages; the call can be
-// repeated.
+// DeleteSession first empties the session of what nobody is sending, and then deletes it with what is left or came in
+// meanwhile, a chunk a transaction. A failure in between leaves the session as it was, with fewer messages; the call can
+// be repeated.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo, now: now}
-	for {
-		var some int
-		if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
-			some, err = d.empty(ctx, a)
-			return err
-		}); err != nil {
-			return err
-		}
-		if some < chunk {
-			break
+	for _, step := range []func(ctx context.Context, a asker) (bool, error){d.empty, d.finish} {
+		for more := true; more; {
+			if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+				more, err = step(ctx, a)
+				return err
+			}); err != nil {
+				return err
+			}
 		}
 	}
-	return t.write(ctx, d.finish)
+	return nil
 }
 
 // departure is the deletion of a session.
@@ -90,91 +100,105 @@ type departure struct {
 	now    time.Time
 }
 
-// check refuses what cannot be deleted. With lock the session stays as it is until this transaction has committed.
+// check refuses what cannot be deleted. The session, and the one its messages move to, stay as they are until this
+// transaction has committed.
 func (d *departure) check(ctx context.Context, a asker) error {
-	var isDefault bool
-	found, err := one(ctx, a, `select is_default from session where client_id = $1 and id = $2 and deleted_at = 0 for update`,
-		[]any{d.tenant.id, d.id}, &isDefault)
-	if err := thereOr(found, err, "session"); err != nil {
+	ids := []puntuale.SessionID{d.id}
+	if d.moveTo != 0 {
+		ids = append(ids, d.moveTo)
+	}
+	locked, err := d.lockSessions(ctx, a, ids...)
+	if err != nil {
 		return err
 	}
-	if isDefault {
-		return puntuale.Conflict("the default session cannot be deleted")
+	place := func(id puntuale.SessionID) int {
+		return slices.IndexFunc(locked, func(s lockedSession) bool { return s.id == id })
 	}
-	if d.moveTo == 0 {
+	switch i := place(d.id); {
+	case i < 0:
+		return puntuale.NotFound("session")
+	case locked[i].isDefault:
+		return puntuale.Conflict("the default session cannot be deleted")
+	case d.moveTo != 0 && (d.moveTo == d.id || place(d.moveTo) < 0):
+		return notFound("session", []puntuale.Fault{{Location: "query.move_to", Message: "session not found", Value: d.moveTo.String()}})
+	case d.cancel || d.moveTo != 0:
 		return nil
 	}
-	err = d.sessionThere(ctx, a, d.moveTo)
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound || err == nil && d.moveTo == d.id {
-		return notFound("session", []puntuale.Fault{{Location: "query.move_to", Message: "session not found", Value: d.moveTo.String()}})
+	var n int
+	if _, err := one(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
+		[]any{d.tenant.id, d.id}, &n); err != nil {
+		return fmt.Errorf("count pending messages: %w", err)
 	}
-	return err
-}
-
-// empty cancels or moves a chunk of what is pending, and returns how many messages it was.
-func (d *departure) empty(ctx context.Context, a asker) (int, error) {
-	if err := d.check(ctx, a); err != nil {
-		return 0, err
-	}
-	if !d.cancel && d.moveTo == 0 {
-		var n int
-		if _, err := one(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
-			[]any{d.tenant.id, d.id}, &n); err != nil {
-			return 0, fmt.Errorf("count pending messages: %w", err)
-		}
-		if n > 0 {
-			return 0, puntuale.Conflict(fmt.Sprintf("the session has %d pending messages", n))
-		}
-		return 0, nil
-	}
-	open, err := d.open(ctx, a, chunk, " and m.intent = 0")
-	if err != nil {
-		return 0, err
-	}
-	return len(open), d.settle(ctx, a, open)
-}
-
-// finish deletes the session under the lock of the client's usage: no start comes in between.
-func (d *departure) finish(ctx context.Context, a asker) error {
-	if err := d.lockDays(ctx, a, d.now); err != nil {
-		return err
-	}
-	open, err := d.open(ctx, a, -1, "")
-	if err != nil {
-		return err
-	}
-	if len(open) > 0 && !d.cancel && d.moveTo == 0 {
-		return puntuale.Conflict(fmt.Sprintf("the session has %d pending messages", len(open)))
-	}
-	if err := d.settle(ctx, a, open); err != nil {
-		return err
-	}
-	if err := d.check(ctx, a); err != nil {
-		return err
-	}
-	if _, err := a.exec(ctx, `update session set deleted_at = $3, owner = 0 where client_id = $1 and id = $2`,
-		d.tenant.id, d.id, micros(d.now)); err != nil {
-		return fmt.Errorf("delete a session: %w", err)
-	}
-	if _, err := a.exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
-		d.tenant.id, d.id, d.moveTo); err != nil {
-		return fmt.Errorf("take a session out of sequences: %w", err)
+	if n > 0 {
+		return puntuale.Conflict(fmt.Sprintf("the session has %d pending messages", n))
 	}
 	return nil
 }
 
-// open reads the session's open messages (limit -1: all of them) and locks them in order.
-func (d *departure) open(ctx context.Context, a asker, limit int, which string) ([]openMessage, error) {
-	args, cut := []any{d.tenant.id, d.id}, ""
-	if limit >= 0 {
-		args, cut = append(args, limit), " limit $3"
+// empty cancels or moves a chunk of what nobody is sending, and reports whether there may be more.
+func (d *departure) empty(ctx context.Context, a asker) (more bool, err error) {
+	if err := d.check(ctx, a); err != nil {
+		return false, err
 	}
+	refs, err := d.candidates(ctx, a, " and m.intent = 0")
+	if err != nil {
+		return false, err
+	}
+	open, err := d.lock(ctx, a, refs)
+	if err != nil {
+		return false, err
+	}
+	return len(refs) == chunk, d.settle(ctx, a, slices.DeleteFunc(open, func(m openMessage) bool { return m.intent != 0 }))
+}
+
+// finish ends a chunk of whatever is left, and deletes the session with the last one. It holds the lock of the client's
+// usage: no start comes in between.
+func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) {
+	if err := d.lockDays(ctx, a, d.now); err != nil {
+		return false, err
+	}
+	if err := d.check(ctx, a); err != nil {
+		return false, err
+	}
+	refs, err := d.candidates(ctx, a, "")
+	if err != nil {
+		return false, err
+	}
+	more = len(refs) == chunk
+	if !more { // before the messages are locked
+		if _, err := a.exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
+			d.tenant.id, d.id, d.moveTo); err != nil {
+			return false, fmt.Errorf("take a session out of sequences: %w", err)
+		}
+	}
+	open, err := d.lock(ctx, a, refs)
+	if err != nil {
+		return false, err
+	}
+	if err := d.settle(ctx, a, open); err != nil || more {
+		return more, err
+	}
+	if _, err := a.exec(ctx, `update session set deleted_at = $3, owner = 0 where client_id = $1 and id = $2`,
+		d.tenant.id, d.id, micros(d.now)); err != nil {
+		return false, fmt.Errorf("delete a session: %w", err)
+	}
+	return false, nil
+}
+
+// candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever
+// becomes meanwhile of those that it names.
+func (d *departure) candidates(ctx context.Context, a asker, which string) ([]puntuale.MessageRef, error) {
 	refs, err := list(ctx, a, `select m.client_id, m.id from message m
- where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+cut, args, scanRef)
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, []any{d.tenant.id, d.id, chunk}, scanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}
 	slices.SortFunc(refs, compareRefs)
+	return refs, nil
+}
+
+// lock locks those of the messages that are still open, in order.
+func (d *departure) lock(ctx context.Context, a asker, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := list(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
  order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows *sql.Rows, m *openMessage) error {

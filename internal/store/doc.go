@@ -11,7 +11,10 @@
 //
 // Every transaction takes its locks in this order, and rows of one kind sorted by their key:
 //
-//	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ message by (client, id) ─▶ client's row by client
+//	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ session by (client, id) ─▶ template ─▶ sequence
+//	─▶ message by (client, id) ─▶ client's row by client
+//
+// What names a session, a template or a sequence locks it first; what deletes one locks it for update.
 //
 // What ends in a deadlock all the same is run again.
 //

@@ -89,29 +89,46 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
 	return q, s, foundOr(found, err, "sequence")
 }
 
+// DeleteSequence cancels what is pending, a chunk a transaction, and deletes the sequence with the last of it.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		if err := t.lockDays(ctx, a, now); err != nil {
+	for done := false; !done; {
+		if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+			done, err = t.deleteSequence(ctx, a, id, keep, cancel, now)
+			return err
+		}); err != nil {
 			return err
 		}
-		n, err := a.exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
-			t.id, id, micros(now))
-		if err != nil {
-			return fmt.Errorf("delete a sequence: %w", err)
+	}
+	return nil
+}
+
+// deleteSequence reports whether the sequence is deleted; else there is more to cancel first.
+func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.SequenceID, keep, cancel bool, now time.Time) (bool, error) {
+	if err := t.lockDays(ctx, a, now); err != nil {
+		return false, err
+	}
+	if err := t.lockAllSessions(ctx, a); err != nil { // some may name it
+		return false, err
+	}
+	var n int64
+	found, err := one(ctx, a, `select id from sequence where client_id = $1 and id = $2 and deleted_at = 0 for update`, []any{t.id, id}, &n)
+	if err := thereOr(found, err, "sequence"); err != nil {
+		return false, err
+	}
+	if !keep {
+		if more, err := t.endSequence(ctx, a, id, cancel, now); err != nil || more {
+			return false, err
 		}
-		if n == 0 {
-			return puntuale.NotFound("sequence")
-		}
-		if _, err := a.exec(ctx, `update session set start_sequence = case when start_sequence = $2 then 0 else start_sequence end,
+	}
+	if _, err := a.exec(ctx, `update session set start_sequence = case when start_sequence = $2 then 0 else start_sequence end,
  stop_sequence = case when stop_sequence = $2 then 0 else stop_sequence end
- where client_id = $1 and $2 in (start_sequence, stop_sequence)`, t.id, id); err != nil {
-			return fmt.Errorf("clear default sequences: %w", err)
-		}
-		if keep {
-			return nil
-		}
-		return t.endSequence(ctx, a, id, cancel, now)
-	})
+ where client_id = $1 and $2 in (start_sequence, stop_sequence) and deleted_at = 0`, t.id, id); err != nil {
+		return false, fmt.Errorf("clear default sequences: %w", err)
+	}
+	if _, err := a.exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2`, t.id, id, micros(now)); err != nil {
+		return false, fmt.Errorf("delete a sequence: %w", err)
+	}
+	return true, nil
 }
 
 // Among the client's open messages, as in openCandidates.
@@ -120,22 +137,29 @@ select m.client_id, m.id, m.intent from session s cross join message m cross joi
 where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1
  and r.client_id = m.client_id and r.id = m.run_id and r.sequence_id = $2`
 
-// endSequence cancels what is pending of a sequence, or refuses because something is.
-func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID, cancel bool, now time.Time) error {
-	pending, err := list(ctx, a, sequencePending, []any{t.id, id}, func(rows *sql.Rows, m *runningMessage) error {
-		return rows.Scan(&m.Client, &m.ID, &m.intent)
+// endSequence cancels a chunk of what is pending of a sequence and reports whether there may be more, or refuses because
+// something is pending.
+func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
+	if !cancel {
+		var n int
+		if _, err := one(ctx, a, `select count(*) from (`+sequencePending+`) as pending`, []any{t.id, id}, &n); err != nil {
+			return false, fmt.Errorf("count pending messages: %w", err)
+		}
+		if n > 0 {
+			return false, puntuale.Conflict(fmt.Sprintf("the sequence has %d pending messages", n))
+		}
+		return false, nil
+	}
+	refs, err := list(ctx, a, sequencePending+` and m.intent = 0 limit $3`, []any{t.id, id, chunk}, func(rows *sql.Rows, m *puntuale.MessageRef) error {
+		var intent int64
+		return rows.Scan(&m.Client, &m.ID, &intent)
 	})
 	if err != nil {
-		return fmt.Errorf("look for pending messages: %w", err)
+		return false, fmt.Errorf("look for pending messages: %w", err)
 	}
-	if len(pending) > 0 && !cancel {
-		return puntuale.Conflict(fmt.Sprintf("the sequence has %d pending messages", len(pending)))
-	}
-	pending = slices.DeleteFunc(pending, func(m runningMessage) bool { return m.intent != 0 })
-	refs := pick(pending, func(m *runningMessage) puntuale.MessageRef { return m.MessageRef })
 	slices.SortFunc(refs, compareRefs)
 	_, err = cancelOpen(ctx, a, refs, now)
-	return err
+	return len(refs) == chunk, err
 }
 
 // namedThere refuses a sequence that names a session or a template which is not there.

@@ -71,11 +71,11 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	return all, next, nil
 }
 
-// SetDefaultPair locks the sequences, so that none of them is deleted before the session names it.
+// SetDefaultPair locks the session and the sequences, so that none of them is deleted before the session names it.
 func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		if err := t.sessionThere(ctx, a, id); err != nil || id == 0 {
-			return thereOr(id != 0, err, "session")
+		if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
+			return thereOr(false, err, "session")
 		}
 		there, err := list(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
 			[]any{t.id, start, stop}, scanOne[puntuale.SequenceID])
@@ -100,12 +100,41 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
-// sessionThere refuses a session that is not the client's; 0, the default one, always is.
+// sessionThere refuses a session that is not the client's; 0, the default one, always is. It is not deleted before this
+// transaction has committed.
 func (t tenant) sessionThere(ctx context.Context, a asker, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
 	}
 	var n int64
-	found, err := one(ctx, a, `select id from session where client_id = $1 and id = $2 and deleted_at = 0`, []any{t.id, id}, &n)
+	found, err := one(ctx, a, `select id from session where client_id = $1 and id = $2 and deleted_at = 0 for key share`, []any{t.id, id}, &n)
 	return thereOr(found, err, "session")
 }
+
+// lockSessions locks those of the sessions that are there, in order, and returns them.
+func (t tenant) lockSessions(ctx context.Context, a asker, ids ...puntuale.SessionID) ([]lockedSession, error) {
+	slices.Sort(ids)
+	all, err := list(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i
+ where s.deleted_at = 0 order by s.id for update of s`, []any{t.id, sessionColumn(slices.Compact(ids))}, scanLocked)
+	if err != nil {
+		return nil, fmt.Errorf("lock sessions: %w", err)
+	}
+	return all, nil
+}
+
+// lockAllSessions locks every session of the client, in order.
+func (t tenant) lockAllSessions(ctx context.Context, a asker) error {
+	_, err := list(ctx, a, `select id, is_default from session where client_id = $1 and deleted_at = 0 order by id for update`,
+		[]any{t.id}, scanLocked)
+	if err != nil {
+		return fmt.Errorf("lock sessions: %w", err)
+	}
+	return nil
+}
+
+type lockedSession struct {
+	id        puntuale.SessionID
+	isDefault bool
+}
+
+func scanLocked(rows *sql.Rows, s *lockedSession) error { return rows.Scan(&s.id, &s.isDefault) }
