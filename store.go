@@ -177,7 +177,11 @@ type Operator interface {
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill brings the credits of clients whose moment has come (RefillAt is not after now) up to their RefillTo, sets
 	// their next moment as next says (zero: none), and returns how many it was. Any number of nodes may call it at once.
+	// One that cannot be refilled holds up no other; the error names it.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
+	// Maintain ends what is open of deleted clients and sessions, and removes idempotency records older than two days
+	// and counted days older than 400. Any number of nodes may call it at once; what fails is left to the next call.
+	Maintain(ctx context.Context, now time.Time) error
 	Tenant(id ClientID) Tenant
 	Partner(id PartnerID) PartnerTenant
 	// Check reports whether the store answers, with a write that reaches the disk.

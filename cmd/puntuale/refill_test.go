@@ -15,11 +15,14 @@ func TestRefills(t *testing.T) {
 	c := clock.NewFake(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC))
 	called := make(chan struct{})
 	outcomes := []error{nil, errors.New("unreachable"), nil}
-	n := 0
+	n, kept := 0, 0
 	r := startRefills(func(context.Context) (int, error) {
 		defer func() { called <- struct{}{} }()
 		n++
 		return n, outcomes[n-1]
+	}, func(context.Context) error {
+		kept++
+		return outcomes[kept-1]
 	}, c, slog.New(slog.DiscardHandler))
 	<-called                      // at once
 	for range len(outcomes) - 1 { // then each minute, after a failure too
@@ -35,7 +38,7 @@ func TestRefills(t *testing.T) {
 	r.stop()
 	r.stop()
 	c.Advance(time.Hour)
-	if n != len(outcomes) {
-		t.Errorf("called %d times", n)
+	if n != len(outcomes) || kept < n-1 || kept > n { // stopped during the last
+		t.Errorf("called %d and %d times", n, kept)
 	}
 }

@@ -25,6 +25,14 @@ func (c *Control) Refill(ctx context.Context) (int, error) {
 	return n, nil
 }
 
+// Maintain ends and removes what no call will. Any number of nodes may call it, at any time.
+func (c *Control) Maintain(ctx context.Context) error {
+	if err := c.operator.Maintain(ctx, c.clock.Now()); err != nil {
+		return fmt.Errorf("maintain the store: %w", err)
+	}
+	return nil
+}
+
 // nextRefill returns the first moment after now at which a client's credits are refilled: local midnight of its creation
 // day, each month or each year, or of the month's last day where the month is too short (29 February: 28 February).
 // Zero: never.

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// How long what no longer matters is kept.
+const (
+	keepKeys   = 48 * time.Hour // idempotency records: twice what callers are promised
+	keepDays   = 400            // calls counted by day
+	keepIntent = 48 * time.Hour // attempts of a deleted session, whose outcome nobody looks for
+	sweepBound = 10 * chunk     // messages of one call
+)
+
+// Open messages of deleted sessions: the rest of a deletion that failed half way, and attempts that came back for a
+// retry after it. Sessions are probed one by one, in the index of open messages.
+const (
+	strayMessages = `
+select m.client_id, m.id, m.intent from session s cross join message m
+where s.deleted_at <> 0 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = s.client_id and (m.intent = 0 or m.intent_at < $1) limit $2`
+	strayMessagesLateral = `
+select m.client_id, m.id, m.intent from session s cross join lateral (
+ select * from message o where o.session_id = s.id and o.state = 0 and o.client_id + 0 = s.client_id and (o.intent = 0 or o.intent_at < $1) limit $2) m
+where s.deleted_at <> 0 limit $2`
+
+	// There is no index by day; each client's oldest days are the first of its rows.
+	oldDays = `
+select g.client_id, g.day from client c cross join api_usage g where g.client_id = c.id and g.day < $1 limit $2`
+	oldDaysLateral = `
+select g.client_id, g.day from client c cross join lateral (
+ select * from api_usage o where o.client_id = c.id and o.day < $1 order by o.day limit $2) g limit $2`
+)
+
+func (s *Store) Maintain(ctx context.Context, now time.Time) error {
+	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now))
+}
+
+// sweep ends what deletions left open.
+func (s *Store) sweep(ctx context.Context, now time.Time) error {
+	text := strayMessages
+	if s.d.postgres {
+		text = strayMessagesLateral
+	}
+	stray, err := list(ctx, s.read, text, []any{micros(now.Add(-keepIntent)), sweepBound}, func(rows *sql.Rows, m *runningMessage) error {
+		return rows.Scan(&m.Client, &m.ID, &m.intent)
+	})
+	if err != nil {
+		return outward(fmt.Errorf("look for messages of deleted sessions: %w", err))
+	}
+	var free []puntuale.MessageRef
+	var lost []puntuale.Settlement
+	for _, m := range stray {
+		if m.intent == 0 {
+			free = append(free, m.MessageRef)
+		} else {
+			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+		}
+	}
+	if err := s.Settle(ctx, 0, now, lost); err != nil {
+		return fmt.Errorf("give up messages of deleted sessions: %w", err)
+	}
+	if err := s.cancelAll(ctx, free, now); err != nil {
+		return fmt.Errorf("cancel messages of deleted sessions: %w", err)
+	}
+	return nil
+}
+
+// ownedKey names an idempotency record of whoever owns it.
+type ownedKey struct {
+	owner      int64
+	scope, key string
+}
+
+func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
+	before := micros(now.Add(-keepKeys))
+	return purge(ctx, s, "idempotency records", `select client_id, scope, key from idempotency where at < $1 order by at limit $2`, before,
+		func(rows *sql.Rows, k *ownedKey) error { return rows.Scan(&k.owner, &k.scope, &k.key) },
+		func(a, b ownedKey) int {
+			return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.scope, b.scope), cmp.Compare(a.key, b.key))
+		},
+		func(ctx context.Context, a asker, part []ownedKey) error {
+			columns := batch{
+				pick(part, func(k *ownedKey) int64 { return k.owner }),
+				pick(part, func(k *ownedKey) string { return k.scope }),
+				pick(part, func(k *ownedKey) string { return k.key }),
+			}
+			if _, err := list(ctx, a, `select i.client_id from $u(c bigint, s text, k text) join idempotency i
+ on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, scanOne[int64]); err != nil {
+				return err
+			}
+			// A key that was taken anew meanwhile is another's.
+			_, err := a.exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
+ (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, before, columns)
+			return err
+		})
+}
+
+func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
+	text := oldDays
+	if s.d.postgres {
+		text = oldDaysLateral
+	}
+	return purge(ctx, s, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
+		func(rows *sql.Rows, d *dayOf) error {
+			var day int
+			err := rows.Scan(&d.client, &day)
+			d.day = puntuale.DateFromInt(day)
+			return err
+		}, dayOf.compare,
+		func(ctx context.Context, a asker, part []dayOf) error {
+			columns := batch{
+				pick(part, func(d *dayOf) int64 { return int64(d.client) }),
+				pick(part, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+			}
+			if _, err := list(ctx, a, `select g.client_id from $u(c bigint, d integer) join api_usage g
+ on g.client_id = u.c and g.day = u.d order by g.client_id, g.day for update of g`, []any{columns}, scanOne[int64]); err != nil {
+				return err
+			}
+			_, err := a.exec(ctx, `delete from api_usage where (client_id, day) in (select u.c, u.d from $u(c bigint, d integer))`, columns)
+			return err
+		})
+}
+
+// purge removes what a statement finds below a bound, a chunk a transaction, whose rows it locks in order.
+func purge[T any](ctx context.Context, s *Store, what, find string, below int64, scan func(*sql.Rows, *T) error,
+	compare func(a, b T) int, remove func(ctx context.Context, a asker, part []T) error,
+) error {
+	for {
+		part, err := list(ctx, s.read, find, []any{below, chunk}, scan)
+		if err != nil {
+			return outward(fmt.Errorf("look for old %s: %w", what, err))
+		}
+		if len(part) == 0 {
+			return nil
+		}
+		slices.SortFunc(part, compare)
+		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+			return remove(ctx, a, part)
+		}), false); err != nil {
+			return fmt.Errorf("remove old %s: %w", what, err)
+		}
+		if len(part) < chunk {
+			return nil
+		}
+	}
+}
