@@ -235,18 +235,24 @@ func (b *claimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 	return nil
 }
 
-// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk. Locking its rows waits for
-// a commit still under way.
+// checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk: a message that it granted
+// then carries its token. Locking the row waits for a commit still under way. A claim that granted nothing runs again:
+// what it did besides, a second run finds done.
 func checkClaim(ctx context.Context, w *writer, tasks []*task) (bool, error) {
 	b, ok := tasks[0].body.(*claimBatch)
-	if !ok || len(b.granted) == 0 {
+	if !ok {
 		return false, nil
 	}
-	ref := b.granted[0].MessageRef
+	// Not any row: the intents of those that got no credit were taken back again.
+	i := slices.IndexFunc(b.granted, func(g grantedRow) bool { return b.answers[g.index] == puntuale.ClaimGranted })
+	if i < 0 {
+		return false, nil
+	}
+	ref := b.granted[i].MessageRef
 	var intent int64
 	if _, err := one(ctx, &w.link, `select intent from message where client_id = $1 and id = $2 for update`,
 		[]any{ref.Client, ref.ID}, &intent); err != nil {
 		return false, fmt.Errorf("look for the claim: %w", err)
 	}
-	return intent == b.Token || b.answers[b.granted[0].index] == puntuale.ClaimHeld, nil
+	return intent == b.Token, nil
 }

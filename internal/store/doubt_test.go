@@ -23,15 +23,16 @@ type proxy struct {
 	listener net.Listener
 	server   func() (net.Conn, error)
 	frozen   sync.RWMutex // locked: nothing is passed on, and nothing is closed
-	cut      atomic.Int32 // cutNothing, cutBefore or cutAfter the server got the next COMMIT
+	cut      atomic.Int32 // whether, and when, the connection of the next COMMIT is cut
 	mu       sync.Mutex
 	open     []net.Conn
 }
 
 const (
 	cutNothing int32 = iota
-	cutBefore
-	cutAfter
+	cutBefore        // the server got it
+	cutAfter         // it is done
+	cutDuring        // while the server is at it
 )
 
 // behindProxy makes the database's stores connect through the proxy.
@@ -103,6 +104,11 @@ func (p *proxy) serve(l net.Listener) {
 				if bytes.Contains(buffer[:n], []byte("commit\x00")) {
 					switch p.cut.Swap(cutNothing) {
 					case cutBefore:
+						client.Close()
+						return
+					case cutDuring:
+						mute.Store(true)
+						_, _ = server.Write(buffer[:n])
 						client.Close()
 						return
 					case cutAfter:

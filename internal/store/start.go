@@ -3,6 +3,8 @@ package store
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -140,9 +142,12 @@ func (b *startBatch) count(ctx context.Context) error {
 // A sequence or session may have been deleted since the caller read it. Deleting takes the client's usage rows first,
 // and so do we: what is there now stays until we have committed.
 const staleStarts = `
-select u.n from $u(n bigint, c bigint, q bigint, s bigint)
-where (u.q <> 0 and not exists (select 1 from sequence q where q.client_id = u.c and q.id = u.q and q.deleted_at = 0))
- or not exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0)`
+select x.n, x.q, x.s from (
+ select u.n,
+  u.q = 0 or exists (select 1 from sequence q where q.client_id = u.c and q.id = u.q and q.deleted_at = 0) as q,
+  exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0) as s
+ from $u(n bigint, c bigint, q bigint, s bigint)) x
+where not (x.q and x.s)`
 
 func (b *startBatch) dropStale(ctx context.Context) error {
 	var there []*task
@@ -159,17 +164,25 @@ func (b *startBatch) dropStale(ctx context.Context) error {
 		n[i] = int64(i)
 	}
 	body := func(t **task) *start { return (*t).body.(*start) }
-	stale, err := list(ctx, b.a, staleStarts, []any{batch{
+	err := b.a.each(ctx, staleStarts, []any{batch{
 		n,
 		pick(there, func(t **task) int64 { return int64(body(t).client) }),
 		pick(there, func(t **task) int64 { return int64(body(t).Run.Sequence) }),
 		pick(there, func(t **task) int64 { return int64(body(t).Run.Session) }),
-	}}, scanOne[int64])
+	}}, func(rows *sql.Rows) error {
+		var i int
+		var sequence, session bool // is there
+		if err := rows.Scan(&i, &sequence, &session); err != nil {
+			return err
+		}
+		there[i].refused = puntuale.NotFound("session")
+		if !sequence {
+			there[i].refused = puntuale.NotFound("sequence")
+		}
+		return nil
+	})
 	if err != nil {
 		return fmt.Errorf("look for sequences and sessions: %w", err)
-	}
-	for _, i := range stale {
-		there[i].refused = puntuale.NotFound("sequence")
 	}
 	return nil
 }
@@ -286,20 +299,26 @@ func (b *startBatch) insert(ctx context.Context) error {
 	return nil
 }
 
-// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk. Its usage rows are
-// locked first, so that a commit still under way is waited for; then one of its runs decides for all.
+// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides for
+// all. A usage row is written first, which waits for a commit still under way even where that one inserted the row: the
+// first call of a client's day has nothing yet that could be locked.
 func checkStarts(ctx context.Context, w *writer, tasks []*task) (bool, error) {
 	for _, t := range tasks {
 		st := t.body.(*start)
 		if len(st.answer.IDs) == 0 || st.answer.IDs[0] != st.ref(0) {
 			continue
 		}
-		var n int64
-		if _, err := one(ctx, &w.link, `select used from api_usage where client_id = $1 and day = $2 for update`,
-			[]any{st.client, st.Day.Int()}, &n); err != nil {
-			return false, err
+		if err := w.link.begin(ctx); err != nil {
+			return false, fmt.Errorf("begin: %w", err)
 		}
-		return one(ctx, &w.link, `select id from run where client_id = $1 and id = $2`, []any{st.client, st.first}, &n)
+		_, err := w.link.exec(ctx, `insert into api_usage as g (client_id, day, asked, prev, used) values ($1, $2, 0, 0, 0)
+ on conflict (client_id, day) do update set used = g.used`, st.client, st.Day.Int())
+		var stored bool
+		if err == nil {
+			var id int64
+			stored, err = one(ctx, &w.link, `select id from run where client_id = $1 and id = $2`, []any{st.client, st.first}, &id)
+		}
+		return stored, errors.Join(err, w.link.rollback(ctx))
 	}
 	return false, fmt.Errorf("no run tells whether the batch was stored")
 }

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -180,7 +181,8 @@ func testStaleStart(t *testing.T, w *World) {
 	} {
 		run := c.Run(phone, Begin, 1)
 		change(&run)
-		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		missing := name[strings.LastIndex(name, " ")+1:] + " not found"
+		if _, err := c.Start(context.Background(), run); puntuale.CodeOf(err) != puntuale.CodeNotFound || !strings.HasSuffix(err.Error(), ": "+missing) {
 			t.Errorf("%s: error = %v", name, err)
 		}
 	}

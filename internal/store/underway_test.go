@@ -1,0 +1,91 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/storetest"
+)
+
+// What tells whether a claim is on disk is a message that it granted, not one whose intent it took back.
+func TestPostgresClaimInDoubtWithoutCredits(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountTest)
+	node := w.MustJoin()
+	now := storetest.Begin.Add(time.Hour)
+	for i, cut := range []int32{cutBefore, cutAfter} {
+		number := fmt.Sprintf("+39333000000%d", i)
+		// The credit goes to the message that is due first, which is not the one with the lowest id.
+		late := c.MustStart(number, storetest.Begin.Add(time.Minute), 1)[0]
+		early := c.MustStart(number, storetest.Begin, 1)[0]
+		w.Exec("update client set credits = 1 where id = $1", c.ID)
+		p.cut.Store(cut)
+		token, granted := w.MustClaim(node, now, c.Items(number, 0, late, early)...)
+		if granted[0] != puntuale.ClaimHeld || granted[1] != puntuale.ClaimGranted || p.cut.Load() != cutNothing {
+			t.Fatalf("cut %d: %v", cut, granted)
+		}
+		if c.Detail(early).Intent != token || c.Detail(late).Intent != 0 {
+			t.Errorf("cut %d: intents %d and %d, token %d", cut, c.Detail(early).Intent, c.Detail(late).Intent, token)
+		}
+		if left := w.Int("select credits from client where id = $1", c.ID); left != 0 {
+			t.Errorf("cut %d: %d credits left", cut, left)
+		}
+	}
+}
+
+// A COMMIT that is still under way when its connection breaks is waited for, the first of a client's day too.
+func TestPostgresCommitStillUnderWay(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountFull)
+	c.MustStart("+393331234567", storetest.Begin, 1) // from now on there are identifiers in stock
+	w.Exec("delete from api_usage")
+	for _, s := range []string{
+		`create function hold() returns trigger language plpgsql set lock_timeout = 0
+ as $$ begin perform pg_advisory_xact_lock_shared(7); return null; end $$`,
+		`create constraint trigger hold after insert on run deferrable initially deferred for each row execute function hold()`,
+	} {
+		w.Exec(s)
+	}
+	for call := range 2 { // the second finds the day's row
+		holder, err := d.SQL.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := holder.Exec("select pg_advisory_xact_lock(7)"); err != nil {
+			t.Fatal(err)
+		}
+		p.cut.Store(cutDuring)
+		answered := make(chan error, 1)
+		var used int64
+		go func() {
+			r, err := c.Start(context.Background(), c.Run("+393331234567", storetest.Begin, 1))
+			used = r.Usage.Used
+			answered <- err
+		}()
+		deadline := time.Now().Add(10 * time.Second)
+		// The question what became of it waits for the one that is still under way.
+		for w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database() and query like '%api_usage%'") == 0 {
+			if time.Now().After(deadline) {
+				t.Fatal("nobody waits for the COMMIT")
+			}
+		}
+		if err := holder.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-answered; err != nil || used != int64(call+1) {
+			t.Errorf("call %d: position %d, %v", call, used, err)
+		}
+		if n := w.Int("select count(*) from run"); n != int64(call+2) {
+			t.Errorf("call %d: %d runs", call, n)
+		}
+	}
+}
