@@ -45,10 +45,15 @@ type RunStore interface {
 
 // MessageStore reads messages, and acts on those named by their ids.
 type MessageStore interface {
-	// Details returns the messages found, in the order asked, a repeated id once.
+	// Details returns the messages found, in the order asked, a repeated id once. Messages of one run share the bytes of
+	// their Request. Codes: invalid, at query.message_ids, when the answer would be longer than 32 MiB.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
-	// Messages lists messages, newest first: by falling id. Codes: invalid (the cursor).
+	// Outlines is Details without Content and Request, however long those are.
+	Outlines(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
+
+	// Messages lists messages, newest first: by falling id. A page may be shorter than asked, so that it stays within 32
+	// MiB. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
 	// Outcomes lists what was recorded from (inclusive) to (exclusive), oldest first, by moment and id. An outcome that

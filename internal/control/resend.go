@@ -165,7 +165,7 @@ func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...punt
 }
 
 // named reads the messages that a body's list of ids names, in the order asked, each once, with their places in the
-// list. Codes: not_found naming each id that is no message of the client's.
+// list, without content and request. Codes: not_found naming each id that is no message of the client's.
 func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
 	const location = "body.id"
 	switch {
@@ -182,7 +182,7 @@ func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []pu
 	for i, text := range ids {
 		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // what is no id is nobody's
 	}
-	rows, err := c.tenant.Details(ctx, wanted)
+	rows, err := c.tenant.Outlines(ctx, wanted)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read messages: %w", err)
 	}

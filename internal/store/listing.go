@@ -16,12 +16,12 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 		last = puntuale.MaxID + 1
 	}
 	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit + 1}}
-	all, err := list(ctx, t.s.read, l.statement(f), l.args, scanDetail)
-	if err != nil {
+	var d details
+	if err := t.s.read.each(ctx, l.statement(f), l.args, d.scan); err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
 	}
-	all, next := cut(all, limit, "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
-	return all, next, nil
+	all, next := cut(d.all, min(limit, d.fit()), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
+	return all, next, t.fill(ctx, all)
 }
 
 // listing writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.

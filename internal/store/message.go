@@ -3,57 +3,173 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"slices"
 
 	"puntuale"
 )
 
+// answerBytes bounds the requests and contents of one answer, each message's request counted: an answer repeats it. The
+// messages of one call may each hold a request of its own of up to a mebibyte.
+const answerBytes = 32 << 20
+
+// What is long in a run is read apart, once for all messages of it.
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  m.valid_until, m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
- m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.content, r.request`
+ m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, octet_length(r.request), octet_length(r.content)`
 
 const messageDetails = `
 select ` + detailColumns + `
 from $u(i bigint) join message m on m.client_id = $1 and m.id = u.i
  join run r on r.client_id = m.client_id and r.id = m.run_id`
 
-func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
-	asked := pick(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })
-	slices.Sort(asked)
-	found := map[puntuale.MessageID]puntuale.MessageDetail{}
-	err := t.s.read.each(ctx, messageDetails, []any{t.id, batch{slices.Compact(asked)}}, func(rows *sql.Rows) error {
-		var d puntuale.MessageDetail
-		if err := scanDetail(rows, &d); err != nil {
-			return err
+// details are messages as they are read first: without what is long.
+type details struct {
+	all              []puntuale.MessageDetail
+	request, content []int // bytes
+}
+
+func (d *details) scan(rows *sql.Rows) error {
+	var m puntuale.MessageDetail
+	var request, content int
+	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, origin{&m.Origin}, &m.Phone, moment{&m.Desired},
+		moment{&m.Due}, moment{&m.Next}, moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats,
+		&m.Generation, &m.State, moment{&m.Done}, &m.Reason, &m.Detail, &m.ResentFrom, moment{&m.Received}, &m.RunName,
+		&m.ClientName, &m.SequenceName, &m.Zone, &request, &content)
+	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
+	return err
+}
+
+// fit is how many of the messages, from the first on, one answer may hold: at least one.
+func (d *details) fit() int {
+	seen := map[puntuale.RunID]bool{}
+	sum := 0
+	for i := range d.all {
+		sum += d.request[i]
+		if run := d.all[i].Run; !seen[run] {
+			seen[run] = true
+			sum += d.content[i]
 		}
-		found[d.ID] = d
+		if sum > answerBytes && i > 0 {
+			return i
+		}
+	}
+	return len(d.all)
+}
+
+func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
+	d, err := t.details(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	if n := d.fit(); n < len(d.all) {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.message_ids",
+			Message: fmt.Sprintf("names messages whose requests are too long for one answer; ask for %d at a time", n)})
+	}
+	all := inOrder(d.all, ids)
+	return all, t.fill(ctx, all)
+}
+
+func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
+	d, err := t.details(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	all := inOrder(d.all, ids)
+	// One run at a time: nothing of it is kept but the windows.
+	return all, t.eachRun(ctx, all, `select r.id, r.content, null from $u(i bigint) join run r on r.client_id = $1 and r.id = u.i
+ where r.content like '%"window":%'`, func(content string, _ []byte, of []*puntuale.MessageDetail) error {
+		var steps []struct {
+			Window *puntuale.Window `json:"window"`
+		}
+		if err := json.Unmarshal([]byte(content), &steps); err != nil {
+			return fmt.Errorf("read the windows of a run: %w", err)
+		}
+		for _, m := range of {
+			if m.Step < 0 || m.Step >= len(steps) {
+				return errStep(m, len(steps))
+			}
+			m.Window = steps[m.Step].Window
+		}
 		return nil
 	})
-	if err != nil {
+}
+
+func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details, error) {
+	asked := pick(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })
+	slices.Sort(asked)
+	d := &details{}
+	if err := t.s.read.each(ctx, messageDetails, []any{t.id, batch{slices.Compact(asked)}}, d.scan); err != nil {
 		return nil, outward(fmt.Errorf("read messages: %w", err))
 	}
-	details := make([]puntuale.MessageDetail, 0, len(found))
+	return d, nil
+}
+
+// inOrder returns the messages found in the order asked, each once.
+func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.MessageDetail {
+	found := make(map[puntuale.MessageID]*puntuale.MessageDetail, len(all))
+	for i := range all {
+		found[all[i].ID] = &all[i]
+	}
+	sorted := make([]puntuale.MessageDetail, 0, len(found))
 	for _, id := range ids {
-		if d, ok := found[id]; ok {
-			details = append(details, d)
+		if m, ok := found[id]; ok {
+			sorted = append(sorted, *m)
 			delete(found, id)
 		}
 	}
-	return details, nil
+	return sorted
 }
 
-func scanDetail(rows *sql.Rows, d *puntuale.MessageDetail) error {
-	var steps []puntuale.FrozenStep
-	if err := rows.Scan(&d.Client, &d.ID, &d.Session, &d.Run, &d.Step, origin{&d.Origin}, &d.Phone, moment{&d.Desired},
-		moment{&d.Due}, moment{&d.Next}, moment{&d.ValidUntil}, &d.Intent, moment{&d.IntentAt}, &d.Attempt, &d.Repeats,
-		&d.Generation, &d.State, moment{&d.Done}, &d.Reason, &d.Detail, &d.ResentFrom, moment{&d.Received}, &d.RunName,
-		&d.ClientName, &d.SequenceName, &d.Zone, inJSON{&steps}, &d.Request); err != nil {
-		return err
+// fill reads what is long. The messages of a run share its request.
+func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
+	return t.eachRun(ctx, all, `select r.id, r.content, r.request from $u(i bigint) join run r on r.client_id = $1 and r.id = u.i`,
+		func(content string, request []byte, of []*puntuale.MessageDetail) error {
+			var steps []puntuale.FrozenStep
+			if err := json.Unmarshal([]byte(content), &steps); err != nil {
+				return fmt.Errorf("read the steps of a run: %w", err)
+			}
+			for _, m := range of {
+				if m.Step < 0 || m.Step >= len(steps) {
+					return errStep(m, len(steps))
+				}
+				m.Content, m.Window, m.Request = steps[m.Step].Content, steps[m.Step].Window, request
+			}
+			return nil
+		})
+}
+
+func errStep(m *puntuale.MessageDetail, n int) error {
+	return fmt.Errorf("message %d has step %d of %d", m.ID, m.Step, n)
+}
+
+// eachRun reads the messages' runs with a statement, and calls use for each with the messages of it.
+func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text string,
+	use func(content string, request []byte, of []*puntuale.MessageDetail) error,
+) error {
+	if len(all) == 0 {
+		return nil
 	}
-	if d.Step < 0 || d.Step >= len(steps) {
-		return fmt.Errorf("message %d has step %d of %d", d.ID, d.Step, len(steps))
+	ofRun := map[int64][]*puntuale.MessageDetail{}
+	var runs []int64
+	for i := range all {
+		run := int64(all[i].Run)
+		if ofRun[run] == nil {
+			runs = append(runs, run)
+		}
+		ofRun[run] = append(ofRun[run], &all[i])
 	}
-	d.Content, d.Window = steps[d.Step].Content, steps[d.Step].Window
+	if err := t.s.read.each(ctx, text, []any{t.id, batch{runs}}, func(rows *sql.Rows) error {
+		var run int64
+		var content string
+		var request []byte
+		if err := rows.Scan(&run, &content, &request); err != nil {
+			return err
+		}
+		return use(content, request, ofRun[run])
+	}); err != nil {
+		return outward(fmt.Errorf("read the runs of messages: %w", err))
+	}
 	return nil
 }

@@ -101,6 +101,9 @@ var foreignCalls = map[string]foreign{
 	"Details": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
 		return mine.Details(context.Background(), []puntuale.MessageID{id})
 	},
+	"Outlines": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return mine.Outlines(context.Background(), []puntuale.MessageID{id})
+	},
 	"CreateSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := mine.CreateSequence(context.Background(), puntuale.Sequence{Name: "x", Session: other.Session}, nil)
 		return nil, err
