@@ -10,7 +10,7 @@ import (
 )
 
 // Who sends for whom. The lease is the node's row and nothing else: every claim holds that row FOR KEY SHARE until it
-// has committed, so whoever deletes it waits for open claims, and a node without its row can claim nothing. A session's
+// has committed, so nobody deletes it while a claim is open, and a node without its row can claim nothing. A session's
 // owner is only an assignment. Leases are measured by the database's clock; clocks of nodes are never compared.
 //
 // These calls have a writer of their own with its own connection, and on SQLite the first place in the only queue: a
@@ -43,13 +43,17 @@ func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	})
 }
 
+// Reap leaves what somebody holds to its next call: a node that stands still inside a claim must not make the others
+// wait here, behind whose calls their own leases would end. Until its row is gone its sessions stay its own.
 func (s *Store) Reap(ctx context.Context) (freed int, err error) {
 	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from node where lease_until <= $clock`); err != nil {
+		if _, err := a.exec(ctx, `delete from node where id in (
+ select id from node where lease_until <= $clock order by id for update skip locked)`); err != nil {
 			return fmt.Errorf("remove dead nodes: %w", err)
 		}
-		n, err := a.exec(ctx, `update session set owner = 0 where owner <> 0 and deleted_at = 0
- and not exists (select 1 from node n where n.id = session.owner)`)
+		n, err := a.exec(ctx, `update session set owner = 0 where id in (select s.id from session s
+ where s.owner <> 0 and s.deleted_at = 0 and not exists (select 1 from node n where n.id = s.owner)
+ order by s.id for no key update of s skip locked)`)
 		freed = int(n)
 		return err
 	})

@@ -243,10 +243,15 @@ func testFence(t *testing.T, w *World) {
 	}
 }
 
-// Removing a node waits for its open claims, so that after it nothing of the node can appear.
+// A node is not removed while a claim of its is open, so that nothing of it can appear afterwards; and nobody waits for
+// that claim.
 func testReapWaitsForClaims(t *testing.T, w *World) {
 	ctx := context.Background()
-	node := w.MustJoin()
+	node, other := w.MustJoin(), w.MustJoin()
+	c := w.Client(puntuale.AccountTest)
+	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
+		t.Fatal(err)
+	}
 	claim, err := w.DB.SQL.BeginTx(ctx, nil) // stands for a claim under way
 	if err != nil {
 		t.Fatal(err)
@@ -257,29 +262,28 @@ func testReapWaitsForClaims(t *testing.T, w *World) {
 	if err := w.Beat(ctx, node, -time.Minute); err != nil { // a beat does not wait for claims
 		t.Fatal(err)
 	}
-	reaped := make(chan error, 1)
-	go func() {
-		_, err := w.Reap(ctx)
-		reaped <- err
-	}()
-	deadline := time.Now().Add(10 * time.Second)
-	for w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") == 0 {
-		if time.Now().After(deadline) {
-			t.Fatal("nobody waits for the claim")
+	second := w.DB.Open(t)
+	gone := func(open bool) {
+		t.Helper()
+		for _, s := range []puntuale.Fleet{w.Store, second} {
+			if err := s.Beat(ctx, other, time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Reap(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		nodes, owned := w.Int("select count(*) from node where id = $1", node), w.Int("select count(*) from session where owner = $1", node)
+		if (nodes > 0) != open || (owned > 0) != open {
+			t.Fatalf("claim open %v: %d nodes with %d sessions", open, nodes, owned)
 		}
 	}
-	select {
-	case err := <-reaped:
-		t.Fatalf("reap did not wait: %v", err)
-	default:
-	}
+	gone(true)
 	if err := claim.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-reaped; err != nil {
+	gone(false)
+	if err := w.Beat(ctx, other, time.Minute); err != nil {
 		t.Fatal(err)
-	}
-	if n := w.Int("select count(*) from node"); n != 0 {
-		t.Fatalf("%d nodes", n)
 	}
 }
