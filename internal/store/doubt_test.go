@@ -24,6 +24,7 @@ type proxy struct {
 	server   func() (net.Conn, error)
 	frozen   sync.RWMutex // locked: nothing is passed on, and nothing is closed
 	cut      atomic.Int32 // whether, and when, the connection of the next COMMIT is cut
+	deaf     atomic.Bool  // to requests to cancel what another connection does
 	mu       sync.Mutex
 	open     []net.Conn
 }
@@ -78,7 +79,9 @@ func (p *proxy) serve(l net.Listener) {
 		p.open = append(p.open, client, server)
 		p.mu.Unlock()
 		var mute atomic.Bool
+		silent := make(chan struct{}) // closed when the server says no more, or is no longer listened to
 		go func() {
+			defer close(silent)
 			defer client.Close()
 			buffer := make([]byte, 1<<16)
 			for {
@@ -101,6 +104,9 @@ func (p *proxy) serve(l net.Listener) {
 				if err != nil {
 					return
 				}
+				if p.deaf.Load() && n == 16 && bytes.Equal(buffer[4:8], []byte{0x04, 0xd2, 0x16, 0x2e}) {
+					return
+				}
 				if bytes.Contains(buffer[:n], []byte("commit\x00")) {
 					switch p.cut.Swap(cutNothing) {
 					case cutBefore:
@@ -110,6 +116,7 @@ func (p *proxy) serve(l net.Listener) {
 						mute.Store(true)
 						_, _ = server.Write(buffer[:n])
 						client.Close()
+						<-silent
 						return
 					case cutAfter:
 						mute.Store(true)

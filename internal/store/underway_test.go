@@ -63,6 +63,7 @@ func TestPostgresCommitStillUnderWay(t *testing.T) {
 		if _, err := holder.Exec("select pg_advisory_xact_lock(7)"); err != nil {
 			t.Fatal(err)
 		}
+		p.deaf.Store(true)
 		p.cut.Store(cutDuring)
 		answered := make(chan error, 1)
 		var used int64
