@@ -127,7 +127,7 @@ func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntual
 	if due, ok := d.Window.Next(r.Due, loc); ok {
 		r.Due = due
 	}
-	r.ValidUntil = r.Due.Add(max(d.ValidUntil.Sub(d.Due), time.Minute))
+	r.ValidUntil = r.Due.Add(d.ValidUntil.Sub(d.Due))
 	return r
 }
 

@@ -1,0 +1,23 @@
+package control
+
+import (
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// A message may leave for as long after its new moment as it might before, however short that is.
+func TestResendKeepsValidity(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 20, 9, 30, 0, 0, time.UTC)
+	for _, validity := range []time.Duration{5 * time.Second, time.Minute, 24 * time.Hour} {
+		old := puntuale.MessageDetail{}
+		old.Due = now.Add(-time.Hour)
+		old.ValidUntil = old.Due.Add(validity)
+		got := resendMoments{now: now, zone: time.UTC}.of(&old, time.UTC)
+		if !got.Due.Equal(now) || got.ValidUntil.Sub(got.Due) != validity {
+			t.Errorf("due %s until %s, want %s", got.Due, got.ValidUntil, validity)
+		}
+	}
+}
