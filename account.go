@@ -63,7 +63,7 @@ type Client struct {
 	Type      AccountType
 	Profile   string
 	Refill    string
-	RefillTo  int64     // credits after a refill, unless there are more
+	RefillTo  int64     // credits after a refill, unless there are more: those granted last; 0: none
 	RefillAt  time.Time // of the next refill; zero: none
 	Credits   *int64    // what is left, less what is reserved; nil: unlimited; never below zero
 	Cap       *int64    // calls a day; nil: never refused
@@ -86,6 +86,7 @@ func NewAccount(t AccountType, today Date) Client {
 	switch t {
 	case AccountTest:
 		c.Profile, c.Credits, c.Cap = ProfileTest, new(int64(100)), new(int64(100))
+		c.RefillTo = 100 // once a partner sets refills
 		c.Expires = today.AddDays(14)
 	case AccountBaby:
 		c.Profile, c.Credits, c.Cap = ProfileYearly, new(int64(2000)), new(int64(1000))

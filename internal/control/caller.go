@@ -49,6 +49,9 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	return &Caller{c, principal, plain}, nil
 }
 
+// Key returns the identifier of the key.
+func (c *Caller) Key() puntuale.KeyID { return c.principal.Key }
+
 // Client returns the client whose key it is. Codes: forbidden for a partner's key, and while the client is suspended.
 func (c *Caller) Client() (*Client, error) {
 	if c.principal.Side != puntuale.ClientSide {

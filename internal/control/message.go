@@ -9,7 +9,8 @@ import (
 	"puntuale"
 )
 
-// Details returns the messages found, in the order asked, each once; unknown and foreign ids are left out. Codes:
+// Details returns the messages found, in the order asked, each once; unknown and foreign ids are left out, and
+// what is no id. Codes:
 // invalid.
 func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageDetail, error) {
 	const location = "query.message_ids"
@@ -19,18 +20,15 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 		f.add(location, "is required", nil)
 	case len(ids) > puntuale.MaxRequestIDs:
 		f.add(location, "has more than 1000 entries", nil)
-		ids = nil
-	}
-	wanted := make([]puntuale.MessageID, len(ids))
-	for i, text := range ids {
-		id, err := puntuale.ParseID[puntuale.MessageID](text)
-		if err != nil {
-			f.add(at(location, i), "is not a message id", text)
-		}
-		wanted[i] = id
 	}
 	if err := f.err(); err != nil {
 		return nil, err
+	}
+	wanted := make([]puntuale.MessageID, 0, len(ids))
+	for _, text := range ids {
+		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // what is no id is nobody's
+			wanted = append(wanted, id)
+		}
 	}
 	found, err := c.tenant.Details(ctx, wanted)
 	if err != nil {

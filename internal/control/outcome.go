@@ -13,7 +13,8 @@ const maxOutcomes = 1000
 // OutcomeQuery asks for the outcomes of a period.
 type OutcomeQuery struct {
 	Period Period
-	Cursor string // "" from the beginning, else that of the answer before
+	Cursor string           // "" from the beginning, else that of the answer before
+	Faults []puntuale.Fault // found by the caller in the request itself
 }
 
 // Outcomes lists what became of messages by the moment it was recorded, oldest first, at most 1,000, with the cursor of
@@ -25,6 +26,7 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	}
 	var f faults
 	from, to := q.Period.strict(&f, loc)
+	f = append(f, q.Faults...)
 	f.text("query.cursor", q.Cursor, puntuale.MaxName)
 	if err := f.err(); err != nil {
 		return nil, "", err

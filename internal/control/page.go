@@ -3,6 +3,7 @@ package control
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"puntuale"
 )
@@ -26,7 +27,7 @@ func (p Page) read() (puntuale.Page, error) {
 	rows := pageRows
 	if p.Limit != "" {
 		n, err := strconv.Atoi(p.Limit)
-		if err != nil || n < 1 || n > maxPageRows {
+		if err != nil || n < 1 || n > maxPageRows || strings.Trim(p.Limit, "0123456789") != "" {
 			f.add("query.limit", fmt.Sprintf("is not a whole number from 1 to %d", maxPageRows), p.Limit)
 		}
 		rows = n

@@ -25,7 +25,7 @@ type ClientChange struct {
 	Phone    puntuale.Change[string]
 	Profile  puntuale.Change[string] // one of the snapshot's words
 	Refill   puntuale.Change[string] // one of the snapshot's words
-	RefillTo puntuale.Change[int64]  // credits after a refill; else as before, else as the account's type has it
+	RefillTo puntuale.Change[int64]  // credits after a refill; else those set last, or those of the account's type
 	Zone     puntuale.Change[string]
 	Region   puntuale.Change[string]
 	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "" never
@@ -62,7 +62,7 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
 	f := faults(r.Faults)
 	patch := puntuale.ClientPatch{
-		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.RefillTo, Zone: r.Zone, Features: r.Features,
+		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(), Zone: r.Zone, Features: r.Features,
 		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended,
 	}
 	r.checkTexts(&f)
@@ -158,27 +158,22 @@ func (c *Control) moments(account puntuale.Client, r ClientChange, now time.Time
 			account.ExpiresAt = midnight(account.Expires, loc)
 		}
 	}
-	if r.Refill.Set && !r.RefillTo.Set && account.RefillTo == 0 {
-		account.RefillTo = r.refillTo(account)
-	}
 	if r.Refill.Set || r.Zone.Set {
 		account.RefillAt = nextRefill(account, loc, now)
 	}
 	return account
 }
 
-// refillTo is what an account is refilled to when nobody says: what its type grants, else what it is left with.
-func (r *ClientChange) refillTo(account puntuale.Client) int64 {
-	granted := puntuale.NewAccount(account.Type, puntuale.Date{}).Credits
-	if granted == nil && r.Credits.Set {
-		granted = r.Credits.To
-	} else if granted == nil {
-		granted = account.Credits
+// refillTo is what an account is refilled to from now on: what it was granted last, never what is merely left. What a
+// partner grants counts whether or not there are refills yet, so that the order of changes makes no difference.
+func (r *ClientChange) refillTo() puntuale.Change[int64] {
+	switch {
+	case r.RefillTo.Set || !r.Credits.Set:
+		return r.RefillTo
+	case r.Credits.To == nil: // unlimited
+		return puntuale.Change[int64]{Set: true}
 	}
-	if granted == nil {
-		return 0
-	}
-	return *granted
+	return puntuale.Change[int64]{Set: true, To: *r.Credits.To}
 }
 
 // region reads a country that numbers without one are taken to be of.

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -52,4 +53,77 @@ func TestChangesTogether(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a client is refilled to is what it was granted last, whatever it has left by then, and in whatever order a partner
+// says so.
+func TestRefillsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	number := func(n int64) ClientChange {
+		return ClientChange{Credits: puntuale.Change[*int64]{Set: true, To: &n}}
+	}
+	unlimited := ClientChange{Credits: puntuale.Change[*int64]{Set: true}}
+	monthly := ClientChange{Refill: puntuale.Change[string]{Set: true, To: puntuale.RefillMonthly}}
+	zone := ClientChange{Zone: puntuale.Change[string]{Set: true, To: "America/New_York"}}
+	add := ClientChange{CreditsAdd: puntuale.Change[int64]{Set: true, To: 7}}
+	explicit := ClientChange{RefillTo: puntuale.Change[int64]{Set: true, To: 80}}
+	both := number(50)
+	both.RefillTo = explicit.RefillTo
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	c, p, now := New(Config{Operator: w.Store, Clock: w.DB.Clock}), w.Store.Partner(w.Partner), storetest.Begin
+	for _, test := range []struct {
+		account puntuale.AccountType
+		changes []ClientChange // the first stays first
+		want    int64
+	}{
+		{puntuale.AccountFull, []ClientChange{{}, monthly, number(50), zone}, 50},
+		{puntuale.AccountFull, []ClientChange{{}, monthly, zone}, 0},
+		{puntuale.AccountFull, []ClientChange{number(50), monthly, add}, 50},
+		{puntuale.AccountFull, []ClientChange{number(50), monthly, unlimited}, 0},
+		{puntuale.AccountFull, []ClientChange{{}, monthly, both}, 80},
+		{puntuale.AccountFull, []ClientChange{number(50), monthly, explicit}, 80},
+		{puntuale.AccountTest, []ClientChange{{}, monthly, add}, 100},
+		{puntuale.AccountTest, []ClientChange{{}, monthly, number(0)}, 0},
+		{puntuale.AccountTest, []ClientChange{{}, monthly, unlimited}, 0},
+		{puntuale.AccountBaby, []ClientChange{{}, monthly, add}, 2000},
+		{puntuale.AccountBaby, []ClientChange{{}, monthly, number(30), zone}, 30},
+	} {
+		for _, order := range orders(test.changes[1:]) {
+			id := w.Client(test.account).ID
+			for i, change := range append([]ClientChange{test.changes[0]}, order...) {
+				account, err := p.Client(t.Context(), id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				patch, err := c.patch(account, change, now)
+				if err != nil {
+					t.Fatalf("%s, change %d: %v", test.account, i, err)
+				}
+				if _, err := p.UpdateClient(t.Context(), id, patch, now); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got, err := p.Client(t.Context(), id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Refill != puntuale.RefillMonthly || got.RefillTo != test.want || got.RefillAt.IsZero() {
+				t.Errorf("%s, %+v: refilled %s to %d at %s, want %d", test.account, order, got.Refill, got.RefillTo, got.RefillAt, test.want)
+			}
+		}
+	}
+}
+
+// orders are all the orders of some changes.
+func orders(changes []ClientChange) [][]ClientChange {
+	if len(changes) == 0 {
+		return [][]ClientChange{nil}
+	}
+	var all [][]ClientChange
+	for i := range changes {
+		for _, rest := range orders(slices.Delete(slices.Clone(changes), i, i+1)) {
+			all = append(all, append([]ClientChange{changes[i]}, rest...))
+		}
+	}
+	return all
 }

@@ -21,57 +21,101 @@ const outcomeLayout = "02/01/2006 15:04"
 
 // strict reads a period whose bounds are both needed and have the contract's form. An end before the start is a fault.
 func (p Period) strict(f *faults, loc *time.Location) (from, to time.Time) {
-	read := func(bounds []Bound, name string) time.Time {
+	read := func(bounds []Bound, name string) (Bound, plan.Moment) {
 		bound, ok := one(f, bounds)
 		if !ok {
 			f.add("query."+name, "is required", nil)
-			return time.Time{}
+			return bound, plan.Moment{}
 		}
 		wall, err := time.Parse(outcomeLayout, strings.TrimSpace(bound.Text))
 		if err != nil {
 			f.add("query."+bound.Name, "is not a moment of the form dd/mm/YYYY HH:MM", bound.Text)
 		}
-		return wall
+		return bound, plan.Moment{Date: puntuale.DateOf(wall), Time: timeOfDay(wall), HasTime: true}
 	}
-	start, end := read(p.Start, "start"), read(p.End, "end")
+	bound, start := read(p.Start, "start")
+	_, end := read(p.End, "end")
 	if len(*f) > 0 {
-		return start, end
+		return time.Time{}, time.Time{}
 	}
-	if end.Before(start) {
-		f.add("query."+p.Start[0].Name, "is after the end of the period", p.Start[0].Text)
+	from, to = first(start, loc), last(end, loc)
+	if backwards(start, end, from, to) {
+		f.add("query."+bound.Name, saysAfterEnd, bound.Text)
 	}
-	return instant(start, loc), instant(end, loc).Add(time.Minute)
+	return from, to
 }
 
 // loose reads a period of which either bound may be absent, in any form that a date field may have. A day alone begins
 // with its midnight and ends with the next one.
 func (p Period) loose(f *faults, loc *time.Location) (from, to time.Time) {
-	read := func(bounds []Bound) (m plan.Moment, ok bool) {
-		bound, ok := one(f, bounds)
-		if !ok {
-			return m, false
+	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
+		if bound, ok = one(f, bounds); !ok {
+			return bound, m, false
 		}
 		m, err := plan.ParseMoment(strings.TrimSpace(bound.Text))
 		if err != nil {
 			f.add("query."+bound.Name, "is not a date, such as 20/11/2026 10:30 or 2026-11-20", bound.Text)
 		}
-		return m, err == nil
+		return bound, m, err == nil
 	}
-	if m, ok := read(p.Start); ok {
-		from = m.At(0, loc)
+	bound, start, begins := read(p.Start)
+	_, end, ends := read(p.End)
+	if begins {
+		from = first(start, loc)
 	}
-	if m, ok := read(p.End); ok {
-		if m.HasTime {
-			to = m.At(0, loc).Truncate(time.Minute).Add(time.Minute)
-		} else {
-			m.Date = m.Date.AddDays(1)
-			to = m.At(0, loc)
-		}
+	if ends {
+		to = last(end, loc)
 	}
-	if !from.IsZero() && !to.IsZero() && !from.Before(to) {
-		f.add("query."+p.Start[0].Name, "is after the end of the period", p.Start[0].Text)
+	if begins && ends && backwards(start, end, from, to) {
+		f.add("query."+bound.Name, saysAfterEnd, bound.Text)
 	}
 	return from, to
+}
+
+const saysAfterEnd = "is after the end of the period"
+
+// backwards reports a start after the end. A period may be empty only when all of it is skipped by the clocks.
+func backwards(start, end plan.Moment, from, to time.Time) bool {
+	if !from.Equal(to) {
+		return from.After(to)
+	}
+	return start.Zone != nil || end.Zone != nil || end.Date.Before(start.Date) || end.Date == start.Date && end.HasTime && end.Time.Truncate(time.Minute) < start.Time.Truncate(time.Minute)
+}
+
+// first returns the first moment at which clocks show m or later. Of a time that occurs twice it is the first; of one
+// that a change skips, the change.
+func first(m plan.Moment, loc *time.Location) time.Time {
+	t, _ := instant(m, loc)
+	return t
+}
+
+// last returns the end of the minute that clocks show as m, or of the day when m has no time. What a change skips ends
+// with the change.
+func last(m plan.Moment, loc *time.Location) time.Time {
+	if !m.HasTime {
+		m.Date = m.Date.AddDays(1)
+		return first(m, loc)
+	}
+	m.Time = m.Time.Truncate(time.Minute)
+	t, skipped := instant(m, loc)
+	if skipped {
+		return t
+	}
+	return t.Add(time.Minute)
+}
+
+// instant returns the moment at which clocks first show m, or the change of the clocks that skips it.
+func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
+	t = m.At(0, loc)
+	if m.Zone != nil {
+		return t, false
+	}
+	local := t.In(loc)
+	if puntuale.DateOf(local) == m.Date && timeOfDay(local) == m.Time {
+		return t, false
+	}
+	change, _ := local.ZoneBounds() // t was moved past it, by as much as it skips
+	return change, true
 }
 
 // one returns the bound that was given, under whichever name.
@@ -86,9 +130,4 @@ func one(f *faults, bounds []Bound) (Bound, bool) {
 		}
 	}
 	return bounds[0], true
-}
-
-// instant returns the moment at which clocks in loc first show what wall shows.
-func instant(wall time.Time, loc *time.Location) time.Time {
-	return puntuale.DateOf(wall).At(time.Duration(wall.Hour())*time.Hour+time.Duration(wall.Minute())*time.Minute, loc)
 }

@@ -4,8 +4,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"puntuale"
 )
 
 func TestPeriod(t *testing.T) {
@@ -25,7 +23,16 @@ func TestPeriod(t *testing.T) {
 	}{
 		{true, "20/11/2026 10:30", "20/11/2026 10:30", "2026-11-20T09:30:00Z", "2026-11-20T09:31:00Z", ""},
 		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T00:31:00Z", ""}, // the first of two
-		{true, "28/03/2027 02:30", "28/03/2027 04:00", "2027-03-28T01:30:00Z", "2027-03-28T02:01:00Z", ""}, // skipped: the gap later
+		{true, "28/03/2027 02:30", "28/03/2027 04:00", "2027-03-28T01:00:00Z", "2027-03-28T02:01:00Z", ""}, // skipped: from the change on
+		{true, "28/03/2027 01:30", "28/03/2027 02:30", "2027-03-28T00:30:00Z", "2027-03-28T01:00:00Z", ""}, // up to the change
+		{true, "28/03/2027 02:10", "28/03/2027 02:50", "2027-03-28T01:00:00Z", "2027-03-28T01:00:00Z", ""},
+		{true, "28/03/2027 02:50", "28/03/2027 02:10", "", "", "query.start"},
+		{true, "28/03/2027 03:00", "28/03/2027 02:50", "", "", "query.start"},
+		{true, "31/10/2027 02:59", "31/10/2027 03:00", "2027-10-31T00:59:00Z", "2027-10-31T02:01:00Z", ""},
+		{false, "28/03/2027 02:30:10", "2027-03-28 02:59:59", "2027-03-28T01:00:00Z", "2027-03-28T01:00:00Z", ""},
+		{false, "28/03/2027 02:50", "28/03/2027 02:10", "", "", "query.start"},
+		{false, "20/11/2026 00:00", "19/11/2026", "", "", "query.start"},
+		{false, "2026-11-20T10:31Z", "2026-11-20T11:30+01:00", "", "", "query.start"},
 		{true, "20/11/2026 10:31", "20/11/2026 10:30", "", "", "query.start"},
 		{true, "20/11/2026", "2026-11-20 10:30", "", "", "query.start query.end"},
 		{true, "", "x", "", "", "query.start query.end"},
@@ -55,6 +62,20 @@ func TestPeriod(t *testing.T) {
 	}
 }
 
+// A fault names the bound that was read, under the name and with the text that it was given by.
+func TestPeriodUnderAnotherName(t *testing.T) {
+	t.Parallel()
+	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}
+	var strict, loose faults
+	p.strict(&strict, time.UTC)
+	p.loose(&loose, time.UTC)
+	for _, f := range []faults{strict, loose} {
+		if len(f) != 1 || f[0].Location != "query.inizio" || f[0].Value != "21/11/2026 00:00" {
+			t.Errorf("%v", f)
+		}
+	}
+}
+
 // Whatever a bound holds, a period that is accepted is one.
 func FuzzPeriod(f *testing.F) {
 	for _, seed := range []string{"20/11/2026 10:30", "2026-11-20", "31/10/2027 02:30", "", " ", "0000-01-01", "9999-12-31T23:59:59.999999999+23:59"} {
@@ -71,30 +92,11 @@ func FuzzPeriod(f *testing.F) {
 		if len(strict) == 0 && (from.IsZero() || to.IsZero()) {
 			t.Fatalf("%q to %q: %s to %s", start, end, from, to)
 		}
-		if from, to := p.loose(&loose, rome); len(loose) == 0 && !from.IsZero() && !to.IsZero() && !from.Before(to) {
+		if from, to := p.loose(&loose, rome); len(loose) == 0 && !from.IsZero() && !to.IsZero() && from.After(to) {
 			t.Fatalf("%q to %q: %s to %s", start, end, from, to)
 		}
 		if len(strict) == 0 && len(loose) > 0 && !to.Before(from) {
 			t.Fatalf("%q to %q: strict takes what loose refuses: %v", start, end, loose)
 		}
 	})
-}
-
-func TestRefillTo(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		account puntuale.Client
-		change  ClientChange
-		want    int64
-	}{
-		{puntuale.Client{Type: puntuale.AccountTest, Credits: new(int64(3))}, ClientChange{}, 100},
-		{puntuale.Client{Type: puntuale.AccountBaby}, ClientChange{}, 2000},
-		{puntuale.Client{Type: puntuale.AccountFull}, ClientChange{}, 0},
-		{puntuale.Client{Type: puntuale.AccountFull, Credits: new(int64(30))}, ClientChange{}, 30},
-		{puntuale.Client{Type: puntuale.AccountFull}, ClientChange{Credits: puntuale.Change[*int64]{Set: true, To: new(int64(50))}}, 50},
-	} {
-		if got := c.change.refillTo(c.account); got != c.want {
-			t.Errorf("%s: %d, want %d", c.account.Type, got, c.want)
-		}
-	}
 }
