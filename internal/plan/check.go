@@ -60,7 +60,7 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 // CheckContent returns everything that is wrong with what a step or a template shows as it is written, located below
 // location. extensions are as in [Check].
 func CheckContent(location string, step puntuale.Step, extensions ...string) []puntuale.Fault {
-	c := checker{extensions: extensions, where: location}
+	c := checker{extensions: extensions, where: location, alone: true}
 	if len(extensions) == 0 {
 		c.extensions = DefaultMediaExtensions
 	}
@@ -72,6 +72,7 @@ func CheckContent(location string, step puntuale.Step, extensions ...string) []p
 type checker struct {
 	extensions []string
 	where      string // the present step
+	alone      bool   // the content is no step's, and names no template
 	faults     []puntuale.Fault
 }
 
@@ -124,6 +125,8 @@ func (c *checker) content(step *puntuale.Step) {
 		c.at("template", "stands alone: without text, media and location", nil)
 	case hasLocation && hasMedia:
 		c.at("media", "cannot go with a location", nil)
+	case c.alone && isBlank(step.Text) && !hasMedia && !hasLocation:
+		c.at("", "has nothing to show: give text, media or a location", nil)
 	case step.Template == "" && isBlank(step.Text) && !hasMedia && !hasLocation:
 		c.at("", "has nothing to show: give text, media, a location or a template", nil)
 	}

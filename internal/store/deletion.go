@@ -130,7 +130,7 @@ func (d *departure) check(ctx context.Context, a asker) error {
 		return fmt.Errorf("count pending messages: %w", err)
 	}
 	if n > 0 {
-		return puntuale.Conflict(fmt.Sprintf("the session has %d pending messages", n))
+		return stillPending("session", n)
 	}
 	return nil
 }
@@ -247,3 +247,11 @@ func (d *departure) settle(ctx context.Context, a asker, open []openMessage) err
 const moveMessages = `
 update message set session_id = $1::bigint from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
+
+// stillPending refuses a deletion because of messages.
+func stillPending(what string, n int) error {
+	if n == 1 {
+		return puntuale.Conflict("the " + what + " has 1 pending message")
+	}
+	return puntuale.Conflict(fmt.Sprintf("the %s has %d pending messages", what, n))
+}

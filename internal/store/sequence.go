@@ -146,7 +146,7 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 			return false, fmt.Errorf("count pending messages: %w", err)
 		}
 		if n > 0 {
-			return false, puntuale.Conflict(fmt.Sprintf("the sequence has %d pending messages", n))
+			return false, stillPending("sequence", n)
 		}
 		return false, nil
 	}
