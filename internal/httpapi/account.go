@@ -21,7 +21,7 @@ func registerAccounts(a *api) {
 		summary: "Get a client's snapshot", refusals: missing}, clientSnapshot)
 	partner(a, operation{id: "listClients", method: http.MethodGet, path: "/api/clients", strict: true,
 		summary: "List the clients, by id"}, listClients)
-	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, body: changeBody{},
+	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, body: changeBody{}, closed: true,
 		summary: "Change a client; what is absent stays", refusals: missing}, changeClient)
 	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one,
 		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
@@ -162,7 +162,7 @@ type changeBody struct {
 	CreditsAdd *int64   `json:"credits_add,omitempty" doc:"Added to the credits; may be negative"`
 	Profile    string   `json:"profile,omitempty" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
 	Refill     string   `json:"refill_period,omitempty" enum:"Nessuno,Mensile,Annuale" doc:"Counted from the day of creation"`
-	RefillTo   *int64   `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else as the account's type has it"`
+	RefillTo   *int64   `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else those set last, or those of the account's type"`
 	Expires    *string  `json:"expiration_date,omitempty" nullable:"true" format:"date" doc:"Last day of service; null: it does not expire"`
 	Features   []string `json:"active_features,omitempty" maxItems:"100"`
 	Name       string   `json:"name,omitempty" minLength:"1" maxLength:"200"`
@@ -189,6 +189,7 @@ func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput
 		return Snapshot{}, err
 	}
 	asked := readChange(body)
+	body.only(changeBody{})
 	if err := body.err(); err != nil {
 		return Snapshot{}, err
 	}

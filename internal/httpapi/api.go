@@ -16,11 +16,12 @@ import (
 // DocumentPath is where the OpenAPI document is served; it takes no key.
 const DocumentPath = "/openapi.json"
 
-// Config is what [New] needs; all but Observe must be set.
+// Config is what [New] needs; all but Observe and Rate must be set.
 type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
-	Now     func() time.Time                                   // for the access log
+	Now     func() time.Time                                   // for the access log and the rate
+	Rate    float64                                            // calls a second under one key; 0: as many as come
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
 }
 
@@ -29,6 +30,9 @@ type api struct {
 	huma.API
 	control *control.Control
 	logger  *slog.Logger
+	pace    *pace
+
+	strictBodies map[string]bool // schemas of bodies that take no member but their own
 }
 
 func init() {
@@ -40,7 +44,7 @@ func init() {
 // access log and recovery. It fails only when a document cannot be made.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: newPace(cfg.Rate, cfg.Now), strictBodies: map[string]bool{}}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)
@@ -81,5 +85,16 @@ func (a *api) document() ([]byte, error) {
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which nothing answers
 		delete(a.OpenAPI().Components.Schemas.Map(), name)
 	}
+	a.open()
 	return json.Marshal(a.OpenAPI())
+}
+
+// open lets the document's objects have more members than it describes, as answers may in later versions and bodies
+// may today; those of strict calls may not.
+func (a *api) open() {
+	for name, schema := range a.OpenAPI().Components.Schemas.Map() {
+		if closed, ok := schema.AdditionalProperties.(bool); ok && !closed && !a.strictBodies[name] {
+			schema.AdditionalProperties = nil
+		}
+	}
 }

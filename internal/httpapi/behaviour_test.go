@@ -288,8 +288,8 @@ func behaviourCredits(t *testing.T, s *service) {
 
 func behaviourRefills(t *testing.T, s *service) {
 	baby, monthly := s.newAccount("a@x", "baby"), s.newAccount("b@x", "test")
-	s.must(nil, "PATCH", "/api/client/"+baby.ID, s.partner, `{"credits":10}`)
-	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":7,"refill_period":"Mensile"}`)
+	s.must(nil, "PATCH", "/api/client/"+baby.ID, s.partner, `{"credits_add":-1990}`)
+	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits_add":-93,"refill_period":"Mensile"}`)
 	credits := func(a account) string {
 		var v struct{ Credits string }
 		s.must(&v, "GET", "/api/client/"+a.ID+"/snapshot", s.partner, "")
@@ -311,6 +311,9 @@ func behaviourRefills(t *testing.T, s *service) {
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":150,"refill_to":120}`)
 	refill(time.Date(2027, 1, 25, 0, 0, 0, 0, time.UTC), 1, "10", "150") // late, and nothing is taken away
 	refill(time.Date(2027, 11, 19, 23, 0, 0, 0, time.UTC), 2, "2000", "150")
+	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":7}`) // what is granted from now on
+	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits_add":-5}`)
+	refill(time.Date(2027, 12, 19, 23, 0, 0, 0, time.UTC), 1, "2000", "7")
 }
 
 func behaviourStanding(t *testing.T, s *service) {
@@ -454,6 +457,9 @@ func behaviourPairs(t *testing.T, s *service) {
 	if got := s.must(nil, "PUT", path, a.Key, `{"start":"","stop":null}`); got.body != `{"start":"","stop":""}` {
 		t.Error(got.body)
 	}
+	s.refusedAt(422, "PUT", path, a.Key, `{"start":"`+two+`"}`, "body.stop") // a side left out might be meant to stay
+	s.refusedAt(422, "PUT", path, a.Key, `{"begin":"`+two+`","stop":null}`, "body.start")
+	s.refusedAt(422, "PUT", path, a.Key, `{}`, "body.start", "body.stop")
 	s.refusedAt(404, "GET", "/api/session/999999/defaultSequence", a.Key, "")
 }
 

@@ -27,7 +27,7 @@ type call struct {
 	scope   string           // method and path, for idempotency
 	body    []byte           // without byte order mark; nil when not one byte was sent
 	query   url.Values       // as the edge left it
-	unknown []puntuale.Fault // query parameters that a strict call does not have
+	unknown []puntuale.Fault // what a strict call refuses in the query: what it does not have, what has two values
 	header  http.Header      // of the answer
 }
 
@@ -65,7 +65,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 	}
 }
 
-// admit finds whose call it is. Codes: unauthorized, forbidden.
+// admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.
 func (a *api) admit(r *http.Request, side puntuale.Side, op operation) (*call, error) {
 	key, err := presentedKey(r)
 	if err != nil {
@@ -81,16 +81,18 @@ func (a *api) admit(r *http.Request, side puntuale.Side, op operation) (*call, e
 			return nil, err
 		}
 		httpkit.Annotate(r.Context(), slog.Int64("partner_id", int64(c.partner.ID())))
-		return c, nil
+		return c, a.pace.take(puntuale.PartnerSide, caller.Key())
 	}
 	if c.client, err = caller.Client(); err != nil {
 		return nil, err
 	}
 	httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
 	if op.creates != nil && op.creates(r) {
-		return c, c.client.MayCreate()
+		if err := c.client.MayCreate(); err != nil {
+			return nil, err
+		}
 	}
-	return c, nil
+	return c, a.pace.take(puntuale.ClientSide, caller.Key())
 }
 
 // read takes in the body and looks at the query. Codes: too_large, unreadable.
@@ -117,11 +119,27 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known 
 		if !utf8.ValidString(name + strings.Join(query[name], "")) {
 			return unreadable(puntuale.Fault{Location: "query", Message: "is not UTF-8"})
 		}
-		if op.strict && !known[name] && name != "api_key" {
-			c.unknown = append(c.unknown, puntuale.Fault{Location: "query." + name, Message: "is not a parameter of this call"})
+		if !op.strict || name == "api_key" {
+			continue
+		}
+		if !known[name] {
+			c.refuse("query."+name, "is not a parameter of this call")
+		} else if !strings.HasSuffix(name, "[]") {
+			c.unknown = append(c.unknown, c.repeated(name)...)
 		}
 	}
 	return nil
+}
+
+// repeated finds query parameters that are given more than once, with values that differ: only one could be meant.
+func (c *call) repeated(names ...string) (faults []puntuale.Fault) {
+	for _, name := range names {
+		values := c.query[name]
+		if i := slices.IndexFunc(values, func(value string) bool { return value != values[0] }); i > 0 {
+			faults = append(faults, puntuale.Fault{Location: "query." + name, Message: "is given twice, with different values", Value: values[i]})
+		}
+	}
+	return faults
 }
 
 // allow lets query parameters of a strict call pass that the document leaves out.

@@ -498,6 +498,10 @@ func contractLimits(t *testing.T, s *service) {
 	if len(page.Messages) != 1000 || page.Next == "" || !strings.HasSuffix(link, `>; rel="next"`) || strings.Contains(link, "api_key") {
 		t.Fatalf("%d, %s, %s", len(page.Messages), page.Next, link)
 	}
+	named := strings.NewReplacer("start=", "start=&inizio=", "end=", "end=+&to=").Replace(target)
+	if other := s.must(nil, "GET", named, a.Key, "").header.Get("Link"); other != link {
+		t.Errorf("under other names the link is %s, not %s", other, link)
+	}
 	last := page.Messages[999].ID
 	address := strings.TrimPrefix(strings.TrimSuffix(link, `>; rel="next"`), "<")
 	page.Next = ""

@@ -207,11 +207,14 @@ func TestOddInput(t *testing.T) {
 			escaped := url.QueryEscape(text)
 			for _, target := range []string{
 				"/api/sequences?limit=" + escaped, "/api/sequences?cursor=" + escaped, "/api/sandbox/messages?cursor=" + escaped,
-				"/api/messages/details?message_ids=" + escaped, "/api/sequences/" + url.PathEscape(text), "/api/sessions/" + url.PathEscape(text),
+				"/api/messages?sequence=" + escaped, "/api/sequences/" + url.PathEscape(text), "/api/sessions/" + url.PathEscape(text),
 			} {
 				if a := s.call("GET", target, key, ""); a.status < 400 || a.status >= 500 {
 					t.Errorf("%s: %d %s", target, a.status, a.body)
 				}
+			}
+			if a := s.call("GET", "/api/messages/details?message_ids="+escaped, key, ""); a.status >= 500 {
+				t.Errorf("details of %q: %d %s", text, a.status, a.body)
 			}
 			for _, name := range []string{"timezone", "if_running", "dry_run", "unknown"} {
 				if a := s.call("POST", "/api/start/"+id+"?"+name+"="+escaped, key, `{"phone":"3331234567"}`); a.status >= 500 {

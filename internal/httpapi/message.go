@@ -14,7 +14,7 @@ func registerMessages(a *api) {
 	client(a, operation{
 		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending",
 		summary: "Cancel pending messages, all or those to some recipients; strict: what it does not know it refuses",
-		body:    cancelBody{}, optional: true, strict: true,
+		body:    cancelBody{}, optional: true, strict: true, closed: true,
 	}, cancelPending)
 	client(a, operation{
 		id: "getMessageDetails", method: http.MethodGet, path: "/api/messages/details",

@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -138,6 +141,20 @@ func (o *object) need(name string) bool {
 		o.refuse(name, "is required", nil)
 	}
 	return ok
+}
+
+// only refuses members that the type which documents the body does not have.
+func (o *object) only(documented any) {
+	known := map[string]bool{}
+	for field := range reflect.TypeOf(documented).Fields() {
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		known[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		if !known[name] {
+			o.refuse(name, "is not a member of this call", nil)
+		}
+	}
 }
 
 // ids reads a list of them. The list is not nil when there is one, even an empty one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"net/http"
+	"path"
 	"reflect"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type operation struct {
 	optional   bool                     // the body may be absent
 	creates    func(*http.Request) bool // whether the call creates or sends, which an expired account may not; nil: it does not
 	strict     bool                     // a query parameter that is not documented is a fault
+	closed     bool                     // so is a member of the body
 	idempotent bool                     // a repeat under the same Idempotency-Key gives the first answer
 	refusals   []int                    // statuses besides those that every call may have
 }
@@ -120,6 +122,9 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 	documented.RequestBody = &huma.RequestBody{
 		Required: !op.optional,
 		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema}},
+	}
+	if op.closed {
+		a.strictBodies[path.Base(schema.Ref)] = true
 	}
 }
 

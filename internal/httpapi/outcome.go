@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -30,7 +31,9 @@ func (c *call) period() (p control.Period) {
 	for i, into := range []*[]control.Bound{&p.Start, &p.End} {
 		for _, name := range periodNames[i] {
 			for _, text := range c.query[name] {
-				*into = append(*into, control.Bound{Name: name, Text: text})
+				if strings.TrimSpace(text) != "" { // else it is as if it were absent
+					*into = append(*into, control.Bound{Name: name, Text: text})
+				}
 			}
 		}
 	}
@@ -56,7 +59,7 @@ type messageOutcome struct {
 
 func outcomes(ctx context.Context, c *control.Client, in *call, p *outcomesInput) (outcomesAnswer, error) {
 	period := in.period()
-	rows, next, err := c.Outcomes(ctx, control.OutcomeQuery{Period: period, Cursor: p.Cursor})
+	rows, next, err := c.Outcomes(ctx, control.OutcomeQuery{Period: period, Cursor: p.Cursor, Faults: in.repeated("cursor")})
 	if err != nil {
 		return outcomesAnswer{}, err
 	}

@@ -22,8 +22,8 @@ type pairInput struct {
 
 // pairBody documents the body of a default pair.
 type pairBody struct {
-	Start string `json:"start,omitempty" doc:"ID of the start sequence; empty, null or absent: none. A number is taken too."`
-	Stop  string `json:"stop,omitempty" doc:"ID of the stop sequence; empty, null or absent: none. A number is taken too."`
+	Start *string `json:"start" nullable:"true" doc:"ID of the start sequence; empty or null: none. A number is taken too."`
+	Stop  *string `json:"stop" nullable:"true" doc:"ID of the stop sequence; empty or null: none. A number is taken too."`
 }
 
 type pairAnswer struct {
@@ -45,6 +45,11 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairInput) (pa
 		return pairAnswer{}, err
 	}
 	start, stop := body.id("start"), body.id("stop")
+	for _, side := range []string{"start", "stop"} { // null says none; a side left out might be meant to stay
+		if !body.has(side) && !body.null(side) {
+			body.blank(side)
+		}
+	}
 	if err := body.err(); err != nil {
 		return pairAnswer{}, err
 	}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -37,13 +38,17 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 	if err != nil {
 		return resendAnswer{}, err
 	}
+	dry := refuseDry(in.query)
+	if len(dry) > 0 {
+		p = &OnceInput{} // what was sent before is no answer to it
+	}
 	asked := control.ResendCall{
 		IDs: body.needIDs("id"), Date: body.text("date"), Time: body.text("time"), Once: once(in, p, resentOf),
 	}
 	if err := body.err(); err != nil {
 		return resendAnswer{}, err
 	}
-	asked.Faults = *body.refused
+	asked.Faults = slices.Concat(*body.refused, dry)
 	resent, err := c.Resend(ctx, asked)
 	if err != nil {
 		return resendAnswer{}, err

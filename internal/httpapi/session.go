@@ -58,6 +58,10 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
+	if body.has("official") {
+		body.refuse("official", "is not taken: this version does not connect Official sessions yet", nil)
+	}
+	asked.Faults = *body.refused
 	created, err := c.CreateSession(ctx, asked, once(in, p, sessionOf))
 	if err != nil {
 		return sessionAnswer{}, err

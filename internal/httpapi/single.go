@@ -44,7 +44,10 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	asked := control.SingleCall{
 		Phone: body.phone("phone"), Fields: body.members, Latitude: body.number("latitude"), Longitude: body.number("longitude"),
 		Template: body.text("template"), Session: body.id("id_sessione"), Name: body.text("name"), Timezone: body.text("timezone"),
-		Body: in.body, Scope: in.scope, Key: p.Key,
+		Body: in.body, Scope: in.scope, Key: p.Key, Faults: refuseDry(in.query),
+	}
+	if len(asked.Faults) > 0 {
+		asked.Key = "" // what was sent before is no answer to it
 	}
 	for _, name := range []string{"text", "media", "media_name"} {
 		body.text(name) // the planner reads it; here only its type is looked at
@@ -52,7 +55,7 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 	if err := body.err(); err != nil {
 		return startAnswer{}, err
 	}
-	asked.Faults = *body.refused
+	asked.Faults = append(asked.Faults, *body.refused...)
 	sent, err := c.Send(ctx, asked)
 	if err != nil {
 		return startAnswer{}, err

@@ -128,7 +128,7 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 		return startedOrPreview{}, err
 	}
 	dry, faults := wantsDry(in.query)
-	asked.Faults = slices.Concat(asked.Faults, *body.refused, faults)
+	asked.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running"))
 	if dry || len(faults) > 0 {
 		preview, err := c.Preview(ctx, asked)
 		return startedOrPreview{preview: previewOf(preview)}, err
@@ -167,6 +167,15 @@ func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 		dry = dry || flag
 	}
 	return dry, faults
+}
+
+// refuseDry refuses to try a call that has no preview: whoever asks for one means not to send.
+func refuseDry(query url.Values) []puntuale.Fault {
+	dry, faults := wantsDry(query)
+	if dry && len(faults) == 0 {
+		faults = append(faults, puntuale.Fault{Location: "query.dry_run", Message: "is not taken: this call would send"})
+	}
+	return faults
 }
 
 func previewOf(p control.Preview) *previewAnswer {
