@@ -151,6 +151,24 @@ func TestAllFaultsAtOnce(t *testing.T) {
 	}
 }
 
+// TestRateSetting reads a number, which may be a fraction.
+func TestRateSetting(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"0": "", "0.5": "", "250": "", "x": `"x" is not a number such as 10 or 0.5`,
+		"-1": "must be 0, or from", "NaN": "must be 0, or from", "inf": "must be 0, or from", "1e-9": "must be 0, or from",
+	} {
+		term := newTerminal(t, map[string]string{"PUNTUALE_RATE": text})
+		code := term.run(context.Background(), []string{"config"})
+		if (code == 0) != (want == "") || !strings.Contains(term.errs.String(), want) {
+			t.Errorf("%s: %d %s", text, code, term.errs.String())
+		}
+		if want == "" && !strings.Contains(term.out.String(), "rate = "+text+" ") {
+			t.Errorf("%s: %s", text, term.out.String())
+		}
+	}
+}
+
 // TestAllFaultsOfALine has faults that a reader of flags would take for the end of the line.
 func TestAllFaultsOfALine(t *testing.T) {
 	t.Parallel()

@@ -46,7 +46,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 func tomlText(flag *kong.Flag) string {
 	value := flag.Target.Interface()
 	switch v := value.(type) {
-	case bool:
+	case bool, float64:
 		return fmt.Sprint(v)
 	case time.Duration:
 		return fmt.Sprintf("%q", durationText(v))

@@ -114,7 +114,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 // newHTTP makes the HTTP server; it does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 	api, err := httpapi.New(httpapi.Config{
-		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now,
+		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.answered(route, status)

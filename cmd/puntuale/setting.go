@@ -36,6 +36,7 @@ type serveSettings struct {
 	SandboxLatency time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
 	SandboxMedia   bool          `help:"The simulated network fetches media before it accepts a message, as a real one does: what cannot be had is FAILED with the reason. Without it media addresses are never called."`
 	Media          []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
+	Rate           float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
 	Lease          time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
 	UncertainAfter time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
 	StopWithin     time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
@@ -70,6 +71,9 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"addr", f})
 	}
 	faults = append(faults, checkMedia(s.Media)...)
+	if s.Rate != 0 && !(s.Rate >= leastRate && s.Rate <= mostRate) {
+		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
+	}
 	for _, d := range []struct {
 		name       string
 		value      time.Duration
@@ -86,6 +90,12 @@ func (s *serveSettings) check() []fault {
 	}
 	return faults
 }
+
+// Bounds of a rate, in calls a second.
+const (
+	leastRate = 0.001
+	mostRate  = 1_000_000
+)
 
 // extensionShape is what an extension looks like without its dot.
 var extensionShape = regexp.MustCompile(`^[a-z0-9]{1,10}$`)

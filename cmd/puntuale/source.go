@@ -192,6 +192,7 @@ func (p *program) readers() []kong.Option {
 	return []kong.Option{
 		kong.TypeMapper(reflect.TypeFor[time.Duration](), reader[time.Duration]{p, "a duration such as 500ms, 15s or 24h", time.ParseDuration}),
 		kong.TypeMapper(reflect.TypeFor[slog.Level](), reader[slog.Level]{p, "one of debug, info, warn, error", parseLevel}),
+		kong.TypeMapper(reflect.TypeFor[float64](), reader[float64]{p, "a number such as 10 or 0.5", parseNumber}),
 		kong.TypeMapper(reflect.TypeFor[[]string](), reader[[]string]{p, "a list", parseList}),
 		kong.KindMapper(reflect.Bool, boolReader{reader[bool]{p, "true or false", strconv.ParseBool}}),
 	}
@@ -245,6 +246,8 @@ func parseLevel(text string) (slog.Level, error) {
 	}
 	return 0, errors.New("unknown level")
 }
+
+func parseNumber(text string) (float64, error) { return strconv.ParseFloat(text, 64) }
 
 // parseList reads words between commas, without blanks, dots before them, or case.
 func parseList(text string) (words []string, _ error) {
