@@ -226,8 +226,8 @@ type Queue interface {
 	// know to keep the order of each recipient.
 	Retrying(ctx context.Context, sessions []SessionID, horizon time.Time) ([]DueMessage, error)
 
-	// Contents reads the runs' steps.
-	Contents(ctx context.Context, runs []RunRef) (map[RunRef]RunContent, error)
+	// Contents reads steps of runs; those that are not there are left out.
+	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
 
 	// Standings reads the standing of the clients.
 	Standings(ctx context.Context, clients []ClientID) (map[ClientID]Standing, error)
@@ -244,10 +244,17 @@ type Queue interface {
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 
-// RunContent is what Contents returns for a run.
-type RunContent struct {
-	Zone  string
-	Steps []FrozenStep
+// StepRef names a step of a run by its index.
+type StepRef struct {
+	RunRef
+	Step int
+}
+
+// StepContent is what Contents returns for a step.
+type StepContent struct {
+	Zone    string // of the run
+	Content Content
+	Window  *Window // nil: any moment
 }
 
 // Claim asks to begin attempts.

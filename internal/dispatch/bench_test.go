@@ -229,10 +229,10 @@ func (f *flat) Retrying(context.Context, []puntuale.SessionID, time.Time) ([]pun
 	return nil, nil
 }
 
-func (f *flat) Contents(_ context.Context, runs []puntuale.RunRef) (map[puntuale.RunRef]puntuale.RunContent, error) {
-	found := make(map[puntuale.RunRef]puntuale.RunContent, len(runs))
-	for _, r := range runs {
-		found[r] = puntuale.RunContent{Zone: "UTC", Steps: []puntuale.FrozenStep{{Content: puntuale.Content{Text: "x"}}}}
+func (f *flat) Contents(_ context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
+	found := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
+	for _, r := range steps {
+		found[r] = puntuale.StepContent{Zone: "UTC", Content: puntuale.Content{Text: "x"}}
 	}
 	return found, nil
 }

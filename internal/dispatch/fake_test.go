@@ -20,7 +20,7 @@ import (
 type memory struct {
 	mu        sync.Mutex
 	rows      map[puntuale.MessageID]*row
-	contents  map[puntuale.RunRef]puntuale.RunContent
+	contents  map[puntuale.RunRef]runContent
 	standings map[puntuale.ClientID]puntuale.Standing
 	sessions  []puntuale.Session
 	nodes     map[puntuale.NodeID]time.Time
@@ -42,7 +42,7 @@ type row struct {
 func newMemory() *memory {
 	return &memory{
 		rows:      map[puntuale.MessageID]*row{},
-		contents:  map[puntuale.RunRef]puntuale.RunContent{},
+		contents:  map[puntuale.RunRef]runContent{},
 		standings: map[puntuale.ClientID]puntuale.Standing{},
 		nodes:     map[puntuale.NodeID]time.Time{},
 		lastID:    1000,
@@ -78,7 +78,7 @@ func (m *memory) addWith(session puntuale.SessionID, phone string, w *puntuale.W
 	at := slices.IndexFunc(m.sessions, func(s puntuale.Session) bool { return s.ID == session })
 	client := m.sessions[at].Client
 	run := puntuale.RunID(m.lastID + 1)
-	content := puntuale.RunContent{Zone: "Europe/Rome"}
+	content := runContent{zone: "Europe/Rome"}
 	for step, t := range due {
 		m.lastID++
 		ids = append(ids, m.lastID)
@@ -86,7 +86,7 @@ func (m *memory) addWith(session puntuale.SessionID, phone string, w *puntuale.W
 			Client: client, ID: m.lastID, Session: session, Run: run, Step: step, Phone: phone,
 			Due: t, Next: t, ValidUntil: t.Add(valid),
 		}}
-		content.Steps = append(content.Steps, puntuale.FrozenStep{
+		content.steps = append(content.steps, puntuale.FrozenStep{
 			Step: step, Window: w, Content: puntuale.Content{Text: fmt.Sprintf("%d", m.lastID)},
 		})
 	}
@@ -169,13 +169,13 @@ func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, hori
 	return due, err
 }
 
-func (m *memory) Contents(_ context.Context, runs []puntuale.RunRef) (map[puntuale.RunRef]puntuale.RunContent, error) {
+func (m *memory) Contents(_ context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	err := m.enter("Contents", false)
 	defer m.mu.Unlock()
-	found := map[puntuale.RunRef]puntuale.RunContent{}
-	for _, r := range runs {
-		if c, ok := m.contents[r]; ok {
-			found[r] = c
+	found := map[puntuale.StepRef]puntuale.StepContent{}
+	for _, r := range steps {
+		if c := m.contents[r.RunRef]; r.Step < len(c.steps) {
+			found[r] = puntuale.StepContent{Zone: c.zone, Content: c.steps[r.Step].Content, Window: c.steps[r.Step].Window}
 		}
 	}
 	return found, err
@@ -481,3 +481,9 @@ func after(d time.Duration) {
 }
 
 var errAway = puntuale.Unavailable(errors.New("away"))
+
+// runContent is what a run shows.
+type runContent struct {
+	zone  string
+	steps []puntuale.FrozenStep
+}

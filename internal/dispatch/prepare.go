@@ -64,10 +64,10 @@ func (s *scheduler) load() {
 func (s *scheduler) readContents(batch []*entry) error {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
-	seen := make(map[puntuale.RunRef]struct{}, len(batch))
-	refs := make([]puntuale.RunRef, 0, len(batch))
+	seen := make(map[puntuale.StepRef]struct{}, len(batch))
+	refs := make([]puntuale.StepRef, 0, len(batch))
 	for _, e := range batch {
-		ref := puntuale.RunRef{Client: e.m.Client, ID: e.m.Run}
+		ref := e.step()
 		if _, ok := seen[ref]; !ok {
 			seen[ref] = struct{}{}
 			refs = append(refs, ref)
@@ -78,20 +78,23 @@ func (s *scheduler) readContents(batch []*entry) error {
 		return err
 	}
 	for _, e := range batch {
-		run, ok := found[puntuale.RunRef{Client: e.m.Client, ID: e.m.Run}]
-		if !ok || e.m.Step < 0 || e.m.Step >= len(run.Steps) {
+		step, ok := found[e.step()]
+		if !ok {
 			e.failed = errNoContent
 			s.box.prepared(e)
 			continue
 		}
-		step := &run.Steps[e.m.Step]
 		e.content, e.window = step.Content, step.Window
 		if e.window != nil {
-			e.zone = location(run.Zone)
+			e.zone = location(step.Zone)
 		}
 		s.pools.submit(e)
 	}
 	return nil
+}
+
+func (e *entry) step() puntuale.StepRef {
+	return puntuale.StepRef{RunRef: puntuale.RunRef{Client: e.m.Client, ID: e.m.Run}, Step: e.m.Step}
 }
 
 func (s *scheduler) gotContents(batch []*entry, err error) {

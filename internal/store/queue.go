@@ -90,10 +90,19 @@ func sessionColumn(sessions []puntuale.SessionID) batch {
 	return batch{pick(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
 }
 
-func (s *Store) Contents(ctx context.Context, runs []puntuale.RunRef) (map[puntuale.RunRef]puntuale.RunContent, error) {
-	contents := make(map[puntuale.RunRef]puntuale.RunContent, len(runs))
-	if len(runs) == 0 {
+// Contents decodes one run at a time and keeps what was asked of it: a run is up to a mebibyte, a step a few kilobytes.
+func (s *Store) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
+	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
+	if len(steps) == 0 {
 		return contents, nil
+	}
+	asked := map[puntuale.RunRef][]int{}
+	var runs []puntuale.RunRef
+	for _, ref := range steps {
+		if asked[ref.RunRef] == nil {
+			runs = append(runs, ref.RunRef)
+		}
+		asked[ref.RunRef] = append(asked[ref.RunRef], ref.Step)
 	}
 	err := s.read.each(ctx, `
 select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`,
@@ -102,11 +111,16 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
 		}}, func(rows *sql.Rows) error {
 			var ref puntuale.RunRef
-			var c puntuale.RunContent
-			if err := rows.Scan(&ref.Client, &ref.ID, &c.Zone, inJSON{&c.Steps}); err != nil {
+			var zone string
+			var frozen []puntuale.FrozenStep
+			if err := rows.Scan(&ref.Client, &ref.ID, &zone, inJSON{&frozen}); err != nil {
 				return err
 			}
-			contents[ref] = c
+			for _, i := range asked[ref] {
+				if i >= 0 && i < len(frozen) {
+					contents[puntuale.StepRef{RunRef: ref, Step: i}] = puntuale.StepContent{Zone: zone, Content: frozen[i].Content, Window: frozen[i].Window}
+				}
+			}
 			return nil
 		})
 	if err != nil {

@@ -61,9 +61,9 @@ func testStart(t *testing.T, w *World) {
 		t.Fatalf("details = %+v, %v", details, err)
 	}
 	ref := puntuale.RunRef{Client: c.ID, ID: d.Run}
-	contents, err := w.Contents(ctx, []puntuale.RunRef{ref, {Client: c.ID + 1, ID: d.Run}})
-	if err != nil || len(contents) != 1 || len(contents[ref].Steps) != 3 || contents[ref].Zone != "Europe/Rome" ||
-		contents[ref].Steps[2].Content.Text != "testo 2" {
+	last := puntuale.StepRef{RunRef: ref, Step: 2}
+	contents, err := w.Contents(ctx, []puntuale.StepRef{last, {RunRef: ref, Step: 3}, {RunRef: puntuale.RunRef{Client: c.ID + 1, ID: d.Run}}})
+	if err != nil || len(contents) != 1 || contents[last].Zone != "Europe/Rome" || contents[last].Content.Text != "testo 2" {
 		t.Fatalf("contents = %+v, %v", contents, err)
 	}
 }
