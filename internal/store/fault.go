@@ -61,7 +61,24 @@ func lost(err error) bool {
 // tooLong reports a statement that the server gave up: somebody else holds what it needs.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && p.Code == "57014"
+	return ok && p.Code == "57014" || lockedOut(err)
+}
+
+// lockedOut reports a statement that waited for a lock as long as it may (postgres.go).
+func lockedOut(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && p.Code == "55P03"
+}
+
+// errTwin is joined to the error of a call that could not take its idempotency key.
+var errTwin = errors.New("the idempotency key is held")
+
+// onKey marks an error of taking idempotency keys.
+func onKey(err error) error {
+	if lockedOut(err) {
+		return fmt.Errorf("%w: %w", errTwin, err)
+	}
+	return err
 }
 
 // broken reports that the disk under SQLite failed. What the file holds is then not known until it is opened anew.
@@ -111,11 +128,16 @@ func outward(err error) error {
 			return puntuale.Unavailable(err)
 		}
 	}
+	_, dialling := errors.AsType[*pgconn.ConnectError](err)
 	switch {
+	case errors.Is(err, errTwin):
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "a call with the same idempotency key is under way", RetryAfter: time.Second, Err: err}
+	case errors.Is(err, errAway), dialling:
+		return puntuale.Unavailable(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost: a deadline looks like the network's
+		return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call ended before the store could answer", Err: err}
 	case passing(err), lost(err), tooLong(err):
 		return puntuale.Unavailable(err)
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call ended before the store could answer", Err: err}
 	}
 	return err
 }

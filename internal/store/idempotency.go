@@ -98,7 +98,7 @@ func (b *startBatch) takeKeys(ctx context.Context) error {
 			return nil
 		})
 	if err != nil {
-		return fmt.Errorf("insert idempotency keys: %w", err)
+		return fmt.Errorf("insert idempotency keys: %w", onKey(err))
 	}
 	var old []*task
 	for _, t := range b.keyed {

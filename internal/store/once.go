@@ -92,7 +92,7 @@ func (e *effect) take(ctx context.Context, a asker) (bool, error) {
 	n, err := a.exec(ctx, `insert into idempotency (client_id, scope, key, hash, at) values ($1, $2, $3, $4, $5)
  on conflict (client_id, scope, key) do nothing`, e.owner, e.once.Scope, e.once.Key, e.once.Hash, e.at)
 	if err != nil {
-		return false, fmt.Errorf("insert an idempotency key: %w", err)
+		return false, fmt.Errorf("insert an idempotency key: %w", onKey(err))
 	}
 	return n > 0, nil
 }

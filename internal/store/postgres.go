@@ -33,6 +33,7 @@ var postgresSettings = map[string]string{
 // Settings of writers. A batch is joined with big tables by looking up each of its rows in order: no other plan is
 // wanted, whatever the statistics say of a table that was empty a minute ago, and looking for one takes time.
 var writerSettings = map[string]string{
+	"lock_timeout":     strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"enable_hashjoin":  "off",
 	"enable_mergejoin": "off",
 	"enable_seqscan":   "off",
@@ -51,7 +52,7 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}
-	beats, err := s.postgresPool(address, nil, 2) // one for the watch
+	beats, err := s.postgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one for the watch
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,7 @@ type task struct {
 	done   chan error
 
 	refused error // set by run: the answer, while the transaction stands
+	waited  int   // how often it was given up for a lock; such a task is not joined with others
 	later   bool  // set by run: not done in this transaction, to be queued again
 }
 
@@ -73,6 +74,9 @@ func units(tasks []*task) (all []*unit, rest []*task) {
 	for _, t := range tasks {
 		u := joining[t.kind]
 		switch {
+		case t.waited > 0:
+			all = append(all, &unit{kind: t.kind, tasks: []*task{t}, weight: t.weight})
+			continue
 		case t.kind.limit == 0 || u == nil:
 			u = &unit{kind: t.kind}
 			all = append(all, u)

@@ -150,6 +150,14 @@ func (w *writer) putBack(tasks []*task) {
 	w.signal()
 }
 
+// putLast queues a task again, after all others.
+func (w *writer) putLast(t *task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.queue = append(w.queue, t)
+	w.signal()
+}
+
 // commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again by
 // themselves, and their tasks one by one, so that one bad task hurts nobody else.
 func (w *writer) commit(all []*unit) {
@@ -164,6 +172,9 @@ func (w *writer) commit(all []*unit) {
 		case u.err == nil:
 			w.s.cfg.Meter.Batch(u.kind.name, len(u.tasks), took)
 			w.answer(u)
+		case len(u.tasks) == 1 && lockedOut(u.err) && u.tasks[0].waited < lockWaits-1:
+			u.tasks[0].waited++
+			w.putLast(u.tasks[0])
 		case hopeless(u.err), len(u.tasks) == 1 && (len(all) == 1 || decided(u.err)):
 			for _, t := range u.tasks {
 				t.done <- outward(u.err)
@@ -185,7 +196,7 @@ func decided(err error) bool {
 
 // hopeless reports an error that would meet every task alike.
 func hopeless(err error) bool {
-	return lost(err) || broken(err) || tooLong(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
+	return lost(err) || broken(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
 }
 
 func (w *writer) answer(u *unit) {
@@ -207,6 +218,9 @@ func (w *writer) persist(all []*unit) error {
 	for try := 1; ; try++ {
 		ctx, cancel := w.s.deadline()
 		err := w.attempt(ctx, all)
+		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
+			err = fmt.Errorf("%w: %w", errAway, err) // our own limit, nobody's who called
+		}
 		cancel()
 		switch {
 		case err == nil:
@@ -305,6 +319,9 @@ func (w *writer) resolve(all []*unit, cause error) error {
 			return inDoubt(errors.Join(cause, err))
 		}
 		committed, err := u.kind.check(ctx, w, u.tasks)
+		for waited := 1; lockedOut(err) && waited < lockWaits; waited++ {
+			committed, err = u.kind.check(ctx, w, u.tasks)
+		}
 		switch {
 		case err != nil:
 			w.link.drop()
@@ -324,4 +341,8 @@ func (s *Store) deadline() (context.Context, context.CancelFunc) {
 	return context.Background(), func() {} // a context that can end costs the SQLite driver a goroutine a statement
 }
 
-const statementTimeout = 15 * time.Second
+const (
+	statementTimeout = 15 * time.Second
+	lockTimeout      = 2 * time.Second // for which a writer, and all who queue at it, stand still at a time
+	lockWaits        = 5               // times that a task waits for a lock, with others let by in between
+)
