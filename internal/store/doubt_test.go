@@ -70,68 +70,76 @@ func (p *proxy) serve(l net.Listener) {
 		if err != nil {
 			return
 		}
-		server, err := p.server()
-		if err != nil {
-			client.Close()
-			continue
-		}
-		p.mu.Lock()
-		p.open = append(p.open, client, server)
-		p.mu.Unlock()
-		var mute atomic.Bool
-		silent := make(chan struct{}) // closed when the server says no more, or is no longer listened to
-		go func() {
-			defer close(silent)
-			defer client.Close()
-			buffer := make([]byte, 1<<16)
-			for {
-				n, err := server.Read(buffer)
-				if err != nil || mute.Load() {
-					return // the answer to COMMIT is swallowed
-				}
-				p.pass()
-				if _, err := client.Write(buffer[:n]); err != nil {
-					return
-				}
-			}
-		}()
-		go func() {
-			defer server.Close()
-			buffer := make([]byte, 1<<16)
-			for {
-				n, err := client.Read(buffer)
-				p.pass()
-				if err != nil {
-					return
-				}
-				if p.deaf.Load() && n == 16 && bytes.Equal(buffer[4:8], []byte{0x04, 0xd2, 0x16, 0x2e}) {
-					return
-				}
-				if bytes.Contains(buffer[:n], []byte("commit\x00")) {
-					switch p.cut.Swap(cutNothing) {
-					case cutBefore:
-						client.Close()
-						return
-					case cutDuring:
-						mute.Store(true)
-						_, _ = server.Write(buffer[:n])
-						client.Close()
-						<-silent
-						return
-					case cutAfter:
-						mute.Store(true)
-						if _, err := server.Write(buffer[:n]); err == nil {
-							_, _ = io.Copy(io.Discard, client) // until the other side has closed it
-						}
-						return
-					}
-				}
-				if _, err := server.Write(buffer[:n]); err != nil {
-					return
-				}
-			}
-		}()
+		go p.relay(client)
 	}
+}
+
+// relay passes on what the two sides of one connection say.
+func (p *proxy) relay(client net.Conn) {
+	p.mu.Lock()
+	dial := p.server
+	p.mu.Unlock()
+	server, err := dial()
+	if err != nil {
+		client.Close()
+		return
+	}
+	p.mu.Lock()
+	p.open = append(p.open, client, server)
+	p.mu.Unlock()
+	var mute atomic.Bool
+	silent := make(chan struct{}) // closed when the server says no more, or is no longer listened to
+	go func() {
+		defer close(silent)
+		defer client.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := server.Read(buffer)
+			if err != nil || mute.Load() {
+				return // the answer to COMMIT is swallowed
+			}
+			p.pass()
+			if _, err := client.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	go func() {
+		defer server.Close()
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := client.Read(buffer)
+			p.pass()
+			if err != nil {
+				return
+			}
+			if p.deaf.Load() && n == 16 && bytes.Equal(buffer[4:8], []byte{0x04, 0xd2, 0x16, 0x2e}) {
+				return
+			}
+			if bytes.Contains(buffer[:n], []byte("commit\x00")) {
+				switch p.cut.Swap(cutNothing) {
+				case cutBefore:
+					client.Close()
+					return
+				case cutDuring:
+					mute.Store(true)
+					_, _ = server.Write(buffer[:n])
+					client.Close()
+					<-silent
+					return
+				case cutAfter:
+					mute.Store(true)
+					if _, err := server.Write(buffer[:n]); err == nil {
+						_, _ = io.Copy(io.Discard, client) // until the other side has closed it
+					}
+					return
+				}
+			}
+			if _, err := server.Write(buffer[:n]); err != nil {
+				return
+			}
+		}
+	}()
 }
 
 // pass waits while the proxy is frozen.

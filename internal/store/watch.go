@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,6 +27,8 @@ type watch struct {
 	logger   *slog.Logger
 	answered atomic.Uint64 // whatever the database answered, anybody
 	life     atomic.Pointer[life]
+	conn     *sql.Conn   // on which it asks; nil until it is there
+	dialling atomic.Bool // conn is being made, which takes its own time
 	stop     context.CancelFunc
 	done     chan struct{}
 }
@@ -41,7 +44,7 @@ const (
 	askEvery    = 3               // ticks
 	silenceMost = 8               // ticks without any answer while a question is out
 	askAgain    = 2               // ticks between questions while the database is away
-	askWait     = 1 * time.Second // for an answer while it is away
+	askWait     = 1 * time.Second // for an answer, on a connection that is there, while it is away
 )
 
 // errAway is the cause of what fails because the database does not answer.
@@ -115,9 +118,8 @@ func (w *watch) heard(ctx context.Context, err error) error {
 
 func (w *watch) loop(ctx context.Context) {
 	defer close(w.done)
+	defer w.drop()
 	for w.present(ctx) {
-		w.logger.Warn("the database does not answer")
-		w.life.Load().end(errAway)
 		if !w.absent(ctx) {
 			return
 		}
@@ -126,12 +128,19 @@ func (w *watch) loop(ctx context.Context) {
 	}
 }
 
-// present returns true when the database no longer answers, false when ctx ends. Time is counted in ticks that were
+// leave ends the life.
+func (w *watch) leave() {
+	w.logger.Warn("the database does not answer")
+	w.life.Load().end(errAway)
+}
+
+// present returns true, and has ended the life, when the database no longer answers; false when ctx ends. Time is counted in ticks that were
 // waited for one after the other, so that a machine that was asleep or starved does not look like a silent database.
+// Making a connection is not silence: it has its own limit (connectTimeout), and running into that one is.
 func (w *watch) present(ctx context.Context) bool {
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
-	answer := make(chan struct{}, 1)
+	answer := make(chan error, 1)
 	var out bool
 	var silent, quiet int
 	last := w.answered.Load()
@@ -139,14 +148,18 @@ func (w *watch) present(ctx context.Context) bool {
 		if !out && quiet%askEvery == 0 {
 			out = true
 			go func() {
-				_ = w.ask(asked) // an error is an answer too: whoever meets it is told
-				answer <- struct{}{}
+				answer <- w.ask(asked, 0)
 			}()
 		}
 		fired, stop := clock.System().After(watchTick)
 		select {
-		case <-answer:
+		case err := <-answer:
 			stop()
+			// Any other error is an answer too: whoever meets it is told.
+			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
+				w.leave()
+				return true
+			}
 			out, silent, quiet = false, 0, 1
 			continue
 		case <-ctx.Done():
@@ -159,11 +172,14 @@ func (w *watch) present(ctx context.Context) bool {
 		case <-fired:
 		}
 		quiet++
-		if now := w.answered.Load(); now != last || !out {
+		if now := w.answered.Load(); now != last || !out || w.dialling.Load() {
 			last, silent = now, 0
 			continue
 		}
 		if silent++; silent >= silenceMost {
+			w.leave()
+			cancel()
+			<-answer
 			return true
 		}
 	}
@@ -172,11 +188,11 @@ func (w *watch) present(ctx context.Context) bool {
 // absent returns true when the database answers again, false when ctx ends.
 func (w *watch) absent(ctx context.Context) bool {
 	for {
-		asked, cancel := context.WithTimeout(ctx, askWait)
-		err := w.ask(asked)
-		cancel()
-		if err == nil {
+		if w.ask(ctx, askWait) == nil {
 			return true
+		}
+		if ctx.Err() != nil {
+			return false
 		}
 		if clock.System().Sleep(ctx, askAgain*watchTick) != nil {
 			return false
@@ -184,8 +200,43 @@ func (w *watch) absent(ctx context.Context) bool {
 	}
 }
 
-// ask is the question.
-func (w *watch) ask(ctx context.Context) error {
-	_, err := w.db.ExecContext(ctx, "select 1")
+// errNoConnection marks the error of making a connection.
+var errNoConnection = errors.New("no connection")
+
+func timedOut(err error) bool {
+	return pgconn.Timeout(err) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// ask is the question, on a connection of its own that it makes where there is none. wait bounds the answer alone; 0:
+// only ctx does.
+func (w *watch) ask(ctx context.Context, wait time.Duration) error {
+	if w.conn == nil {
+		w.dialling.Store(true)
+		conn, err := w.db.Conn(ctx)
+		w.dialling.Store(false)
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNoConnection, err)
+		}
+		w.conn = conn
+	}
+	if wait > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, wait)
+		defer cancel()
+	}
+	_, err := w.conn.ExecContext(ctx, "select 1")
+	if err != nil {
+		w.drop()
+	}
 	return err
+}
+
+// drop gives the watch's connection up.
+func (w *watch) drop() {
+	if w.conn == nil {
+		return
+	}
+	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // it is gone, or no longer wanted
+	_ = w.conn.Close()
+	w.conn = nil
 }

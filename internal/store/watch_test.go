@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -144,5 +145,37 @@ func TestPostgresIsSlow(t *testing.T) {
 	}
 	if err := <-answered; err != nil {
 		t.Error(err)
+	}
+}
+
+// A server that takes longer to connect than to answer comes back like any other.
+func TestPostgresConnectsSlowly(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	p := behindProxy(t, d)
+	w := storetest.NewWorld(t, d)
+	ctx := context.Background()
+	p.frozen.Lock()
+	for began := time.Now(); w.Check(ctx) == nil; {
+		if time.Since(began) > prompt {
+			t.Fatal("not noticed")
+		}
+	}
+	p.mu.Lock()
+	quick := p.server
+	p.server = func() (net.Conn, error) {
+		if _, err := d.SQL.Exec("select pg_sleep(1.5)"); err != nil {
+			return nil, err
+		}
+		return quick()
+	}
+	p.mu.Unlock()
+	p.cutAll()
+	p.frozen.Unlock()
+	began := time.Now()
+	for err := errors.New("not asked yet"); err != nil; err = w.Check(ctx) {
+		if time.Since(began) > 3*prompt {
+			t.Fatalf("not back: %v", err)
+		}
 	}
 }
