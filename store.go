@@ -307,7 +307,7 @@ type Fleet interface {
 	Join(ctx context.Context, lease time.Duration) (NodeID, error)
 	// Beat prolongs the lease; ErrFenced when it is gone.
 	Beat(ctx context.Context, node NodeID, lease time.Duration) error
-	// Reap removes nodes whose lease ended, waiting for their open claims, and frees their sessions.
+	// Reap removes nodes whose lease ended, and frees their sessions. One with a claim still open is left to the next call.
 	Reap(ctx context.Context) (freed int, err error)
 	// Roster returns the live nodes and the sessions that are the node's or nobody's.
 	Roster(ctx context.Context, node NodeID) ([]NodeID, []Session, error)
