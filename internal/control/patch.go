@@ -25,7 +25,7 @@ type ClientChange struct {
 	Phone    puntuale.Change[string]
 	Profile  puntuale.Change[string] // one of the snapshot's words
 	Refill   puntuale.Change[string] // one of the snapshot's words
-	RefillTo puntuale.Change[int64]  // credits after a refill; else those set last, or those of the account's type
+	RefillTo puntuale.Change[int64]  // credits after a refill; else those of a baby account's type, or those set last
 	Zone     puntuale.Change[string]
 	Region   puntuale.Change[string]
 	Expires  puntuale.Change[string] // YYYY-MM-DD, the last day of service; "" never
@@ -62,7 +62,7 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
 	f := faults(r.Faults)
 	patch := puntuale.ClientPatch{
-		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(), Zone: r.Zone, Features: r.Features,
+		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
 		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended,
 	}
 	r.checkTexts(&f)
@@ -165,10 +165,11 @@ func (c *Control) moments(account puntuale.Client, r ClientChange, now time.Time
 }
 
 // refillTo is what an account is refilled to from now on: what it was granted last, never what is merely left. What a
-// partner grants counts whether or not there are refills yet, so that the order of changes makes no difference.
-func (r *ClientChange) refillTo() puntuale.Change[int64] {
+// partner grants counts whether or not there are refills yet, so that the order of changes makes no difference. A baby
+// account has its refill by its type, and keeps it.
+func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64] {
 	switch {
-	case r.RefillTo.Set || !r.Credits.Set:
+	case r.RefillTo.Set || !r.Credits.Set || kind == puntuale.AccountBaby:
 		return r.RefillTo
 	case r.Credits.To == nil: // unlimited
 		return puntuale.Change[int64]{Set: true}

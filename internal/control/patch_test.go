@@ -86,7 +86,8 @@ func TestRefillsInAnyOrder(t *testing.T) {
 		{puntuale.AccountTest, []ClientChange{{}, monthly, number(0)}, 0},
 		{puntuale.AccountTest, []ClientChange{{}, monthly, unlimited}, 0},
 		{puntuale.AccountBaby, []ClientChange{{}, monthly, add}, 2000},
-		{puntuale.AccountBaby, []ClientChange{{}, monthly, number(30), zone}, 30},
+		{puntuale.AccountBaby, []ClientChange{{}, monthly, number(30), zone}, 2000},
+		{puntuale.AccountBaby, []ClientChange{{}, monthly, explicit, number(30)}, 80},
 	} {
 		for _, order := range orders(test.changes[1:]) {
 			id := w.Client(test.account).ID

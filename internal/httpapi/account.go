@@ -162,7 +162,7 @@ type changeBody struct {
 	CreditsAdd *int64   `json:"credits_add,omitempty" doc:"Added to the credits; may be negative"`
 	Profile    string   `json:"profile,omitempty" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
 	Refill     string   `json:"refill_period,omitempty" enum:"Nessuno,Mensile,Annuale" doc:"Counted from the day of creation"`
-	RefillTo   *int64   `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else those set last, or those of the account's type"`
+	RefillTo   *int64   `json:"refill_to,omitempty" minimum:"0" doc:"Credits after a refill; else 2000 for a baby account, those set last for another"`
 	Expires    *string  `json:"expiration_date,omitempty" nullable:"true" format:"date" doc:"Last day of service; null: it does not expire"`
 	Features   []string `json:"active_features,omitempty" maxItems:"100"`
 	Name       string   `json:"name,omitempty" minLength:"1" maxLength:"200"`
