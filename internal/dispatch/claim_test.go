@@ -79,7 +79,7 @@ func TestClaimThatTookTooLong(t *testing.T) {
 		if r := m.get(1001); r.state != puntuale.Failed || r.reason != puntuale.SaysExpired {
 			t.Errorf("the expired one is %v %q", r.state, r.reason)
 		}
-		if r := m.get(1002); r.state != puntuale.Pending || r.Intent != 0 || r.Next.Sub(time.Now()) < 20*time.Hour {
+		if r := m.get(1002); r.state != puntuale.Pending || r.Intent != 0 || time.Until(r.Next) < 20*time.Hour {
 			t.Errorf("the one outside its window is %v, next at %v", r.state, r.Next)
 		}
 	})

@@ -166,7 +166,7 @@ func (w *watch) present(ctx context.Context) bool {
 			stop()
 			cancel()
 			if out {
-				<-answer
+				_ = <-answer
 			}
 			return false
 		case <-fired:
@@ -179,7 +179,7 @@ func (w *watch) present(ctx context.Context) bool {
 		if silent++; silent >= silenceMost {
 			w.leave()
 			cancel()
-			<-answer
+			_ = <-answer
 			return true
 		}
 	}
