@@ -166,7 +166,7 @@ func (w *watch) present(ctx context.Context) bool {
 			stop()
 			cancel()
 			if out {
-				_ = <-answer
+				<-answer //nolint:errcheck // only its end matters now
 			}
 			return false
 		case <-fired:
@@ -179,7 +179,7 @@ func (w *watch) present(ctx context.Context) bool {
 		if silent++; silent >= silenceMost {
 			w.leave()
 			cancel()
-			_ = <-answer
+			<-answer //nolint:errcheck // only its end matters now
 			return true
 		}
 	}
