@@ -25,7 +25,8 @@ lint: ## linters, gofmt
 	scripts/lint
 
 e2e: ## the built binary, from outside
-	scripts/with-programs curl:curl python3:python3 node:nodejs php:php-cli -- scripts/with-chromium scripts/with-postgres \
+	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' \
+		'php-cli php-curl=php -r "curl_init();"' -- scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -tags e2e -count=1 -timeout 25m ./internal/e2e
 
 mutations: ## each guarantee's test fails once its mechanism is taken away
