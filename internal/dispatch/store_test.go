@@ -226,7 +226,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 				t.Errorf("message %d is in the ledger %d times, want once", id, rows[id])
 			}
 		}
-		if len(cancelled) < phones/6 {
+		if len(cancelled) < phones/3 {
 			t.Errorf("only %d of %d were cancelled: the test shows nothing", len(cancelled), len(all))
 		}
 	})
