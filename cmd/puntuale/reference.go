@@ -53,7 +53,10 @@ func tomlText(flag *kong.Flag) string {
 	case []string:
 		return fmt.Sprintf("%q", strings.Join(v, ","))
 	case string:
-		if flag.Tag.Has("secret") {
+		switch {
+		case flag.Name == "key" && v != "": // no address
+			v = hidden
+		case flag.Tag.Has("secret"):
 			v = masked(v)
 		}
 		return fmt.Sprintf("%q", v)

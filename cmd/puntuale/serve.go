@@ -15,6 +15,9 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
 	c.Data = p.path(c.Data)
+	if c.KeyFile != "" {
+		c.KeyFile = p.path(c.KeyFile)
+	}
 	s, err := openServer(ctx, serverConfig{serveSettings: c.serveSettings, Clock: p.clock, Logger: logger})
 	if err != nil {
 		return err

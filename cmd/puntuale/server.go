@@ -77,6 +77,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
+	vault, err := openVault(ctx, &cfg, s.store)
+	if err != nil {
+		return nil, err
+	}
 	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
 	}
@@ -100,7 +104,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		return nil, fmt.Errorf("start the dispatcher: %w", err)
 	}
 	s.control = control.New(control.Config{
-		Operator: s.store, Clock: cfg.Clock, Hint: s.dispatch.Hint, Sandbox: cfg.Sandbox, Media: cfg.Media,
+		Operator: s.store, Clock: cfg.Clock, Hint: s.dispatch.Hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault,
 	})
 	s.health = &health{clock: cfg.Clock, check: s.store.Check, healthy: s.dispatch.Healthy, logger: cfg.Logger}
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {

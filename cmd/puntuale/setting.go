@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/auth"
 	"puntuale/internal/plan"
 )
 
@@ -38,6 +39,8 @@ type serveSettings struct {
 	Media          []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Rate           float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
 	Lease          time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
+	KeyFile        string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
+	Key            string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
 	UncertainAfter time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
 	StopWithin     time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
 	Migrate        bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`
@@ -71,6 +74,12 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"addr", f})
 	}
 	faults = append(faults, checkMedia(s.Media)...)
+	switch {
+	case s.Key != "" && len(s.Key) < auth.MinMasterKey:
+		faults = append(faults, fault{"key", fmt.Sprintf("must have at least %d random characters, such as openssl rand -base64 32 gives", auth.MinMasterKey)})
+	case s.Key != "" && s.KeyFile != "":
+		faults = append(faults, fault{"key", "cannot go with key-file"})
+	}
 	if s.Rate != 0 && !(s.Rate >= leastRate && s.Rate <= mostRate) {
 		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 )
 
@@ -14,6 +15,7 @@ type Config struct {
 	Hint     puntuale.Hint // nil: nobody listens
 	Sandbox  bool          // new sessions are sandboxes, unless the call says otherwise
 	Media    []string      // extensions a media URL may have, without dot; nil: the planner's own list
+	Vault    *auth.Vault   // nil: nothing that needs sealing may be asked
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded and may be used by many goroutines at once. What
@@ -24,12 +26,13 @@ type Control struct {
 	hint     puntuale.Hint
 	sandbox  bool
 	media    []string
+	vault    *auth.Vault
 	zones    zones
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
-	c := &Control{operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media}
+	c := &Control{operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}
 	}

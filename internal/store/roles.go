@@ -8,4 +8,5 @@ var (
 	_ puntuale.Queue         = (*Store)(nil)
 	_ puntuale.Fleet         = (*Store)(nil)
 	_ puntuale.SandboxLedger = (*Store)(nil)
+	_ puntuale.SecretStore   = (*Store)(nil)
 )

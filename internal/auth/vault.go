@@ -1,0 +1,159 @@
+package auth
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"puntuale"
+)
+
+// Vault seals what must not be readable in the database, and makes keyed hashes of what must be found again but not
+// read. Everything in it follows from one data key of the installation; each purpose has a key of its own. It may be
+// used by many goroutines at once.
+type Vault struct{ data []byte }
+
+// DataKeySize is the length of a data key, in bytes.
+const DataKeySize = 32
+
+// NewVault takes the data key.
+func NewVault(dataKey []byte) (*Vault, error) {
+	if len(dataKey) != DataKeySize {
+		return nil, fmt.Errorf("a data key has %d bytes, not %d", DataKeySize, len(dataKey))
+	}
+	return &Vault{data: append([]byte{}, dataKey...)}, nil
+}
+
+// Seal makes plain unreadable without the data key. What is sealed opens only for the same purpose and place: place
+// names what it belongs to ("session 12"), so that a copy in another row opens nothing.
+func (v *Vault) Seal(purpose, place string, plain []byte) []byte {
+	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes a random nonce itself
+}
+
+// Open is the inverse of Seal.
+func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
+	plain, err := v.sealer(purpose).Open(nil, nil, sealed, []byte(place))
+	if err != nil {
+		return nil, fmt.Errorf("open what was sealed for %s: %w", purpose, err)
+	}
+	return plain, nil
+}
+
+// Mark returns a keyed hash of the parts, 43 characters of base64: the same parts have the same mark, other parts
+// another one, and without the data key nobody can tell which parts a mark belongs to.
+func (v *Vault) Mark(purpose string, parts ...string) string {
+	sum := hmac.New(sha256.New, derive(v.data, "puntuale: mark: "+purpose))
+	for _, part := range parts { // lengths between them: ("ab", "c") is not ("a", "bc")
+		sum.Write(binary.BigEndian.AppendUint32(nil, uint32(len(part)))) //nolint:gosec // parts are short texts
+		sum.Write([]byte(part))
+	}
+	return base64.RawURLEncoding.EncodeToString(sum.Sum(nil))
+}
+
+func (v *Vault) sealer(purpose string) cipher.AEAD {
+	return newCipher(derive(v.data, "puntuale: seal: "+purpose))
+}
+
+// derive makes a key of 32 bytes out of a random one: the expanding half of HKDF, which is all that such a key needs.
+func derive(key []byte, purpose string) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(purpose + "\x01"))
+	return mac.Sum(nil)
+}
+
+// newCipher takes a key of 32 bytes, with which nothing in it can fail.
+func newCipher(key []byte) cipher.AEAD {
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		panic("make a cipher: " + err.Error())
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic("make a cipher: " + err.Error())
+	}
+	return aead
+}
+
+// The data key lies in the store under this name: a byte that says how, then the key as it is or wrapped.
+const (
+	dataKeyName = "data key"
+	asItIs      = 'p'
+	wrapped     = 'w'
+)
+
+// MinMasterKey is the least length of the text that wraps the data key, in bytes: it is not stretched, so it must be
+// random, as 32 random bytes in base64 are.
+const MinMasterKey = 32
+
+// ErrMasterKey says that the data key cannot be unwrapped: the key given is another one, or none.
+var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
+
+// OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key,
+// nil leaves it in the database as it is; a data key that lies there as it is gets wrapped once a master key is given.
+// Any number of nodes may do this at once. [ErrMasterKey]: a wrong or missing master key.
+func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte) (*Vault, error) {
+	for {
+		kept, err := secrets.Secret(ctx, dataKeyName)
+		if err != nil {
+			return nil, fmt.Errorf("read the data key: %w", err)
+		}
+		key, err := unwrap(kept, master)
+		if err != nil {
+			return nil, err
+		}
+		if kept == nil {
+			key = make([]byte, DataKeySize)
+			if _, err := rand.Read(key); err != nil {
+				return nil, fmt.Errorf("read random bytes for the data key: %w", err)
+			}
+		}
+		if kept != nil && (master == nil || kept[0] == wrapped) {
+			return NewVault(key)
+		}
+		// Another node may be doing the same: whoever comes second reads what the first has left.
+		if _, err := secrets.SetSecret(ctx, dataKeyName, kept, wrap(key, master)); err != nil {
+			return nil, fmt.Errorf("store the data key: %w", err)
+		}
+	}
+}
+
+// Sealed reports whether there is a data key that needs a master key.
+func Sealed(ctx context.Context, secrets puntuale.SecretStore) (bool, error) {
+	kept, err := secrets.Secret(ctx, dataKeyName)
+	return len(kept) > 0 && kept[0] == wrapped, err
+}
+
+func wrap(key, master []byte) []byte {
+	if master == nil {
+		return append([]byte{asItIs}, key...)
+	}
+	return append([]byte{wrapped}, wrapper(master).Seal(nil, nil, key, []byte(dataKeyName))...) //nolint:gosec // as in Seal
+}
+
+// unwrap returns nil for nothing.
+func unwrap(kept, master []byte) ([]byte, error) {
+	switch {
+	case kept == nil:
+		return nil, nil
+	case len(kept) == 1+DataKeySize && kept[0] == asItIs:
+		return kept[1:], nil
+	case len(kept) == 0 || kept[0] != wrapped:
+		return nil, fmt.Errorf("%w: the data key in the database is damaged", puntuale.ErrUntrusted)
+	case master == nil:
+		return nil, fmt.Errorf("%w, and none was given", ErrMasterKey)
+	}
+	key, err := wrapper(master).Open(nil, nil, kept[1:], []byte(dataKeyName))
+	if err != nil {
+		return nil, ErrMasterKey
+	}
+	return key, nil
+}
+
+func wrapper(master []byte) cipher.AEAD { return newCipher(derive(master, "puntuale: data key")) }
