@@ -40,6 +40,10 @@ func (a answer) into(t *testing.T, v any) {
 
 // call sends one request; an error means that nobody knows what the server did.
 func call(method, address, key string, body any, header ...string) (answer, error) {
+	return callWith(web, method, address, key, body, header...)
+}
+
+func callWith(client *http.Client, method, address, key string, body any, header ...string) (answer, error) {
 	var content io.Reader
 	if body != nil {
 		encoded, err := json.Marshal(body)
@@ -63,7 +67,7 @@ func call(method, address, key string, body any, header ...string) (answer, erro
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
-	response, err := web.Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return answer{}, err
 	}
@@ -161,6 +165,7 @@ type detail struct {
 	Detail   *string `json:"dettaglio_risposta"`
 	Left     *string `json:"invio_effettivo"`
 	Planned  string  `json:"invio_previsto"`
+	Accepted string  `json:"ricezione"`
 }
 
 // details reads messages in chunks, by id.
@@ -168,7 +173,7 @@ func details(t *testing.T, base, key string, ids []string) map[string]detail {
 	t.Helper()
 	all := make(map[string]detail, len(ids))
 	for len(ids) > 0 {
-		n := min(len(ids), 50)
+		n := min(len(ids), 200)
 		var page struct {
 			Messages []detail `json:"messages"`
 		}

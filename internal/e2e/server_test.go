@@ -182,6 +182,14 @@ func (s *server) kill() {
 	s.cmd = nil
 }
 
+// signal sends a signal that the process survives.
+func (s *server) signal(sig syscall.Signal) {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // terminate sends SIGTERM and returns the exit code.
 func (s *server) terminate(within time.Duration) int {
 	s.t.Helper()

@@ -1,0 +1,219 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// long tells that the long run was asked for (make long): the shipped lease, the bounds that are promised with it, and
+// each fault several times over. Otherwise leases are short, and the bounds are wide enough for a busy machine.
+var long = os.Getenv("PUNTUALE_LONG") == "1"
+
+// pick is one of two values: for make check, for the long run.
+func pick[T any](check, longRun T) T {
+	if long {
+		return longRun
+	}
+	return check
+}
+
+// lease is the servers' lease.
+var lease = pick(2*time.Second, 6*time.Second)
+
+// fleet is some servers on one database, under load.
+type fleet struct {
+	t        *testing.T
+	database string
+	random   *rand.Rand
+	nodes    []*server
+	tenants  []tenant
+	load     *load
+	pg       *cluster // nil: not the test's own
+}
+
+// newFleet starts servers and lets a load run on all of them but the last spare ones, until all are at work. The
+// simulated network takes a moment, so that there is always something in flight.
+func newFleet(t *testing.T, database string, nodes, spare int) *fleet {
+	t.Helper()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	f := &fleet{t: t, database: database, random: rand.New(rand.NewPCG(seed, 0))}
+	for range nodes {
+		f.join()
+	}
+	clients := 3
+	if nodes > 1 {
+		clients = 9 // a session each, so that every node owns some
+	}
+	var bases []string
+	for _, s := range f.nodes[:nodes-spare] {
+		bases = append(bases, s.base)
+	}
+	f.tenants = loadTenants(t, f.nodes[0].base, createPartner(t, database), clients)
+	f.load = newLoad(seed, f.tenants, bases...)
+	f.await(fmt.Sprintf("%d nodes own sessions", nodes), func() bool { return f.owners() == nodes })
+	time.Sleep(2 * time.Second)
+	return f
+}
+
+// join starts one more node.
+func (f *fleet) join() *server {
+	s := serve(f.t, f.database, "--lease", lease.String(), "--sandbox-latency", "20ms")
+	f.nodes = append(f.nodes, s)
+	return s
+}
+
+// any is one of the nodes.
+func (f *fleet) any() *server { return f.nodes[f.random.IntN(len(f.nodes))] }
+
+// await waits for what the fleet should come to within a few leases.
+func (f *fleet) await(what string, holds func() bool) {
+	f.t.Helper()
+	eventually(f.t, 20*time.Second+3*lease, what, holds)
+}
+
+// number asks the database for one.
+func (f *fleet) number(query string) (n int) {
+	f.t.Helper()
+	driver, address := "pgx", f.database
+	if !strings.HasPrefix(address, "postgres") {
+		driver = "sqlite"
+	}
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRowContext(f.t.Context(), query).Scan(&n); err != nil {
+		f.t.Fatal(err)
+	}
+	return n
+}
+
+func (f *fleet) owners() int {
+	return f.number("select count(distinct owner) from session where owner <> 0")
+}
+
+func (f *fleet) free() int { return f.number("select count(*) from session where owner = 0") }
+
+// A fault befalls a fleet under load.
+type fault struct {
+	name   string
+	on     []string // databases: "sqlite", "postgres", or "cluster", a PostgreSQL that may be stopped
+	nodes  []int
+	spare  int // nodes that no caller knows, for they will go
+	times  int // in the long run
+	clean  bool
+	happen func(f *fleet)
+	late   time.Duration // the most a message may be late, besides the time that happen takes if it stops everything
+}
+
+var faults = []fault{
+	{name: "killed", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: killed, late: pick(15*time.Second, 17*time.Second)},
+	{name: "stopped past its lease", on: []string{"sqlite", "postgres"}, nodes: []int{1}, times: 3, happen: stopped, late: pick(20*time.Second, 20*time.Second)},
+	{name: "stopped past its lease", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: stopped, late: pick(15*time.Second, 17*time.Second)},
+	{name: "database crashes", on: []string{"cluster"}, nodes: []int{1, 3}, times: 5, happen: databaseCrashes, late: 15 * time.Second},
+	{name: "rolling restart", on: []string{"postgres"}, nodes: []int{3}, times: 3, clean: true, happen: rollingRestart, late: pick(10*time.Second, 5*time.Second)},
+	{name: "a node joins", on: []string{"postgres"}, nodes: []int{2}, times: 1, clean: true, happen: joins, late: pick(10*time.Second, 5*time.Second)},
+	{name: "a node leaves", on: []string{"postgres"}, nodes: []int{3}, spare: 1, times: 1, clean: true, happen: leaves, late: pick(10*time.Second, 5*time.Second)},
+}
+
+// TestFaultsUnderLoad: after each fault the ledger of acknowledged calls, the simulated network's and the final rows agree.
+func TestFaultsUnderLoad(t *testing.T) {
+	for _, fault := range faults {
+		for _, on := range fault.on {
+			for _, nodes := range fault.nodes {
+				t.Run(fmt.Sprintf("%s, %d on %s", fault.name, nodes, on), func(t *testing.T) { fault.run(t, on, nodes) })
+			}
+		}
+	}
+}
+
+func (x fault) run(t *testing.T, on string, nodes int) {
+	var database string
+	var pg *cluster
+	switch on {
+	case "sqlite":
+		database = filepath.Join(t.TempDir(), "puntuale.db")
+	case "postgres":
+		database = postgres(t)
+	case "cluster":
+		pg = newCluster(t)
+		database = pg.address
+	}
+	f := newFleet(t, database, nodes, x.spare)
+	f.pg = pg
+	for range pick(1, x.times) {
+		x.happen(f)
+		time.Sleep(2 * time.Second)
+	}
+	f.load.end()
+	f.load.verify(t, f.load.bases[0], x.late)
+	if n := f.number("select count(*) from message where repeats > 0"); x.clean && n > 0 {
+		t.Errorf("%d messages were repeated: their answers were lost", n)
+	} else {
+		t.Logf("%d messages were repeated", n)
+	}
+}
+
+// killed is kill -9 of one node, which comes back after the others have taken over.
+func killed(f *fleet) {
+	s := f.any()
+	s.kill()
+	time.Sleep(lease + 3*time.Second)
+	if n := f.free(); n > 0 {
+		f.t.Errorf("%d sessions are nobody's %v after their node was killed", n, lease+3*time.Second)
+	}
+	s.start()
+}
+
+// stopped stops a node until its lease is over and the others have its sessions; it wakes and does not know.
+func stopped(f *fleet) {
+	s := f.any()
+	s.signal(syscall.SIGSTOP)
+	time.Sleep(lease + 3*time.Second)
+	s.signal(syscall.SIGCONT)
+	f.await("all nodes own sessions again", func() bool { return f.owners() == len(f.nodes) })
+}
+
+func databaseCrashes(f *fleet) {
+	f.pg.crash()
+	time.Sleep(time.Duration(f.random.IntN(1500)) * time.Millisecond)
+	f.pg.start()
+}
+
+// rollingRestart restarts one node after the other, each once the one before is ready.
+func rollingRestart(f *fleet) {
+	for _, s := range f.nodes {
+		if code := s.terminate(25 * time.Second); code != 0 {
+			f.t.Errorf("SIGTERM: exit code %d", code)
+		}
+		s.start()
+	}
+	f.await("all nodes own sessions", func() bool { return f.owners() == len(f.nodes) })
+}
+
+func joins(f *fleet) {
+	f.join()
+	f.await("the new node owns sessions", func() bool { return f.owners() == len(f.nodes) })
+}
+
+func leaves(f *fleet) {
+	last := f.nodes[len(f.nodes)-1]
+	f.nodes = f.nodes[:len(f.nodes)-1]
+	if code := last.terminate(25 * time.Second); code != 0 {
+		f.t.Errorf("SIGTERM: exit code %d", code)
+	}
+	began := time.Now()
+	f.await("its sessions are the others'", func() bool { return f.free() == 0 })
+	f.t.Logf("its sessions were the others' %v later", time.Since(began).Round(time.Millisecond))
+}

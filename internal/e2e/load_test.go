@@ -1,0 +1,269 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A load is callers that start, send, repeat, stop and cancel against one server or several, and the ledger of what
+// they were told. Each call has its idempotency key where there is one and is repeated with it until it is answered,
+// like a careful integrator's, so that in the end the ledger holds every call that had an effect. verify compares it
+// with the simulated network's ledger and with the rows.
+type load struct {
+	bases   []string
+	tenants []tenant
+	begun   time.Time
+	stop    chan struct{}
+	workers sync.WaitGroup
+
+	mu     sync.Mutex
+	book   []*promise
+	wrong  []string
+	calls  int // requests sent, repeats included
+	repeat int // repeats of an answered call
+}
+
+// promise is one acknowledged message as its caller knows it.
+type promise struct {
+	id        string
+	tenant    tenant
+	text      string
+	after     time.Duration // due so long after its call was accepted,
+	at        time.Time     // or at this moment, if it is not zero
+	cancelled bool          // a 200 named it as cancelled
+	doubted   bool          // a stop or cancel that may concern it was never answered
+}
+
+// far is due so late that no test lives to see it.
+const far = time.Hour
+
+// loadSteps are when the messages of a load's sequence are due after its start.
+var loadSteps = []time.Duration{0, time.Second, 2 * time.Second, 4 * time.Second, far}
+
+// loadTenants makes clients, each with a session of its own and a sequence with loadSteps.
+func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []tenant) {
+	t.Helper()
+	var steps []any
+	for i, after := range loadSteps {
+		steps = append(steps, step(fmt.Sprintf("%d {{n}}", i), int(after/time.Second), "seconds"))
+	}
+	for range clients {
+		tenants = append(tenants, createTenant(t, base, partnerKey, "full", steps...))
+	}
+	return tenants
+}
+
+// callers is how many call at once: enough to keep several nodes busy, not so many that lateness shows the machine.
+const callers = 12
+
+// newLoad begins to call.
+func newLoad(seed uint64, tenants []tenant, bases ...string) *load {
+	l := &load{bases: bases, tenants: tenants, begun: time.Now(), stop: make(chan struct{})}
+	for w := range callers {
+		random := rand.New(rand.NewPCG(seed, uint64(w)))
+		l.workers.Go(func() {
+			for n := 0; l.rest(time.Duration(random.IntN(40)) * time.Millisecond); n++ {
+				c := caller{load: l, random: random, name: fmt.Sprintf("%d-%d", w, n), phone: fmt.Sprintf("+39347%02d%05d", w, n),
+					tenant: l.tenants[random.IntN(len(l.tenants))]}
+				c.run()
+			}
+		})
+	}
+	return l
+}
+
+// end ends it once every call under way was answered.
+func (l *load) end() {
+	close(l.stop)
+	l.workers.Wait()
+}
+
+// rest waits, and tells whether the load goes on.
+func (l *load) rest(d time.Duration) bool {
+	select {
+	case <-l.stop:
+		return false
+	case <-time.After(d):
+		return true
+	}
+}
+
+// caller makes one recipient's calls, one after the other.
+type caller struct {
+	*load
+	random *rand.Rand
+	name   string // in texts: unlike every other's
+	phone  string
+	tenant tenant
+}
+
+func (c *caller) run() {
+	var made []*promise
+	if c.random.IntN(4) == 0 {
+		made = c.single()
+	} else {
+		made = c.start()
+	}
+	c.mu.Lock()
+	c.book = append(c.book, made...)
+	c.mu.Unlock()
+	switch c.random.IntN(8) {
+	case 0: // at once
+		c.stopRun(made)
+	case 1: // about when something is due
+		c.rest(time.Duration(900+c.random.IntN(200)) * time.Millisecond)
+		c.stopRun(made)
+	case 2:
+		c.cancel(made)
+	}
+}
+
+func (c *caller) start() (made []*promise) {
+	ids := c.create("/api/start/"+c.tenant.sequence, map[string]any{"phone": c.phone, "n": c.name})
+	if len(ids) != len(loadSteps) {
+		c.fault("a start of %d steps answered the ids %v", len(loadSteps), ids)
+		return nil
+	}
+	for i, id := range ids {
+		made = append(made, &promise{id: id, tenant: c.tenant, text: fmt.Sprintf("%d %s", i, c.name), after: loadSteps[i]})
+	}
+	return made
+}
+
+// single sends one message at a moment up to three seconds away.
+func (c *caller) single() []*promise {
+	at := time.Now().Add(time.Duration(c.random.IntN(3000)) * time.Millisecond).UTC().Truncate(time.Microsecond)
+	text := "single " + c.name
+	ids := c.create("/api/messages", map[string]any{"phone": c.phone, "text": text, "date": at.Format(stamp)})
+	if len(ids) != 1 {
+		c.fault("a single message has the ids %v", ids)
+		return nil
+	}
+	return []*promise{{id: ids[0], tenant: c.tenant, text: text, at: at}}
+}
+
+// create calls until it is answered, and sometimes once more: the same key must give the same answer.
+func (c *caller) create(path string, body any) []string {
+	key := []string{"Idempotency-Key", c.name}
+	first := c.until("POST", path, body, key...)
+	ids := c.ids(first)
+	if c.random.IntN(8) > 0 || first.status != http.StatusOK {
+		return ids
+	}
+	again := c.until("POST", path, body, key...)
+	if again.header.Get("Idempotent-Replayed") != "true" || string(again.body) != string(first.body) {
+		c.fault("a call was repeated under its key: %s, then (%d) %s", first.body, again.status, again.body)
+	}
+	c.mu.Lock()
+	c.repeat++
+	c.mu.Unlock()
+	return ids
+}
+
+func (c *caller) stopRun(made []*promise) {
+	c.take("/api/stop/"+c.tenant.sequence, map[string]any{"phone": c.phone}, made, c.ids)
+}
+
+func (c *caller) cancel(made []*promise) {
+	c.take("/api/messages/cancel/pending", map[string]any{"phones": []string{c.phone}}, made, c.cancelledIDs)
+}
+
+// take cancels until that is answered. An answer that was lost may have cancelled what no later one names.
+func (c *caller) take(path string, body any, made []*promise, read func(answer) []string) {
+	for {
+		a, ok := c.try("POST", path, body)
+		if !ok {
+			for _, p := range made {
+				p.doubted = true
+			}
+			time.Sleep(20 * time.Millisecond)
+			continue
+		}
+		named := map[string]bool{}
+		for _, id := range read(a) {
+			named[id] = true
+		}
+		for _, p := range made {
+			p.cancelled = p.cancelled || named[p.id]
+			delete(named, p.id)
+		}
+		if len(named) > 0 {
+			c.fault("cancelled for %s, whose messages they are not: %v", c.phone, named)
+		}
+		return
+	}
+}
+
+// until repeats a call, on any of the servers, until it is answered.
+func (c *caller) until(method, path string, body any, header ...string) answer {
+	for {
+		if a, ok := c.try(method, path, body, header...); ok {
+			return a
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// try calls one of the servers; false means that nobody knows what it did.
+func (c *caller) try(method, path string, body any, header ...string) (answer, bool) {
+	c.mu.Lock()
+	c.calls++
+	c.mu.Unlock()
+	a, err := callWith(impatient, method, c.bases[c.random.IntN(len(c.bases))]+path, c.tenant.key, body, header...)
+	if err != nil || a.status == http.StatusServiceUnavailable || busy(a) {
+		return a, false
+	}
+	return a, true
+}
+
+// impatient gives a server up that stands still, as callers do who have others to ask.
+var impatient = &http.Client{Timeout: 2 * time.Second, Transport: web.Transport}
+
+// busy tells that the call's twin, whose caller gave up, is still under way.
+func busy(a answer) bool {
+	var problem struct {
+		Code string `json:"code"`
+	}
+	return a.status == http.StatusConflict && json.Unmarshal(a.body, &problem) == nil && problem.Code == "busy"
+}
+
+func (c *caller) ids(a answer) []string {
+	var told struct {
+		ID []string `json:"id"`
+	}
+	c.read(a, &told)
+	return told.ID
+}
+
+func (c *caller) cancelledIDs(a answer) (ids []string) {
+	var told struct {
+		Messages []struct {
+			ID int64 `json:"id"`
+		} `json:"messages"`
+	}
+	c.read(a, &told)
+	for _, m := range told.Messages {
+		ids = append(ids, strconv.FormatInt(m.ID, 10))
+	}
+	return ids
+}
+
+func (l *load) read(a answer, v any) {
+	if a.status != http.StatusOK || json.Unmarshal(a.body, v) != nil {
+		l.fault("a call was answered: %d %s", a.status, a.body)
+	}
+}
+
+func (l *load) fault(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.wrong = append(l.wrong, fmt.Sprintf(format, args...))
+}

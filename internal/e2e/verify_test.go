@@ -1,0 +1,236 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// verify waits until all that is due has left and compares three ledgers: what callers were told, what the simulated
+// network received, and the rows with their outcomes. Nothing lost, nothing twice, nothing cancelled sent, nothing before
+// its moment, nothing later than late. It returns how late each message was that reached the network.
+func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Duration {
+	t.Helper()
+	for _, w := range l.wrong {
+		t.Error(w)
+	}
+	count := map[string]int{}
+	var lateness []time.Duration
+	for _, who := range l.tenants {
+		v := &verifier{t: t, base: base, tenant: who, mine: map[string]*promise{}, count: count}
+		for _, p := range l.book {
+			if p.tenant.key != who.key {
+				continue
+			}
+			if v.mine[p.id] != nil {
+				t.Errorf("message %s was acknowledged twice", p.id)
+			}
+			v.mine[p.id] = p
+		}
+		v.settle()
+		v.network()
+		v.outcomes(l.begun)
+		for id := range v.mine {
+			v.compare(id)
+		}
+		lateness = append(lateness, v.lateness...)
+	}
+	slices.Sort(lateness)
+	t.Logf("%d messages acknowledged in %d calls, %d of them repeated: %d sent once, %d cancelled, %d not due; late p50 %v, p99 %v, max %v",
+		len(l.book), l.calls, l.repeat, count["COMPLETED"], count["CANCELLED"], count["PENDING"],
+		quantile(lateness, 0.50), quantile(lateness, 0.99), quantile(lateness, 1))
+	if count["COMPLETED"] < 100 || count["CANCELLED"] < 10 {
+		t.Error("the load was too small to show anything")
+	}
+	if worst := quantile(lateness, 1); worst > late {
+		t.Errorf("a message was %v late, more than %v", worst, late)
+	}
+	return lateness
+}
+
+// quantile of sorted durations; 1 is the greatest.
+func quantile(sorted []time.Duration, q float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)-1, int(float64(len(sorted))*q))].Round(time.Microsecond)
+}
+
+// verifier is what is known of one client's messages.
+type verifier struct {
+	t        *testing.T
+	base     string
+	tenant   tenant
+	mine     map[string]*promise
+	rows     map[string]detail
+	arrived  map[string]time.Time // when the network had it
+	sent     map[string]int       // how often the outcomes list it as sent
+	lateness []time.Duration
+	count    map[string]int // of states
+}
+
+// settle reads the rows until every message that was due is closed.
+func (v *verifier) settle() {
+	v.t.Helper()
+	v.rows = map[string]detail{}
+	var open []string
+	for id := range v.mine {
+		open = append(open, id)
+	}
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		read := details(v.t, v.base, v.tenant.key, open)
+		open = open[:0]
+		for id, row := range read {
+			v.rows[id] = row
+			if row.State == "PENDING" && v.mine[id].after < far {
+				open = append(open, id)
+			}
+		}
+		if len(open) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			v.t.Errorf("%d due messages are still PENDING, for example %s %+v", len(open), open[0], v.rows[open[0]])
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// network reads the simulated network's ledger.
+func (v *verifier) network() {
+	v.t.Helper()
+	v.arrived = map[string]time.Time{}
+	copies := map[string]int{} // by phone and text: a copy under any id counts
+	for _, r := range ledger(v.t, v.base, v.tenant.key) {
+		at, err := time.Parse(stamp, r.Received)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		id := strconv.FormatInt(r.ID, 10)
+		v.arrived[id] = at
+		if copies[r.Phone+" "+r.Text]++; copies[r.Phone+" "+r.Text] == 2 {
+			v.t.Errorf("the network shows a second copy of %q, message %s", r.Text, id)
+		}
+		switch p := v.mine[id]; {
+		case p == nil:
+			v.t.Errorf("the network has message %s, %q, that no answer named", id, r.Text)
+		case p.text != r.Text:
+			v.t.Errorf("message %s arrived as %q, not %q", id, r.Text, p.text)
+		}
+	}
+}
+
+// outcomes reads the feed of outcomes, which lags a little, until it has as many as the rows have.
+func (v *verifier) outcomes(since time.Time) {
+	v.t.Helper()
+	want := 0
+	for _, row := range v.rows {
+		if row.State == "COMPLETED" || row.State == "FAILED" {
+			want++
+		}
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		v.sent = map[string]int{}
+		got := 0
+		for _, o := range outcomesSince(v.t, v.base, v.tenant.key, since) {
+			got++
+			if o.Status == "SENT" {
+				v.sent[strconv.FormatInt(o.ID, 10)]++
+			}
+		}
+		if got == want {
+			return
+		}
+		if time.Now().After(deadline) {
+			v.t.Errorf("the period has %d outcomes, the rows %d", got, want)
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// compare finds what does not agree about one message.
+func (v *verifier) compare(id string) {
+	v.t.Helper()
+	p, row := v.mine[id], v.rows[id]
+	at, there := v.arrived[id]
+	v.count[row.State]++
+	switch {
+	case p.cancelled && row.State != "CANCELLED":
+		v.t.Errorf("message %s: an answer said cancelled, the row says %s", id, row.State)
+	case row.State == "CANCELLED" && !p.cancelled && !p.doubted:
+		v.t.Errorf("message %s is CANCELLED and no answer named it", id)
+	case row.State != "COMPLETED" && there:
+		v.t.Errorf("message %s is %s (%s) and the network has it", id, row.State, row.Response)
+	case row.State == "COMPLETED" && !there:
+		v.t.Errorf("message %s is COMPLETED and the network does not have it", id)
+	case row.State == "PENDING" && p.after < far, row.State == "FAILED", row.State == "BLACKLISTED", row.State == "RESCHEDULED":
+		v.t.Errorf("message %s is %s: %s", id, row.State, row.Response)
+	}
+	want := 0
+	if row.State == "COMPLETED" {
+		want = 1
+	}
+	if v.sent[id] != want {
+		v.t.Errorf("message %s is %s and listed as sent %d times", id, row.State, v.sent[id])
+	}
+	if !there {
+		return
+	}
+	due := v.due(p, row)
+	if at.Before(due) {
+		v.t.Errorf("message %s arrived at %v, %v before its moment", id, at, due.Sub(at))
+	}
+	v.lateness = append(v.lateness, at.Sub(due))
+}
+
+// due is the promised moment, from what the call said and when it was accepted.
+func (v *verifier) due(p *promise, row detail) time.Time {
+	v.t.Helper()
+	accepted, err := time.Parse(stamp, row.Accepted)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	switch {
+	case p.at.IsZero():
+		return accepted.Add(p.after)
+	case p.at.Before(accepted): // the call took longer than that
+		return accepted
+	}
+	return p.at
+}
+
+type outcome struct {
+	ID     int64  `json:"message_id"`
+	Status string `json:"status"`
+}
+
+// outcomesSince reads all outcomes from a moment's minute on.
+func outcomesSince(t *testing.T, base, key string, since time.Time) (all []outcome) {
+	t.Helper()
+	rome, err := time.LoadLocation("Europe/Rome")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const minute = "02/01/2006 15:04"
+	query := url.Values{"start": {since.In(rome).Format(minute)}, "end": {time.Now().Add(time.Minute).In(rome).Format(minute)}}
+	for {
+		var page struct {
+			Messages []outcome `json:"messages"`
+			Next     string    `json:"next_cursor"`
+		}
+		must(t, "GET", base+"/api/messages/statusByPeriod?"+query.Encode(), key, nil).into(t, &page)
+		all = append(all, page.Messages...)
+		if page.Next == "" {
+			return all
+		}
+		query.Set("cursor", page.Next)
+	}
+}
