@@ -10,7 +10,8 @@ type Meter interface {
 	CapRefused(n int)
 	Batch(operation string, size int, took time.Duration)
 	Deadlock()
-	Fenced(n int) // claims and outcomes that lost against another node's
+	Fenced(n int)      // claims and outcomes that lost against another node's
+	Quarantined(n int) // messages that a failover of the database made uncertain
 }
 
 // NoMeter measures nothing.
@@ -23,3 +24,4 @@ func (NoMeter) CapRefused(int)                   {}
 func (NoMeter) Batch(string, int, time.Duration) {}
 func (NoMeter) Deadlock()                        {}
 func (NoMeter) Fenced(int)                       {}
+func (NoMeter) Quarantined(int)                  {}

@@ -23,6 +23,7 @@ type meter struct {
 	batchTime   *prometheus.HistogramVec
 	deadlocks   prometheus.Counter
 	fenced      prometheus.Counter
+	quarantined prometheus.Counter
 	requests    *prometheus.CounterVec
 	requestTime *prometheus.HistogramVec
 }
@@ -61,6 +62,9 @@ func newMeter() *meter {
 	m.fenced = prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "puntuale_fenced_total", Help: "Claims and outcomes that lost against another server's.",
 	})
+	m.quarantined = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_quarantined_total", Help: "Messages that a failover of the database made uncertain.",
+	})
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "puntuale_http_requests_total", Help: "Requests answered, by route and status.",
 	}, []string{"route", "status"})
@@ -69,7 +73,7 @@ func newMeter() *meter {
 		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
 	}, []string{"route"})
 	m.registry.MustRegister(m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
-		m.deadlocks, m.fenced, m.requests, m.requestTime,
+		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
@@ -95,6 +99,8 @@ func (m *meter) Batch(operation string, size int, took time.Duration) {
 func (m *meter) Deadlock() { m.deadlocks.Inc() }
 
 func (m *meter) Fenced(n int) { m.fenced.Add(float64(n)) }
+
+func (m *meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
 
 // dispatchMeter is what the dispatcher measures by. The store measures the same transactions itself, so the
 // dispatcher's view of them would count each twice.

@@ -49,6 +49,7 @@ type grantedRow struct {
 	puntuale.MessageRef
 	index   int // in Messages
 	due     int64
+	attempt int // this one's number
 	blocked bool
 	charged bool // takes a credit
 }
@@ -72,13 +73,13 @@ func (b *claimBatch) run(ctx context.Context) error {
 }
 
 // fence locks the node's row so that it cannot be removed before we commit, or answers that it is gone. Removing it is
-// how another node takes over (fleet.go).
+// how another node takes over (fleet.go); a lease of another timeline is none (timeline.go).
 func fence(ctx context.Context, a asker, node puntuale.NodeID) error {
 	if !claimsAreFenced {
 		return nil
 	}
 	var n int64
-	alive, err := one(ctx, a, `select id from node where id = $1 and lease_until > $clock for key share`, []any{node}, &n)
+	alive, err := one(ctx, a, `select id from node where id = $1 and lease_until > $clock and timeline = $timeline for key share`, []any{node}, &n)
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the node's lease: %w", err)
@@ -128,7 +129,7 @@ from $u(c bigint, i bigint, x bigint, k smallint, s bigint)
 where message.client_id = u.c and message.id = u.i` + claimCompares + `
  and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
-returning message.client_id, message.id, message.due_at,
+returning message.client_id, message.id, message.due_at, message.attempt,
  exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone)`
 
 func (b *claimBatch) write(ctx context.Context) error {
@@ -145,7 +146,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 		pick(b.order, func(i *int) int64 { return int64(item(i).Session) }),
 	}}, func(rows *sql.Rows) error {
 		var g grantedRow
-		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.blocked); err != nil {
+		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.attempt, &g.blocked); err != nil {
 			return err
 		}
 		g.index = index[g.MessageRef]
@@ -166,12 +167,15 @@ func (b *claimBatch) write(ctx context.Context) error {
 // closeBlocked closes what is for numbers in the blacklist; the rows are ours already.
 func (b *claimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
+	var keep []int64 // its credit: the network may have it
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
-		// A repeat may have reached the number before it was blocked; it goes on under the same id.
-		if !g.blocked || b.Messages[g.index].Intent > 0 {
+		repeat := b.Messages[g.index].Intent > 0
+		// A repeat may have reached the number before it was blocked; it goes on under the same id. Not so where no
+		// attempt is known (quarantine.go).
+		if !g.blocked || repeat && g.attempt > 1 {
 			return false
 		}
-		refs = append(refs, g.MessageRef)
+		refs, keep = append(refs, g.MessageRef), append(keep, bit(repeat))
 		b.answers[g.index] = puntuale.ClaimBlacklisted
 		return true
 	})
@@ -179,8 +183,9 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 		return nil
 	}
 	if _, err := b.a.exec(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
- credit = 0 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i and message.intent = $2`,
-		micros(b.Now), b.Token, refColumns(refs)); err != nil {
+ credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
+ where message.client_id = u.c and message.id = u.i and message.intent = $2`,
+		micros(b.Now), b.Token, append(refColumns(refs), keep)); err != nil {
 		return fmt.Errorf("close blacklisted messages: %w", err)
 	}
 	return nil

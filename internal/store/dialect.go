@@ -14,6 +14,7 @@ import (
 //	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
 //	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
 //	$clock                the database's own clock in microseconds
+//	$timeline             the server's timeline, 0 where there is none (timeline.go)
 //
 // For SQLite casts and row locks are taken out (one writer holds the whole file, so there is nothing to lock) and
 // greatest and least are called max and min; there a null among their arguments gives null, on PostgreSQL it is
@@ -22,6 +23,7 @@ import (
 // RETURNING comes in no particular order; callers match rows by key.
 type dialect struct {
 	postgres bool
+	timeline string   // how the timeline is asked for; set before the first statement
 	texts    sync.Map // as written → as sent
 }
 
@@ -61,6 +63,7 @@ func (d *dialect) render(text string) string {
 			first = max(first, n+1)
 		}
 	}
+	text = strings.ReplaceAll(text, "$timeline", d.timeline)
 	if d.postgres {
 		text = strings.ReplaceAll(text, "$clock", "(extract(epoch from clock_timestamp()) * 1000000)::bigint")
 	} else {

@@ -20,27 +20,59 @@ func (s *Store) onFleet(ctx context.Context, do func(ctx context.Context, a aske
 	return s.fleet.perform(ctx, single(s.kinds.fleet, do), true)
 }
 
-func (s *Store) Join(ctx context.Context, lease time.Duration) (node puntuale.NodeID, err error) {
-	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		id, err := number(ctx, a, "node")
-		if err != nil {
+func (s *Store) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID, error) {
+	for {
+		var f *failover
+		var last *acknowledged
+		err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+			var err error
+			if f, err = s.sameTimeline(ctx, a); err != nil || f != nil {
+				return err
+			}
+			last, err = s.register(ctx, a, lease)
 			return err
+		})
+		if err != nil {
+			return 0, err
 		}
-		node = puntuale.NodeID(id)
-		_, err = a.exec(ctx, `insert into node (id, lease_until) values ($1, $clock + $2::bigint)`, id, lease.Microseconds())
-		return err
-	})
-	return node, err
+		if f == nil {
+			s.beaten.Store(last)
+			return last.node, nil
+		}
+		if err := s.settleTimeline(ctx, f); err != nil {
+			return 0, err
+		}
+	}
+}
+
+func (s *Store) register(ctx context.Context, a asker, lease time.Duration) (*acknowledged, error) {
+	id, err := number(ctx, a, "node")
+	if err != nil {
+		return nil, err
+	}
+	last := &acknowledged{node: puntuale.NodeID(id)}
+	_, err = one(ctx, a, `insert into node (id, lease_until, timeline) values ($1, $clock + $2::bigint, $timeline) returning lease_until`,
+		[]any{id, lease.Microseconds()}, &last.until)
+	return last, err
 }
 
 func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
-	return s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update node set lease_until = $clock + $2::bigint where id = $1`, node, lease.Microseconds())
-		if err == nil && n == 0 {
+	last := &acknowledged{node: node}
+	err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		if err := s.noteSynchronous(ctx, a); err != nil {
+			return err
+		}
+		alive, err := one(ctx, a, `update node set lease_until = $clock + $2::bigint where id = $1 and timeline = $timeline
+ returning lease_until`, []any{node, lease.Microseconds()}, &last.until)
+		if err == nil && !alive {
 			return puntuale.ErrFenced
 		}
 		return err
 	})
+	if err == nil {
+		s.beaten.Store(last)
+	}
+	return err
 }
 
 // Reap leaves what somebody holds to its next call: a node that stands still inside a claim must not make the others

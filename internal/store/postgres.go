@@ -49,6 +49,9 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err := trustPostgres(ctx, readers); err != nil {
 		return err
 	}
+	if err := s.findTimeline(ctx, readers); err != nil {
+		return err
+	}
 	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}

@@ -48,6 +48,7 @@ type Store struct {
 	ledger  *writer // of the sandbox
 	fleet   *writer
 	watch   *watch // nil on SQLite
+	beaten  atomic.Pointer[acknowledged]
 
 	kinds  kinds
 	broken atomic.Pointer[error]
@@ -73,7 +74,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{cfg: cfg, d: &dialect{}, failed: make(chan struct{}), kinds: kinds{
+	s := &Store{cfg: cfg, d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"),

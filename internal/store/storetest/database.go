@@ -38,11 +38,12 @@ type Database struct {
 // Meter counts what tests ask about.
 type Meter struct {
 	puntuale.NoMeter
-	Deadlocks, Refusals atomic.Int64
+	Deadlocks, Refusals, SetAside atomic.Int64
 }
 
-func (m *Meter) Deadlock()        { m.Deadlocks.Add(1) }
-func (m *Meter) CapRefused(n int) { m.Refusals.Add(int64(n)) }
+func (m *Meter) Deadlock()         { m.Deadlocks.Add(1) }
+func (m *Meter) CapRefused(n int)  { m.Refusals.Add(int64(n)) }
+func (m *Meter) Quarantined(n int) { m.SetAside.Add(int64(n)) }
 
 // Begin is when tests take place.
 var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)

@@ -44,5 +44,7 @@ var suite = []func(*testing.T, *World){
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 
-// manyWriters are about transactions that wait for each other. SQLite has one writer, and nothing to try.
-var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin}
+// manyWriters are about transactions that wait for each other, and about servers that take over from each other. SQLite
+// has one writer, and nothing to try.
+var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin,
+	testTimelineFence, testQuarantine, testQuarantineTogether, testLeftBehind}

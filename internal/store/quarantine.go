@@ -1,0 +1,235 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// After a failover that may have lost commits, every message that was due is one that the network may have: the intent
+// and the outcome are among what can be missing. Each becomes an attempt without an answer, with a token that no node
+// has: where the network shows a repeat once it is repeated, elsewhere it waits for evidence and for its deadline, like
+// any other attempt that a crash left behind.
+//
+// Left as they are: messages that are due later, those accepted on the new timeline, and those that could not have left:
+// of clients that might not send and to numbers in the blacklist. How long a message had been overdue says nothing; a
+// queue that was behind may have sent its oldest last. Credits bound what a client can have sent, so each attempt takes
+// one, in due order, and what there is no credit for stays open.
+//
+// The work is done in chunks, by whoever joins, in any order and as often as it is interrupted; the record of the
+// timeline is renewed last, in the transaction that finds nothing more. Until then nobody can join, so nobody can claim.
+type quarantine struct {
+	s *Store
+	failover
+	token int64
+	now   time.Time
+	count int
+	over  bool // somebody has finished it
+}
+
+const (
+	// clockSlack is by how much the clocks of servers and databases may differ.
+	clockSlack = 5 * time.Second
+
+	// forgottenJump is how far counters are moved on, beyond any number that was given out and forgotten.
+	forgottenJump = 100_000
+
+	quarantineDetail = "esito incerto: il database è passato a un altro server, e le ultime registrazioni possono mancare"
+)
+
+// settleTimeline does what a failover asks for and renews the record.
+func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
+	q := &quarantine{s: s, failover: *f, now: s.cfg.Clock.Now()}
+	log := s.cfg.Logger.With("timeline", f.to, "before", f.from, "since", f.since)
+	if f.lossless {
+		if err := s.onFleet(ctx, q.finish); err != nil {
+			return err
+		}
+		log.Warn("the database is another server's, with synchronous replication: nothing was lost")
+		return nil
+	}
+	log.Error("the database is another server's, or was restored, and may have lost what it accepted last; " +
+		"what was due is set aside before anything is sent")
+	if err := q.run(ctx); err != nil {
+		return err
+	}
+	log.LogAttrs(ctx, slog.LevelError, "messages that were due count as sent with an unknown outcome; calls answered "+
+		"in the lost time may be forgotten", slog.Int("messages", q.count))
+	return nil
+}
+
+func (q *quarantine) run(ctx context.Context) error {
+	var sessions []puntuale.SessionID
+	if err := q.s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		n, err := number(ctx, a, "node")
+		if err != nil {
+			return err
+		}
+		q.token = n<<32 | 1
+		sessions, err = list(ctx, a, `select s.id from session s cross join lateral (
+ select 1 from message m where m.session_id = s.id and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, scanOne[puntuale.SessionID])
+		return err
+	}); err != nil {
+		return fmt.Errorf("find what was due: %w", err)
+	}
+	for _, id := range sessions {
+		if err := q.session(ctx, id); err != nil {
+			return fmt.Errorf("set aside what was due: %w", err)
+		}
+		if q.over {
+			return nil
+		}
+	}
+	return q.s.onFleet(ctx, q.finish)
+}
+
+// due is the latest moment for which a message may have been claimed.
+func (q *quarantine) due() int64 { return micros(q.now.Add(clockSlack)) }
+
+// accepted is the latest moment at which a message may have been accepted on the old timeline.
+func (q *quarantine) accepted() int64 {
+	if q.since.IsZero() {
+		return math.MaxInt64
+	}
+	return micros(q.since.Add(clockSlack))
+}
+
+// place is where reading a session's queue goes on.
+type place struct{ next, id int64 }
+
+func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
+	from := place{next: -1}
+	for {
+		var n, read int
+		var last place
+		err := q.s.onFleet(ctx, func(ctx context.Context, a asker) error {
+			n = 0
+			rows, err := q.candidates(ctx, a, id, from)
+			if read = len(rows); err != nil || read == 0 {
+				return err
+			}
+			last = place{rows[read-1].due, int64(rows[read-1].ID)}
+			n, err = q.mark(ctx, a, rows)
+			return err
+		})
+		if err != nil || read == 0 || q.over {
+			return err
+		}
+		q.count += n
+		q.s.cfg.Meter.Quarantined(n)
+		from = last
+	}
+}
+
+// candidates reads the next chunk of a session, if the record still says that the work is to be done.
+func (q *quarantine) candidates(ctx context.Context, a asker, id puntuale.SessionID, from place) ([]grantedRow, error) {
+	if still, err := q.still(ctx, a); err != nil || !still {
+		return nil, err
+	}
+	return list(ctx, a, `
+select m.client_id, m.id, m.next_at from message m join run r on r.client_id = m.client_id and r.id = m.run_id
+where m.session_id = $1 and m.state = 0 and m.next_at <= $2 and (m.next_at, m.id) > ($3::bigint, $4::bigint) and m.intent = 0
+ and r.received_at <= $5
+ and not exists (select 1 from blacklist b where b.client_id = m.client_id and b.phone = m.phone)
+order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), chunk},
+		func(rows *sql.Rows, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
+}
+
+// still locks the record and reports that it is not renewed yet.
+func (q *quarantine) still(ctx context.Context, a asker) (bool, error) {
+	var timeline int64
+	if _, err := one(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
+		return false, fmt.Errorf("read the timeline: %w", err)
+	}
+	q.over = timeline != q.from
+	return !q.over, nil
+}
+
+// mark makes a chunk of one session, in due order, attempts without an answer. Locks are taken in the order messages by
+// (client, id), clients.
+func (q *quarantine) mark(ctx context.Context, a asker, rows []grantedRow) (int, error) {
+	client := rows[0].Client
+	known, err := standings(ctx, a, []puntuale.ClientID{client})
+	if err != nil {
+		return 0, err
+	}
+	standing := known[client]
+	paid := standing.Credits != nil
+	standing.Credits = nil
+	if standing.Hold(q.since) != "" {
+		return 0, nil
+	}
+	if rows, err = stillOpen(ctx, a, rows); err != nil || len(rows) == 0 {
+		return 0, err
+	}
+	if paid {
+		taken, err := takeCredits(ctx, a, []puntuale.ClientID{client}, []int64{int64(len(rows))})
+		if err != nil {
+			return 0, err
+		}
+		if err := enter(ctx, a, "reserve", q.now, []puntuale.ClientID{client}, []int64{-taken[0]}); err != nil {
+			return 0, err
+		}
+		rows = rows[:taken[0]]
+	}
+	refs := pick(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
+	slices.SortFunc(refs, compareRefs)
+	// attempt 0: none that we know of. A claim knows by it that the blacklist is still to be asked.
+	if _, err := a.exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
+ credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
+ where message.client_id = u.c and message.id = u.i and message.intent = 0`,
+		q.token, micros(q.now), bit(paid), quarantineDetail, refColumns(refs)); err != nil {
+		return 0, fmt.Errorf("set messages aside: %w", err)
+	}
+	return len(rows), writeEvents(ctx, a, q.now, pick(refs, func(r *puntuale.MessageRef) event {
+		return event{*r, "uncertain", quarantineDetail}
+	}))
+}
+
+// stillOpen locks messages in their order and leaves out those that are no longer open.
+func stillOpen(ctx context.Context, a asker, rows []grantedRow) ([]grantedRow, error) {
+	refs := pick(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
+	slices.SortFunc(refs, compareRefs)
+	open := make(map[puntuale.MessageRef]bool, len(refs))
+	err := a.each(ctx, `select message.client_id, message.id from $u(c bigint, i bigint)
+ join message on message.client_id = u.c and message.id = u.i where message.intent = 0
+ order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(r *sql.Rows) error {
+		var ref puntuale.MessageRef
+		err := r.Scan(&ref.Client, &ref.ID)
+		open[ref] = true
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock messages: %w", err)
+	}
+	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
+}
+
+// finish renews the record. Nodes of the old timeline are gone and their sessions are free at once; numbers that were
+// given out and forgotten are not given out again.
+func (q *quarantine) finish(ctx context.Context, a asker) error {
+	if still, err := q.still(ctx, a); err != nil || !still {
+		return err
+	}
+	for _, step := range []struct {
+		text string
+		args []any
+	}{
+		{`delete from node`, nil},
+		{`update session set owner = 0 where owner <> 0`, nil},
+		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
+		{takeBlock, []any{time.Hour.Microseconds()}},
+		{`update cluster set timeline = $1::bigint, synchronous = ` + synchronousNow + `, since = $clock where one = 1`, []any{q.to}},
+	} {
+		if _, err := a.exec(ctx, step.text, step.args...); err != nil {
+			return fmt.Errorf("renew the timeline: %w", err)
+		}
+	}
+	return nil
+}
