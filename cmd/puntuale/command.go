@@ -17,6 +17,9 @@ type commands struct {
 	Partner partnerGroup   `cmd:"" help:"Partner accounts."`
 	Key     keyGroup       `cmd:"" help:"API keys."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
+	Export  exportCommand  `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
+	Import  importCommand  `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
+	Reopen  reopenCommand  `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its effective value and where it came from."`
 	Version versionCommand `cmd:"" help:"Print the version."`
 

@@ -24,7 +24,6 @@ const (
 
 // Settings of every connection: nothing may hold locks without end, and each statement sees what was committed before it.
 var postgresSettings = map[string]string{
-	"application_name":                    "puntuale",
 	"default_transaction_isolation":       "read committed",
 	"statement_timeout":                   strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
@@ -75,7 +74,7 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 
 // migratePostgres has connections of its own: a step may take longer than a statement otherwise may.
 func (s *Store) migratePostgres(ctx context.Context, address string) error {
-	patient := &Store{cfg: s.cfg, d: s.d}
+	patient := &Store{cfg: s.cfg, name: s.name, d: s.d}
 	db, err := patient.postgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
 	if err != nil {
 		return err
@@ -93,6 +92,7 @@ func (s *Store) postgresPool(address string, settings map[string]string, size in
 	}
 	maps.Copy(cfg.RuntimeParams, postgresSettings)
 	maps.Copy(cfg.RuntimeParams, settings)
+	cfg.RuntimeParams["application_name"] = s.name
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)

@@ -37,6 +37,7 @@ type Config struct {
 type Store struct {
 	cfg  Config
 	d    *dialect
+	name string // what PostgreSQL shows of our connections
 	file string // the SQLite file; "" on PostgreSQL
 	dbs  []*sql.DB
 	read *pool
@@ -63,8 +64,21 @@ type kinds struct {
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
-// it must not be used as it is, and says why; one with CodeUnavailable, that the database could not be reached.
+// it must not be used as it is, and says why; [ErrMoved], that its installation is elsewhere now; one with
+// CodeUnavailable, that the database could not be reached.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
+	s, err := open(ctx, cfg, serverName)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.refuseMoved(ctx); err != nil {
+		return nil, errors.Join(outward(err), s.Close())
+	}
+	return s, nil
+}
+
+// open is Open without asking whether the installation moved.
+func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
 	}
@@ -74,7 +88,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Store{cfg: cfg, d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
+	s := &Store{cfg: cfg, name: name, d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"),

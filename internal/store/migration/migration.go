@@ -51,7 +51,7 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 	if err := db.QueryRowContext(ctx, "select max(version_id) from "+table).Scan(&have); err != nil {
 		return fmt.Errorf("read the tables' version: %w", err)
 	}
-	want, err := latest(which)
+	want, err := Latest(which)
 	switch {
 	case err != nil:
 		return err
@@ -104,8 +104,8 @@ func exists(ctx context.Context, db *sql.DB, which Database) (there bool, err er
 	return there, err
 }
 
-// latest is the number of the last step.
-func latest(which Database) (int64, error) {
+// Latest is the number of the last step.
+func Latest(which Database) (int64, error) {
 	names, err := fs.Glob(files, string(which)+"/*.sql")
 	if err != nil {
 		return 0, fmt.Errorf("list the migrations: %w", err)

@@ -51,3 +51,9 @@ create table cluster (
     synchronous smallint not null check (synchronous in (0, 1)),
     since bigint not null
 );
+
+-- Here when the installation was exported for good: no server starts on it any more.
+create table moved (
+    one smallint primary key check (one = 1),
+    at bigint not null
+);

@@ -49,3 +49,9 @@ create table cluster (
     synchronous integer not null check (synchronous in (0, 1)),
     since integer not null
 ) strict;
+
+-- Here when the installation was exported for good: no server starts on it any more.
+create table moved (
+    one integer primary key check (one = 1),
+    at integer not null
+) strict;

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"puntuale/internal/store"
+	"puntuale/internal/store/archive"
+)
+
+// exportCommand writes the whole installation into a file.
+type exportCommand struct {
+	baseSettings `embed:""`
+
+	To    string `local:"" required:"" placeholder:"FILE" help:"The file to write, which must not exist yet; - writes to standard output. It holds everything, numbers and texts included: its owner alone may read it."`
+	Final bool   `local:"" help:"This installation moves: no server must run on it, and none starts on it any more. Without it the file is a copy of an installation that goes on."`
+}
+
+func (c *exportCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so nothing to export", fresh)
+	}
+	c.Data = p.path(c.Data)
+	out, err := p.createExport(c.To)
+	if err != nil {
+		return err
+	}
+	bar := p.progress()
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	header, err := store.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, store.ExportConfig{
+		Program: versionText(), Final: c.Final, Progress: bar.tell, Finish: out.finish,
+	})
+	bar.end()
+	if err != nil {
+		return errors.Join(moving(err, &c.baseSettings), out.remove())
+	}
+	fmt.Fprintf(p.stderr, "Exported %d rows of %s as they were at %s.\n", header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339))
+	if c.Final {
+		fmt.Fprint(p.stderr, "No server starts on this installation any more; import the file and serve there. If nothing was ever\nsent from there, `puntuale reopen` gives this one back.\n")
+	}
+	return nil
+}
+
+// exportFile is where an export goes: a file under another name until it is complete, or standard output.
+type exportFile struct {
+	w    io.Writer
+	file *os.File
+	name string
+}
+
+func (p *program) createExport(to string) (*exportFile, error) {
+	if to == "-" {
+		return &exportFile{w: p.stdout}, nil
+	}
+	name := p.path(to)
+	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+		if err == nil {
+			err = errors.New("it exists already")
+		}
+		return nil, fmt.Errorf("write %s: %w", name, err)
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // readable by its owner alone
+	if err != nil {
+		return nil, fmt.Errorf("write the export: %w", err)
+	}
+	return &exportFile{w: f, file: f, name: name}, nil
+}
+
+// finish has the file on disk under its own name, or fails.
+func (e *exportFile) finish() error {
+	if e.file == nil {
+		return nil
+	}
+	if err := errors.Join(e.file.Sync(), e.file.Close()); err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	if err := os.Link(e.file.Name(), e.name); err != nil { // unlike a rename, it replaces nothing
+		return fmt.Errorf("write the export: %w", err)
+	}
+	if err := os.Remove(e.file.Name()); err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	dir, err := os.Open(filepath.Dir(e.name))
+	if err != nil {
+		return fmt.Errorf("write the export: %w", err)
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// remove removes what was begun.
+func (e *exportFile) remove() error {
+	if e.file == nil {
+		return nil
+	}
+	_ = e.file.Close() // perhaps it is
+	if err := os.Remove(e.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove the unfinished export: %w", err)
+	}
+	return nil
+}
+
+// importCommand fills an empty database with an exported installation.
+type importCommand struct {
+	baseSettings `embed:""`
+
+	From string `local:"" required:"" placeholder:"FILE" help:"The file that export wrote; - reads it from standard input."`
+	Copy bool   `local:"" help:"Take a file that was exported without --final. The installation it came from must serve no more: what both send arrives twice."`
+}
+
+func (c *importCommand) Run(ctx context.Context, p *program) error {
+	c.Data = p.path(c.Data)
+	from := p.stdin
+	if c.From != "-" {
+		f, err := os.Open(p.path(c.From))
+		if err != nil {
+			return fmt.Errorf("read the export: %w", err)
+		}
+		defer f.Close()
+		from = f
+	}
+	bar := p.progress()
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	header, err := store.Import(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), from, store.ImportConfig{
+		Copy: c.Copy, Progress: bar.tell,
+	})
+	bar.end()
+	if err != nil {
+		return moving(err, &c.baseSettings)
+	}
+	fmt.Fprintf(p.stderr, "Imported %d rows into %s, as they were at %s; counts and digests of all %d tables agree.\n",
+		header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339), len(header.Tables))
+	if secrets(header) {
+		fmt.Fprint(p.stderr, "Its secrets are sealed as they were: start servers with the key that the old ones had (--key-file or\nPUNTUALE_KEY). An old SQLite server without these kept it beside its database, in a file ending in .key.\n")
+	}
+	return nil
+}
+
+// secrets reports whether there is a data key in the file.
+func secrets(h archive.Header) bool {
+	for _, t := range h.Tables {
+		if t.Name == "secret" {
+			return t.Rows > 0
+		}
+	}
+	return false
+}
+
+// reopenCommand gives back an installation that was exported for good.
+type reopenCommand struct {
+	baseSettings `embed:""`
+}
+
+func (c *reopenCommand) Run(ctx context.Context, p *program) error {
+	c.Data = p.path(c.Data)
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	was, err := store.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
+	if err != nil {
+		return moving(err, &c.baseSettings)
+	}
+	said := "Servers may start again on %s. Do not serve what was imported from it.\n"
+	if !was {
+		said = "%s was not exported for good; nothing was changed.\n"
+	}
+	fmt.Fprintf(p.stderr, said, databaseName(&c.baseSettings))
+	return nil
+}
+
+func (p *program) progress() *progress {
+	return &progress{w: p.stderr, terminal: p.logColor, clock: p.clock}
+}
+
+// moving says why an installation was not moved.
+func moving(err error, s *baseSettings) error {
+	if errors.Is(err, store.ErrNotFinal) {
+		return fmt.Errorf("%w. Export again with --final, or give --copy once no server runs there any more", err)
+	}
+	return opening(err, s)
+}

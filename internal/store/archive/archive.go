@@ -1,0 +1,118 @@
+// Package archive is the form of an exported installation: one gzip stream of lines, readable with zcat, that holds the
+// same whichever database it came from.
+//
+// The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then, for
+// each table in that order, a line {"table": "client"}, its rows, each a JSON array of the columns' values, and a line
+// {"end": "client", "rows": 12, "digest": "…"}. The last line is {"end": "export", "rows": 3456, "sha256": "…"}.
+//
+// Values are integers, reals, texts, bytes (in base64) and null. A row has exactly one way to be written (AppendRow).
+// A table's digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line break: it does
+// not depend on the order in which a database gives its rows, and so tells whether two databases hold the same. The
+// last line's sha256 is that of all lines before it, which depends on everything.
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"math/bits"
+	"time"
+)
+
+// Version is the version of the form that [NewWriter] writes; [NewReader] reads it and those before.
+const Version = 1
+
+// Format is what every file says of itself.
+const Format = "puntuale export"
+
+// What may be wrong with a file.
+var (
+	ErrForeign = errors.New("this is no export of Puntuale")
+	ErrNewer   = errors.New("a newer program made this export; import it with that one")
+	ErrDamaged = errors.New("the export is damaged")
+)
+
+// Header is the first line.
+type Header struct {
+	Format   string    `json:"format"`
+	Version  int       `json:"version"`
+	Schema   int64     `json:"schema"`   // of the tables it came from
+	Program  string    `json:"program"`  // that made it
+	Database string    `json:"database"` // kind: sqlite or postgres
+	At       time.Time `json:"at"`       // when it was begun, UTC
+	Final    bool      `json:"final"`    // the installation it came from sends no more
+	Tables   []Table   `json:"tables"`
+}
+
+// Rows is the number of rows of all tables.
+func (h *Header) Rows() (n int64) {
+	for _, t := range h.Tables {
+		n += t.Rows
+	}
+	return n
+}
+
+// Table describes a table of the file.
+type Table struct {
+	Name    string   `json:"name"`
+	Columns []Column `json:"columns"`
+	Rows    int64    `json:"rows"`
+}
+
+// Column describes a column of a table.
+type Column struct {
+	Name string `json:"name"`
+	Kind Kind   `json:"kind"`
+}
+
+// Kind says what a column holds, besides null.
+type Kind string
+
+const (
+	Integer Kind = "integer" // int64
+	Real    Kind = "real"    // float64, neither infinite nor NaN
+	Text    Kind = "text"    // string of UTF-8
+	Bytes   Kind = "bytes"   // []byte
+)
+
+// Digest is a table's digest. The zero value is that of no rows.
+type Digest struct{ sum [4]uint64 } // the lowest 64 bits first
+
+// Add takes a row's line, without its break, into the digest.
+func (d *Digest) Add(line []byte) {
+	h := sha256.Sum256(line)
+	var carry uint64
+	for i := range d.sum {
+		d.sum[i], carry = bits.Add64(d.sum[i], binary.BigEndian.Uint64(h[24-8*i:]), carry)
+	}
+}
+
+// String is the digest in hexadecimal.
+func (d *Digest) String() string {
+	var b [32]byte
+	for i, part := range d.sum {
+		binary.BigEndian.PutUint64(b[24-8*i:], part)
+	}
+	return hex.EncodeToString(b[:])
+}
+
+// begin, end and last are the lines between the rows.
+type begin struct {
+	Table string `json:"table"`
+}
+
+type end struct {
+	End    string `json:"end"`
+	Rows   int64  `json:"rows"`
+	Digest string `json:"digest"`
+}
+
+type last struct {
+	End    string `json:"end"`
+	Rows   int64  `json:"rows"`
+	SHA256 string `json:"sha256"`
+}
+
+// lastEnd is the name in the last line.
+const lastEnd = "export"

@@ -1,0 +1,91 @@
+package archive
+
+import (
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// Writer writes a file, table by table. One goroutine uses it.
+type Writer struct {
+	zip    *gzip.Writer
+	all    hash.Hash
+	header Header
+	table  int // index of the present one, of the next one between tables
+	rows   int64
+	digest Digest
+	line   []byte
+}
+
+// NewWriter begins a file. It fills in the header's Format and Version.
+func NewWriter(to io.Writer, h Header) (*Writer, error) {
+	h.Format, h.Version = Format, Version
+	zip, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
+	if err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	w := &Writer{zip: zip, all: sha256.New(), header: h}
+	return w, w.mark(h)
+}
+
+// Begin begins the header's next table.
+func (w *Writer) Begin() error {
+	w.rows, w.digest = 0, Digest{}
+	return w.mark(begin{w.header.Tables[w.table].Name})
+}
+
+// Row writes a row of the present table.
+func (w *Writer) Row(row []any) error {
+	var err error
+	if w.line, err = AppendRow(w.line[:0], row); err != nil {
+		return err
+	}
+	w.digest.Add(w.line)
+	w.rows++
+	return w.write(w.line)
+}
+
+// End ends the present table. Its rows must be as many as the header says.
+func (w *Writer) End() error {
+	t := w.header.Tables[w.table]
+	if w.rows != t.Rows {
+		return fmt.Errorf("table %s has %d rows, and %d were counted", t.Name, w.rows, t.Rows)
+	}
+	w.table++
+	return w.mark(end{t.Name, w.rows, w.digest.String()})
+}
+
+// Close writes what ends the file; without it a file is refused.
+func (w *Writer) Close() error {
+	if err := w.mark(last{lastEnd, w.header.Rows(), hex.EncodeToString(w.all.Sum(nil))}); err != nil {
+		return err
+	}
+	if err := w.zip.Close(); err != nil {
+		return fmt.Errorf("write: %w", err)
+	}
+	return nil
+}
+
+func (w *Writer) mark(v any) error {
+	line, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write JSON: %w", err)
+	}
+	return w.write(line)
+}
+
+var lineBreak = []byte{'\n'}
+
+func (w *Writer) write(line []byte) error {
+	for _, part := range [][]byte{line, lineBreak} {
+		w.all.Write(part)
+		if _, err := w.zip.Write(part); err != nil {
+			return fmt.Errorf("write: %w", err)
+		}
+	}
+	return nil
+}

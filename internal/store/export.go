@@ -1,0 +1,144 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"puntuale/internal/store/archive"
+	"puntuale/internal/store/migration"
+)
+
+// ExportConfig says how to export.
+type ExportConfig struct {
+	Program  string // what the file says of the program that made it
+	Final    bool   // mark the installation as moved, so that no server starts on it any more
+	Progress Progress
+
+	// Finish puts the file where it belongs; nil: nothing to do. A final export whose Finish fails marks nothing.
+	Finish func() error
+}
+
+// Export writes the whole installation as it is at one moment, also beside servers that run, and returns the file's
+// header. Memory does not grow with the installation. With Final it refuses while a server runs, and an error leaves the
+// installation unmarked; ended in between by force it stays marked, and may be exported again.
+// Codes: conflict (Final, and a server runs).
+func Export(ctx context.Context, cfg Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
+	cfg.NoMigrate = true
+	s, err := open(ctx, cfg, moverName)
+	if err != nil {
+		return archive.Header{}, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	x := &export{s: s, cfg: e, now: s.cfg.Clock.Now().UTC()}
+	if e.Final {
+		err = x.finally(ctx, to)
+	} else {
+		err = x.run(ctx, to)
+	}
+	return x.header, outward(err)
+}
+
+// export is one run of Export.
+type export struct {
+	s      *Store
+	cfg    ExportConfig
+	now    time.Time
+	header archive.Header
+	link   *link
+}
+
+// finally marks the installation, then runs.
+func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
+	release, err := x.s.holdDispatch()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	undo, err := x.s.markMoved(ctx, x.now)
+	if err != nil {
+		return err
+	}
+	if err := x.run(ctx, to); err != nil {
+		return errors.Join(err, undo(context.WithoutCancel(ctx)))
+	}
+	return nil
+}
+
+// Everything is read in one transaction that sees one moment. It is never long idle, and no limit ends it.
+const beginSnapshot = "begin isolation level repeatable read, read only"
+
+func (x *export) run(ctx context.Context, to io.Writer) (err error) {
+	var free func() error
+	if x.link, free, err = x.s.mover(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, free()) }()
+	begin := "begin" // the first read decides what is seen
+	if x.s.d.postgres {
+		begin = beginSnapshot
+	}
+	if _, err := x.link.exec(ctx, begin); err != nil {
+		return fmt.Errorf("begin to read: %w", err)
+	}
+	x.link.open = true
+	if err := x.describe(ctx); err != nil {
+		return err
+	}
+	if err := x.write(ctx, to); err != nil {
+		return err
+	}
+	if x.cfg.Finish != nil {
+		return x.cfg.Finish()
+	}
+	return nil
+}
+
+// describe makes the header.
+func (x *export) describe(ctx context.Context) error {
+	which := migration.SQLite
+	if x.s.d.postgres {
+		which = migration.Postgres
+	}
+	schema, err := migration.Latest(which)
+	if err != nil {
+		return err
+	}
+	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final}
+	if x.header.Tables, err = x.s.catalogue(ctx, x.link); err != nil {
+		return err
+	}
+	for i := range x.header.Tables {
+		t := &x.header.Tables[i]
+		if _, err := one(ctx, x.link, "select count(*) from "+t.Name, nil, &t.Rows); err != nil {
+			return fmt.Errorf("count the rows of %s: %w", t.Name, err)
+		}
+	}
+	return nil
+}
+
+func (x *export) write(ctx context.Context, to io.Writer) error {
+	w, err := archive.NewWriter(to, x.header)
+	if err != nil {
+		return err
+	}
+	rows := &rowCounter{stage: Exporting, total: x.header.Rows(), tell: x.cfg.Progress}
+	for _, t := range x.header.Tables {
+		if err := w.Begin(); err != nil {
+			return err
+		}
+		if err := readTable(ctx, x.link, t, func(row []any) error {
+			rows.row()
+			return w.Row(row)
+		}); err != nil {
+			return err
+		}
+		if err := w.End(); err != nil {
+			return err
+		}
+	}
+	rows.end()
+	return w.Close()
+}

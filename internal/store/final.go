@@ -1,0 +1,124 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// An installation that was exported for good is marked, so that it and its copy never both send. The mark is on disk
+// before the copy is read; it is looked at whenever a store is opened.
+
+// ErrMoved is returned for an installation that was exported for good.
+var ErrMoved = errors.New("this installation was exported for good")
+
+func (s *Store) movedAt(ctx context.Context) (at time.Time, err error) {
+	if _, err := one(ctx, s.read, `select at from moved where one = 1`, nil, moment{&at}); err != nil {
+		return at, fmt.Errorf("look whether the installation moved: %w", err)
+	}
+	return at, nil
+}
+
+func (s *Store) refuseMoved(ctx context.Context) error {
+	at, err := s.movedAt(ctx)
+	if err == nil && !at.IsZero() {
+		err = fmt.Errorf("%w on %s; serve where it was imported, for what is sent from both arrives twice. "+
+			"If nothing was ever sent from there, the command reopen gives this one back", ErrMoved, at.Format(time.DateTime+" MST"))
+	}
+	return err
+}
+
+// markMoved keeps servers from starting from now on, and refuses while one runs. An installation that is marked already
+// keeps its mark. The caller holds the dispatch lock.
+func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
+	fresh := false
+	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `insert into moved (one, at) values (1, $1) on conflict (one) do nothing`, micros(now))
+		fresh = n > 0
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("mark the installation as moved: %w", err)
+	}
+	undo = func(ctx context.Context) error {
+		if !fresh {
+			return nil
+		}
+		return s.unmark(ctx)
+	}
+	if err := s.refuseServers(ctx); err != nil {
+		return nil, errors.Join(err, undo(ctx))
+	}
+	return undo, nil
+}
+
+func (s *Store) unmark(ctx context.Context) error {
+	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `delete from moved`)
+		return err
+	}); err != nil {
+		return fmt.Errorf("take the mark of the move away: %w", err)
+	}
+	return nil
+}
+
+// What shows a server: its lease, or, where it only answers calls, its connections.
+const serversThere = `
+select (select count(*) from node where lease_until > $clock),
+ (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
+
+// refuseServers refuses while a server uses a PostgreSQL. On SQLite the dispatch lock says as much.
+// Codes: conflict.
+func (s *Store) refuseServers(ctx context.Context) error {
+	if !s.d.postgres {
+		return nil
+	}
+	for try := 1; ; try++ {
+		var nodes, connections int64
+		if _, err := one(ctx, s.read, serversThere, []any{serverName}, &nodes, &connections); err != nil {
+			return fmt.Errorf("look for servers: %w", err)
+		}
+		switch {
+		case nodes+connections == 0:
+			return nil
+		case try == serverTries:
+			return puntuale.Conflict(fmt.Sprintf("%d servers send from it and %d connections of servers are open; stop them all first", nodes, connections))
+		}
+		if err := clock.System().Sleep(ctx, serverPause); err != nil {
+			return fmt.Errorf("wait for servers: %w", err)
+		}
+	}
+}
+
+// A process that ended a moment ago may not have been noticed yet.
+const (
+	serverTries = 5
+	serverPause = 200 * time.Millisecond
+)
+
+// holdDispatch keeps servers of a SQLite file out until release.
+func (s *Store) holdDispatch() (release func() error, err error) {
+	if s.file == "" {
+		return func() error { return nil }, nil
+	}
+	return lockFile(s.file+dispatchLock, false)
+}
+
+// Reopen lets servers start again on an installation that was exported for good, and reports whether it was. Nothing may
+// have been sent from where it was imported: what is open here would be sent a second time.
+func Reopen(ctx context.Context, cfg Config) (was bool, err error) {
+	cfg.NoMigrate = true
+	s, err := open(ctx, cfg, moverName)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	at, err := s.movedAt(ctx)
+	if err != nil || at.IsZero() {
+		return false, outward(err)
+	}
+	return true, s.unmark(ctx)
+}

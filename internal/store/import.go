@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+	"puntuale/internal/store/migration"
+)
+
+// ImportConfig says how to import.
+type ImportConfig struct {
+	// Copy takes a file that was exported beside an installation that may go on sending. Whoever gives it sees to it
+	// that the other one no longer serves.
+	Copy     bool
+	Progress Progress
+}
+
+// ErrNotFinal is returned for a file of an installation that may go on sending.
+var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
+
+// Import fills an empty database of either kind with an exported installation, creating the tables where they are
+// missing, and returns the file's header. It is one transaction, which commits only after number and digest of every
+// table were found again in the database: whatever ends it leaves the database empty, and it can be tried again.
+// Errors wrap those of package archive where the file is at fault. Codes: conflict (the database holds something, or a
+// server runs on it).
+func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
+	file, err := archive.NewReader(from)
+	if err != nil {
+		return archive.Header{}, err
+	}
+	m := &importer{cfg: i, file: file}
+	if !file.Header.Final && !i.Copy {
+		return file.Header, ErrNotFinal
+	}
+	if m.s, err = open(ctx, cfg, moverName); err != nil {
+		return file.Header, err
+	}
+	defer func() { err = errors.Join(err, m.s.Close()) }()
+	release, err := m.s.holdDispatch()
+	if err != nil {
+		return file.Header, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	return file.Header, outward(m.run(ctx))
+}
+
+// importer is one run of Import.
+type importer struct {
+	s      *Store
+	cfg    ImportConfig
+	file   *archive.Reader
+	link   *link
+	tables map[string]archive.Table // of the database, by name
+
+	loaded []archive.Table // of the file
+	digest []string        // of each
+	began  map[string]int64
+	block  int64
+}
+
+func (m *importer) run(ctx context.Context) (err error) {
+	var free func() error
+	if m.link, free, err = m.s.mover(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, free()) }()
+	if err := m.link.begin(ctx); err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	if err := m.link.commit(ctx); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return m.analyze(ctx)
+}
+
+// compare finds the file's tables and columns in the database. A file of older tables has fewer of them; what it lacks
+// gets the defaults, as it got them when the tables were brought up to date.
+func (m *importer) compare(ctx context.Context) error {
+	which := migration.SQLite
+	if m.s.d.postgres {
+		which = migration.Postgres
+	}
+	schema, err := migration.Latest(which)
+	if err != nil {
+		return err
+	}
+	if m.file.Header.Schema > schema {
+		return fmt.Errorf("%w: its tables have version %d, this program knows up to %d", archive.ErrNewer, m.file.Header.Schema, schema)
+	}
+	all, err := m.s.catalogue(ctx, m.link)
+	if err != nil {
+		return err
+	}
+	m.tables = map[string]archive.Table{}
+	for _, t := range all {
+		m.tables[t.Name] = t
+	}
+	seen := map[string]bool{}
+	for _, t := range m.file.Header.Tables {
+		own, ok := m.tables[t.Name]
+		if !ok || seen[t.Name] {
+			return fmt.Errorf("%w: its header names the table %.60q, which this program does not know, or twice", archive.ErrDamaged, t.Name)
+		}
+		seen[t.Name] = true
+		for _, c := range t.Columns {
+			if !slices.Contains(own.Columns, c) || seen[t.Name+"."+c.Name] {
+				return fmt.Errorf("%w: its header names the column %.60q of table %s as %q, which this program does not know, or twice",
+					archive.ErrDamaged, c.Name, t.Name, c.Kind)
+			}
+			seen[t.Name+"."+c.Name] = true
+		}
+	}
+	return nil
+}
+
+// lock keeps everybody else from writing until the end. SQLite's transaction does that by itself.
+func (m *importer) lock(ctx context.Context) error {
+	if !m.s.d.postgres {
+		return nil
+	}
+	names := []string{"node"}
+	for _, t := range movedTables {
+		names = append(names, t.name)
+	}
+	if _, err := m.link.exec(ctx, "lock table "+strings.Join(names, ", ")+" in share row exclusive mode"); err != nil {
+		return fmt.Errorf("lock the tables: %w", err)
+	}
+	return m.s.refuseServers(ctx)
+}
+
+// refuseFull refuses a database that holds anything.
+func (m *importer) refuseFull(ctx context.Context) error {
+	for _, t := range movedTables {
+		if slices.Contains(beginTables, t.name) {
+			continue
+		}
+		var n int64
+		found, err := one(ctx, m.link, "select 1 from "+t.name+" limit 1", nil, &n)
+		if err != nil {
+			return fmt.Errorf("look whether %s is empty: %w", t.name, err)
+		}
+		if found {
+			return puntuale.Conflict("the database holds an installation already (its table " + t.name +
+				" is not empty), so nothing was imported; an import that was interrupted leaves it empty, one that was not is complete")
+		}
+	}
+	return nil
+}
+
+// clear empties what is filled from the beginning, and remembers how far the counters were.
+func (m *importer) clear(ctx context.Context) error {
+	m.began = map[string]int64{}
+	if err := m.eachCounter(ctx, func(noun string, next int64) { m.began[noun] = next }); err != nil {
+		return err
+	}
+	if _, err := one(ctx, m.link, `select next from id_block where one = 1`, nil, &m.block); err != nil {
+		return fmt.Errorf("read the block counter: %w", err)
+	}
+	for _, name := range beginTables {
+		if _, err := m.link.exec(ctx, "delete from "+name); err != nil {
+			return fmt.Errorf("empty %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// check reads everything again and compares number and digest of each table's rows with the file.
+func (m *importer) check(ctx context.Context) error {
+	rows := &rowCounter{stage: Checking, total: m.file.Header.Rows(), tell: m.cfg.Progress}
+	var line []byte
+	for i, t := range m.loaded {
+		var n int64
+		var digest archive.Digest
+		if err := readTable(ctx, m.link, t, func(row []any) (err error) {
+			if line, err = archive.AppendRow(line[:0], row); err != nil {
+				return err
+			}
+			digest.Add(line)
+			n++
+			rows.row()
+			return nil
+		}); err != nil {
+			return err
+		}
+		if n != t.Rows || digest.String() != m.digest[i] {
+			return fmt.Errorf("the table %s came out other than it went in: %d rows of %d, digest %s and not %s",
+				t.Name, n, t.Rows, &digest, m.digest[i])
+		}
+	}
+	rows.end()
+	return nil
+}
+
+// goOn makes the database number on where the other one was, or it itself, whichever was further.
+func (m *importer) goOn(ctx context.Context) error {
+	for noun, next := range m.began {
+		if _, err := m.link.exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
+ on conflict (noun) do update set next = case when g.next > excluded.next then g.next else excluded.next end`, noun, next); err != nil {
+			return fmt.Errorf("set the counter %s: %w", noun, err)
+		}
+	}
+	if _, err := m.link.exec(ctx, `insert into id_block as g (one, next) values (1, $1)
+ on conflict (one) do update set next = case when g.next > excluded.next then g.next else excluded.next end`, m.block); err != nil {
+		return fmt.Errorf("set the block counter: %w", err)
+	}
+	if !m.s.d.postgres {
+		return nil
+	}
+	for _, t := range movedTables {
+		if t.serial == "" {
+			continue
+		}
+		var next int64
+		if _, err := one(ctx, m.link, fmt.Sprintf(`select setval(pg_get_serial_sequence('%[1]s', '%[2]s'), coalesce(max(%[2]s), 0) + 1, false) from %[1]s`,
+			t.name, t.serial), nil, &next); err != nil {
+			return fmt.Errorf("set the numbers of %s: %w", t.name, err)
+		}
+	}
+	return nil
+}
+
+// analyze tells PostgreSQL's planner what the tables hold now, which it would find out by itself a minute later.
+func (m *importer) analyze(ctx context.Context) error {
+	if !m.s.d.postgres {
+		return nil
+	}
+	for _, t := range m.loaded {
+		if _, err := m.link.exec(ctx, "analyze "+t.Name); err != nil {
+			m.s.cfg.Logger.Warn("the tables were not analyzed", "error", err) // imported they are
+			return nil
+		}
+	}
+	return nil
+}

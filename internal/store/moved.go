@@ -1,0 +1,228 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"puntuale/internal/store/archive"
+)
+
+// movedTable is a table that moves to another database.
+type movedTable struct {
+	name    string
+	columns string // that move, in the file's order
+	left    string // that stay, as they say something of servers that run: the other side has their defaults
+	serial  string // the column that PostgreSQL numbers
+}
+
+// movedTables and leftTables name every table and every column, so that none is forgotten silently: export and import
+// compare them with the database's catalogue, and so does a test. Who adds a column puts it here, and asks what it means
+// to a server that has never seen the old ones.
+var movedTables = []movedTable{
+	{name: "secret", columns: "name value"}, // wrapped, where it is, by a key that does not move
+	{name: "counter", columns: "noun next"}, // nodes' too: an attempt's token holds a node that is never there again
+	{name: "id_block", columns: "one next"},
+	{name: "partner", columns: "id name slug created_at"},
+	{name: "client", columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
+		" zone region suspended features closed created_at deleted_at blanked_to erased"},
+	{name: "login", columns: "id partner_id client_id email password created_at"},
+	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
+	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at number",
+		left: "owner link link_at code code_until"},
+	{name: "sequence", columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at"},
+	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at"},
+	{name: "run", columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
+		" content blanked_at"},
+	{name: "late_run", columns: "client_id run_id"},
+	{name: "message", columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
+		" step origin attempt repeats generation state outcome credit phone reason detail"},
+	{name: "api_usage", columns: "client_id day cap asked prev used"},
+	{name: "idempotency", columns: "client_id scope key hash at result"},
+	{name: "credit_entry", columns: "id client_id at kind amount", serial: "id"},
+	{name: "blacklist", columns: "client_id phone id reason added_at"},
+	{name: "event", columns: "id client_id message_id at kind detail", serial: "id"},
+	{name: "sandbox_message", columns: "seq client_id message_id connector_id phone content received_at copies", serial: "seq"},
+}
+
+// leftTables are of servers that run, or of one database.
+var leftTables = []string{"node", "command", "cluster", "moved", "puntuale_version", "puntuale_migration_lock"}
+
+// beginTables are filled from the beginning: that they hold something says nothing.
+var beginTables = []string{"secret", "counter", "id_block"}
+
+const (
+	postgresCatalogue = `select table_name, column_name, data_type from information_schema.columns
+ where table_schema = current_schema() order by table_name, ordinal_position`
+	sqliteCatalogue = `select m.name, p.name, p.type from sqlite_schema m, pragma_table_info(m.name) p
+ where m.type = 'table' and m.name not like 'sqlite\_%' escape '\' order by m.name, p.cid`
+)
+
+var kindOf = map[string]archive.Kind{
+	"smallint": archive.Integer, "integer": archive.Integer, "bigint": archive.Integer, "text": archive.Text, "bytea": archive.Bytes,
+	"double precision": archive.Real, "blob": archive.Bytes, "real": archive.Real,
+}
+
+// catalogue reads the database's tables and compares them with those that we know. It returns the columns that move.
+func (s *Store) catalogue(ctx context.Context, a asker) ([]archive.Table, error) {
+	there := map[string]map[string]string{}
+	text := sqliteCatalogue
+	if s.d.postgres {
+		text = postgresCatalogue
+	}
+	if err := a.each(ctx, text, nil, func(rows *sql.Rows) error {
+		var table, column, kind string
+		err := rows.Scan(&table, &column, &kind)
+		if there[table] == nil {
+			there[table] = map[string]string{}
+		}
+		there[table][column] = strings.ToLower(kind)
+		return err
+	}); err != nil {
+		return nil, fmt.Errorf("read the catalogue: %w", err)
+	}
+	for _, name := range leftTables {
+		delete(there, name)
+	}
+	var all []archive.Table
+	for _, m := range movedTables {
+		t, err := m.described(there[m.name])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+		delete(there, m.name)
+	}
+	if unknown := slices.Sorted(maps.Keys(there)); len(unknown) > 0 {
+		return nil, fmt.Errorf("this program does not know whether to move the tables %s", strings.Join(unknown, ", "))
+	}
+	return all, nil
+}
+
+// described compares a table with the catalogue's columns, by name, and their types.
+func (m *movedTable) described(there map[string]string) (archive.Table, error) {
+	t := archive.Table{Name: m.name}
+	for _, name := range strings.Fields(m.columns) {
+		kind, ok := kindOf[there[name]]
+		if !ok {
+			return t, fmt.Errorf("the table %s has no column %s, or of a type %q that this program does not move", m.name, name, there[name])
+		}
+		t.Columns = append(t.Columns, archive.Column{Name: name, Kind: kind})
+		delete(there, name)
+	}
+	for _, name := range strings.Fields(m.left) {
+		delete(there, name)
+	}
+	if unknown := slices.Sorted(maps.Keys(there)); len(unknown) > 0 {
+		return t, fmt.Errorf("this program does not know whether to move the columns %s of table %s", strings.Join(unknown, ", "), m.name)
+	}
+	return t, nil
+}
+
+// columnNames joins the names of columns as a statement does.
+func columnNames(t archive.Table) string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// stepRows is how many rows go by between two looks at whether to go on.
+const stepRows = 1000
+
+// readTable reads a table's columns, each row in the same slice. It takes no more memory for more rows.
+func readTable(ctx context.Context, a asker, t archive.Table, row func([]any) error) error {
+	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	n := int64(0)
+	err := a.each(ctx, "select "+columnNames(t)+" from "+t.Name, nil, func(rows *sql.Rows) error {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, c := range t.Columns {
+			if b, ok := values[i].([]byte); ok && c.Kind == archive.Text {
+				values[i] = string(b)
+			}
+		}
+		if n++; n%stepRows == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return row(values)
+	})
+	if err != nil {
+		return fmt.Errorf("read table %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Names of our connections on PostgreSQL.
+const (
+	serverName = "puntuale"
+	moverName  = "moving puntuale"
+)
+
+// mover opens a connection of its own that may take its time, on a store that open returned. The store's Close does not
+// close it; free does.
+func (s *Store) mover(ctx context.Context) (l *link, free func() error, err error) {
+	own := &Store{cfg: s.cfg, d: s.d, name: moverName}
+	var db *sql.DB
+	if s.d.postgres {
+		db, err = own.postgresPool(s.cfg.Database, map[string]string{
+			"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "lock_timeout": writerSettings["lock_timeout"],
+		}, 1)
+	} else {
+		_, query, _ := strings.Cut(s.cfg.Database, "?")
+		db, err = own.sqlitePool(s.file, query, false, 1)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l = &link{d: s.d, db: db}
+	free = func() error {
+		err := l.rollback(context.WithoutCancel(ctx))
+		l.drop()
+		return errors.Join(err, db.Close())
+	}
+	if err := l.connect(ctx); err != nil {
+		return nil, nil, errors.Join(err, free())
+	}
+	return l, free, nil
+}
+
+// Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
+type Progress func(stage Stage, done, total int64)
+
+// Stage is a part of moving.
+type Stage string
+
+const (
+	Exporting Stage = "exporting"
+	Loading   Stage = "loading"
+	Checking  Stage = "checking"
+)
+
+// counter tells a Progress of each row.
+type rowCounter struct {
+	stage       Stage
+	done, total int64
+	tell        Progress
+}
+
+func (c *rowCounter) row() {
+	if c.done++; c.done%stepRows == 0 && c.tell != nil {
+		c.tell(c.stage, c.done, c.total)
+	}
+}
+
+func (c *rowCounter) end() {
+	if c.tell != nil {
+		c.tell(c.stage, c.done, c.total)
+	}
+}

@@ -1,0 +1,565 @@
+package store_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/archive"
+	"puntuale/internal/store/storetest"
+)
+
+const patient = "+393331234567"
+
+// installation is a world with something in every table that moves.
+type installation struct {
+	*storetest.World
+	client  *storetest.Client
+	limited *storetest.Client // has 100 credits
+	replay  puntuale.StartRun // a call under an idempotency key, and what it answered
+	ids     []puntuale.MessageID
+	open    []puntuale.MessageID // attempts without an answer
+}
+
+func newInstallation(t testing.TB, d *storetest.Database) *installation {
+	t.Helper()
+	ctx := context.Background()
+	in := &installation{World: storetest.NewWorld(t, d)}
+	c, limited := in.World.Client(puntuale.AccountFull), in.World.Client(puntuale.AccountTest)
+	in.client, in.limited = c, limited
+	node := in.MustJoin()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func(o puntuale.Outcome) []puntuale.MessageID {
+		ids := limited.MustStart(patient, storetest.Begin, 2)
+		limited.MustEnd(node, storetest.Begin.Add(time.Minute), o, ids...)
+		return ids
+	}
+	sent := end(puntuale.Outcome{Verdict: puntuale.Sent})
+	failed := end(puntuale.Outcome{Verdict: puntuale.Refused, Reason: "numero inesistente", Detail: "4 \"virgolette\"\n"})
+	end(puntuale.Outcome{Verdict: puntuale.Retry, Next: storetest.Begin.Add(time.Hour)})
+	end(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: storetest.Begin.Add(time.Hour)})
+	limited.MustResend(sent[0], failed[0])
+	in.open = limited.MustStart(patient, storetest.Begin, 2)
+	in.MustClaim(node, storetest.Begin.Add(time.Minute), limited.Items(patient, 0, in.open...)...)
+	c.MustStart(patient, storetest.Begin.Add(time.Hour), 3)
+	cancelled := c.MustStart("+393337654321", storetest.Begin, 1)
+	must(c.CancelPending(ctx, []string{"+393337654321"}, false, storetest.Day, storetest.Begin))
+	must(nil, c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "chiesto", Added: storetest.Begin}, storetest.Day, nil))
+	blocked := c.MustStart("+393330000001", storetest.Begin, 1)
+	in.MustClaim(node, storetest.Begin.Add(time.Minute), c.Items("+393330000001", 0, blocked...)...)
+	must(c.CreateTemplate(ctx, puntuale.Template{Name: "benvenuto", Text: "ciao 👋 {{nome}}", Latitude: new(45.4642), Longitude: new(-0.1 + 9.29)}, nil))
+	must(nil, in.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, Message: sent[0], ConnectorID: "x", Phone: patient, Received: storetest.Begin}))
+	in.replay = c.Run(patient, storetest.Begin.Add(2*time.Hour), 2)
+	in.replay.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "chiave", Hash: "h"}
+	started, err := c.Start(ctx, in.replay)
+	must(nil, err)
+	in.ids = started.IDs
+	in.Exec("insert into late_run (client_id, run_id) values ($1, $2)", c.ID, cancelled[0])
+	in.Exec("insert into secret (name, value) values ('data key', $1)", []byte("w\x00\xff wrapped"))
+	return in
+}
+
+// tables are those that move, with their columns, as a file's header names them.
+func tables(t testing.TB, d *storetest.Database) []archive.Table {
+	t.Helper()
+	r, err := archive.NewReader(bytes.NewReader(exported(t, d, store.ExportConfig{})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.Header.Tables
+}
+
+func exported(t testing.TB, d *storetest.Database, e store.ExportConfig) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	e.Program = "test"
+	if _, err := store.Export(context.Background(), d.Config, &file, e); err != nil {
+		t.Fatalf("export: %v", err)
+	}
+	return file.Bytes()
+}
+
+func imported(t testing.TB, d *storetest.Database, file []byte) {
+	t.Helper()
+	if _, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true}); err != nil {
+		t.Fatalf("import: %v", err)
+	}
+}
+
+// dump is a table's rows as text, sorted.
+func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
+	t.Helper()
+	var names []string
+	for _, c := range table.Columns {
+		names = append(names, c.Name)
+	}
+	rows, err := d.SQL.Query("select " + strings.Join(names, ", ") + " from " + table.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var all []string
+	for rows.Next() {
+		values, into := make([]any, len(names)), make([]any, len(names))
+		for i := range values {
+			into[i] = &values[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range values {
+			if b, ok := v.([]byte); ok {
+				values[i] = string(b)
+			}
+		}
+		all = append(all, fmt.Sprintf("%q", values))
+	}
+	slices.Sort(all)
+	return all
+}
+
+func same(t testing.TB, a, b *storetest.Database) {
+	t.Helper()
+	for _, table := range tables(t, a) {
+		if x, y := dump(t, a, table), dump(t, b, table); !slices.Equal(x, y) {
+			t.Errorf("%s: %.400v became %.400v", table.Name, x, y)
+		}
+	}
+}
+
+// directions are all ways between databases.
+var directions = map[string][2]storetest.Driver{
+	"sqlite to postgres":   {storetest.SQLite, storetest.Postgres},
+	"postgres to sqlite":   {storetest.Postgres, storetest.SQLite},
+	"sqlite to sqlite":     {storetest.SQLite, storetest.SQLite},
+	"postgres to postgres": {storetest.Postgres, storetest.Postgres},
+}
+
+func eachDirection(t *testing.T, test func(t *testing.T, from, to *storetest.Database)) {
+	for name, way := range directions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, way[0](t), way[1](t))
+		})
+	}
+}
+
+// A rich installation comes out as it went in, but for what is of the servers that ran.
+func TestMove(t *testing.T) {
+	t.Parallel()
+	eachDirection(t, func(t *testing.T, from, to *storetest.Database) {
+		in := newInstallation(t, from)
+		for _, table := range tables(t, from) {
+			if table.Rows == 0 {
+				t.Errorf("nothing is in %s, so this shows nothing of it", table.Name)
+			}
+		}
+		var told []string
+		var file bytes.Buffer
+		header, err := store.Export(context.Background(), from.Config, &file, store.ExportConfig{Progress: func(s store.Stage, done, total int64) {
+			told = append(told, fmt.Sprint(s, done, total))
+		}})
+		if want := fmt.Sprint(store.Exporting, header.Rows(), header.Rows()); err != nil || told[len(told)-1] != want {
+			t.Errorf("%v; told %v, want %s at the end", err, told, want)
+		}
+		imported(t, to, file.Bytes())
+		same(t, from, to)
+		if n := count(t, to, "select count(*) from session where owner <> 0") + count(t, to, "select count(*) from node"); n != 0 {
+			t.Errorf("%d signs of servers", n)
+		}
+		goesOn(t, in, to)
+	})
+}
+
+func count(t testing.TB, d *storetest.Database, query string, args ...any) (n int64) {
+	t.Helper()
+	if err := d.SQL.QueryRow(query, args...).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// goesOn uses a moved installation.
+func goesOn(t *testing.T, in *installation, d *storetest.Database) {
+	ctx := context.Background()
+	s := d.Open(t)
+	if who, err := s.Principal(ctx, in.client.Key, storetest.Begin); err != nil || who.Client.ID != in.client.ID {
+		t.Errorf("the old key: %+v, %v", who, err)
+	}
+	again, err := s.Tenant(in.client.ID).Start(ctx, in.replay)
+	if err != nil || !again.Replayed || !slices.Equal(again.IDs, in.ids) {
+		t.Errorf("the old call again: %+v, %v, want %v", again, err, in.ids)
+	}
+	newest := count(t, d, "select max(id) from message")
+	later := in.client.Run("+393339999999", storetest.Begin, 1)
+	started, err := s.Tenant(in.client.ID).Start(ctx, later)
+	if err != nil || int64(started.IDs[0]) <= newest {
+		t.Errorf("a new message has the id %v, the last of the old ones %d: %v", started.IDs, newest, err)
+	}
+	oldNode := count(t, d, "select max(intent) from message") >> 32
+	node, err := s.Join(ctx, time.Minute)
+	if err != nil || int64(node) <= oldNode {
+		t.Errorf("node %d, after %d: %v", node, oldNode, err)
+	}
+	// A claim that takes credits writes the ledger, and a late evidence the events: both are numbered on.
+	fresh, err := s.Tenant(in.limited.ID).Start(ctx, in.limited.Run(patient, storetest.Begin, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	items := in.limited.Items(patient, 0, fresh.IDs...)
+	granted, err := s.Claim(ctx, puntuale.Claim{Node: node, Token: storetest.Token(node), Now: storetest.Begin.Add(time.Minute), Messages: items})
+	if err != nil || granted[0] != puntuale.ClaimGranted {
+		t.Fatalf("claim: %v, %v", granted, err)
+	}
+	if err := s.Receive(ctx, puntuale.SandboxMessage{Client: in.limited.ID, Message: fresh.IDs[0], ConnectorID: "y", Phone: patient, Received: storetest.Begin}); err != nil {
+		t.Errorf("receive: %v", err)
+	}
+	if _, err := s.Record(ctx, storetest.Begin, []puntuale.Result{{MessageRef: items[0].MessageRef, Token: 1, Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: "x"}}}); err != nil {
+		t.Errorf("record: %v", err)
+	}
+	if n := count(t, d, `select count(*) from client k where k.credits is not null
+ and k.credits <> (select coalesce(sum(e.amount), 0) from credit_entry e where e.client_id = k.id)`); n != 0 {
+		t.Errorf("the ledger of %d clients does not add up", n)
+	}
+	// Attempts of the old installation are open still, and nobody's.
+	due, err := s.Due(ctx, []puntuale.SessionID{in.limited.Session}, storetest.Begin.Add(time.Minute), 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range in.open {
+		i := slices.IndexFunc(due, func(m puntuale.DueMessage) bool { return m.ID == id })
+		if i < 0 || due[i].Intent <= 0 {
+			t.Errorf("the open attempt of message %d is not found", id)
+		}
+	}
+}
+
+// What does not belong to an installation's file, or to its database, is refused, and leaves nothing.
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			refuse := func(what string, d *storetest.Database, file []byte, i store.ImportConfig, is func(error) bool) {
+				t.Helper()
+				partners := count(t, d, "select count(*) from partner")
+				if _, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), i); err == nil || !is(err) {
+					t.Errorf("%s: %v", what, err)
+				}
+				if n := count(t, d, "select count(*) from partner"); n != partners {
+					t.Errorf("%s: %d partners, %d before", what, n, partners)
+				}
+			}
+			empty := driver(t)
+			as := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+			everything := store.ImportConfig{Copy: true}
+			refuse("not final", empty, file, store.ImportConfig{}, as(store.ErrNotFinal))
+			refuse("cut", empty, file[:len(file)-20], everything, as(archive.ErrDamaged))
+			refuse("cut early", empty, file[:len(file)/2], everything, as(archive.ErrDamaged))
+			refuse("a newer schema", empty, rewritten(t, file, func(h *archive.Header) { h.Schema = 99 }), everything, as(archive.ErrNewer))
+			refuse("a foreign column", empty, rewritten(t, file, func(h *archive.Header) { h.Tables[3].Columns[1].Name = "nome" }), everything, as(archive.ErrDamaged))
+			refuse("a foreign table", empty, rewritten(t, file, func(h *archive.Header) { h.Tables[3].Name = "pg_authid" }), everything, as(archive.ErrDamaged))
+			imported(t, empty, file) // and what was refused left it empty
+			conflict := func(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeConflict }
+			refuse("full", empty, file, everything, conflict)
+
+			busy := driver(t)
+			s := busy.Open(t)
+			release, err := s.LockDispatch(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Join(context.Background(), time.Minute); err != nil {
+				t.Fatal(err)
+			}
+			refuse("a server runs", busy, file, everything, conflict)
+			if err := release(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// rewritten is a file with another header and sums that fit.
+func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
+	t.Helper()
+	r, err := archive.NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := r.Header
+	h.Tables = slices.Clone(h.Tables)
+	for i := range h.Tables {
+		h.Tables[i].Columns = slices.Clone(h.Tables[i].Columns)
+	}
+	change(&h)
+	var out bytes.Buffer
+	w, err := archive.NewWriter(&out, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		table, found, err := r.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !found {
+			break
+		}
+		row := make([]any, len(table.Columns))
+		err = w.Begin()
+		for err == nil {
+			if found, err = r.Row(row); err != nil || !found {
+				break
+			}
+			err = w.Row(row)
+		}
+		if err = cmp.Or(err, w.End()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// interrupted ends a context after so many bytes were read.
+type interrupted struct {
+	from *bytes.Reader
+	left int
+	end  func()
+}
+
+func (i *interrupted) Read(p []byte) (int, error) {
+	n, err := i.from.Read(p[:min(len(p), 512)])
+	if i.left -= n; i.left < 0 {
+		i.end()
+	}
+	return n, err
+}
+
+// An import that is interrupted anywhere leaves an empty database, into which it can be done again.
+func TestInterruptedImport(t *testing.T) {
+	t.Parallel()
+	from := newInstallation(t, storetest.SQLite(t)).DB
+	file := exported(t, from, store.ExportConfig{})
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			for _, part := range []int{0, len(file) / 2, len(file) - 1} {
+				ctx, cancel := context.WithCancel(context.Background())
+				_, err := store.Import(ctx, d.Config, &interrupted{bytes.NewReader(file), part, cancel}, store.ImportConfig{Copy: true})
+				cancel()
+				if err == nil {
+					t.Errorf("after %d bytes: it went on", part)
+				}
+			}
+			for _, stage := range []store.Stage{store.Loading, store.Checking} {
+				ctx, cancel := context.WithCancelCause(context.Background())
+				why := errors.New("Ctrl-C")
+				_, err := store.Import(ctx, d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true, Progress: func(s store.Stage, _, _ int64) {
+					if s == stage {
+						cancel(why)
+					}
+				}})
+				if err == nil {
+					t.Errorf("%s: it went on", stage)
+				}
+			}
+			for _, table := range tables(t, d) {
+				if n := count(t, d, "select count(*) from "+table.Name); n != 0 && table.Name != "counter" && table.Name != "id_block" {
+					t.Errorf("%s holds %d rows", table.Name, n)
+				}
+			}
+			imported(t, d, file)
+			same(t, from, d)
+		})
+	}
+}
+
+// A connection that is cut in the middle of an import leaves nothing.
+func TestImportCutOff(t *testing.T) {
+	t.Parallel()
+	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+	d := storetest.Postgres(t)
+	_, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true, Progress: func(s store.Stage, _, _ int64) {
+		if s != store.Checking {
+			return
+		}
+		if _, err := d.SQL.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
+			t.Error(err)
+		}
+	}})
+	if puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+		t.Errorf("%v", err)
+	}
+	imported(t, d, file)
+}
+
+// What went in comes out, or the import is undone: here a trigger changes what is written.
+func TestImportChecks(t *testing.T) {
+	t.Parallel()
+	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			spoil := []string{`create trigger spoil after insert on run begin update run set content = content || ' ' where id = new.id; end`}
+			if d.Postgres {
+				spoil = []string{
+					`create function spoil() returns trigger language plpgsql as $$ begin new.content := new.content || ' '; return new; end $$`,
+					`create trigger spoil before insert on run for each row execute function spoil()`,
+				}
+			}
+			for _, statement := range spoil {
+				if _, err := d.SQL.Exec(statement); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true})
+			if err == nil || !strings.Contains(err.Error(), "table run came out other than it went in") {
+				t.Errorf("%v", err)
+			}
+			if n := count(t, d, "select count(*) from client"); n != 0 {
+				t.Errorf("%d clients", n)
+			}
+		})
+	}
+}
+
+// A final export keeps servers from starting, until the way back is taken.
+func TestFinalExport(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			d := driver(t)
+			in := newInstallation(t, d)
+			final := func(e store.ExportConfig) ([]byte, error) {
+				var file bytes.Buffer
+				e.Final = true
+				_, err := store.Export(ctx, d.Config, &file, e)
+				return file.Bytes(), err
+			}
+			release, err := in.LockDispatch(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := final(store.ExportConfig{}); puntuale.CodeOf(err) != puntuale.CodeConflict {
+				t.Errorf("beside a server: %v", err)
+			}
+			if err := errors.Join(release(), in.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.SQL.Exec("delete from node"); err != nil {
+				t.Fatal(err)
+			}
+			full := errors.New("no space left")
+			if _, err := final(store.ExportConfig{Finish: func() error { return full }}); !errors.Is(err, full) {
+				t.Errorf("a disk that is full: %v", err)
+			}
+			s, err := store.Open(ctx, d.Config) // unmarked
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			var file []byte
+			for range 2 { // it may be repeated
+				if file, err = final(store.ExportConfig{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := store.Open(ctx, d.Config); !errors.Is(err, store.ErrMoved) {
+				t.Errorf("the old one: %v", err)
+			}
+			to := storetest.SQLite(t)
+			if _, err := store.Import(ctx, to.Config, bytes.NewReader(file), store.ImportConfig{}); err != nil {
+				t.Errorf("import: %v", err)
+			}
+			to.Open(t)
+			for _, want := range []bool{true, false} {
+				if was, err := store.Reopen(ctx, d.Config); err != nil || was != want {
+					t.Errorf("reopen: %v, %v", was, err)
+				}
+			}
+			d.Open(t)
+		})
+	}
+}
+
+// An export beside writers is of one moment.
+func TestExportIsOneMoment(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			in := newInstallation(t, d)
+			stop, done := make(chan struct{}), make(chan struct{})
+			go func() {
+				defer close(done)
+				for i := 0; ; i++ {
+					select {
+					case <-stop:
+						return
+					default:
+						in.client.MustStart(fmt.Sprintf("+3933%08d", i), storetest.Begin, 2)
+					}
+				}
+			}()
+			var files [][]byte
+			for range 3 {
+				files = append(files, exported(t, d, store.ExportConfig{}))
+			}
+			close(stop)
+			<-done
+			for _, file := range files {
+				to := storetest.SQLite(t)
+				imported(t, to, file)
+				if n := count(t, to, "select (select sum(messages) from run) - (select count(*) from message where resent_from = 0)"); n != 0 {
+					t.Errorf("runs and messages differ by %d", n)
+				}
+			}
+		})
+	}
+}
+
+// A column or a table that a migration adds must be among those that move or those that stay.
+func TestEveryColumnIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, change := range []string{"alter table run add column extra text not null default ''", "create table extra (id integer primary key)"} {
+				d := driver(t)
+				tables(t, d)
+				if _, err := d.SQL.Exec(change); err != nil {
+					t.Fatal(err)
+				}
+				var file bytes.Buffer
+				if _, err := store.Export(context.Background(), d.Config, &file, store.ExportConfig{}); err == nil || !strings.Contains(err.Error(), "extra") {
+					t.Errorf("%s: %v", change, err)
+				}
+			}
+		})
+	}
+}
