@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
 )
@@ -80,17 +81,17 @@ func (e *exportFile) finish() error {
 	if err := errors.Join(e.file.Sync(), e.file.Close()); err != nil {
 		return fmt.Errorf("write the export: %w", err)
 	}
-	if err := os.Link(e.file.Name(), e.name); err != nil { // unlike a rename, it replaces nothing
-		return fmt.Errorf("write the export: %w", err)
-	}
-	if err := os.Remove(e.file.Name()); err != nil {
+	if err := os.Rename(e.file.Name(), e.name); err != nil {
 		return fmt.Errorf("write the export: %w", err)
 	}
 	dir, err := os.Open(filepath.Dir(e.name))
-	if err != nil {
-		return fmt.Errorf("write the export: %w", err)
+	if err == nil {
+		err = errors.Join(dir.Sync(), dir.Close())
 	}
-	return errors.Join(dir.Sync(), dir.Close())
+	if err != nil {
+		return errors.Join(fmt.Errorf("write the export: %w", err), os.Remove(e.name)) // nobody may take it for whole
+	}
+	return nil
 }
 
 // remove removes what was begun.
@@ -179,6 +180,9 @@ func (p *program) progress() *progress {
 func moving(err error, s *baseSettings) error {
 	if errors.Is(err, store.ErrNotFinal) {
 		return fmt.Errorf("%w. Export again with --final, or give --copy once no server runs there any more", err)
+	}
+	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeConflict {
+		return fmt.Errorf("%s: %s", databaseName(s), e.Message)
 	}
 	return opening(err, s)
 }

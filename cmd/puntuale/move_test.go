@@ -1,0 +1,113 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/store"
+)
+
+// TestMoving takes an installation to another folder: copied, for good, and back.
+func TestMoving(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	says := func(code int, said string, args ...string) string {
+		t.Helper()
+		got, out, errs := term.runs("", args...)
+		if got != code || !strings.Contains(errs, said) {
+			t.Fatalf("puntuale %v: exit code %d, %s", args, got, errs)
+		}
+		return out
+	}
+	says(exitFailed, "there is no database", "export", "--to", "a.gz")
+	key := field(t, says(exitDone, "", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x", "--json"), "api_key")
+
+	says(exitDone, "Exported", "export", "--to", "a.gz")
+	if info, err := os.Stat(filepath.Join(term.dir, "a.gz")); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the file: %v, %v", info, err)
+	}
+	says(exitFailed, "exists already", "export", "--to", "a.gz")
+	says(exitFailed, "no such file", "export", "--to", "nowhere/a.gz")
+	says(exitFailed, "no such file", "import", "--from", "b.gz")
+	says(exitFailed, "give --copy", "import", "--from", "a.gz", "--data", "copy")
+	says(exitDone, "counts and digests of all 19 tables agree", "import", "--from", "a.gz", "--data", "copy", "--copy")
+	says(exitFailed, "holds an installation already", "import", "--from", "a.gz", "--data", "copy", "--copy")
+	if code, out, said := term.runs(key+"\n", "key", "rotate", "--data", "copy"); code != exitDone || !strings.Contains(out, "pk_") {
+		t.Errorf("the old key: exit code %d, %s", code, said)
+	}
+
+	file := says(exitDone, "No server starts", "export", "--to", "-", "--final")
+	says(exitFailed, "exported for good", "serve", "--addr", "127.0.0.1:0")
+	says(exitFailed, "command reopen gives", "partner", "create", "--name", "B", "--email", "b@b", "--password", "x")
+	if code, _, said := term.runs(file, "import", "--from", "-", "--data", "moved"); code != exitDone {
+		t.Errorf("from standard input: exit code %d, %s", code, said)
+	}
+	if code, _, said := term.runs(file[:len(file)-30], "import", "--from", "-", "--data", "cut"); code != exitFailed || !strings.Contains(said, "cut short") {
+		t.Errorf("a file that was cut: exit code %d, %s", code, said)
+	}
+	says(exitDone, "may start again", "reopen")
+	says(exitDone, "was not exported for good", "reopen")
+	says(exitDone, "", "partner", "create", "--name", "B", "--email", "b@b", "--password", "x")
+	if rest, err := filepath.Glob(filepath.Join(term.dir, ".*")); err != nil || len(rest) > 0 {
+		t.Errorf("left behind: %v, %v", rest, err)
+	}
+}
+
+// TestExportFails leaves no file and no mark when the disk is full.
+func TestExportFails(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x"); code != exitDone {
+		t.Fatal(said)
+	}
+	term.stdout = full{}
+	if code := term.run(context.Background(), []string{"export", "--to", "-", "--final"}); code != exitFailed {
+		t.Errorf("exit code %d", code)
+	}
+	term.stdout = &term.out
+	if code, _, said := term.runs("", "reopen"); code != exitDone || !strings.Contains(said, "was not exported") {
+		t.Errorf("exit code %d, %s", code, said)
+	}
+}
+
+// full is a disk without space.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, os.ErrClosed }
+
+// TestProgress draws a bar on a terminal, and lines elsewhere.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	show := func(terminal bool) string {
+		var out bytes.Buffer
+		now := clock.NewFake(time.Unix(1000, 0))
+		b := &progress{w: &out, terminal: terminal, clock: now}
+		for done := int64(0); done <= 4000; done += 1000 {
+			b.tell(store.Loading, done, 4000)
+			now.Advance(3 * time.Second)
+		}
+		b.tell(store.Checking, 0, 0)
+		b.end()
+		return out.String()
+	}
+	plain := "loading  50 %, 2000 of 4000 rows, 333 a second, 6s left\n" +
+		"loading 100 %, 4000 of 4000 rows, 333 a second\n" + "checking 100 %, 0 of 0 rows\n"
+	if got := show(false); got != plain {
+		t.Errorf("lines:\n%s", got)
+	}
+	got := show(true)
+	for _, want := range []string{
+		"\r\x1b[K███████░░░░░░░░░░░░░░░░░░░░░░░  loading  25 %, 1000 of 4000 rows, 333 a second, 9s left",
+		strings.Repeat("█", barWidth) + "  loading 100 %, 4000 of 4000 rows, 333 a second\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in the bar:\n%q", want, got)
+		}
+	}
+}

@@ -1,0 +1,103 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"database/sql"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestMovingUp moves an installation from SQLite to PostgreSQL in the middle of a load: what was acknowledged before it
+// leaves once, wherever it was due, and nothing of it twice.
+func TestMovingUp(t *testing.T) {
+	up := postgres(t)
+	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, false)
+}
+
+// TestMovingAfterCrash moves what a killed server left: attempts whose answers nobody has.
+func TestMovingAfterCrash(t *testing.T) {
+	up := postgres(t)
+	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, true, "--sandbox-latency", "300ms")
+}
+
+// TestMovingDown is the way back.
+func TestMovingDown(t *testing.T) {
+	moved(t, postgres(t), filepath.Join(t.TempDir(), "puntuale.db"), false)
+}
+
+func moved(t *testing.T, from, to string, killed bool, flags ...string) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	old := serve(t, from, flags...)
+	tenants := loadTenants(t, old.base, createPartner(t, from))
+	l := newLoad(4, seed, tenants, old.base)
+	time.Sleep(1500 * time.Millisecond)
+	l.end() // many are due within the next two seconds
+	before := must(t, "GET", old.base+"/api/sandbox/messages", tenants[0].key, nil)
+	first := l.starts[0]
+	again := func(base string) string {
+		n := strings.TrimPrefix(first.phone, "+39347")
+		worker, serial := trimZeros(n[:2]), trimZeros(n[2:])
+		a := must(t, "POST", base+"/api/start/"+first.tenant.sequence, first.tenant.key,
+			map[string]any{"phone": first.phone, "n": worker + "-" + serial}, "Idempotency-Key", "start"+first.phone)
+		return a.header.Get("Idempotent-Replayed") + string(a.body)
+	}
+	answered := again(old.base)
+	if killed {
+		old.kill()
+	} else if code := old.terminate(25 * time.Second); code != 0 {
+		t.Errorf("SIGTERM: exit code %d", code)
+	}
+
+	file := filepath.Join(t.TempDir(), "puntuale.gz")
+	command(t, "export", "--final", "--to", file, "--data", t.TempDir(), "--database", databaseFlag(from))
+	command(t, "import", "--from", file, "--data", t.TempDir(), "--database", databaseFlag(to))
+
+	if killed && count(t, to, "select count(*) from message where intent > 0") == 0 {
+		t.Error("nothing was in flight, so this shows nothing of it")
+	}
+	more := keyOf(t, from)
+	fresh := serve(t, to, more...)
+	if got := again(fresh.base); got != answered || !strings.HasPrefix(got, "true") {
+		t.Errorf("the first call again: %s, before: %s", got, answered)
+	}
+	if n := len(ledger(t, fresh.base, tenants[0].key)); len(before.body) > 100 && n == 0 {
+		t.Error("the network's ledger did not move")
+	}
+	l.verify(t, fresh.base)
+}
+
+// count asks a PostgreSQL for a number.
+func count(t *testing.T, database, query string) (n int) {
+	t.Helper()
+	db, err := sql.Open("pgx", database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func trimZeros(n string) string {
+	if n = strings.TrimLeft(n, "0"); n == "" {
+		return "0"
+	}
+	return n
+}
+
+// keyOf returns the flags with the key that a SQLite server made for itself.
+func keyOf(t *testing.T, database string) []string {
+	t.Helper()
+	if _, err := os.Stat(database + ".key"); err != nil {
+		return nil
+	}
+	return []string{"--key-file", database + ".key"}
+}
