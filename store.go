@@ -35,7 +35,10 @@ type RunStore interface {
 	Replay(ctx context.Context, key Idempotency) (*StartedRun, error)
 
 	// Stop cancels every PENDING message without an open intent of the sequence's runs for the phone, and counts one
-	// call, never refused. Messages go in chunks of at most 1,000 a transaction. A cancelled message is never sent.
+	// call, never refused. Messages go in chunks of at most 1,000 a transaction. A cancelled message is never sent. One
+	// in flight is not in the answer; it is CANCELLED if its attempt comes back for a retry, and not repeated if the
+	// attempt's outcome is unknown: only evidence of delivery or refusal decides otherwise. So does every other verb that
+	// cancels.
 	// Codes: not_found for a sequence that never was the client's, nothing counted; a deleted one can still be stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (Stopped, error)
 
@@ -158,7 +161,7 @@ type ClientStore interface {
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // not_found; invalid: the credits
 
 	// DeleteClient removes the client for good: its login is free, its keys are revoked, its sessions are gone, what is
-	// pending is cancelled; what is being sent finishes. Messages and the ledger are kept.
+	// pending is cancelled; what is being sent finishes, as after a Stop. Messages and the ledger are kept.
 	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // not_found
 }
 

@@ -37,6 +37,7 @@ type Fake struct {
 	mu     sync.Mutex
 	now    time.Time
 	timers map[*fakeTimer]struct{}
+	more   chan struct{} // closed when somebody begins to wait; nil: nobody asked
 }
 
 type fakeTimer struct {
@@ -80,10 +81,35 @@ func (f *Fake) After(d time.Duration) (<-chan time.Time, func()) {
 		return t.c, func() {}
 	}
 	f.timers[t] = struct{}{}
+	if f.more != nil {
+		close(f.more)
+		f.more = nil
+	}
 	return t.c, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.timers, t)
+	}
+}
+
+// Waiting returns once somebody waits for the clock (n or more of them), or with the context's error.
+func (f *Fake) Waiting(ctx context.Context, n int) error {
+	for {
+		f.mu.Lock()
+		waiting, more := len(f.timers), f.more
+		if more == nil {
+			more = make(chan struct{})
+			f.more = more
+		}
+		f.mu.Unlock()
+		if waiting >= n {
+			return nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 

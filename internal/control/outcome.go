@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"puntuale"
 )
@@ -18,7 +19,8 @@ type OutcomeQuery struct {
 }
 
 // Outcomes lists what became of messages by the moment it was recorded, oldest first, at most 1,000, with the cursor of
-// what follows. A minute that the clocks show twice is its first occurrence. Codes: invalid.
+// what follows. The answer about a period that is over is complete, and so is a page that is followed by another; asked
+// within two seconds after, it waits. A period still running is answered at once, with all that is there. Codes: invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
 	if err != nil {
@@ -34,7 +36,18 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if !from.Before(to) { // in the hour that a clock change skips
 		return nil, "", nil
 	}
-	rows, next, err := c.tenant.Outcomes(ctx, from, to, puntuale.Page{Limit: maxOutcomes, Cursor: q.Cursor})
+	var rows []puntuale.MessageOutcome
+	var next string
+	err = c.follow(ctx, func(now time.Time) (complete time.Time, err error) {
+		rows, next, err = c.tenant.Outcomes(ctx, from, to, puntuale.Page{Limit: maxOutcomes, Cursor: q.Cursor})
+		switch {
+		case next != "":
+			complete = rows[len(rows)-1].Done
+		case !now.Before(to):
+			complete = to
+		}
+		return complete, err
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list outcomes: %w", err)
 	}

@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Period is a time from one minute to another, both included, as a caller wrote it: each bound under the name it was
+// Period is a time from one minute to another, both included, as a caller wrote it (of a minute that occurs twice the
+// first begins it, and the second ends it): each bound under the name it was
 // given by ("start", "from" …), in the client's zone.
 type Period struct{ Start, End []Bound }
 
@@ -89,8 +90,9 @@ func first(m plan.Moment, loc *time.Location) time.Time {
 	return t
 }
 
-// last returns the end of the minute that clocks show as m, or of the day when m has no time. What a change skips ends
-// with the change.
+// last returns the end of the minute that clocks show as m, or of the day when m has no time. Of a minute that occurs
+// twice it is the second, so that periods side by side leave nothing out between them. What a change skips ends with the
+// change.
 func last(m plan.Moment, loc *time.Location) time.Time {
 	if !m.HasTime {
 		m.Date = m.Date.AddDays(1)
@@ -101,7 +103,26 @@ func last(m plan.Moment, loc *time.Location) time.Time {
 	if skipped {
 		return t
 	}
+	if m.Zone == nil {
+		t = again(t, loc)
+	}
 	return t.Add(time.Minute)
+}
+
+// again returns the second moment at which clocks show what they first show at t; t itself when there is none.
+func again(t time.Time, loc *time.Location) time.Time {
+	local := t.In(loc)
+	_, change := local.ZoneBounds()
+	if change.IsZero() {
+		return t
+	}
+	_, before := local.Zone()
+	_, after := change.Zone()
+	second := t.Add(time.Duration(before-after) * time.Second)
+	if before <= after || second.Before(change) {
+		return t
+	}
+	return second
 }
 
 // instant returns the moment at which clocks first show m, or the change of the clocks that skips it.

@@ -22,7 +22,12 @@ func TestPeriod(t *testing.T) {
 		from, to, faults string
 	}{
 		{true, "20/11/2026 10:30", "20/11/2026 10:30", "2026-11-20T09:30:00Z", "2026-11-20T09:31:00Z", ""},
-		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T00:31:00Z", ""}, // the first of two
+		{true, "31/10/2027 02:30", "31/10/2027 02:30", "2027-10-31T00:30:00Z", "2027-10-31T01:31:00Z", ""}, // from the first of two to the second
+		{true, "31/10/2027 01:00", "31/10/2027 01:59", "2027-10-30T23:00:00Z", "2027-10-31T00:00:00Z", ""}, // beside the hour that is repeated
+		{true, "31/10/2027 02:00", "31/10/2027 02:59", "2027-10-31T00:00:00Z", "2027-10-31T02:00:00Z", ""},
+		{true, "31/10/2027 03:00", "31/10/2027 03:59", "2027-10-31T02:00:00Z", "2027-10-31T03:00:00Z", ""},
+		{true, "31/10/2027 02:00", "31/10/2027 02:00", "2027-10-31T00:00:00Z", "2027-10-31T01:01:00Z", ""},
+		{false, "2027-10-31T02:30+02:00", "2027-10-31T02:30+02:00", "2027-10-31T00:30:00Z", "2027-10-31T00:31:00Z", ""},
 		{true, "28/03/2027 02:30", "28/03/2027 04:00", "2027-03-28T01:00:00Z", "2027-03-28T02:01:00Z", ""}, // skipped: from the change on
 		{true, "28/03/2027 01:30", "28/03/2027 02:30", "2027-03-28T00:30:00Z", "2027-03-28T01:00:00Z", ""}, // up to the change
 		{true, "28/03/2027 02:10", "28/03/2027 02:50", "2027-03-28T01:00:00Z", "2027-03-28T01:00:00Z", ""},
@@ -99,4 +104,40 @@ func FuzzPeriod(f *testing.F) {
 			t.Fatalf("%q to %q: strict takes what loose refuses: %v", start, end, loose)
 		}
 	})
+}
+
+// Periods side by side leave out no moment, in no zone and whatever its clocks do: the minute after one's end begins the
+// next, at the latest where the first one ends.
+func TestPeriodsSideBySide(t *testing.T) {
+	t.Parallel()
+	var z zones
+	for _, c := range []struct{ zone, day string }{
+		{"Europe/Rome", "31/10/2027"}, {"Europe/Rome", "28/03/2027"}, {"America/New_York", "01/11/2026"}, {"America/New_York", "08/03/2026"},
+		{"Australia/Lord_Howe", "04/04/2027"}, {"Australia/Lord_Howe", "04/10/2026"}, {"Africa/Casablanca", "15/02/2026"}, {"Africa/Casablanca", "22/03/2026"},
+		{"America/Sao_Paulo", "17/02/2019"}, {"America/Sao_Paulo", "04/11/2018"}, {"Pacific/Apia", "31/12/2011"},
+	} {
+		loc, err := z.load(c.zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		midnight, err := time.Parse("02/01/2006", c.day)
+		if err != nil {
+			t.Fatal(err)
+		}
+		covered := time.Time{}
+		for at := midnight.Add(-48 * time.Hour); at.Before(midnight.Add(48 * time.Hour)); at = at.Add(10 * time.Minute) {
+			p := Period{[]Bound{{"start", at.Format(outcomeLayout)}}, []Bound{{"end", at.Add(9 * time.Minute).Format(outcomeLayout)}}}
+			var f faults
+			from, to := p.strict(&f, loc)
+			if len(f) > 0 || to.Before(from) {
+				t.Fatalf("%s, %v: %s to %s, %v", c.zone, p, from, to, f)
+			}
+			if !covered.IsZero() && from.After(covered) {
+				t.Errorf("%s, %v: nothing covers %s to %s", c.zone, p, covered, from)
+			}
+			if to.After(covered) {
+				covered = to
+			}
+		}
+	}
 }

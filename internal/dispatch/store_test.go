@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/connector/sandbox"
 )
 
 // TestSandboxEndToEnd takes each magic ending through the real store, in a bubble's time.
@@ -250,5 +252,52 @@ func TestObserve(t *testing.T) {
 		if got := <-seen; got != "+393470001000 true sent" {
 			t.Errorf("observed %q", got)
 		}
+	})
+}
+
+// TestStoppedInFlight: what was being sent when it was stopped is not sent again: refused for now, it is cancelled; with
+// its answer lost, it is not repeated; and what the network took is completed.
+func TestStoppedInFlight(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		synctest.Test(t, func(t *testing.T) {
+			w := open(t)
+			c := sandbox.New(w.store, clock.System(), time.Second)
+			cfg := w.config()
+			cfg.UncertainAfter = 3 * time.Minute
+			cfg.Connector = func(puntuale.Session) puntuale.Connector { return c }
+			d := w.dispatch(t, cfg)
+			now := time.Now()
+			phones := []string{"+393470001000", "+393470009902", "+393470009904"}
+			var ids []puntuale.MessageID
+			for _, phone := range phones {
+				ids = append(ids, w.start(t, phone, time.Hour, now)[0])
+			}
+			d.Hint(w.session, now)
+			time.Sleep(500 * time.Millisecond)
+			if got, err := w.tenant.CancelPending(t.Context(), phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
+				t.Fatalf("in flight: %v, %v", got, err)
+			}
+			later := w.start(t, phones[1], time.Hour, now)[0] // of another run
+			d.Hint(w.session, now)
+			time.Sleep(90 * time.Second)
+			rows, copies := w.copies(t)
+			for i, want := range []struct {
+				state          puntuale.State
+				attempts, rows int
+			}{{puntuale.Completed, 1, 1}, {puntuale.Cancelled, 1, 0}, {puntuale.Pending, 1, 1}} {
+				m := w.message(t, ids[i])
+				if m.State != want.state || m.Attempt != want.attempts || rows[m.ID] != want.rows || copies[m.ID] != want.rows {
+					t.Errorf("%s is %v after %d attempts, with %d rows and %d copies", phones[i], m.State, m.Attempt, rows[m.ID], copies[m.ID])
+				}
+			}
+			if m := w.message(t, later); m.State != puntuale.Completed {
+				t.Errorf("a later run to the same number is %v", m.State)
+			}
+			time.Sleep(2 * time.Minute)
+			if m := w.message(t, ids[2]); m.State != puntuale.Failed || m.Reason != puntuale.SaysUncertain {
+				t.Errorf("at its deadline it is %v %q", m.State, m.Reason)
+			}
+		})
 	})
 }

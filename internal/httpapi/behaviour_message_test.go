@@ -1,10 +1,15 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
+
+	"puntuale"
 )
 
 const resendAll = "/api/messages/reschedule/all"
@@ -120,14 +125,16 @@ func behaviourPeriods(t *testing.T, s *service) {
 	}
 	outcome(time.Date(2027, 10, 31, 0, 30, 59, 999999000, time.UTC)) // 02:30 in Rome, the first time
 	outcome(time.Date(2027, 10, 31, 1, 30, 0, 0, time.UTC))          // 02:30, the second time
+	s.clock.Advance(2 * time.Minute)
 	const path = "/api/messages/statusByPeriod?"
 	for query, want := range map[string]int{
-		"start=31/10/2027%2002:30&end=31/10/2027%2002:30":                                   1, // of a repeated hour the first occurrence
+		"start=31/10/2027%2002:30&end=31/10/2027%2002:30":                                   2, // from the first time to the second
 		"from=31/10/2027+02:30&to=31/10/2027+03:00":                                         2,
 		"start_date=31/10/2027 02:31&end_date=31/10/2027 23:59":                             1,
 		"inizio=31%2F10%2F2027%2000%3A00&fine=31/10/2027%2003%3A00":                         2,
-		"start=31/10/2027%2002:29&end=31/10/2027%2002:29":                                   0,
-		"start=%2031/10/2027%2002:30%20&from=31/10/2027%2002:30&end=31/10/2027%2002:30&x=1": 1,
+		"start=31/10/2027%2001:00&end=31/10/2027%2001:59":                                   0,
+		"start=31/10/2027%2002:00&end=31/10/2027%2002:29":                                   1, // the second 02:29 is before the second 02:30
+		"start=%2031/10/2027%2002:30%20&from=31/10/2027%2002:30&end=31/10/2027%2002:30&x=1": 2,
 		"start=28/03/2027%2002:40&end=28/03/2027%2003:10":                                   0, // a skipped hour is no fault
 	} {
 		if got := messages(t, s.must(nil, "GET", path+strings.ReplaceAll(query, " ", "+"), a.Key, "")); len(got) != want {
@@ -304,5 +311,111 @@ func behaviourCancelIDs(t *testing.T, s *service) {
 	}
 	if d := s.details(a.Key, run.ID...); d[0].Stato != "COMPLETED" || d[1].Stato != "CANCELLED" {
 		t.Errorf("%+v", d)
+	}
+}
+
+// Whoever follows the outcomes misses none whose commit came late: the answer about a period that is over waits until
+// nothing more can be recorded in it, and so does a page that another one follows. Who asks about a period still running
+// is answered at once, with the newest.
+func behaviourOutcomesComplete(t *testing.T, s *service) {
+	a := s.newAccount("a@x", "full")
+	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepNow, 50), ","))
+	var late []puntuale.ClaimItem
+	start := func() []puntuale.ClaimItem {
+		var run started
+		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567"}`)
+		items, _ := s.beginAll(a, "+393331234567", run.ID...)
+		return items
+	}
+	late = start()
+	ask := func(query string) chan []json.RawMessage {
+		rows := make(chan []json.RawMessage, 1)
+		go func() {
+			r := httptest.NewRequest(http.MethodGet, "/api/messages/statusByPeriod?start=20/11/2026%2010:30&"+query, nil)
+			r.Header.Set("Authorization", "Bearer "+a.Key)
+			w := httptest.NewRecorder()
+			s.handler.ServeHTTP(w, r)
+			var v struct{ Messages []json.RawMessage }
+			_ = json.Unmarshal(w.Body.Bytes(), &v)
+			rows <- v.Messages
+		}()
+		return rows
+	}
+	waits := func(what string, rows chan []json.RawMessage) {
+		t.Helper()
+		if err := s.clock.Waiting(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-rows:
+			t.Errorf("%s: answered at once, with %d", what, len(got))
+		default:
+		}
+	}
+	s.recordAs(sent, morning, late[:1]...)
+	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 1 { // still running
+		t.Errorf("%d outcomes", len(got))
+	}
+	s.clock.Set(time.Date(2026, 11, 20, 9, 31, 0, 500_000_000, time.UTC))
+	over := ask("end=20/11/2026%2010:30")
+	waits("a period that is just over", over)
+	s.recordAs(sent, morning.Add(59*time.Second), late[1:2]...) // recorded in the period, and committed after it
+	s.clock.Advance(1500 * time.Millisecond)
+	if got := <-over; len(got) != 2 {
+		t.Errorf("%d outcomes", len(got))
+	}
+	if got := <-ask("end=20/11/2026%2010:30"); len(got) != 2 { // now it is complete
+		t.Errorf("%d outcomes", len(got))
+	}
+	// A page that is followed by another.
+	now := s.clock.Now()
+	for range 21 {
+		s.recordAs(sent, now, start()...)
+	}
+	cut := ask("end=20/11/2026%2023:59")
+	waits("a page of the present moment", cut)
+	s.recordAs(sent, now.Add(-time.Second), late[2:3]...)
+	s.clock.Advance(2 * time.Second)
+	if got := <-cut; len(got) != 1000 || !strings.Contains(fmt.Sprintf("%s", got[:3]), late[2].ID.String()) {
+		t.Errorf("%d outcomes, %s", len(got), got[:3])
+	}
+}
+
+// What is in flight when it is stopped is not in the answer, and nobody tries it again.
+func behaviourStoppedInFlight(t *testing.T, s *service) {
+	a := s.newAccount("a@x", "test")
+	id := s.newSequence(a.Key, stepNow+","+stepLater)
+	for _, c := range []struct{ path, body, answer string }{
+		{"/api/stop/" + id, `{"phone":"3331234567"}`, "1 messaggio annullato"},
+		{"/api/messages/cancel/pending", `{"phones":["3331234567"]}`, "1 messaggio annullato"},
+		{"/api/messages/cancel/pending", `{}`, "1 messaggio annullato"},
+		{"/api/messages/cancel", `{"id":[%s]}`, "Nessun messaggio annullato"},
+	} {
+		var run started
+		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
+		item, _ := s.begin(a, run.ID[0], "+393331234567")
+		got := s.must(nil, "POST", c.path, a.Key, strings.ReplaceAll(c.body, "%s", run.ID[0]))
+		if !strings.HasPrefix(got.body, `{"message":"`+c.answer+`"`) || strings.Contains(got.body, run.ID[0]) {
+			t.Errorf("%s: %s", c.path, got.body)
+		}
+		if d := s.details(a.Key, run.ID[0])[0]; d.Stato != "PENDING" {
+			t.Errorf("%s: in flight it is %+v", c.path, d)
+		}
+		s.record(puntuale.Outcome{Verdict: puntuale.Retry, Next: s.clock.Now(), Detail: "occupato"}, item)
+		d := s.details(a.Key, run.ID[0])[0]
+		if d.Stato != "CANCELLED" || d.Risposta != "Annullato" || d.Left != nil || *d.Detail != "occupato" {
+			t.Errorf("%s: back for a retry it is %+v", c.path, d)
+		}
+		// If the network took it, it was sent.
+		s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
+		item, _ = s.begin(a, run.ID[0], "+393331234567")
+		s.must(nil, "POST", c.path, a.Key, strings.ReplaceAll(c.body, "%s", run.ID[0]))
+		s.record(sent, item)
+		if d := s.details(a.Key, run.ID[0])[0]; d.Stato != "COMPLETED" {
+			t.Errorf("%s: %+v", c.path, d)
+		}
+	}
+	if got := s.must(nil, "GET", "/api/client/"+a.ID+"/snapshot", s.partner, ""); !strings.Contains(got.body, `"credits":"96"`) {
+		t.Error(got.body)
 	}
 }

@@ -43,6 +43,8 @@ func TestBehaviour(t *testing.T) {
 		{"ResendStates", behaviourResendStates},
 		{"OutcomePeriods", behaviourPeriods},
 		{"OutcomesKeptApart", behaviourOutcomesApart},
+		{"OutcomesAreComplete", behaviourOutcomesComplete},
+		{"StoppedInFlight", behaviourStoppedInFlight},
 		{"SingleSend", behaviourSingle},
 		{"SingleSendFaults", behaviourSingleFaults},
 		{"MessageLists", behaviourLists},

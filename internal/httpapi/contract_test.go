@@ -178,6 +178,7 @@ func contractOutcomes(t *testing.T, s *service) {
 	if _, granted := s.begin(a, run.ID[2], "+393331234567"); granted == 1 {
 		t.Error("a blacklisted number was written to")
 	}
+	s.clock.Advance(2 * time.Second) // see TestBehaviour/OutcomesAreComplete
 	period := func(from, to string) response {
 		return s.must(nil, "GET", "/api/messages/statusByPeriod?api_key="+a.Key+"&start=20/11/2026%20"+from+"&end=20/11/2026%20"+to, "", "")
 	}
@@ -486,6 +487,7 @@ func contractLimits(t *testing.T, s *service) {
 		items, _ := s.beginAll(a, "+393331234567", run.ID...)
 		s.record(sent, items...)
 	}
+	s.clock.Advance(2 * time.Second) // see TestBehaviour/OutcomesAreComplete
 	var page struct {
 		Messages []struct {
 			ID int64 `json:"message_id"`

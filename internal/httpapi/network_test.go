@@ -10,11 +10,12 @@ import (
 
 // network stands for the dispatcher and what is behind it: it decides what becomes of messages.
 type network struct {
-	t     *testing.T
-	queue puntuale.Queue
-	fleet puntuale.Fleet
-	node  puntuale.NodeID
-	token int64
+	t      *testing.T
+	queue  puntuale.Queue
+	fleet  puntuale.Fleet
+	node   puntuale.NodeID
+	token  int64
+	tokens map[puntuale.MessageID]int64 // of the last attempt of each message
 }
 
 // account is a client as its creation answers it.
@@ -57,6 +58,12 @@ func (s *service) beginAll(a account, phone string, ids ...string) ([]puntuale.C
 		message, _ := strconv.ParseInt(id, 10, 64)
 		items[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(message)}, Phone: phone}
 	}
+	if n.tokens == nil {
+		n.tokens = map[puntuale.MessageID]int64{}
+	}
+	for _, item := range items {
+		n.tokens[item.ID] = n.token
+	}
 	granted, err := n.queue.Claim(s.t.Context(), puntuale.Claim{Node: n.node, Token: n.token, Now: s.clock.Now(), Messages: items})
 	if err != nil {
 		s.t.Fatal(err)
@@ -77,11 +84,16 @@ func (s *service) end(a account, id, phone string, o puntuale.Outcome) {
 // record ends the attempts that were begun last.
 func (s *service) record(o puntuale.Outcome, items ...puntuale.ClaimItem) {
 	s.t.Helper()
+	s.recordAs(o, s.clock.Now(), items...)
+}
+
+func (s *service) recordAs(o puntuale.Outcome, now time.Time, items ...puntuale.ClaimItem) {
+	s.t.Helper()
 	results := make([]puntuale.Result, len(items))
 	for i, item := range items {
-		results[i] = puntuale.Result{MessageRef: item.MessageRef, Token: s.network.token, Outcome: o}
+		results[i] = puntuale.Result{MessageRef: item.MessageRef, Token: s.network.tokens[item.ID], Outcome: o}
 	}
-	if _, err := s.network.queue.Record(s.t.Context(), s.clock.Now(), results); err != nil {
+	if _, err := s.network.queue.Record(s.t.Context(), now, results); err != nil {
 		s.t.Fatal(err)
 	}
 }

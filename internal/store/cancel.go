@@ -14,15 +14,22 @@ import (
 // chunk bounds the rows that one transaction cancels, so that a big cancellation does not hold everybody else up.
 const chunk = 1000
 
-// A message is reached only while its intent is 0: nobody has begun to send it, and after this nobody will, because
-// every claim writes the same column and compares it first. The batch is sorted: rows are locked in order.
+// A message is cancelled only while its intent is 0: nobody has begun to send it, and after this nobody will, because
+// every claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead,
+// by a negative valid_until: it is never repeated or tried again, and should the attempt come back without having reached
+// the network, whoever records that cancels it (reopenResults). Evidence that it was sent counts as ever. The batch is
+// sorted: rows are locked in order.
 const cancelMessages = `
-update message set intent = -1, state = 3, done_at = $1::bigint
+update message set intent = case when message.intent = 0 then -1 else message.intent end,
+ state = case when message.intent = 0 then 3 else message.state end,
+ done_at = case when message.intent = 0 then $1::bigint end,
+ valid_until = case when message.intent = 0 then message.valid_until else -message.valid_until end
 from $u(c bigint, i bigint)
-where message.client_id = u.c and message.id = u.i and message.intent = 0
-returning message.id, message.desired_at, message.next_at`
+where message.client_id = u.c and message.id = u.i and message.intent >= 0 and message.valid_until > 0
+returning message.id, message.desired_at, message.next_at, message.state`
 
-// cancelOpen cancels those of the sorted messages that are open and not in flight.
+// cancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
+// marked as stopped.
 func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
 	if len(refs) == 0 {
 		return nil, nil
@@ -31,22 +38,24 @@ func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now ti
 		refs = slices.Clone(refs)
 		slices.Reverse(refs)
 	}
-	done, err := list(ctx, a, cancelMessages, []any{micros(now), refColumns(refs)}, scanCancelled)
+	var done []puntuale.CancelledMessage
+	err := a.each(ctx, cancelMessages, []any{micros(now), refColumns(refs)}, func(rows *sql.Rows) error {
+		var m puntuale.CancelledMessage
+		var state puntuale.State
+		var planned time.Time
+		if err := rows.Scan(&m.ID, moment{&m.Desired}, moment{&planned}, &state); err != nil || state != puntuale.Cancelled {
+			return err
+		}
+		if m.Desired.IsZero() {
+			m.Desired = planned
+		}
+		done = append(done, m)
+		return nil
+	})
 	if err != nil {
 		return nil, fmt.Errorf("cancel messages: %w", err)
 	}
 	return done, nil
-}
-
-func scanCancelled(rows *sql.Rows, m *puntuale.CancelledMessage) error {
-	var planned time.Time
-	if err := rows.Scan(&m.ID, moment{&m.Desired}, moment{&planned}); err != nil {
-		return err
-	}
-	if m.Desired.IsZero() {
-		m.Desired = planned
-	}
-	return nil
 }
 
 func refColumns(refs []puntuale.MessageRef) batch {
@@ -64,26 +73,26 @@ const (
 	stopCandidates = `
 select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
- and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
 select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
- and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0`
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 	phoneCandidates = `
 select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p
- and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
 select m.client_id, m.id from $u(p text) cross join run r cross join message m
 where r.client_id = $1 and r.phone = u.p
- and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0`
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 	// All of a client's open messages: by its sessions, whose index holds open messages only. (+ 0 keeps the planner
 	// from reading all that the client ever sent.)
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
-where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.intent = 0`
+where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.valid_until > 0`
 )
 
 func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {

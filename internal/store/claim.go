@@ -7,15 +7,17 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"puntuale"
 )
 
 func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
 	var answers []puntuale.Granted
+	present := s.from(c.Now)
 	t := &task{kind: s.kinds.claim, weight: 1, done: make(chan error, 1)}
 	t.do = func(ctx context.Context, a asker) error {
-		b := &claimBatch{Claim: c, a: a}
+		b := &claimBatch{Claim: c, a: a, done: present()}
 		err := b.run(ctx)
 		answers = b.answers
 		t.body = b
@@ -36,7 +38,8 @@ func newClaimKind() *kind {
 // claimBatch is the work of one claim. Locks are taken in the order node, messages by (client, id), clients.
 type claimBatch struct {
 	puntuale.Claim
-	a asker
+	a    asker
+	done time.Time // of what is closed
 
 	answers   []puntuale.Granted
 	order     []int // indexes of Messages, sorted by (client, id): those that are written
@@ -185,7 +188,7 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 	if _, err := b.a.exec(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
  where message.client_id = u.c and message.id = u.i and message.intent = $2`,
-		micros(b.Now), b.Token, append(refColumns(refs), keep)); err != nil {
+		micros(b.done), b.Token, append(refColumns(refs), keep)); err != nil {
 		return fmt.Errorf("close blacklisted messages: %w", err)
 	}
 	return nil

@@ -77,10 +77,12 @@ type openMessage struct {
 // meanwhile, a chunk a transaction. A failure in between leaves the session as it was, with fewer messages; the call can
 // be repeated.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
-	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo, now: now}
+	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
+	present := t.s.from(now)
 	for _, step := range []func(ctx context.Context, a asker) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
 			if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+				d.now = present()
 				more, err = step(ctx, a)
 				return err
 			}); err != nil {

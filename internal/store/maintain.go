@@ -20,8 +20,7 @@ const (
 	sweepBound = 10 * chunk     // messages of one call
 )
 
-// Open messages of deleted sessions: the rest of a deletion that failed half way, and attempts that came back for a
-// retry after it. Sessions are probed one by one, in the index of open messages.
+// Open messages of deleted sessions: the rest of a deletion that failed half way, and attempts whose outcome never came. Sessions are probed one by one, in the index of open messages.
 const (
 	strayMessages = `
 select m.client_id, m.id, m.intent from session s cross join message m

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// What a deletion that failed half way left, and what came back for a retry after it, ends by itself.
+// What a deletion that failed half way left ends by itself; what was in flight is cancelled when it comes back for a retry.
 func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -36,7 +36,7 @@ func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 				t.Errorf("another client's is %v", d.State)
 			}
 		}
-		states(puntuale.Pending, puntuale.Pending, puntuale.Pending, puntuale.Pending)
+		states(puntuale.Cancelled, puntuale.Pending, puntuale.Pending, puntuale.Pending)
 		if err := w.Maintain(t.Context(), storetest.Begin.Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}

@@ -14,9 +14,10 @@ import (
 // messages of one call may each hold a request of its own of up to a mebibyte.
 const answerBytes = 32 << 20
 
-// What is long in a run is read apart, once for all messages of it.
+// What is long in a run is read apart, once for all messages of it. A negative valid_until marks what was stopped in
+// flight (cancelMessages).
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
- m.valid_until, m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
+ abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, octet_length(r.request), octet_length(r.content)`
 
 const messageDetails = `

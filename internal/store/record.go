@@ -17,12 +17,13 @@ func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Re
 		order[i] = i
 	}
 	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
+	present := s.from(now)
 	for part := range slices.Chunk(order, chunk) {
 		err := s.records.perform(ctx, single(s.kinds.record, func(ctx context.Context, a asker) error {
 			for _, i := range part {
 				applied[i] = false
 			}
-			b := &recordBatch{a: a, now: now, results: results, order: part, applied: applied}
+			b := &recordBatch{a: a, now: present(), results: results, order: part, applied: applied}
 			return b.run(ctx)
 		}), false)
 		if err != nil {
@@ -30,6 +31,14 @@ func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Re
 		}
 	}
 	return applied, nil
+}
+
+// from returns a clock that shows now at first. Outcomes are listed by the moment at which they were recorded, and a
+// reader goes on from the last one it saw: so each bears the moment of its transaction, and not that of a call which
+// waited in a queue, or for a lost connection.
+func (s *Store) from(now time.Time) func() time.Time {
+	begun := s.cfg.Clock.Now()
+	return func() time.Time { return now.Add(max(0, s.cfg.Clock.Now().Sub(begun))) }
 }
 
 // recordBatch is the work of one batch of outcomes. Locks are taken in the order messages by (client, id), clients.
@@ -42,10 +51,12 @@ type recordBatch struct {
 
 	returned map[puntuale.ClientID]int64 // credits to give back
 	events   []event
+	stopped  []puntuale.MessageRef // came back for a retry after they were stopped
 }
 
 func (b *recordBatch) run(ctx context.Context) error {
 	b.returned = map[puntuale.ClientID]int64{}
+	b.stopped = nil
 	if err := b.write(ctx); err != nil {
 		return err
 	}
@@ -71,16 +82,22 @@ update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint
  next_at = case when message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, t bigint, s smallint, r text, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.t
-returning message.client_id, message.id, message.credit`
+returning message.client_id, message.id, message.credit, 0`
 
-	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts.
+	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts. What was stopped in flight
+	// (cancelMessages) is told, to be cancelled once it is open.
 	reopenResults = `
 update message set intent = case when u.k = 1 then 0 else message.intent end, next_at = u.n, detail = u.d,
  credit = case when u.k = 1 then -message.credit else message.credit end,
  attempt = message.attempt - u.f
 from $u(c bigint, i bigint, t bigint, k smallint, f integer, n bigint, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.t
-returning message.client_id, message.id, message.credit`
+returning message.client_id, message.id, message.credit, case when message.intent = 0 and message.valid_until < 0 then 1 else 0 end`
+
+	cancelStopped = `
+update message set intent = -1, state = 3, done_at = $1::bigint, valid_until = -message.valid_until
+from $u(c bigint, i bigint)
+where message.client_id = u.c and message.id = u.i and message.intent = 0`
 )
 
 func (b *recordBatch) write(ctx context.Context) error {
@@ -141,6 +158,13 @@ func (b *recordBatch) reopen(ctx context.Context, which []int) error {
 	if err := b.apply(ctx, reopenResults, []any{columns}, which); err != nil {
 		return fmt.Errorf("reopen messages: %w", err)
 	}
+	if len(b.stopped) == 0 {
+		return nil
+	}
+	slices.SortFunc(b.stopped, compareRefs) // the rows are ours already
+	if _, err := b.a.exec(ctx, cancelStopped, micros(b.now), refColumns(b.stopped)); err != nil {
+		return fmt.Errorf("cancel stopped messages: %w", err)
+	}
 	return nil
 }
 
@@ -161,8 +185,8 @@ func (b *recordBatch) apply(ctx context.Context, text string, args []any, which 
 	}
 	return b.a.each(ctx, text, args, func(rows *sql.Rows) error {
 		var ref puntuale.MessageRef
-		var credit int
-		if err := rows.Scan(&ref.Client, &ref.ID, &credit); err != nil {
+		var credit, stopped int
+		if err := rows.Scan(&ref.Client, &ref.ID, &credit, &stopped); err != nil {
 			return err
 		}
 		i := index[ref]
@@ -170,6 +194,9 @@ func (b *recordBatch) apply(ctx context.Context, text string, args []any, which 
 		o := b.results[i].Outcome
 		if credit < 0 {
 			b.returned[ref.Client]++
+		}
+		if stopped == 1 {
+			b.stopped = append(b.stopped, ref)
 		}
 		if o.Verdict != puntuale.Sent {
 			b.events = append(b.events, event{ref, o.Verdict.String(), words(o)})

@@ -72,9 +72,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 			st.answer.IDs = pick(st.running, func(m *runningMessage) puntuale.MessageID { return m.ID })
 		case st.IfRunning == puntuale.IfRunningRestart:
 			for _, m := range st.running {
-				if m.intent == 0 {
-					stop = append(stop, m.MessageRef)
-				}
+				stop = append(stop, m.MessageRef)
 			}
 		}
 	}

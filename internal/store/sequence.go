@@ -150,7 +150,7 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 		}
 		return false, nil
 	}
-	refs, err := list(ctx, a, sequencePending+` and m.intent = 0 limit $3`, []any{t.id, id, chunk}, func(rows *sql.Rows, m *puntuale.MessageRef) error {
+	refs, err := list(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows *sql.Rows, m *puntuale.MessageRef) error {
 		var intent int64
 		return rows.Scan(&m.Client, &m.ID, &intent)
 	})

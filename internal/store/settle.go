@@ -28,9 +28,10 @@ where message.client_id = u.c and message.id = u.i and message.intent = u.x`
 func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return compareRefs(a.MessageRef, b.MessageRef) })
+	present := s.from(now)
 	for part := range slices.Chunk(all, chunk) {
 		if err := s.records.perform(ctx, single(s.kinds.settle, func(ctx context.Context, a asker) error {
-			return settle(ctx, a, node, now, part)
+			return settle(ctx, a, node, present(), part)
 		}), false); err != nil {
 			return err
 		}

@@ -1,0 +1,140 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// stops are all ways to end what is pending of the client.
+var stops = map[string]func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error){
+	"stop": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		s, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+		return s.IDs, err
+	},
+	"cancel by phone": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		done, err := c.CancelPending(ctx, []string{phone}, false, Day, Begin)
+		return cancelledIDs(done), err
+	},
+	"cancel all": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		done, err := c.CancelPending(ctx, nil, true, Day, Begin)
+		return cancelledIDs(done), err
+	},
+	"cancel by id": func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		done, err := c.CancelMessages(ctx, ids, Day, Begin)
+		return cancelledIDs(done), err
+	},
+	"restart": func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		r := c.Run(phone, Begin.Add(time.Hour), 1)
+		r.IfRunning = puntuale.IfRunningRestart
+		_, err := c.Start(ctx, r)
+		return ids[1:], err
+	},
+	"sequence deleted": func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		return ids[1:], c.DeleteSequence(ctx, c.Sequence, false, true, Begin)
+	},
+	"client deleted": func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error) {
+		return ids[1:], c.w.Store.Partner(c.w.Partner).DeleteClient(ctx, c.ID, Begin)
+	},
+}
+
+func cancelledIDs(done []puntuale.CancelledMessage) (ids []puntuale.MessageID) {
+	for _, m := range done {
+		ids = append(ids, m.ID)
+	}
+	return ids
+}
+
+// A message that was in flight when its run was stopped is not in the answer. Should it come back for a retry, it is
+// cancelled: nobody sends it again. What evidence says counts as ever.
+func testStoppedInFlight(t *testing.T, w *World) {
+	ctx := context.Background()
+	node := w.MustJoin()
+	later := Begin.Add(time.Minute)
+	for name, stop := range stops {
+		c := w.Client(puntuale.AccountTest)
+		ids := c.MustStart(phone, Begin, 2)
+		token, granted := w.MustClaim(node, Begin, c.Items(phone, 0, ids[0])...)
+		if granted[0] != puntuale.ClaimGranted {
+			t.Fatalf("%s: %v", name, granted)
+		}
+		for range 2 { // a second stop finds nothing more, and undoes nothing
+			got, err := stop(ctx, c, ids)
+			if name == "client deleted" || name == "sequence deleted" {
+				if got = ids[1:]; err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+					t.Fatalf("%s: %v", name, err)
+				}
+				err = nil
+			}
+			if err != nil || len(got) > 0 && !slices.Equal(got, ids[1:]) {
+				t.Fatalf("%s: %v, %v, want %v", name, got, err, ids[1:])
+			}
+		}
+		if d := c.Detail(ids[0]); d.State != puntuale.Pending || d.Intent != token || !d.ValidUntil.Equal(Begin.Add(24*time.Hour)) {
+			t.Errorf("%s: in flight: %+v", name, d)
+		}
+		item := c.Items(phone, 0, ids[0])[0]
+		if !w.MustRecord(later, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: later, Detail: "occupato", Failed: true}) {
+			t.Errorf("%s: the outcome was not applied", name)
+		}
+		d := c.Detail(ids[0])
+		if d.State != puntuale.Cancelled || d.Intent != -1 || !d.Done.Equal(later) || d.Response() != puntuale.SaysCancelled || d.Detail != "occupato" ||
+			!d.ValidUntil.Equal(Begin.Add(24*time.Hour)) || c.credits() != 100 {
+			t.Errorf("%s: back for a retry: %+v, %d credits", name, d, c.credits())
+		}
+		if _, granted := w.MustClaim(node, later, item); granted[0] == puntuale.ClaimGranted {
+			t.Errorf("%s: it may be sent again", name)
+		}
+	}
+}
+
+// Outcomes of messages that were stopped in flight: delivery and refusal count, an unknown one is not repeated and waits
+// for evidence.
+func testStoppedOutcomes(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	node := w.MustJoin()
+	var items []puntuale.ClaimItem
+	for range 4 {
+		items = append(items, c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)...)
+	}
+	token, _ := w.MustClaim(node, Begin, items...)
+	if s, err := c.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil || len(s.IDs) != 0 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	now := Begin.Add(time.Second)
+	results := []puntuale.Result{
+		{Outcome: puntuale.Outcome{Verdict: puntuale.Sent}},
+		{Outcome: puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero non valido"}},
+		{Outcome: puntuale.Outcome{Verdict: puntuale.Uncertain, Next: now}},
+		{Outcome: puntuale.Outcome{Verdict: puntuale.Retry, Next: now}},
+	}
+	for i := range results {
+		results[i].MessageRef, results[i].Token = items[i].MessageRef, token
+	}
+	if applied, err := w.Record(ctx, now, results); err != nil || slices.Contains(applied, false) {
+		t.Fatalf("%v, %v", applied, err)
+	}
+	for i, want := range []puntuale.State{puntuale.Completed, puntuale.Failed, puntuale.Pending, puntuale.Cancelled} {
+		if d := c.Detail(items[i].ID); d.State != want || !d.ValidUntil.Equal(Begin.Add(24*time.Hour)) {
+			t.Errorf("%v: %+v", results[i].Outcome.Verdict, d)
+		}
+	}
+	repeat := items[2]
+	repeat.Intent = token
+	if _, granted := w.MustClaim(node, now, repeat); granted[0] != puntuale.ClaimGone {
+		t.Errorf("a stopped one is repeated: %v", granted)
+	}
+	if !w.MustRecord(now, repeat, token, puntuale.Outcome{Verdict: puntuale.Sent}) || c.Detail(repeat.ID).State != puntuale.Completed {
+		t.Errorf("evidence was dropped: %+v", c.Detail(repeat.ID))
+	}
+	// Sent again, they are as any other.
+	for _, id := range c.MustResend(items[0].ID, items[1].ID, items[3].ID) {
+		if _, granted := w.MustClaim(node, Begin.Add(2*time.Hour), c.Items(phone, 0, id)...); granted[0] != puntuale.ClaimGranted {
+			t.Errorf("message %d: %v", id, granted)
+		}
+	}
+}
