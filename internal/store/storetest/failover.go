@@ -108,9 +108,13 @@ func testQuarantine(t *testing.T, w *World) {
 	if n := w.DB.Meter.SetAside.Load(); n != 6 {
 		t.Errorf("%d messages counted", n)
 	}
-	// A stop does not reach them; a repeat takes no credit and is recorded like any other.
-	if cancelled, err := paid.CancelPending(ctx, nil, true, Day, Begin); err != nil || len(cancelled) != 0 {
+	// What is stopped is not repeated; a repeat takes no credit and is recorded like any other.
+	if cancelled, err := paid.CancelMessages(ctx, near[1:2], Day, Begin); err != nil || len(cancelled) != 0 {
 		t.Errorf("cancelled %v, %v", cancelled, err)
+	}
+	stopped := paid.Items(phone, paid.Detail(near[1]).Intent, near[1])
+	if _, granted := w.MustClaim(again, Begin, stopped...); granted[0] != puntuale.ClaimGone {
+		t.Errorf("repeat of a stopped one: %v", granted)
 	}
 	d := paid.Detail(near[0])
 	repeat, granted := w.MustClaim(again, Begin, paid.Items(phone, d.Intent, near[0])...)
