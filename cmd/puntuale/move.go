@@ -137,7 +137,7 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	fmt.Fprintf(p.stderr, "Imported %d rows into %s, as they were at %s; counts and digests of all %d tables agree.\n",
 		header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339), len(header.Tables))
 	if secrets(header) {
-		fmt.Fprint(p.stderr, "Its secrets are sealed as they were: start servers with the key that the old ones had (--key-file or\nPUNTUALE_KEY). An old SQLite server without these kept it beside its database, in a file ending in .key.\n")
+		fmt.Fprint(p.stderr, "Its secrets are sealed as they were: start servers with the key that the old ones had, if they had one\n(--key-file or PUNTUALE_KEY). A SQLite server without these kept it beside its database, in a file ending in .key.\n")
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ const beginSnapshot = "begin isolation level repeatable read, read only"
 
 func (x *export) run(ctx context.Context, to io.Writer) (err error) {
 	var free func() error
-	if x.link, free, err = x.s.mover(ctx); err != nil {
+	if x.link, free, err = x.s.mover(ctx, true); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
@@ -107,8 +107,12 @@ func (x *export) describe(ctx context.Context) error {
 		return err
 	}
 	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final}
-	if x.header.Tables, err = x.s.catalogue(ctx, x.link); err != nil {
+	var foreign []string
+	if x.header.Tables, foreign, err = x.s.catalogue(ctx, x.link); err != nil {
 		return err
+	}
+	if len(foreign) > 0 {
+		x.s.cfg.Logger.Warn("tables that are none of Puntuale's stay where they are", "tables", foreign)
 	}
 	for i := range x.header.Tables {
 		t := &x.header.Tables[i]

@@ -113,3 +113,9 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 	err = s.claims.perform(ctx, single(s.kinds.write, explain), false)
 	return plan, err
 }
+
+// ForeignTables are those of the database that neither move nor are left on purpose.
+func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
+	_, foreign, err := s.catalogue(ctx, s.read)
+	return foreign, err
+}

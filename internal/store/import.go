@@ -66,7 +66,7 @@ type importer struct {
 
 func (m *importer) run(ctx context.Context) (err error) {
 	var free func() error
-	if m.link, free, err = m.s.mover(ctx); err != nil {
+	if m.link, free, err = m.s.mover(ctx, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
@@ -98,7 +98,7 @@ func (m *importer) compare(ctx context.Context) error {
 	if m.file.Header.Schema > schema {
 		return fmt.Errorf("%w: its tables have version %d, this program knows up to %d", archive.ErrNewer, m.file.Header.Schema, schema)
 	}
-	all, err := m.s.catalogue(ctx, m.link)
+	all, _, err := m.s.catalogue(ctx, m.link)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,9 @@ type movedTable struct {
 	serial  string // the column that PostgreSQL numbers
 }
 
-// movedTables and leftTables name every table and every column, so that none is forgotten silently: export and import
-// compare them with the database's catalogue, and so does a test. Who adds a column puts it here, and asks what it means
-// to a server that has never seen the old ones.
+// movedTables and leftTables name every table and every column, so that none is forgotten silently: a test compares them
+// with the catalogues of both databases, and so do export and import with that of their own. Who adds a column puts it
+// here, and asks what it means to a server that has never seen the old ones.
 var movedTables = []movedTable{
 	{name: "secret", columns: "name value"}, // wrapped, where it is, by a key that does not move
 	{name: "counter", columns: "noun next"}, // nodes' too: an attempt's token holds a node that is never there again
@@ -67,8 +67,9 @@ var kindOf = map[string]archive.Kind{
 	"double precision": archive.Real, "blob": archive.Bytes, "real": archive.Real,
 }
 
-// catalogue reads the database's tables and compares them with those that we know. It returns the columns that move.
-func (s *Store) catalogue(ctx context.Context, a asker) ([]archive.Table, error) {
+// catalogue reads the database's tables and compares them with those that we know. It returns the columns that move,
+// and the names of tables that are none of ours, which stay: views of an extension, or what an operator put there.
+func (s *Store) catalogue(ctx context.Context, a asker) (all []archive.Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
 	text := sqliteCatalogue
 	if s.d.postgres {
@@ -83,24 +84,20 @@ func (s *Store) catalogue(ctx context.Context, a asker) ([]archive.Table, error)
 		there[table][column] = strings.ToLower(kind)
 		return err
 	}); err != nil {
-		return nil, fmt.Errorf("read the catalogue: %w", err)
+		return nil, nil, fmt.Errorf("read the catalogue: %w", err)
 	}
 	for _, name := range leftTables {
 		delete(there, name)
 	}
-	var all []archive.Table
 	for _, m := range movedTables {
 		t, err := m.described(there[m.name])
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		all = append(all, t)
 		delete(there, m.name)
 	}
-	if unknown := slices.Sorted(maps.Keys(there)); len(unknown) > 0 {
-		return nil, fmt.Errorf("this program does not know whether to move the tables %s", strings.Join(unknown, ", "))
-	}
-	return all, nil
+	return all, slices.Sorted(maps.Keys(there)), nil
 }
 
 // described compares a table with the catalogue's columns, by name, and their types.
@@ -170,7 +167,7 @@ const (
 
 // mover opens a connection of its own that may take its time, on a store that open returned. The store's Close does not
 // close it; free does.
-func (s *Store) mover(ctx context.Context) (l *link, free func() error, err error) {
+func (s *Store) mover(ctx context.Context, readOnly bool) (l *link, free func() error, err error) {
 	own := &Store{cfg: s.cfg, d: s.d, name: moverName}
 	var db *sql.DB
 	if s.d.postgres {
@@ -179,7 +176,7 @@ func (s *Store) mover(ctx context.Context) (l *link, free func() error, err erro
 		}, 1)
 	} else {
 		_, query, _ := strings.Cut(s.cfg.Database, "?")
-		db, err = own.sqlitePool(s.file, query, false, 1)
+		db, err = own.sqlitePool(s.file, query, readOnly, 1)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -208,7 +205,7 @@ const (
 	Checking  Stage = "checking"
 )
 
-// counter tells a Progress of each row.
+// rowCounter tells a Progress of each row.
 type rowCounter struct {
 	stage       Stage
 	done, total int64
