@@ -56,6 +56,9 @@ type exportFile struct {
 }
 
 func (p *program) createExport(to string) (*exportFile, error) {
+	if to == "-" && p.color {
+		return nil, errors.New("standard output is a terminal; send it into a file or another program")
+	}
 	if to == "-" {
 		return &exportFile{w: p.stdout}, nil
 	}

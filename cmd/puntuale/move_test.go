@@ -92,6 +92,7 @@ func TestProgress(t *testing.T) {
 			b.tell(store.Loading, done, 4000)
 			now.Advance(3 * time.Second)
 		}
+		b.tell(store.Loading, 4000, 4000) // the end of a stage may be told twice
 		b.tell(store.Checking, 0, 0)
 		b.end()
 		return out.String()

@@ -21,6 +21,7 @@ type progress struct {
 	begun time.Time // of the stage
 	shown time.Time
 	drawn bool // the cursor stands behind a bar
+	whole bool // all of the stage was shown
 }
 
 const (
@@ -34,16 +35,16 @@ func (b *progress) tell(stage store.Stage, done, total int64) {
 	now := b.clock.Now()
 	if stage != b.stage {
 		b.end()
-		b.stage, b.begun, b.shown = stage, now, now
+		b.stage, b.begun, b.shown, b.whole = stage, now, now, false
 	}
 	every := lineEvery
 	if b.terminal {
 		every = barEvery
 	}
-	if done < total && now.Sub(b.shown) < every {
+	if b.whole || done < total && now.Sub(b.shown) < every {
 		return
 	}
-	b.shown = now
+	b.shown, b.whole = now, done >= total
 	text := progressText(stage, done, total, now.Sub(b.begun))
 	if b.terminal {
 		fmt.Fprintf(b.w, "\r\x1b[K%s  %s", bar(done, total), text)

@@ -106,7 +106,12 @@ func (m *importer) compare(ctx context.Context) error {
 	for _, t := range all {
 		m.tables[t.Name] = t
 	}
-	seen := map[string]bool{}
+	return m.compareTables(all, m.file.Header.Schema == schema)
+}
+
+// compareTables compares the file's tables with all; they must be all where nothing may be missing.
+func (m *importer) compareTables(all []archive.Table, whole bool) error {
+	seen, columns := map[string]bool{}, 0
 	for _, t := range m.file.Header.Tables {
 		own, ok := m.tables[t.Name]
 		if !ok || seen[t.Name] {
@@ -119,7 +124,14 @@ func (m *importer) compare(ctx context.Context) error {
 					archive.ErrDamaged, c.Name, t.Name, c.Kind)
 			}
 			seen[t.Name+"."+c.Name] = true
+			columns++
 		}
+	}
+	for _, t := range all {
+		columns -= len(t.Columns)
+	}
+	if whole && columns != 0 {
+		return fmt.Errorf("%w: its header lacks tables or columns that it must have", archive.ErrDamaged)
 	}
 	return nil
 }
@@ -134,6 +146,9 @@ func (m *importer) lock(ctx context.Context) error {
 		names = append(names, t.name)
 	}
 	if _, err := m.link.exec(ctx, "lock table "+strings.Join(names, ", ")+" in share row exclusive mode"); err != nil {
+		if lockedOut(err) {
+			return puntuale.Conflict("somebody writes to the database; stop every server and command that works on it")
+		}
 		return fmt.Errorf("lock the tables: %w", err)
 	}
 	return m.s.refuseServers(ctx)

@@ -273,6 +273,9 @@ func TestImportRefuses(t *testing.T) {
 			refuse("a newer schema", empty, rewritten(t, file, func(h *archive.Header) { h.Schema = 99 }), everything, as(archive.ErrNewer))
 			refuse("a foreign column", empty, rewritten(t, file, func(h *archive.Header) { h.Tables[3].Columns[1].Name = "nome" }), everything, as(archive.ErrDamaged))
 			refuse("a foreign table", empty, rewritten(t, file, func(h *archive.Header) { h.Tables[3].Name = "pg_authid" }), everything, as(archive.ErrDamaged))
+			refuse("a missing table", empty, rewritten(t, file, func(h *archive.Header) {
+				h.Tables = h.Tables[:len(h.Tables)-1]
+			}), everything, as(archive.ErrDamaged))
 			imported(t, empty, file) // and what was refused left it empty
 			conflict := func(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeConflict }
 			refuse("full", empty, file, everything, conflict)
@@ -312,17 +315,14 @@ func rewritten(t testing.TB, file []byte, change func(*archive.Header)) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
-		table, found, err := r.Next()
+	for range h.Tables {
+		table, _, err := r.Next()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !found {
-			break
-		}
 		row := make([]any, len(table.Columns))
 		err = w.Begin()
-		for err == nil {
+		for found := true; err == nil; {
 			if found, err = r.Row(row); err != nil || !found {
 				break
 			}
