@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test check lint e2e mutations bench fuzz generate assets
+.PHONY: help run serve build test check lint e2e mutations long bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ e2e: ## the built binary, from outside
 
 mutations: ## each guarantee's test fails once its mechanism is taken away
 	scripts/with-postgres scripts/mutations
+
+long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap (about 20 minutes)
+	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
+		-run 'UnderLoad|Histories|CapIsExact' ./internal/e2e
 
 bench: ## rates and lateness on both databases, beside a plain grouped insert
 	scripts/with-postgres go -C bench run . $(BENCHFLAGS)

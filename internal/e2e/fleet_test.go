@@ -81,8 +81,8 @@ func (f *fleet) await(what string, holds func() bool) {
 	eventually(f.t, 20*time.Second+3*lease, what, holds)
 }
 
-// number asks the database for one.
-func (f *fleet) number(query string) (n int) {
+// open opens the fleet's database.
+func (f *fleet) open() *sql.DB {
 	f.t.Helper()
 	driver, address := "pgx", f.database
 	if !strings.HasPrefix(address, "postgres") {
@@ -92,6 +92,13 @@ func (f *fleet) number(query string) (n int) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	return db
+}
+
+// number asks the database for one.
+func (f *fleet) number(query string) (n int) {
+	f.t.Helper()
+	db := f.open()
 	defer db.Close()
 	if err := db.QueryRowContext(f.t.Context(), query).Scan(&n); err != nil {
 		f.t.Fatal(err)

@@ -42,7 +42,7 @@ func run(m *testing.M) int {
 		binary = given
 		return m.Run()
 	}
-	build := exec.Command("go", "build", "-o", binary, "puntuale/cmd/puntuale")
+	build := exec.Command("go", "build", "-tags", os.Getenv("PUNTUALE_TAGS"), "-o", binary, "puntuale/cmd/puntuale") // scripts/mutations gives some
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "cannot build the binary:", err)

@@ -21,7 +21,7 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	count := map[string]int{}
 	var lateness []time.Duration
 	for _, who := range l.tenants {
-		v := &verifier{t: t, base: base, tenant: who, mine: map[string]*promise{}, count: count}
+		v := newVerifier(t, base, who, count)
 		for _, p := range l.book {
 			if p.tenant.key != who.key {
 				continue
@@ -73,6 +73,10 @@ type verifier struct {
 	count    map[string]int // of states
 }
 
+func newVerifier(t *testing.T, base string, who tenant, count map[string]int) *verifier {
+	return &verifier{t: t, base: base, tenant: who, mine: map[string]*promise{}, count: count}
+}
+
 // settle reads the rows until every message that was due is closed.
 func (v *verifier) settle() {
 	v.t.Helper()
@@ -120,7 +124,7 @@ func (v *verifier) network() {
 		switch p := v.mine[id]; {
 		case p == nil:
 			v.t.Errorf("the network has message %s, %q, that no answer named", id, r.Text)
-		case p.text != r.Text:
+		case p.text != "" && p.text != r.Text:
 			v.t.Errorf("message %s arrived as %q, not %q", id, r.Text, p.text)
 		}
 	}

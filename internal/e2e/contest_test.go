@@ -1,0 +1,305 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestHistoriesAreLinearizable has several callers fight over each recipient's messages, about the moments at which these
+// are due, on three servers that are killed and stopped meanwhile; and judges what was done about each message.
+func TestHistoriesAreLinearizable(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	f := &fleet{t: t, database: postgres(t), random: rand.New(rand.NewPCG(seed, 0))}
+	for range 3 {
+		f.join()
+	}
+	f.tenants = loadTenants(t, f.nodes[0].base, createPartner(t, f.database), 9)
+	f.await("all nodes own sessions", func() bool { return f.owners() == 3 })
+	r := &race{load: &load{begun: time.Now()}}
+	for _, s := range f.nodes {
+		r.bases = append(r.bases, s.base)
+	}
+	var all sync.WaitGroup
+	ended := make(chan struct{})
+	for i := range 24 {
+		random := rand.New(rand.NewPCG(seed, uint64(i+1)))
+		all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				r.fight(f.tenants[random.IntN(len(f.tenants))], fmt.Sprintf("+39347%02d%05d", i, n), random)
+			}
+		})
+	}
+	for range pick(2, 10) {
+		time.Sleep(2 * time.Second)
+		s := f.any()
+		s.kill()
+		time.Sleep(time.Duration(f.random.IntN(int(lease))))
+		s.start()
+		s = f.any()
+		s.signal(syscall.SIGSTOP)
+		time.Sleep(lease + time.Second)
+		s.signal(syscall.SIGCONT)
+	}
+	time.Sleep(2 * time.Second)
+	close(ended)
+	all.Wait()
+	r.judge(f)
+}
+
+// race is several callers' deeds.
+type race struct {
+	*load
+
+	mu      sync.Mutex
+	matters []*matter
+}
+
+// matter is all that was done about one recipient.
+type matter struct {
+	tenant tenant
+	phone  string
+	target time.Duration // the step at whose moment its callers meet, so that the steps before it are sent
+
+	mu      sync.Mutex
+	started []deed
+	taken   []deed
+	meet    time.Time // once something was started
+}
+
+// deed is one call.
+type deed struct {
+	single, stop bool
+	event
+	ids []string // those that the answer named
+}
+
+// fight has four callers start, send, stop and cancel for one recipient.
+func (r *race) fight(who tenant, phone string, random *rand.Rand) {
+	m := &matter{tenant: who, phone: phone, target: loadSteps[random.IntN(len(loadSteps)-1)]}
+	r.mu.Lock()
+	r.matters = append(r.matters, m)
+	r.mu.Unlock()
+	callers := make([]*caller, 4)
+	for i := range callers {
+		callers[i] = &caller{load: r.load, random: rand.New(rand.NewPCG(random.Uint64(), 0)), name: phone + "-" + strconv.Itoa(i), phone: phone, tenant: who}
+	}
+	callers[0].begin(m)
+	var all sync.WaitGroup
+	for i, c := range callers {
+		all.Go(func() {
+			if i > 0 && c.random.IntN(3) == 0 {
+				time.Sleep(time.Duration(c.random.IntN(200)) * time.Millisecond)
+				c.begin(m)
+			}
+			for range 3 {
+				c.aim(m)
+				c.end(m)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// begin starts a run or sends a single message.
+func (c *caller) begin(m *matter) {
+	d := deed{single: c.random.IntN(4) == 0, event: event{kind: starts, from: moment(time.Now())}}
+	meet := time.Now().Add(m.target)
+	var made []*promise
+	if d.single {
+		made = c.single()
+	} else {
+		made = c.start()
+	}
+	d.to = moment(time.Now()) + 1
+	for _, p := range made {
+		d.ids = append(d.ids, p.id)
+		if d.single {
+			meet = p.at
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.started = append(m.started, d)
+	if m.meet.IsZero() {
+		m.meet = meet
+	}
+}
+
+// aim waits for about the moment at which a message is due, for that is where mistakes would be.
+func (c *caller) aim(m *matter) {
+	m.mu.Lock()
+	at := m.meet.Add(time.Duration(c.random.IntN(60_000)-20_000) * time.Microsecond)
+	m.mu.Unlock()
+	time.Sleep(max(time.Until(at), time.Duration(c.random.IntN(20))*time.Millisecond))
+}
+
+// end stops or cancels, until that is answered once.
+func (c *caller) end(m *matter) {
+	d := deed{stop: c.random.IntN(2) == 0}
+	for answered := false; !answered; {
+		var a answer
+		d.event = event{kind: unanswered, from: moment(time.Now()), to: endless}
+		if d.stop {
+			a, answered = c.try("POST", "/api/stop/"+c.tenant.sequence, map[string]any{"phone": c.phone})
+		} else {
+			a, answered = c.try("POST", "/api/messages/cancel/pending", map[string]any{"phones": []string{c.phone}})
+		}
+		if answered {
+			d.kind, d.to = passes, moment(time.Now())+1
+			if d.stop {
+				d.ids = c.ids(a)
+			} else {
+				d.ids = c.cancelledIDs(a)
+			}
+		}
+		m.mu.Lock()
+		m.taken = append(m.taken, d)
+		m.mu.Unlock()
+	}
+}
+
+// judge makes each message's history and has it checked.
+func (r *race) judge(f *fleet) {
+	f.t.Helper()
+	for _, w := range r.wrong {
+		f.t.Error(w)
+	}
+	attempts := f.attempts()
+	count := map[string]int{}
+	histories, troubled, contested, bad := 0, 0, 0, 0
+	for _, who := range f.tenants {
+		v := newVerifier(f.t, f.nodes[0].base, who, count)
+		for _, m := range r.matters {
+			if m.tenant.key == who.key {
+				m.promises(v)
+			}
+		}
+		v.settle()
+		v.network()
+		for _, m := range r.matters {
+			if m.tenant.key != who.key {
+				continue
+			}
+			for _, d := range m.started {
+				for _, id := range d.ids {
+					h, trouble := m.history(v, d, id, attempts[id])
+					histories++
+					count[v.rows[id].State]++
+					if trouble {
+						troubled++
+					}
+					if h.contested() {
+						contested++
+					}
+					if !h.linearizable() && bad < 5 {
+						bad++
+						f.t.Errorf("message %s has no right order of what was done about it (milliseconds, %d attempts):\n%v", id, attempts[id], h)
+					}
+				}
+			}
+		}
+	}
+	f.t.Logf("%d histories in %d calls, %d with effects at the same time, %d sent, %d cancelled; %d judged leniently, for an attempt was made in vain",
+		histories, r.calls, contested, count["COMPLETED"], count["CANCELLED"], troubled)
+	if contested < 100 || troubled > histories/4 || count["COMPLETED"] < 50 || count["CANCELLED"] < 50 {
+		f.t.Error("the callers did not meet often enough to show anything")
+	}
+}
+
+// promises tells a verifier of a recipient's messages.
+func (m *matter) promises(v *verifier) {
+	for _, d := range m.started {
+		for i, id := range d.ids {
+			p := &promise{id: id}
+			if !d.single {
+				p.after = loadSteps[i]
+			}
+			v.mine[id] = p
+		}
+	}
+}
+
+// history is what was done about one message. The moment of its claim is known unless an attempt before the last came to
+// nothing: then, from its due moment on, the message may have been in flight for a while and open again, and a
+// cancellation that did not name it in that time tells nothing.
+func (m *matter) history(v *verifier, start deed, id string, attempts int) (h history, troubled bool) {
+	row, at := v.rows[id], v.arrived[id]
+	troubled = attempts > 1 || attempts == 1 && row.Left == nil
+	due := moment(v.due(v.mine[id], row))
+	h = append(h, start.event)
+	for _, d := range m.taken {
+		if d.stop && start.single {
+			continue // a stop ends runs of its sequence
+		}
+		e := d.event
+		if e.to != endless && slices.Contains(d.ids, id) {
+			e.kind = takes
+		}
+		if e.kind != passes || !troubled || e.to < due {
+			h = append(h, e)
+		}
+	}
+	if !at.IsZero() {
+		left := due
+		if row.Left != nil && !troubled {
+			if t, err := time.Parse(stamp, *row.Left); err == nil {
+				left = moment(t)
+			}
+		}
+		h = append(h, event{sends, left, moment(at) + 1})
+	}
+	final := map[string]eventKind{"PENDING": isOpen, "CANCELLED": isTaken, "COMPLETED": isSent}[row.State]
+	end := moment(time.Now().Add(time.Hour))
+	return append(h, event{final, end, end}), troubled
+}
+
+// contested tells whether an effect and another call could have come in either order.
+func (h history) contested() bool {
+	for i, a := range h {
+		for j, b := range h {
+			if i != j && (a.kind == takes || a.kind == sends) && (b.kind == takes || b.kind == sends || b.kind == passes) && a.from <= b.to && b.from <= a.to {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// attempts of every message, by id.
+func (f *fleet) attempts() map[string]int {
+	f.t.Helper()
+	db := f.open()
+	defer db.Close()
+	rows, err := db.QueryContext(f.t.Context(), "select id, attempt from message")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer rows.Close()
+	all := map[string]int{}
+	for rows.Next() {
+		var id int64
+		var n int
+		if err := rows.Scan(&id, &n); err != nil {
+			f.t.Fatal(err)
+		}
+		all[strconv.FormatInt(id, 10)] = n
+	}
+	if err := rows.Err(); err != nil {
+		f.t.Fatal(err)
+	}
+	return all
+}
