@@ -178,7 +178,6 @@ func (r *race) judge(f *fleet) {
 	for _, w := range r.wrong {
 		f.t.Error(w)
 	}
-	attempts := f.attempts()
 	count := map[string]int{}
 	histories, troubled, contested, bad := 0, 0, 0, 0
 	for _, who := range f.tenants {
@@ -196,10 +195,10 @@ func (r *race) judge(f *fleet) {
 			}
 			for _, d := range m.started {
 				for _, id := range d.ids {
-					h, trouble := m.history(v, d, id, attempts[id])
+					h, inFlight := m.history(v, d, id)
 					histories++
 					count[v.rows[id].State]++
-					if trouble {
+					if inFlight {
 						troubled++
 					}
 					if h.contested() {
@@ -207,13 +206,13 @@ func (r *race) judge(f *fleet) {
 					}
 					if !h.linearizable() && bad < 5 {
 						bad++
-						f.t.Errorf("message %s has no right order of what was done about it (milliseconds, %d attempts):\n%v", id, attempts[id], h)
+						f.t.Errorf("message %s has no right order of what was done about it (milliseconds):\n%v", id, h)
 					}
 				}
 			}
 		}
 	}
-	f.t.Logf("%d histories in %d calls, %d with effects at the same time, %d sent, %d cancelled; %d judged leniently, for an attempt was made in vain",
+	f.t.Logf("%d histories in %d calls, %d with effects at the same time, %d sent, %d cancelled; %d stopped in flight and not sent",
 		histories, r.calls, contested, count["COMPLETED"], count["CANCELLED"], troubled)
 	if contested < 100 || troubled > histories/4 || count["COMPLETED"] < 50 || count["CANCELLED"] < 50 {
 		f.t.Error("the callers did not meet often enough to show anything")
@@ -224,7 +223,7 @@ func (r *race) judge(f *fleet) {
 func (m *matter) promises(v *verifier) {
 	for _, d := range m.started {
 		for i, id := range d.ids {
-			p := &promise{id: id}
+			p := &promise{id: id, asked: true}
 			if !d.single {
 				p.after = loadSteps[i]
 			}
@@ -233,12 +232,12 @@ func (m *matter) promises(v *verifier) {
 	}
 }
 
-// history is what was done about one message. The moment of its claim is known unless an attempt before the last came to
-// nothing: then, from its due moment on, the message may have been in flight for a while and open again, and a
-// cancellation that did not name it in that time tells nothing.
-func (m *matter) history(v *verifier, start deed, id string, attempts int) (h history, troubled bool) {
+// history is what was done about one message. The moment of its claim is known if it was sent: the last attempt's, for
+// what is stopped in flight is not tried again. Where no answer named a message that is CANCELLED, or is left uncertain,
+// it was stopped in flight: any of the calls since it was due may have done that.
+func (m *matter) history(v *verifier, start deed, id string) (h history, inFlight bool) {
 	row, at := v.rows[id], v.arrived[id]
-	troubled = attempts > 1 || attempts == 1 && row.Left == nil
+	inFlight = v.held(id) || row.State == "CANCELLED" && !m.named(id)
 	due := moment(v.due(v.mine[id], row))
 	h = append(h, start.event)
 	for _, d := range m.taken {
@@ -246,16 +245,17 @@ func (m *matter) history(v *verifier, start deed, id string, attempts int) (h hi
 			continue // a stop ends runs of its sequence
 		}
 		e := d.event
-		if e.to != endless && slices.Contains(d.ids, id) {
+		switch {
+		case slices.Contains(d.ids, id):
 			e.kind = takes
+		case e.kind == passes && inFlight && e.to >= due:
+			e.kind = unanswered
 		}
-		if e.kind != passes || !troubled || e.to < due {
-			h = append(h, e)
-		}
+		h = append(h, e)
 	}
 	if !at.IsZero() {
 		left := due
-		if row.Left != nil && !troubled {
+		if row.Left != nil {
 			if t, err := time.Parse(stamp, *row.Left); err == nil {
 				left = moment(t)
 			}
@@ -263,8 +263,16 @@ func (m *matter) history(v *verifier, start deed, id string, attempts int) (h hi
 		h = append(h, event{sends, left, moment(at) + 1})
 	}
 	final := map[string]eventKind{"PENDING": isOpen, "CANCELLED": isTaken, "COMPLETED": isSent}[row.State]
+	if v.held(id) && !at.IsZero() {
+		final = isSent // and the answer was lost
+	}
 	end := moment(time.Now().Add(time.Hour))
-	return append(h, event{final, end, end}), troubled
+	return append(h, event{final, end, end}), inFlight
+}
+
+// named tells whether an answer said that the message is cancelled.
+func (m *matter) named(id string) bool {
+	return slices.ContainsFunc(m.taken, func(d deed) bool { return slices.Contains(d.ids, id) })
 }
 
 // contested tells whether an effect and another call could have come in either order.
@@ -277,29 +285,4 @@ func (h history) contested() bool {
 		}
 	}
 	return false
-}
-
-// attempts of every message, by id.
-func (f *fleet) attempts() map[string]int {
-	f.t.Helper()
-	db := f.open()
-	defer db.Close()
-	rows, err := db.QueryContext(f.t.Context(), "select id, attempt from message")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer rows.Close()
-	all := map[string]int{}
-	for rows.Next() {
-		var id int64
-		var n int
-		if err := rows.Scan(&id, &n); err != nil {
-			f.t.Fatal(err)
-		}
-		all[strconv.FormatInt(id, 10)] = n
-	}
-	if err := rows.Err(); err != nil {
-		f.t.Fatal(err)
-	}
-	return all
 }

@@ -38,6 +38,7 @@ type promise struct {
 	text      string
 	after     time.Duration // due so long after its call was accepted,
 	at        time.Time     // or at this moment, if it is not zero
+	asked     bool          // a stop or cancel may concern it
 	cancelled bool          // a 200 named it as cancelled
 	doubted   bool          // a stop or cancel that may concern it was never answered
 }
@@ -178,6 +179,9 @@ func (c *caller) cancel(made []*promise) {
 
 // take cancels until that is answered. An answer that was lost may have cancelled what no later one names.
 func (c *caller) take(path string, body any, made []*promise, read func(answer) []string) {
+	for _, p := range made {
+		p.asked = true
+	}
 	for {
 		a, ok := c.try("POST", path, body)
 		if !ok {

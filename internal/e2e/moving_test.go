@@ -34,17 +34,16 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	old := serve(t, from, flags...)
-	tenants := loadTenants(t, old.base, createPartner(t, from))
-	l := newLoad(4, seed, tenants, old.base)
-	time.Sleep(1500 * time.Millisecond)
-	l.end() // many are due within the next two seconds
+	tenants := loadTenants(t, old.base, createPartner(t, from), 3)
+	l := newLoad(seed, tenants, old.base)
+	time.Sleep(2 * time.Second)
+	l.end() // many are due within the next seconds
+	first := &caller{load: l, random: rand.New(rand.NewPCG(seed, 0)), name: "first", phone: "+393479900000", tenant: tenants[0]}
+	l.book = append(l.book, first.start()...)
 	before := must(t, "GET", old.base+"/api/sandbox/messages", tenants[0].key, nil)
-	first := l.starts[0]
 	again := func(base string) string {
-		n := strings.TrimPrefix(first.phone, "+39347")
-		worker, serial := trimZeros(n[:2]), trimZeros(n[2:])
 		a := must(t, "POST", base+"/api/start/"+first.tenant.sequence, first.tenant.key,
-			map[string]any{"phone": first.phone, "n": worker + "-" + serial}, "Idempotency-Key", "start"+first.phone)
+			map[string]any{"phone": first.phone, "n": first.name}, "Idempotency-Key", first.name)
 		return a.header.Get("Idempotent-Replayed") + string(a.body)
 	}
 	answered := again(old.base)
@@ -69,7 +68,7 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 	if n := len(ledger(t, fresh.base, tenants[0].key)); len(before.body) > 100 && n == 0 {
 		t.Error("the network's ledger did not move")
 	}
-	l.verify(t, fresh.base)
+	l.verify(t, fresh.base, 60*time.Second)
 }
 
 // count asks a PostgreSQL for a number.
@@ -82,13 +81,6 @@ func count(t *testing.T, database, query string) (n int) {
 	defer db.Close()
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
-	}
-	return n
-}
-
-func trimZeros(n string) string {
-	if n = strings.TrimLeft(n, "0"); n == "" {
-		return "0"
 	}
 	return n
 }
