@@ -68,10 +68,15 @@ func CodeOf(err error) Code {
 	if err == nil {
 		return ""
 	}
-	if e, ok := errors.AsType[*Error](err); ok {
+	if e := asError(err); e != nil {
 		return e.Code
 	}
 	return CodeInternal
+}
+
+func asError(err error) *Error {
+	e, _ := errors.AsType[*Error](err)
+	return e
 }
 
 // NotFound is the one answer for what is missing and for what belongs to another tenant; it repeats no identifier.

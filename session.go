@@ -36,4 +36,5 @@ type Session struct {
 	Stop    SequenceID
 	Created time.Time
 	Owner   NodeID // the node that sends for it; 0: none yet
+	Link    Link   // how far it is from sending; left out where a sequence is read for a start
 }

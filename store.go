@@ -20,6 +20,7 @@ type Tenant interface {
 	TemplateStore
 	BlacklistStore
 	SandboxStore
+	CommandStore
 	OnceStore
 }
 

@@ -97,8 +97,8 @@ func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.No
 	if err != nil {
 		return nil, nil, outward(fmt.Errorf("read nodes: %w", err))
 	}
-	sessions, err := list(ctx, s.read, `select `+sessionColumns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
- where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, scanSession)
+	sessions, err := list(ctx, s.read, `select `+linkedColumns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
+ where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, scanLinked)
 	if err != nil {
 		return nil, nil, outward(fmt.Errorf("read sessions: %w", err))
 	}

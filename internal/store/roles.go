@@ -7,6 +7,7 @@ var (
 	_ puntuale.Operator      = (*Store)(nil)
 	_ puntuale.Queue         = (*Store)(nil)
 	_ puntuale.Fleet         = (*Store)(nil)
+	_ puntuale.LinkKeeper    = (*Store)(nil)
 	_ puntuale.SandboxLedger = (*Store)(nil)
 	_ puntuale.SecretStore   = (*Store)(nil)
 )

@@ -17,7 +17,14 @@ func sessionFields(s *puntuale.Session) []any {
 		moment{&s.Created}, &s.Owner}
 }
 
-func scanSession(rows *sql.Rows, s *puntuale.Session) error { return rows.Scan(sessionFields(s)...) }
+// With their links sessions are read where the answer shows them, and by nodes that look for theirs; a start needs none.
+const linkedColumns = sessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until`
+
+func linkedFields(s *puntuale.Session) []any {
+	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, &s.Link.Code, moment{&s.Link.Until})
+}
+
+func scanLinked(rows *sql.Rows, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
 
 func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
@@ -52,8 +59,8 @@ func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s pun
 
 func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
 	var s puntuale.Session
-	found, err := one(ctx, t.s.read, `select `+sessionColumns+` from session s
- where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, sessionFields(&s)...)
+	found, err := one(ctx, t.s.read, `select `+linkedColumns+` from session s
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, linkedFields(&s)...)
 	return s, foundOr(found, err, "session")
 }
 
@@ -62,8 +69,8 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.read, `select `+sessionColumns+` from session s
- where s.client_id = $1 and s.id > $2 and s.deleted_at = 0 order by s.id limit $3`, []any{t.id, last, limit + 1}, scanSession)
+	all, err := list(ctx, t.s.read, `select `+linkedColumns+` from session s
+ where s.client_id = $1 and s.id > $2 and s.deleted_at = 0 order by s.id limit $3`, []any{t.id, last, limit + 1}, scanLinked)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list sessions: %w", err))
 	}

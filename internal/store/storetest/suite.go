@@ -41,6 +41,7 @@ var suite = []func(*testing.T, *World){
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
+	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 

@@ -24,6 +24,7 @@ create table late_run ( -- runs older than the time contents are kept, but not c
 alter table session add column link smallint not null default 0 check (link between 0 and 4); -- 0 as created, 1 unlinked, 2 pairing, 3 linked, 4 online
 alter table session add column link_at bigint not null default 0; -- since when
 alter table session add column number text not null default ''; -- the linked one
+alter table session add column link_detail text not null default ''; -- why it is so
 alter table session add column code bytea not null default ''; -- sealed: what to scan or to type while pairing
 alter table session add column code_until bigint not null default 0;
 
@@ -35,7 +36,8 @@ create table command (
     verb text not null,
     detail bytea not null default '', -- sealed
     created_at bigint not null,
-    expires_at bigint not null,
+    expires_at bigint not null, -- of the order, then of its answer
+    taken bigint not null default 0, -- the node that began to carry it out
     answered_at bigint not null default 0,
     answer bytea not null default '' -- sealed
 );

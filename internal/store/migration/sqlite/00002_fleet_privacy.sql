@@ -22,6 +22,7 @@ create table late_run ( -- runs older than the time contents are kept, but not c
 alter table session add column link integer not null default 0 check (link between 0 and 4); -- 0 as created, 1 unlinked, 2 pairing, 3 linked, 4 online
 alter table session add column link_at integer not null default 0; -- since when
 alter table session add column number text not null default ''; -- the linked one
+alter table session add column link_detail text not null default ''; -- why it is so
 alter table session add column code blob not null default x''; -- sealed: what to scan or to type while pairing
 alter table session add column code_until integer not null default 0;
 
@@ -33,7 +34,8 @@ create table command (
     verb text not null,
     detail blob not null default x'', -- sealed
     created_at integer not null,
-    expires_at integer not null,
+    expires_at integer not null, -- of the order, then of its answer
+    taken integer not null default 0, -- the node that began to carry it out
     answered_at integer not null default 0,
     answer blob not null default x'' -- sealed
 ) strict;

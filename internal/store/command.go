@@ -1,0 +1,129 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Commands wait in rows for the node that owns their session. There are few, and the open ones have an index of their
+// own, so that each node can look for its own every second.
+
+// waitingMost bounds the commands of one session without an answer, whoever gives them.
+const waitingMost = 20
+
+func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
+	var id int64
+	err := t.write(ctx, func(ctx context.Context, a asker) error {
+		if err := t.commandable(ctx, a, c.Session, c.Created); err != nil {
+			return err
+		}
+		var err error
+		if id, err = number(ctx, a, "command"); err != nil {
+			return err
+		}
+		_, err = a.exec(ctx, `insert into command (id, client_id, session_id, verb, detail, created_at, expires_at)
+ values ($1, $2, $3, $4, $5, $6, $7)`,
+			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), micros(c.Created), micros(c.Expires))
+		if err != nil {
+			return fmt.Errorf("insert a command: %w", err)
+		}
+		return nil
+	})
+	return puntuale.CommandID(id), err
+}
+
+// commandable refuses a command for a session that is not there, or has too many.
+func (t tenant) commandable(ctx context.Context, a asker, session puntuale.SessionID, now time.Time) error {
+	if session == 0 {
+		return puntuale.NotFound("session")
+	}
+	if err := t.sessionThere(ctx, a, session); err != nil {
+		return err
+	}
+	var n int
+	if _, err := one(ctx, a, `select count(*) from command where session_id = $1 and answered_at = 0 and expires_at > $2`,
+		[]any{session, micros(now)}, &n); err != nil {
+		return fmt.Errorf("count commands: %w", err)
+	}
+	if n >= waitingMost {
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "too many calls for this session are under way", RetryAfter: 5 * time.Second}
+	}
+	return nil
+}
+
+func (t tenant) CommandAnswer(ctx context.Context, id puntuale.CommandID, now time.Time) ([]byte, error) {
+	var at int64
+	var answer []byte
+	found, err := one(ctx, t.s.read, `select answered_at, answer from command where id = $1 and client_id = $2 and expires_at > $3`,
+		[]any{id, t.id, micros(now)}, &at, &answer)
+	if err := foundOr(found, err, "command"); err != nil || at == 0 {
+		return nil, err
+	}
+	return answer, nil
+}
+
+const openCommands = `
+select c.id, c.client_id, c.session_id, c.verb, c.detail, c.created_at, c.expires_at, c.taken
+from command c join session s on s.client_id = c.client_id and s.id = c.session_id
+where c.answered_at = 0 and c.expires_at > $2 and s.owner = $1 and s.deleted_at = 0 order by c.id`
+
+func (s *Store) OpenCommands(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.Command, error) {
+	all, err := list(ctx, s.read, openCommands, []any{node, micros(now)}, func(rows *sql.Rows, c *puntuale.Command) error {
+		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, moment{&c.Created}, moment{&c.Expires}, &c.Taken)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read commands: %w", err))
+	}
+	return all, nil
+}
+
+// byOwner begins an update of commands: only by the node that owns the session, while its lease stands.
+const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 from session s
+ where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
+
+func (s *Store) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, now, until time.Time) (taken bool, err error) {
+	err = s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update command set taken = $1, expires_at = greatest(expires_at, $4) where id = $2`+byOwner,
+			node, id, micros(now), micros(until))
+		taken = n > 0
+		return err
+	})
+	return taken, err
+}
+
+func (s *Store) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
+	return s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
+			node, id, micros(now), micros(until), append([]byte{}, answer...), []byte{})
+		return err
+	})
+}
+
+// asOwner runs a transaction that needs the node's lease.
+func (s *Store) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx context.Context, a asker) error) error {
+	return s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+		if err := fence(ctx, a, node); err != nil {
+			return err
+		}
+		return do(ctx, a)
+	}), false)
+}
+
+// purgeCommands removes commands that expired, with their answers.
+func (s *Store) purgeCommands(ctx context.Context, now time.Time) error {
+	return purge(ctx, s, "commands", `select id from command where expires_at < $1 order by expires_at limit $2`, micros(now),
+		scanOne[int64], cmp.Compare[int64],
+		func(ctx context.Context, a asker, part []int64) error {
+			if _, err := list(ctx, a, `select c.id from $u(i bigint) join command c on c.id = u.i order by c.id for update of c`,
+				[]any{batch{part}}, scanOne[int64]); err != nil {
+				return err
+			}
+			_, err := a.exec(ctx, `delete from command where expires_at < $1 and id in (select u.i from $u(i bigint))`, micros(now), batch{part})
+			return err
+		})
+}

@@ -1,0 +1,50 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// The owner alone writes how far a session is from sending: its lease is looked at first, then the row names it.
+const setLinks = `
+update session set link_at = case when session.link = u.l then session.link_at else $2::bigint end,
+ link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e
+from $u(s bigint, l smallint, n text, d text, c bytea, e bigint)
+where session.id = u.s and session.owner = $1 and session.deleted_at = 0`
+
+func (s *Store) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Time, links map[puntuale.SessionID]puntuale.Link) error {
+	if len(links) == 0 {
+		return nil
+	}
+	sessions := slices.Sorted(maps.Keys(links))
+	column := func(f func(l puntuale.Link) int64) []int64 {
+		return pick(sessions, func(id *puntuale.SessionID) int64 { return f(links[*id]) })
+	}
+	text := func(f func(l puntuale.Link) string) []string {
+		return pick(sessions, func(id *puntuale.SessionID) string { return f(links[*id]) })
+	}
+	return s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
+		if _, err := list(ctx, a, `select session.id from $u(s bigint) join session on session.id = u.s
+ where session.owner = $1 and session.deleted_at = 0 order by session.id for no key update of session`,
+			[]any{node, sessionColumn(sessions)}, scanOne[puntuale.SessionID]); err != nil {
+			return fmt.Errorf("lock sessions: %w", err)
+		}
+		_, err := a.exec(ctx, setLinks, node, micros(now), batch{
+			pick(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) }),
+			column(func(l puntuale.Link) int64 { return int64(l.State) }),
+			text(func(l puntuale.Link) string { return l.Number }),
+			text(func(l puntuale.Link) string { return l.Detail }),
+			pick(sessions, func(id *puntuale.SessionID) []byte { return []byte(links[*id].Code) }),
+			column(func(l puntuale.Link) int64 { return micros(l.Until) }),
+		})
+		if err != nil {
+			return fmt.Errorf("store links: %w", err)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,224 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// order is a command that may be taken for half a minute.
+func order(session puntuale.SessionID, verb puntuale.CommandVerb) puntuale.Command {
+	return puntuale.Command{Session: session, Verb: verb, Detail: []byte{0, 1, 0xff}, Created: Begin, Expires: Begin.Add(30 * time.Second)}
+}
+
+func (c *Client) mustGive(o puntuale.Command) puntuale.CommandID {
+	c.w.t.Helper()
+	id, err := c.GiveCommand(context.Background(), o)
+	if err != nil {
+		c.w.t.Fatalf("give a command: %v", err)
+	}
+	return id
+}
+
+func (w *World) mustOwn(node puntuale.NodeID, sessions ...puntuale.SessionID) {
+	w.t.Helper()
+	moved, err := w.Assign(context.Background(), 0, node, sessions)
+	if err != nil || len(moved) != len(sessions) {
+		w.t.Fatalf("assign %v: %v, %v", sessions, moved, err)
+	}
+}
+
+func (w *World) openIDs(node puntuale.NodeID, now time.Time) []puntuale.CommandID {
+	w.t.Helper()
+	open, err := w.OpenCommands(context.Background(), node, now)
+	if err != nil {
+		w.t.Fatalf("open commands: %v", err)
+	}
+	ids := make([]puntuale.CommandID, len(open))
+	for i, c := range open {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// A command is seen by the session's owner alone, taken and answered once, and its answer read by who gave it.
+func testCommand(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	a, b := w.MustJoin(), w.MustJoin()
+	w.mustOwn(a, c.Session)
+	w.mustOwn(b, other.Session)
+	id := c.mustGive(order(c.Session, puntuale.CommandPair))
+	open, err := w.OpenCommands(ctx, a, Begin)
+	want := order(c.Session, puntuale.CommandPair)
+	want.ID, want.Client = id, c.ID
+	if err != nil || len(open) != 1 || open[0].ID != want.ID || open[0].Client != want.Client || open[0].Session != want.Session || open[0].Verb != want.Verb ||
+		!bytes.Equal(open[0].Detail, want.Detail) || !open[0].Created.Equal(want.Created) || !open[0].Expires.Equal(want.Expires) || open[0].Taken != 0 {
+		t.Fatalf("open commands = %+v, %v, want %+v", open, err, want)
+	}
+	if ids := w.openIDs(b, Begin); len(ids) != 0 {
+		t.Fatalf("another node sees %v", ids)
+	}
+	until := Begin.Add(time.Minute)
+	if ok, err := w.TakeCommand(ctx, b, id, Begin, until); ok || err != nil {
+		t.Fatalf("another node takes it: %v, %v", ok, err)
+	}
+	if ok, err := w.TakeCommand(ctx, a, id, Begin, until); !ok || err != nil {
+		t.Fatalf("take: %v, %v", ok, err)
+	}
+	if open, err := w.OpenCommands(ctx, a, until.Add(-1)); err != nil || len(open) != 1 || open[0].Taken != a {
+		t.Fatalf("taken: %+v, %v", open, err)
+	}
+	if answer, err := c.CommandAnswer(ctx, id, Begin); answer != nil || err != nil {
+		t.Fatalf("before its answer: %v, %v", answer, err)
+	}
+	if err := w.AnswerCommand(ctx, b, id, []byte("no"), Begin, until); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"answer", "second"} { // the first one stays
+		if err := w.AnswerCommand(ctx, a, id, []byte(text), Begin, until); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if answer, err := c.CommandAnswer(ctx, id, Begin); string(answer) != "answer" || err != nil {
+		t.Fatalf("answer = %q, %v", answer, err)
+	}
+	if ok, err := w.TakeCommand(ctx, a, id, Begin, until); ok || err != nil {
+		t.Fatalf("take after the answer: %v, %v", ok, err)
+	}
+	_, err = other.CommandAnswer(ctx, id, Begin)
+	wantCode(t, err, puntuale.CodeNotFound)
+	_, err = c.CommandAnswer(ctx, id, until)
+	wantCode(t, err, puntuale.CodeNotFound)
+	if n := w.Int("select count(*) from command where length(detail) > 0"); n != 0 {
+		t.Errorf("%d orders are kept after their answer", n)
+	}
+	if err := w.Maintain(ctx, until.Add(time.Microsecond)); err != nil || w.Int("select count(*) from command") != 0 {
+		t.Errorf("after maintenance %d commands, %v", w.Int("select count(*) from command"), err)
+	}
+}
+
+// What nobody may give or take.
+func testCommandRefused(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	w.mustOwn(node, c.Session)
+	for _, session := range []puntuale.SessionID{0, 999, other.Session} {
+		_, err := c.GiveCommand(ctx, order(session, puntuale.CommandDrain))
+		wantCode(t, err, puntuale.CodeNotFound)
+	}
+	id := c.mustGive(order(c.Session, puntuale.CommandDrain))
+	late := Begin.Add(30 * time.Second)
+	if ids := w.openIDs(node, late); len(ids) != 0 {
+		t.Errorf("expired ones are listed: %v", ids)
+	}
+	if ok, err := w.TakeCommand(ctx, node, id, late, late.Add(time.Minute)); ok || err != nil {
+		t.Errorf("an expired one is taken: %v, %v", ok, err)
+	}
+	var err error
+	for range 40 {
+		if _, err = c.GiveCommand(ctx, order(c.Session, puntuale.CommandDrain)); err != nil {
+			break
+		}
+	}
+	wantCode(t, err, puntuale.CodeBusy)
+	w.Exec("delete from node")
+	if _, err := w.TakeCommand(ctx, node, id, Begin, late); !errors.Is(err, puntuale.ErrFenced) {
+		t.Errorf("without a lease: %v", err)
+	}
+	if err := w.AnswerCommand(ctx, node, id, nil, Begin, late); !errors.Is(err, puntuale.ErrFenced) {
+		t.Errorf("an answer without a lease: %v", err)
+	}
+}
+
+// A command that its owner took before it died is its successor's, who can tell.
+func testCommandOfDeadOwner(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	a, b := w.MustJoin(), w.MustJoin()
+	w.mustOwn(a, c.Session)
+	id := c.mustGive(order(c.Session, puntuale.CommandUnlink))
+	if ok, err := w.TakeCommand(ctx, a, id, Begin, Begin.Add(time.Minute)); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	if err := w.Leave(ctx, a); err != nil {
+		t.Fatal(err)
+	}
+	w.mustOwn(b, c.Session)
+	if open, err := w.OpenCommands(ctx, b, Begin); err != nil || len(open) != 1 || open[0].Taken != a {
+		t.Fatalf("the successor sees %+v, %v", open, err)
+	}
+	if ok, err := w.TakeCommand(ctx, b, id, Begin, Begin.Add(time.Minute)); !ok || err != nil {
+		t.Errorf("the successor takes it: %v, %v", ok, err)
+	}
+}
+
+// The link is the owner's to write, and every reader's to see.
+func testLinks(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	a, b := w.MustJoin(), w.MustJoin()
+	w.mustOwn(a, c.Session)
+	w.mustOwn(b, other.Session)
+	read := func(c *Client) puntuale.Link {
+		t.Helper()
+		s, err := c.Tenant.Session(ctx, c.Session)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Link
+	}
+	if got := read(c); got != (puntuale.Link{}) {
+		t.Fatalf("as created: %+v", got)
+	}
+	pairing := puntuale.Link{State: puntuale.LinkPairing, Detail: "in attesa", Code: "\x00sealed\xff", Until: Begin.Add(20 * time.Second)}
+	set := func(node puntuale.NodeID, now time.Time, l puntuale.Link) {
+		t.Helper()
+		if err := w.SetLinks(ctx, node, now, map[puntuale.SessionID]puntuale.Link{c.Session: l, other.Session: l, 999: l}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(a, Begin, pairing)
+	pairing.Since = Begin
+	if got := read(c); got != pairing {
+		t.Errorf("pairing = %+v, want %+v", got, pairing)
+	}
+	if got := read(other); got != (puntuale.Link{}) {
+		t.Errorf("another node's session: %+v", got)
+	}
+	pairing.Code = "next"
+	set(a, Begin.Add(time.Second), pairing) // the state stays, and so does its moment
+	if got := read(c); got != pairing {
+		t.Errorf("rotated = %+v, want %+v", got, pairing)
+	}
+	online := puntuale.Link{State: puntuale.LinkOnline, Number: "+393331234567"}
+	set(a, Begin.Add(2*time.Second), online)
+	online.Since = Begin.Add(2 * time.Second)
+	if got := read(c); got != online {
+		t.Errorf("online = %+v, want %+v", got, online)
+	}
+	_, sessions, err := w.Roster(ctx, a)
+	if i := slices.IndexFunc(sessions, func(s puntuale.Session) bool { return s.ID == c.Session }); err != nil || i < 0 || sessions[i].Link != online {
+		t.Errorf("the roster: %+v, %v", sessions, err)
+	}
+	if all, _, err := c.Sessions(ctx, puntuale.Page{Limit: 10}); err != nil || all[0].Link != online {
+		t.Errorf("the list: %+v, %v", all, err)
+	}
+	if moved, err := w.Assign(ctx, a, b, []puntuale.SessionID{c.Session}); err != nil || len(moved) != 1 {
+		t.Fatal(moved, err)
+	}
+	set(a, Begin, pairing) // no longer its own
+	if got := read(c); got != online {
+		t.Errorf("after another node took it: %+v", got)
+	}
+	w.Exec("delete from node")
+	if err := w.SetLinks(ctx, b, Begin, map[puntuale.SessionID]puntuale.Link{c.Session: pairing}); !errors.Is(err, puntuale.ErrFenced) {
+		t.Errorf("without a lease: %v", err)
+	}
+}

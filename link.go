@@ -1,0 +1,99 @@
+package puntuale
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// LinkState is how far a session is from sending. The numbers are what stores keep.
+type LinkState int8
+
+const (
+	LinkAsCreated LinkState = 0 // nobody has linked or unlinked it: a sandbox is online, a real number unlinked
+	LinkUnlinked  LinkState = 1
+	LinkPairing   LinkState = 2
+	LinkLinked    LinkState = 3 // linked, but not connected now
+	LinkOnline    LinkState = 4 // it could send
+)
+
+var linkNames = [...]string{"as created", "unlinked", "pairing", "linked", "online"}
+
+func (s LinkState) String() string {
+	if s < 0 || int(s) >= len(linkNames) {
+		return fmt.Sprintf("LinkState(%d)", int8(s))
+	}
+	return linkNames[s]
+}
+
+// PairMethod is how a phone is shown who wants to be linked.
+type PairMethod string
+
+const (
+	PairQR   PairMethod = "qr"   // the phone scans a picture of the code's text
+	PairCode PairMethod = "code" // a person types the code into the phone
+)
+
+// Link is what a store keeps of a session's link. The node that owns the session writes it; any node shows it.
+type Link struct {
+	State  LinkState
+	Since  time.Time // of this state; zero as created
+	Number string    // "+…", once it is known; "" while unlinked
+	Detail string    // a short Italian sentence, where the state needs one: why the link ended, why it is not connected
+	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text
+	Until  time.Time // after which Code is worth nothing
+}
+
+// LinkOf returns the session's state, which for a session that nobody has linked or unlinked depends on its kind.
+func (s Session) LinkOf() LinkState {
+	switch {
+	case s.Link.State != LinkAsCreated:
+		return s.Link.State
+	case s.Sandbox:
+		return LinkOnline
+	}
+	return LinkUnlinked
+}
+
+// PairingCode is what a person scans or types while a session is being linked.
+type PairingCode struct {
+	Method PairMethod `json:"method"`
+	Text   string     `json:"text"`
+}
+
+// Linker is what a [Connector] also is whose sessions are linked to a number and unlinked by the people they belong to. Calls about
+// one session come one at a time; those about others come meanwhile.
+//
+// What becomes of a session it tells by a function that it is given when it is made: a [LinkReport] for each change,
+// from Open's return (or before) until Close's. That function never blocks, may be called by any goroutine, and stores
+// what it is told when it can.
+type Linker interface {
+	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at
+	// once. s.Link is what was stored last; a connector that knows better, by keys of its own, reports that. A pairing
+	// that was under way elsewhere is over. Until then, and after Close, the session is not Online.
+	Open(s Session)
+
+	// Close lets a session go, so that another node may open it: when it returns, nothing is sent or reported for it any
+	// more. It stays linked. Once ctx ends, whatever is left is cut off.
+	Close(ctx context.Context, session SessionID)
+
+	// Pair begins to link a session with a phone, anew if that was under way already. phone is "+…" with PairCode, else
+	// "". The first code comes as a report, soon after or before Pair returns, and so does each that takes its place;
+	// then LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail when nothing came of it. An [*Error]
+	// is for whoever asked.
+	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
+
+	// Unlink ends a link, or a pairing, and forgets what belonged to it. The network is told if it can be reached before
+	// ctx ends; the link is over in any case once Unlink returned nil. It may be repeated, and reports nothing itself.
+	Unlink(ctx context.Context, session SessionID) error
+}
+
+// LinkReport is what a connector tells of a session.
+type LinkReport struct {
+	Session SessionID
+	State   LinkState // never LinkAsCreated
+	Number  string
+	Detail  string
+	Code    PairingCode // with LinkPairing; without text: none can be shown now
+	Until   time.Time   // of Code
+}
