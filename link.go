@@ -97,3 +97,11 @@ type LinkReport struct {
 	Code    PairingCode // with LinkPairing; without text: none can be shown now
 	Until   time.Time   // of Code
 }
+
+// NoLinker refuses to link a session for which there is no connector in this build.
+func NoLinker() *Error {
+	return Conflict("this server has no connector that links sessions of this type; only a sandbox can be linked")
+}
+
+// AlreadyLinked refuses to link a session twice.
+func AlreadyLinked() *Error { return Conflict("the session is linked already; unlink it first") }

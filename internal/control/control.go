@@ -14,8 +14,10 @@ type Config struct {
 	Clock    clock.Clock
 	Hint     puntuale.Hint // nil: nobody listens
 	Sandbox  bool          // new sessions are sandboxes, unless the call says otherwise
-	Media    []string      // extensions a media URL may have, without dot; nil: the planner's own list
-	Vault    *auth.Vault   // nil: nothing that needs sealing may be asked
+	// Links reports whether a session can be linked by this build; nil: none can.
+	Links func(puntuale.Session) bool
+	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
+	Vault *auth.Vault // nil: nothing that needs sealing may be asked
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded and may be used by many goroutines at once. What
@@ -27,14 +29,21 @@ type Control struct {
 	sandbox  bool
 	media    []string
 	vault    *auth.Vault
+	links    func(puntuale.Session) bool
+	answers  answers
 	zones    zones
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
-	c := &Control{operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault}
+	c := &Control{
+		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
+	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}
+	}
+	if c.links == nil {
+		c.links = func(puntuale.Session) bool { return false }
 	}
 	_, _ = ParseRecipient("+390212345678", "IT")
 	return c

@@ -8,18 +8,14 @@ import (
 	"puntuale"
 )
 
-// SessionState says whether a session could send.
-type SessionState string
-
-const (
-	SessionOnline   SessionState = "online"
-	SessionUnlinked SessionState = "unlinked"
-)
-
 // Session is a client's session with its present state.
 type Session struct {
 	puntuale.Session
-	State SessionState
+	State  puntuale.LinkState    // never LinkAsCreated
+	Number string                // "+…", the linked one; "" when it is not known
+	Detail string                // for people: why it is in this state; mostly ""
+	Code   *puntuale.PairingCode // while pairing, and a code can be shown
+	Until  time.Time             // of Code
 }
 
 // NewSession is a request to create a session.
@@ -60,7 +56,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	}
 	result := func(stored any) Session {
 		s.ID, _ = stored.(puntuale.SessionID)
-		return stateOf(s)
+		return c.stateOf(s)
 	}
 	o.keep(once, result)
 	id, err := c.tenant.CreateSession(ctx, s, once)
@@ -81,7 +77,7 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	if err != nil {
 		return Session{}, fmt.Errorf("read session %d: %w", wanted, err)
 	}
-	return stateOf(s), nil
+	return c.stateOf(s), nil
 }
 
 // Sessions lists the client's sessions by id. Codes: invalid.
@@ -92,7 +88,7 @@ func (c *Client) Sessions(ctx context.Context, p Page) ([]Session, string, error
 	}
 	sessions := make([]Session, len(rows))
 	for i, s := range rows {
-		sessions[i] = stateOf(s)
+		sessions[i] = c.stateOf(s)
 	}
 	return sessions, next, nil
 }
@@ -127,7 +123,14 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	if err := f.err(); err != nil {
 		return err
 	}
-	if err := c.tenant.DeleteSession(ctx, found.ID, pending != "", target.ID, c.control.clock.Now()); err != nil {
+	remove := func() error {
+		return c.tenant.DeleteSession(ctx, found.ID, pending != "", target.ID, c.control.clock.Now())
+	}
+	err = remove()
+	if puntuale.CodeOf(err) == puntuale.CodeBusy && c.control.vault != nil { // something is just being sent
+		err = c.drained(ctx, found.ID, remove)
+	}
+	if err != nil {
 		return fmt.Errorf("delete session %d: %w", found.ID, err)
 	}
 	for _, changed := range []puntuale.SessionID{found.ID, target.ID} {
@@ -179,11 +182,4 @@ func sessionID(text string) (puntuale.SessionID, error) {
 		return 0, puntuale.NotFound("session")
 	}
 	return id, nil
-}
-
-func stateOf(s puntuale.Session) Session {
-	if s.Sandbox {
-		return Session{s, SessionOnline}
-	}
-	return Session{s, SessionUnlinked}
 }

@@ -218,6 +218,7 @@ func (s *scheduler) finished(e *entry) {
 		if l.reading {
 			l.left[e.m.ID] = struct{}{}
 		}
+		s.isQuiet(l)
 		s.refill(l)
 	}
 }

@@ -30,9 +30,22 @@ type Config struct {
 	Horizon        time.Duration // how far ahead messages are read and prepared; default 2 s
 	UncertainAfter time.Duration // an attempt without an answer becomes FAILED; default 24 h
 
+	Sessions Sessions // nil: nobody opens sessions, and connectors have theirs at once
+
 	// Observe, if set, is told of each attempt's outcome once it is known, before it is recorded. Called by many
 	// goroutines at once.
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome)
+}
+
+// Sessions is told which sessions the node owns, so that they are open while they are. Own and Release never block.
+type Sessions interface {
+	// Own says that the node owns exactly these sessions from now on. Those in leaving are about to go to another node:
+	// they are closed by Release, not before, and not opened.
+	Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool)
+	// Release closes a session of which nothing is in flight, and calls done once another node may open it.
+	Release(session puntuale.SessionID, done func())
+	// ReleaseAll closes all sessions, before the node leaves. It returns once they are closed, or ctx ends.
+	ReleaseAll(ctx context.Context)
 }
 
 const (
@@ -147,6 +160,9 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	// The caller's patience is for what is in flight; leaving is brief and spares the others a lease's wait.
 	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWait)
 	defer cancel()
+	if d.cfg.Sessions != nil {
+		d.cfg.Sessions.ReleaseAll(leave)
+	}
 	if err := d.member.leave(leave); err != nil {
 		errs = append(errs, fmt.Errorf("leave the fleet: %w", err))
 	}
@@ -173,6 +189,19 @@ func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) {
 		return // the poll finds it in time
 	}
 	d.box.hint(session, due)
+}
+
+// Rest lets no new attempt of a session begin until a moment, when it goes on by itself. The channel is closed once
+// nothing of it is in flight, every outcome being on disk; at once for a session that is not the node's.
+func (d *Dispatcher) Rest(session puntuale.SessionID, until time.Time) <-chan struct{} {
+	quiet := make(chan struct{})
+	d.box.post(func() { d.sched.rest(session, until, quiet) })
+	return quiet
+}
+
+// Resume ends a rest before its time.
+func (d *Dispatcher) Resume(session puntuale.SessionID) {
+	d.box.post(func() { d.sched.restEnds(d.sched.lanes[session]) })
 }
 
 // Healthy returns nil while this node may claim and the store answers; the error says what is wrong.

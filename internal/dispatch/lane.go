@@ -42,6 +42,9 @@ type lane struct {
 	depths    time.Time                       // of a lane that cannot send: the next look for what expires behind that
 	learnt    bool                            // what was in retry under the former owner is known
 
+	resting time.Time       // somebody wants nothing to begin until then; zero: nobody does
+	quiet   []chan struct{} // of those who wait until nothing is in flight
+
 	draining bool // about to go to another node
 	gone     bool // no longer this node's
 }
@@ -78,7 +81,7 @@ func (l *lane) setPace(perMin int, now time.Time) {
 func (l *lane) online() bool { return l.conn != nil && l.conn.Online(l.session.ID) }
 
 // blocked lanes keep nothing in memory but what is in flight.
-func (l *lane) blocked() bool { return l.offline || l.draining || l.gone }
+func (l *lane) blocked() bool { return l.offline || l.draining || l.gone || !l.resting.IsZero() }
 
 func (l *lane) recipient(phone string) *recipient {
 	r := l.recipients[phone]

@@ -170,6 +170,9 @@ func (s *scheduler) poll(now time.Time) {
 	for _, l := range s.lanes {
 		s.sweep(l, now)
 		s.checkOnline(l, now)
+		if !l.resting.IsZero() && !now.Before(l.resting) {
+			s.restEnds(l)
+		}
 		if l.share.held {
 			held[l.session.Client] = true
 		}
@@ -303,6 +306,14 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 			s.dropLane(l)
 		}
 	}
+	s.own(node, mine, leaving)
+}
+
+// own has the node's sessions opened, and what is no longer its own closed.
+func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	if s.cfg.Sessions != nil {
+		s.cfg.Sessions.Own(node, mine, leaving)
+	}
 }
 
 func (s *scheduler) addLane(session puntuale.Session, now time.Time) *lane {
@@ -319,6 +330,7 @@ func (s *scheduler) addLane(session puntuale.Session, now time.Time) *lane {
 func (s *scheduler) dropLane(l *lane) {
 	l.gone = true
 	s.clear(l)
+	s.isQuiet(l)
 	delete(s.lanes, l.session.ID)
 	if l.share.count--; l.share.count == 0 {
 		delete(s.shares, l.session.Client)
@@ -334,11 +346,17 @@ func (s *scheduler) letGo(node puntuale.NodeID, sessions []puntuale.SessionID) {
 	}
 }
 
-// drained tells the member that a lane may go to its new owner.
+// drained tells the member that a lane may go to its new owner, once its session is closed here.
 func (s *scheduler) drained(l *lane) {
-	if l.draining && l.open == 0 && !l.gone {
-		s.member.drained(l.session.ID)
+	if !l.draining || l.open > 0 || l.gone {
+		return
 	}
+	session := l.session.ID
+	if s.cfg.Sessions == nil {
+		s.member.drained(session)
+		return
+	}
+	s.cfg.Sessions.Release(session, func() { s.member.drained(session) })
 }
 
 // fenced drops everything: another node may own the sessions by now. Outcomes on their way are recorded all the same.
@@ -351,6 +369,7 @@ func (s *scheduler) fenced(node puntuale.NodeID) {
 	for _, l := range s.lanes {
 		s.dropLane(l)
 	}
+	s.own(0, nil, nil)
 	s.health.joined(false)
 	s.member.rejoin(node)
 }

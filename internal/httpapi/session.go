@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"puntuale"
 	"puntuale/internal/control"
 )
 
@@ -15,6 +16,10 @@ func registerSessions(a *api) {
 		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, createSession)
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
+	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: always, body: pairingBody{},
+		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
+	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",
+		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
 	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
 }
@@ -32,8 +37,13 @@ type sessionAnswer struct {
 	Type    string `json:"connection_type" enum:"Socket,Send_app,Official"`
 	Sandbox bool   `json:"sandbox" doc:"The simulated network takes its messages"`
 	Default bool   `json:"default" doc:"Used by sequences that name none"`
-	State   string `json:"state" enum:"online,unlinked"`
+	State   string `json:"state" enum:"unlinked,pairing,linked,online" doc:"linked: but not connected at present; messages wait in all states but online"`
 	Created string `json:"created_at" format:"date-time"`
+	Number  string `json:"number,omitempty" doc:"The linked number, where it is known"`
+	Detail  string `json:"state_detail,omitempty" doc:"Why it is in this state, for people"`
+	QR      string `json:"qr,omitempty" doc:"While pairing with the method qr: the text to show as a QR code"`
+	Code    string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
+	Expires string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
 }
 
 type sessionsAnswer struct {
@@ -78,7 +88,50 @@ func getSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (s
 }
 
 func sessionOf(s control.Session) sessionAnswer {
-	return sessionAnswer{s.ID.String(), s.Name, string(s.Type), s.Sandbox, s.Default, string(s.State), stamp(s.Created)}
+	a := sessionAnswer{
+		ID: s.ID.String(), Name: s.Name, Type: string(s.Type), Sandbox: s.Sandbox, Default: s.Default,
+		State: s.State.String(), Created: stamp(s.Created), Number: s.Number, Detail: s.Detail,
+	}
+	if s.Code != nil {
+		a.Expires = stamp(s.Until)
+		if s.Code.Method == puntuale.PairQR {
+			a.QR = s.Code.Text
+		} else {
+			a.Code = s.Code.Text
+		}
+	}
+	return a
+}
+
+// pairingBody documents the body of a pairing.
+type pairingBody struct {
+	Method string `json:"method" enum:"qr,code" doc:"qr: the phone scans a code; code: a person types it into the phone"`
+	Phone  string `json:"phone,omitempty" doc:"With the method code: the number of the phone. A number is taken too."`
+}
+
+func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	asked := control.Pairing{Method: body.text("method"), Phone: body.phone("phone")}
+	if err := body.err(); err != nil {
+		return sessionAnswer{}, err
+	}
+	asked.Faults = *body.refused
+	linking, err := c.Pair(ctx, p.ID, asked)
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	return sessionOf(linking), nil
+}
+
+func unlinkSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sessionAnswer, error) {
+	found, err := c.Unlink(ctx, p.ID)
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	return sessionOf(found), nil
 }
 
 type deleteSessionInput struct {

@@ -32,12 +32,13 @@ const (
 // errLost is no [puntuale.SendError]: nobody can know whether the network has the message.
 var errLost = errors.New("la risposta della rete simulata è andata persa")
 
-// Connector is the way to the simulated network. Every session is online.
+// Connector is the way to the simulated network. Every session is online, unless it has links ([Connector.WithLinks]).
 type Connector struct {
 	ledger  puntuale.SandboxLedger
 	clock   clock.Clock
 	latency time.Duration
 	media   puntuale.MediaSource // nil: media stay where they are
+	links   *links               // nil: every session is online
 }
 
 // New returns a connector that takes latency (0 or more) from the handing over to the arrival of each message. It does
@@ -59,8 +60,6 @@ func (c *Connector) Traits() puntuale.Traits {
 		Name: "sandbox", Slots: slots, SendTimeout: sendTimeout + c.latency, Recovery: puntuale.RecoverSameID,
 	}
 }
-
-func (c *Connector) Online(puntuale.SessionID) bool { return true }
 
 // Prepare makes sure that the media can be had, where the connector has a source for them. The simulated network shows
 // the address itself.
@@ -85,6 +84,8 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rec
 	}
 	magic := ending(p.To)
 	switch {
+	case !c.Online(p.Session):
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "sandbox: sessione non collegata"}
 	case magic == EndingRefused:
 		return puntuale.Receipt{}, &puntuale.SendError{
 			Kind: puntuale.Final, Reason: "Rifiutato dalla rete simulata", Detail: "sandbox: il numero finisce in " + EndingRefused,

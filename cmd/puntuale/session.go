@@ -1,0 +1,44 @@
+package main
+
+import (
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/session"
+)
+
+// linking makes what looks after the sessions of this node, and has the simulated network's sessions linked by it. The
+// dispatcher and control must be there before it starts.
+func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Connector) *sandbox.Connector {
+	var linked *sandbox.Connector
+	s.sessions = session.New(session.Config{
+		Keeper: s.store,
+		Linker: func(of puntuale.Session) puntuale.Linker {
+			if linkable(of) {
+				return linked
+			}
+			return nil
+		},
+		Rest:     func(id puntuale.SessionID, until time.Time) <-chan struct{} { return s.dispatch.Rest(id, until) },
+		Resume:   func(id puntuale.SessionID) { s.dispatch.Resume(id) },
+		Changed:  func(id puntuale.SessionID) { s.dispatch.Hint(id, cfg.Clock.Now()) },
+		Answered: func(id puntuale.SessionID) { s.control.Answered(id) },
+		Seal:     vault.Seal, Open: vault.Open,
+		Clock: cfg.Clock, Logger: cfg.Logger,
+	})
+	linked = out.WithLinks(s.sessions.Report)
+	return linked
+}
+
+// linkable reports whether this build links such a session: real numbers need connectors that are not there yet.
+func linkable(of puntuale.Session) bool { return of.Sandbox }
+
+// hint tells this node's parts of what changed.
+func (s *server) hint(id puntuale.SessionID, due time.Time) {
+	s.dispatch.Hint(id, due)
+	if due.IsZero() {
+		s.sessions.Hint(id)
+	}
+}

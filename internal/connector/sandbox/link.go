@@ -1,0 +1,178 @@
+package sandbox
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// A simulated phone links a session by itself, a few seconds after the first code was shown. It is quick, so that one
+// can watch codes rotate; a phone whose number ends in EndingRefused never does.
+const (
+	CodeLife   = 3 * time.Second // of each code
+	PhoneLinks = 8 * time.Second // after the first code
+	pairingMax = time.Minute     // then a phone that does not link has been waited for
+)
+
+// links is what the simulated network knows of sessions' links.
+type links struct {
+	report func(puntuale.LinkReport)
+	online sync.Map // the sessions that are; asked for each message
+
+	mu   sync.Mutex
+	open map[puntuale.SessionID]*simulated
+}
+
+// simulated is one open session.
+type simulated struct {
+	end   context.CancelFunc // of the pairing under way; nil: none
+	ended chan struct{}
+}
+
+// WithLinks returns a connector like c whose sessions can be linked and unlinked: none is online before Open.
+// What becomes of them goes to report, which must not block.
+func (c *Connector) WithLinks(report func(puntuale.LinkReport)) *Connector {
+	with := *c
+	with.links = &links{report: report, open: map[puntuale.SessionID]*simulated{}}
+	return &with
+}
+
+// Online reports whether the session could send. Without links every session could.
+func (c *Connector) Online(session puntuale.SessionID) bool {
+	if c.links == nil {
+		return true
+	}
+	_, online := c.links.online.Load(session)
+	return online
+}
+
+// Open takes charge of a session, whose link is as it was stored: the simulated network keeps no keys of its own.
+func (c *Connector) Open(session puntuale.Session) {
+	state := session.LinkOf()
+	c.links.mu.Lock()
+	defer c.links.mu.Unlock()
+	c.links.open[session.ID] = &simulated{}
+	switch state {
+	case puntuale.LinkOnline, puntuale.LinkLinked:
+		c.links.online.Store(session.ID, true)
+	case puntuale.LinkPairing:
+		c.links.report(puntuale.LinkReport{Session: session.ID, State: puntuale.LinkUnlinked, Detail: "Collegamento interrotto"})
+	}
+}
+
+func (c *Connector) Close(_ context.Context, session puntuale.SessionID) {
+	c.links.endPairing(session)
+	c.links.mu.Lock()
+	defer c.links.mu.Unlock()
+	c.links.online.Delete(session)
+	delete(c.links.open, session)
+}
+
+// Pair shows a code that changes each CodeLife, until the simulated phone links the session.
+func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method puntuale.PairMethod, phone string) error {
+	c.links.endPairing(session)
+	ctx, cancel := context.WithCancel(context.Background())
+	c.links.mu.Lock()
+	defer c.links.mu.Unlock()
+	s := c.links.open[session]
+	if s == nil {
+		cancel()
+		return fmt.Errorf("session %d is not open", session)
+	}
+	c.links.online.Delete(session)
+	s.end, s.ended = cancel, make(chan struct{})
+	p := pairing{Connector: c, session: session, method: method, phone: phone, began: c.clock.Now()}
+	p.show(p.began)
+	go p.run(ctx, s.ended)
+	return nil
+}
+
+func (c *Connector) Unlink(_ context.Context, session puntuale.SessionID) error {
+	c.links.endPairing(session)
+	c.links.online.Delete(session)
+	return nil
+}
+
+// endPairing ends a pairing under way; when it returns, nothing of it is reported any more.
+func (l *links) endPairing(session puntuale.SessionID) {
+	l.mu.Lock()
+	s := l.open[session]
+	if s == nil || s.end == nil {
+		l.mu.Unlock()
+		return
+	}
+	s.end()
+	ended := s.ended
+	l.mu.Unlock()
+	<-ended
+}
+
+// pairing is one attempt to link a session.
+type pairing struct {
+	*Connector
+	session puntuale.SessionID
+	method  puntuale.PairMethod
+	phone   string
+	began   time.Time
+}
+
+// run rotates the code until the phone links, or nobody waits any more.
+func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
+	defer close(ended)
+	refused := ending(p.phone) == EndingRefused
+	for shown := 1; ; shown++ {
+		next := p.began.Add(time.Duration(shown) * CodeLife)
+		links := p.began.Add(PhoneLinks)
+		if !refused && !links.After(next) {
+			next = links
+		}
+		if p.clock.Sleep(ctx, next.Sub(p.clock.Now())) != nil {
+			return
+		}
+		p.links.mu.Lock()
+		over := p.turn(ctx, next, refused)
+		p.links.mu.Unlock()
+		if over {
+			return
+		}
+	}
+}
+
+// turn shows the next code or ends the pairing, and reports whether it did. With the lock held.
+func (p *pairing) turn(ctx context.Context, now time.Time, refused bool) (over bool) {
+	switch {
+	case ctx.Err() != nil:
+		return true
+	case !refused && !now.Before(p.began.Add(PhoneLinks)):
+		p.links.online.Store(p.session, true)
+		p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkOnline, Number: p.number()})
+		return true
+	case !now.Before(p.began.Add(pairingMax)):
+		p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkUnlinked, Detail: "Nessun telefono ha usato il codice"})
+		return true
+	}
+	p.show(now)
+	return false
+}
+
+// show reports a new code, which nobody can guess.
+func (p *pairing) show(now time.Time) {
+	code := puntuale.PairingCode{Method: p.method, Text: "sandbox:" + p.session.String() + "," + rand.Text()}
+	if p.method == puntuale.PairCode {
+		random := rand.Text()
+		code.Text = random[:4] + "-" + random[4:8]
+	}
+	p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkPairing, Code: code, Until: now.Add(CodeLife)})
+}
+
+// number is the simulated phone's: the one that was asked, or one that nobody has.
+func (p *pairing) number() string {
+	if p.phone != "" {
+		return p.phone
+	}
+	return fmt.Sprintf("+3900%08d", p.session)
+}

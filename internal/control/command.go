@@ -1,0 +1,125 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Commands go to the node that owns a session, which may be this one or another. Whoever gives one waits for its answer:
+// a hint tells of it when the owner is in this process, else it is looked for.
+
+const (
+	commandTakes = 30 * time.Second // within which a command must be taken
+	commandWait  = 35 * time.Second // for its answer
+	answerFirst  = 50 * time.Millisecond
+	answerLast   = time.Second // between looks for it
+)
+
+// answers are those who wait for an answer to a command in this process.
+type answers struct {
+	mu      sync.Mutex
+	waiting map[puntuale.SessionID][]chan struct{}
+}
+
+// Answered tells that a command of the session was answered. It never blocks.
+func (c *Control) Answered(session puntuale.SessionID) {
+	c.answers.mu.Lock()
+	defer c.answers.mu.Unlock()
+	for _, waiter := range c.answers.waiting[session] {
+		select {
+		case waiter <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// expect returns a channel that tells of answers; forget must be called.
+func (a *answers) expect(session puntuale.SessionID) (told <-chan struct{}, forget func()) {
+	waiter := make(chan struct{}, 1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == nil {
+		a.waiting = map[puntuale.SessionID][]chan struct{}{}
+	}
+	a.waiting[session] = append(a.waiting[session], waiter)
+	return waiter, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		var rest []chan struct{}
+		for _, other := range a.waiting[session] {
+			if other != waiter {
+				rest = append(rest, other)
+			}
+		}
+		if a.waiting[session] = rest; len(rest) == 0 {
+			delete(a.waiting, session)
+		}
+	}
+}
+
+// command gives a command and waits for what comes of it.
+func (c *Client) command(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) error {
+	told, forget := c.control.answers.expect(session)
+	defer forget()
+	id, err := c.give(ctx, session, verb, detail)
+	if err != nil {
+		return err
+	}
+	end := c.control.clock.Now().Add(commandWait)
+	for wait := answerFirst; ; wait = min(2*wait, answerLast) {
+		answer, err := c.tenant.CommandAnswer(ctx, id, c.control.clock.Now())
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound: // nobody took it
+			return errNobody
+		case err != nil:
+			return fmt.Errorf("look for a command's answer: %w", err)
+		case answer != nil:
+			return c.read(session, answer)
+		case !c.control.clock.Now().Before(end):
+			return errNobody
+		}
+		fired, release := c.control.clock.After(wait)
+		select {
+		case <-told:
+		case <-fired:
+		case <-ctx.Done():
+			release()
+			return ctx.Err()
+		}
+		release()
+	}
+}
+
+// give stores a command, and lets the session's node know. A session without a node gets one by the hint.
+func (c *Client) give(ctx context.Context, session puntuale.SessionID, verb puntuale.CommandVerb, detail []byte) (puntuale.CommandID, error) {
+	now := c.control.clock.Now()
+	id, err := c.tenant.GiveCommand(ctx, puntuale.Command{
+		Session: session, Verb: verb, Created: now, Expires: now.Add(commandTakes),
+		Detail: c.control.vault.Seal(puntuale.SealedCommand, session.SealPlace(), detail),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("give a command: %w", err)
+	}
+	c.control.hint(session, time.Time{})
+	return id, nil
+}
+
+func (c *Client) read(session puntuale.SessionID, sealed []byte) error {
+	plain, err := c.control.vault.Open(puntuale.SealedAnswer, session.SealPlace(), sealed)
+	if err != nil {
+		return err
+	}
+	var answer puntuale.CommandAnswer
+	if err := json.Unmarshal(plain, &answer); err != nil {
+		return fmt.Errorf("read a command's answer: %w", err)
+	}
+	return answer.Err()
+}
+
+// errNobody says that no server took the command, or that the one which did gave no answer.
+var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that sends for the session has not answered; try again", RetryAfter: 5 * time.Second}

@@ -1,0 +1,132 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Pairing is a request to link a session.
+type Pairing struct {
+	Method string           // qr, code
+	Phone  string           // with code
+	Faults []puntuale.Fault // found by the caller in the request itself
+}
+
+// Pair begins to link a session, anew if that is under way, and returns it with the first code to be shown. Codes that
+// follow are in what [Client.Session] returns. Codes: forbidden, not_found, invalid, conflict (it is linked; nothing
+// links sessions of its type; nothing came of it), busy (the network, or the session's node, did not answer in time).
+func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error) {
+	if err := c.MayCreate(); err != nil {
+		return Session{}, err
+	}
+	found, err := c.Session(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	f := faults(r.Faults)
+	order := puntuale.PairOrder{Method: puntuale.PairMethod(r.Method)}
+	switch order.Method {
+	case puntuale.PairCode:
+		order.Phone = c.pairPhone(&f, r.Phone)
+	case puntuale.PairQR:
+		if r.Phone != "" {
+			f.add("body.phone", "goes with the method code only", nil)
+		}
+	case "":
+		f.add("body.method", "is required", nil)
+	default:
+		f.word("body.method", r.Method, string(puntuale.PairQR), string(puntuale.PairCode))
+	}
+	if err := f.err(); err != nil {
+		return Session{}, err
+	}
+	switch {
+	case c.control.vault == nil || !c.control.links(found.Session):
+		return Session{}, puntuale.NoLinker()
+	case found.State == puntuale.LinkOnline || found.State == puntuale.LinkLinked:
+		return Session{}, puntuale.AlreadyLinked()
+	}
+	if err := c.command(ctx, found.ID, puntuale.CommandPair, order.JSON()); err != nil {
+		return Session{}, fmt.Errorf("link session %d: %w", found.ID, err)
+	}
+	return c.Session(ctx, id)
+}
+
+// pairPhone reads the number of the phone that is to be linked, which is no group.
+func (c *Client) pairPhone(f *faults, text string) string {
+	phone := c.recipient(f, "body.phone", text)
+	if phone != "" && phone[0] != '+' {
+		f.add("body.phone", "is not a phone number", text)
+	}
+	return phone
+}
+
+// Unlink ends a session's link, or the pairing under way, and returns the session. What is pending waits. One that is
+// not linked stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
+func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
+	found, err := c.Session(ctx, id)
+	if err != nil || found.Link.State == puntuale.LinkUnlinked || c.control.vault == nil || !c.control.links(found.Session) {
+		return found, err
+	}
+	if err := c.command(ctx, found.ID, puntuale.CommandUnlink, nil); err != nil {
+		return Session{}, fmt.Errorf("unlink session %d: %w", found.ID, err)
+	}
+	return c.Session(ctx, id)
+}
+
+// drained does what needs a session of which nothing is in flight. The session rests for a bounded time, should this
+// process die before it says that it may go on.
+func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
+	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
+	if err := c.command(ctx, id, puntuale.CommandDrain, order.JSON()); err != nil {
+		return err
+	}
+	err := do()
+	if err != nil {
+		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
+		defer cancel()
+		_, _ = c.give(late, id, puntuale.CommandResume, nil) // else the rest ends by itself
+	}
+	return err
+}
+
+// stateOf tells how far a session is from sending, as far as anybody knows: what its last owner wrote, without what only
+// an owner could keep up.
+func (c *Client) stateOf(s puntuale.Session) Session {
+	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail}
+	owned := s.Owner != 0
+	switch {
+	case shown.State == puntuale.LinkOnline && !owned && !s.Sandbox:
+		shown.State = puntuale.LinkLinked
+	case shown.State == puntuale.LinkPairing && !owned:
+		shown.State = puntuale.LinkUnlinked
+	case shown.State == puntuale.LinkPairing && s.Link.Code != "" && c.control.clock.Now().Before(s.Link.Until):
+		shown.Code, shown.Until = c.openCode(s), s.Link.Until
+	}
+	return shown
+}
+
+// openCode opens a pairing code; nil if it cannot be opened, as after the installation's key was changed.
+func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
+	if c.control.vault == nil {
+		return nil
+	}
+	plain, err := c.control.vault.Open(puntuale.SealedCode, s.ID.SealPlace(), []byte(s.Link.Code))
+	if err != nil {
+		return nil
+	}
+	code := &puntuale.PairingCode{}
+	if json.Unmarshal(plain, code) != nil {
+		return nil
+	}
+	return code
+}
+
+const (
+	drainMost  = 40 * time.Second
+	resumeWait = 5 * time.Second
+)

@@ -1,0 +1,270 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// keepCommands looks for commands each Poll, and when hinted.
+func (m *Manager) keepCommands() {
+	for {
+		fired, release := m.cfg.Clock.After(m.cfg.Poll)
+		select {
+		case <-fired:
+		case <-m.wake:
+		case <-m.ctx.Done():
+			release()
+			return
+		}
+		release()
+		m.look()
+	}
+}
+
+// look has the open commands of the node's sessions carried out.
+func (m *Manager) look() {
+	m.mu.Lock()
+	node, places := m.node, len(m.places)
+	m.mu.Unlock()
+	if node == 0 || places == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, callWait)
+	defer cancel()
+	open, err := m.cfg.Keeper.OpenCommands(ctx, node, m.cfg.Clock.Now())
+	if err != nil {
+		if m.ctx.Err() == nil {
+			m.cfg.Logger.Warn("looking for commands failed", "error", err)
+		}
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, c := range open {
+		p := m.places[c.Session]
+		if p == nil || !p.owned || m.running[c.ID] || m.node != node {
+			continue // not yet, not any more, or already
+		}
+		m.running[c.ID] = true
+		m.enqueue(p, func(ctx context.Context) { m.perform(ctx, p, node, c) })
+	}
+}
+
+// perform takes a command, carries it out and stores its answer. What cannot be stored is left to the next look.
+func (m *Manager) perform(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) {
+	defer func() {
+		m.mu.Lock()
+		delete(m.running, c.ID)
+		m.mu.Unlock()
+	}()
+	call, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	now := m.cfg.Clock.Now()
+	taken, err := m.cfg.Keeper.TakeCommand(call, node, c.ID, now, now.Add(answerKept))
+	if err != nil || !taken {
+		m.complain(ctx, "taking a command failed", c, err)
+		return
+	}
+	err = m.attempt(ctx, p, node, c)
+	answer := puntuale.AnswerOf(err)
+	if answer.Code == puntuale.CodeInternal {
+		m.cfg.Logger.Error("a command failed", "verb", string(c.Verb), "session_id", int64(c.Session), "error", err)
+	}
+	sealed := m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON())
+	m.answer(ctx, node, c, sealed)
+}
+
+// answer stores an answer, trying again while anybody may wait for it.
+func (m *Manager) answer(ctx context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) {
+	for began := m.cfg.Clock.Now(); ; {
+		call, cancel := context.WithTimeout(ctx, callWait)
+		now := m.cfg.Clock.Now()
+		err := m.cfg.Keeper.AnswerCommand(call, node, c.ID, sealed, now, now.Add(answerKept))
+		cancel()
+		if err == nil {
+			m.cfg.Answered(c.Session)
+			return
+		}
+		m.complain(ctx, "answering a command failed", c, err)
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || now.Sub(began) > answerKept || m.cfg.Clock.Sleep(ctx, writeRetry) != nil {
+			return
+		}
+	}
+}
+
+func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command, err error) {
+	if err != nil && ctx.Err() == nil {
+		m.cfg.Logger.Warn(what, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // one of two constants
+	}
+}
+
+// attempt carries a command out until the session is let go.
+func (m *Manager) attempt(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	m.mu.Lock()
+	p.cut = cancel
+	owned := p.owned
+	m.mu.Unlock()
+	if !owned {
+		return errMoved
+	}
+	err := m.carryOut(ctx, p, node, c)
+	if err != nil && ctx.Err() != nil {
+		return errMoved
+	}
+	return err
+}
+
+// carryOut does what a command says. Its error is for whoever gave it.
+func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) error {
+	if c.Taken != 0 && c.Taken != node && !c.Harmless() {
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that was linking the session stopped; try again", RetryAfter: time.Second}
+	}
+	switch c.Verb {
+	case puntuale.CommandPair:
+		var order puntuale.PairOrder
+		if err := m.read(c, &order); err != nil {
+			return err
+		}
+		return m.pair(ctx, p, order)
+	case puntuale.CommandUnlink:
+		return m.unlink(ctx, p)
+	case puntuale.CommandDrain:
+		var order puntuale.DrainOrder
+		if err := m.read(c, &order); err != nil {
+			return err
+		}
+		return m.drain(ctx, c.Session, order.Until)
+	case puntuale.CommandResume:
+		m.cfg.Resume(c.Session)
+		return nil
+	}
+	return puntuale.Conflict("the server that sends for the session does not know this command") // of a later version
+}
+
+// read opens a command's detail.
+func (m *Manager) read(c puntuale.Command, into any) error {
+	plain, err := m.cfg.Open(puntuale.SealedCommand, c.Session.SealPlace(), c.Detail)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(plain, into); err != nil {
+		return fmt.Errorf("read a command: %w", err)
+	}
+	return nil
+}
+
+// pair begins to link a session and waits until its first code, or whatever else came of it, is stored.
+func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) error {
+	m.mu.Lock()
+	state, before, linker, id, open := p.stateOf(), p.told, p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	switch {
+	case linker == nil:
+		return puntuale.NoLinker()
+	case !open:
+		return errMoved
+	case state == puntuale.LinkLinked || state == puntuale.LinkOnline:
+		return puntuale.AlreadyLinked()
+	}
+	ctx, cancel := m.within(ctx, m.cfg.Begin)
+	defer cancel()
+	if err := linker.Pair(ctx, id, order.Method, order.Phone); err != nil {
+		return inTime(ctx, err)
+	}
+	var end puntuale.LinkReport
+	err := m.await(ctx, p, func() bool {
+		end = p.last
+		code := end.Code.Text != "" && end.Code.Method == order.Method
+		return p.told > before && p.stored == p.told && (end.State != puntuale.LinkPairing || code)
+	})
+	if err == nil && end.State == puntuale.LinkUnlinked {
+		return puntuale.Conflict("the session could not be linked: " + end.Detail)
+	}
+	return err
+}
+
+// unlink ends a session's link, with nothing in flight, and waits until that is stored.
+func (m *Manager) unlink(ctx context.Context, p *place) error {
+	m.mu.Lock()
+	linker, id, open := p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	switch {
+	case linker == nil:
+		return nil // nothing ever linked it
+	case !open:
+		return errMoved
+	}
+	if err := m.drain(ctx, id, m.cfg.Clock.Now().Add(m.cfg.Drain+m.cfg.Begin)); err != nil {
+		m.cfg.Resume(id)
+		return err
+	}
+	defer m.cfg.Resume(id)
+	ctx, cancel := m.within(ctx, m.cfg.Begin)
+	defer cancel()
+	if err := linker.Unlink(ctx, id); err != nil {
+		return inTime(ctx, err)
+	}
+	m.mu.Lock()
+	if !p.open || !p.owned {
+		m.mu.Unlock()
+		return errMoved
+	}
+	m.note(p, puntuale.LinkReport{Session: id, State: puntuale.LinkUnlinked})
+	count := p.told
+	m.mu.Unlock()
+	m.cfg.Changed(id)
+	return m.await(ctx, p, func() bool { return p.stored >= count })
+}
+
+// drain has nothing new begin for a session until a moment, and waits until nothing is in flight.
+func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.Time) error {
+	quiet := m.cfg.Rest(id, until)
+	ctx, cancel := m.within(ctx, m.cfg.Drain)
+	defer cancel()
+	select {
+	case <-quiet:
+		return nil
+	case <-ctx.Done():
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages of the session are just being sent; try again", RetryAfter: 2 * time.Second}
+	}
+}
+
+// await waits for something to become of a session; so is called with the lock held.
+func (m *Manager) await(ctx context.Context, p *place, so func() bool) error {
+	for {
+		m.mu.Lock()
+		done, gone, changed := so(), !p.owned, p.changed
+		m.mu.Unlock()
+		switch {
+		case done:
+			return nil
+		case gone:
+			return errMoved
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return errSlow
+		}
+	}
+}
+
+// inTime tells a call to a connector that was cut off from one that failed.
+func inTime(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return errSlow
+	}
+	return err
+}
+
+// errSlow says that the network did not answer in time.
+var errSlow = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the network has not answered yet; try again", RetryAfter: 2 * time.Second}
+
+// errMoved says that another node has the session by now.
+var errMoved = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the session is going to another server; try again", RetryAfter: time.Second}

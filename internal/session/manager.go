@@ -1,0 +1,178 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what a manager needs. All but the last five must be set.
+type Config struct {
+	Keeper puntuale.LinkKeeper
+	// Linker gives the connector that links a session, nil where there is none. It answers from memory.
+	Linker func(puntuale.Session) puntuale.Linker
+
+	// Rest has the dispatcher begin nothing new for a session until a moment; the channel is closed once nothing of it is
+	// in flight. Resume ends that before its time.
+	Rest   func(puntuale.SessionID, time.Time) <-chan struct{}
+	Resume func(puntuale.SessionID)
+	// Changed tells the dispatcher that a session may have come online, or gone.
+	Changed func(puntuale.SessionID)
+	// Answered tells that a command of the session was answered. nil: nobody waits in this process.
+	Answered func(puntuale.SessionID)
+
+	// Seal and Open protect, for a purpose, what belongs to a place.
+	Seal func(purpose, place string, plain []byte) []byte
+	Open func(purpose, place string, sealed []byte) ([]byte, error)
+
+	Clock  clock.Clock   // nil: the system's
+	Logger *slog.Logger  // nil: slog.Default
+	Poll   time.Duration // between looks for commands; default 1 s
+	Drain  time.Duration // for what is in flight when a session is unlinked or drained; default 15 s
+	Begin  time.Duration // for the first code of a pairing, and for the network when a session is unlinked; default 15 s
+}
+
+const (
+	answerKept = time.Minute      // for whoever asked, and for a successor to find a command that was never answered
+	callWait   = 15 * time.Second // for one call of the store
+	closeWait  = 5 * time.Second  // for a connector to let a session go
+	writeMost  = 500              // links a transaction
+	writeRetry = time.Second
+)
+
+// Manager looks after the sessions that this node owns. Its methods may be called by many goroutines at once.
+type Manager struct {
+	cfg   Config
+	wake  chan struct{} // look for commands
+	dirty chan struct{} // something is to be stored
+
+	mu      sync.Mutex
+	node    puntuale.NodeID // 0: none, nothing is the node's
+	places  map[puntuale.SessionID]*place
+	unsaved map[puntuale.SessionID]*place // with reports that are not on disk
+	running map[puntuale.CommandID]bool
+	idle    chan struct{} // closed once no place has work; nil while nobody waits
+	busy    int           // places with work
+
+	ctx    context.Context // of everything
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	start  sync.Once
+}
+
+// New prepares a manager; it looks for commands and stores links from Start on.
+func New(cfg Config) *Manager {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Answered == nil {
+		cfg.Answered = func(puntuale.SessionID) {}
+	}
+	for of, want := range map[*time.Duration]time.Duration{&cfg.Poll: time.Second, &cfg.Drain: 15 * time.Second, &cfg.Begin: 15 * time.Second} {
+		if *of <= 0 {
+			*of = want
+		}
+	}
+	m := &Manager{
+		cfg: cfg, wake: make(chan struct{}, 1), dirty: make(chan struct{}, 1),
+		places: map[puntuale.SessionID]*place{}, unsaved: map[puntuale.SessionID]*place{}, running: map[puntuale.CommandID]bool{},
+	}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	return m
+}
+
+// Start begins to look for commands and to store links; a second call does nothing.
+func (m *Manager) Start() {
+	m.start.Do(func() {
+		m.wg.Go(m.keepLinks)
+		m.wg.Go(m.keepCommands)
+	})
+}
+
+// Stop ends everything that is left, cutting off what takes longer than ctx. Sessions are closed before, by ReleaseAll.
+func (m *Manager) Stop(ctx context.Context) {
+	m.ReleaseAll(ctx)
+	m.cancel()
+	m.start.Do(func() {}) // one that never started stays down
+	m.wg.Wait()
+}
+
+// Hint says that a command may have been given. It never blocks.
+func (m *Manager) Hint(puntuale.SessionID) { ring(m.wake) }
+
+// Own says that the node owns exactly these sessions from now on: those that are new are opened, others closed. Those
+// in leaving stay as they are. Node 0 owns nothing. It never blocks.
+func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.node = node
+	owned := make(map[puntuale.SessionID]bool, len(sessions))
+	for i := range sessions {
+		s := &sessions[i]
+		owned[s.ID] = true
+		if !leaving[s.ID] {
+			m.take(s)
+		}
+	}
+	for id, p := range m.places {
+		if p.owned && !owned[id] {
+			m.letGo(p, nil)
+		}
+	}
+}
+
+// Release closes a session, and calls done once another node may open it. It never blocks.
+func (m *Manager) Release(session puntuale.SessionID, done func()) {
+	m.mu.Lock()
+	p := m.places[session]
+	if p == nil {
+		m.mu.Unlock()
+		done()
+		return
+	}
+	m.letGo(p, done)
+	m.mu.Unlock()
+}
+
+// ReleaseAll closes all sessions. It returns once they are closed, or ctx ends; then calls to connectors are cut off.
+func (m *Manager) ReleaseAll(ctx context.Context) {
+	m.mu.Lock()
+	for _, p := range m.places {
+		if p.owned {
+			m.letGo(p, nil)
+		}
+	}
+	if m.idle == nil {
+		m.idle = make(chan struct{})
+	}
+	idle := m.idle
+	m.rested()
+	m.mu.Unlock()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+		m.cancel()
+	}
+}
+
+// rested tells those who wait that no place has work. With the lock held.
+func (m *Manager) rested() {
+	if m.idle != nil && m.busy == 0 {
+		close(m.idle)
+		m.idle = nil
+	}
+}
+
+func ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,140 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"puntuale"
+)
+
+// place is one session in the manager. Its fields are guarded by the manager's lock.
+type place struct {
+	session puntuale.Session
+	linker  puntuale.Linker // nil: nothing links it
+	owned   bool            // the node's, and not being let go
+	open    bool            // its connector has it, and its reports count
+
+	work    []func(context.Context) // what to do, one at a time
+	working bool                    // a goroutine does it
+	cut     context.CancelFunc      // ends the command under way; nil before the first one
+
+	last    puntuale.LinkReport // the latest one
+	told    int                 // reports since it was opened
+	stored  int                 // of these, the last that is on disk
+	changed chan struct{}       // closed with each of either
+}
+
+// take makes a session the node's and has it opened. With the lock held.
+func (m *Manager) take(s *puntuale.Session) {
+	p := m.places[s.ID]
+	if p == nil {
+		p = &place{changed: make(chan struct{})}
+		m.places[s.ID] = p
+	}
+	if p.owned {
+		return
+	}
+	p.owned, p.session, p.linker = true, *s, m.cfg.Linker(*s)
+	p.last, p.told, p.stored = puntuale.LinkReport{}, 0, 0
+	delete(m.unsaved, s.ID)
+	if p.linker != nil {
+		m.enqueue(p, func(context.Context) { m.open(p) })
+	}
+}
+
+// open hands a session to its connector, unless it was let go again meanwhile.
+func (m *Manager) open(p *place) {
+	m.mu.Lock()
+	s, linker := p.session, p.linker
+	p.open = p.owned
+	open := p.open
+	m.mu.Unlock()
+	if !open {
+		return
+	}
+	linker.Open(s)
+	m.cfg.Changed(s.ID)
+}
+
+// letGo has a session closed; done, which may be nil, is called after that. With the lock held.
+func (m *Manager) letGo(p *place, done func()) {
+	p.owned = false
+	delete(m.unsaved, p.session.ID)
+	if p.cut != nil {
+		p.cut()
+	}
+	m.tell(p)
+	linker, id := p.linker, p.session.ID
+	m.enqueue(p, func(ctx context.Context) {
+		m.close(ctx, p, linker, id)
+		if done != nil {
+			done()
+		}
+	})
+}
+
+func (m *Manager) close(ctx context.Context, p *place, linker puntuale.Linker, id puntuale.SessionID) {
+	m.mu.Lock()
+	open := p.open
+	p.open = false
+	m.mu.Unlock()
+	if !open {
+		return
+	}
+	ctx, cancel := m.within(ctx, closeWait)
+	defer cancel()
+	linker.Close(ctx, id)
+}
+
+// within is a context that ends after d by the manager's clock; cancel must be called.
+func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	fired, release := m.cfg.Clock.After(d)
+	m.wg.Go(func() {
+		defer release()
+		select {
+		case <-fired:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	return ctx, cancel
+}
+
+// enqueue adds to a session's work. With the lock held.
+func (m *Manager) enqueue(p *place, do func(context.Context)) {
+	p.work = append(p.work, do)
+	if p.working {
+		return
+	}
+	p.working = true
+	m.busy++
+	m.wg.Go(func() { m.labour(p) })
+}
+
+// labour does a session's work until there is no more, and forgets a session that is not the node's.
+func (m *Manager) labour(p *place) {
+	for {
+		m.mu.Lock()
+		if len(p.work) == 0 {
+			p.work, p.working = nil, false
+			m.busy--
+			if !p.owned {
+				delete(m.places, p.session.ID)
+			}
+			m.rested()
+			m.mu.Unlock()
+			return
+		}
+		do := p.work[0]
+		p.work = p.work[1:]
+		m.mu.Unlock()
+		do(m.ctx)
+	}
+}
+
+// tell wakes those who wait for a change of a session. With the lock held.
+func (m *Manager) tell(p *place) {
+	close(p.changed)
+	p.changed = make(chan struct{})
+}

@@ -1,0 +1,118 @@
+package session
+
+import (
+	"context"
+	"errors"
+
+	"puntuale"
+)
+
+// Report takes what a connector tells of a session; it is stored soon. Reports of sessions that the node does not have
+// open are dropped. It never blocks.
+func (m *Manager) Report(r puntuale.LinkReport) {
+	m.mu.Lock()
+	p := m.places[r.Session]
+	if p == nil || !p.open || !p.owned {
+		m.mu.Unlock()
+		return
+	}
+	m.note(p, r)
+	m.mu.Unlock()
+	m.cfg.Changed(r.Session)
+}
+
+// note keeps a report to be stored. With the lock held.
+func (m *Manager) note(p *place, r puntuale.LinkReport) {
+	p.last = r
+	p.told++
+	m.unsaved[r.Session] = p
+	m.tell(p)
+	ring(m.dirty)
+}
+
+// keepLinks stores reports as they come, those that came meanwhile together.
+func (m *Manager) keepLinks() {
+	for {
+		select {
+		case <-m.dirty:
+		case <-m.ctx.Done():
+			return
+		}
+		for {
+			stored, err := m.storeLinks()
+			if err != nil && !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil {
+				m.cfg.Logger.Warn("storing the links of sessions failed", "error", err)
+				if m.cfg.Clock.Sleep(m.ctx, writeRetry) != nil {
+					return
+				}
+				continue
+			}
+			if err != nil || stored == 0 {
+				break
+			}
+		}
+	}
+}
+
+// unstored is one report on its way to disk.
+type unstored struct {
+	id    puntuale.SessionID
+	place *place
+	count int
+}
+
+// storeLinks stores the latest report of each session that has one, and returns how many it was.
+func (m *Manager) storeLinks() (int, error) {
+	m.mu.Lock()
+	node := m.node
+	links := map[puntuale.SessionID]puntuale.Link{}
+	var batch []unstored
+	for id, p := range m.unsaved {
+		if len(batch) == writeMost {
+			break
+		}
+		links[id] = m.linkOf(p)
+		batch = append(batch, unstored{id, p, p.told})
+	}
+	m.mu.Unlock()
+	if len(batch) == 0 || node == 0 {
+		return 0, nil
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, callWait)
+	defer cancel()
+	if err := m.cfg.Keeper.SetLinks(ctx, node, m.cfg.Clock.Now(), links); err != nil {
+		return 0, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, u := range batch {
+		if m.unsaved[u.id] != u.place {
+			continue // it was let go meanwhile
+		}
+		if u.place.told == u.count {
+			delete(m.unsaved, u.id)
+		}
+		u.place.stored = max(u.place.stored, u.count)
+		m.tell(u.place)
+	}
+	return len(batch), nil
+}
+
+// linkOf makes of a session's latest report what is stored. With the lock held.
+func (m *Manager) linkOf(p *place) puntuale.Link {
+	r := p.last
+	l := puntuale.Link{State: r.State, Number: r.Number, Detail: r.Detail}
+	if r.State == puntuale.LinkPairing && r.Code.Text != "" {
+		l.Code = string(m.cfg.Seal(puntuale.SealedCode, r.Session.SealPlace(), r.Code.JSON()))
+		l.Until = r.Until
+	}
+	return l
+}
+
+// stateOf is a session's state as last told, or as it was stored before. With the lock held.
+func (p *place) stateOf() puntuale.LinkState {
+	if p.told > 0 {
+		return p.last.State
+	}
+	return p.session.LinkOf()
+}
