@@ -17,6 +17,7 @@ import (
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/media"
+	"puntuale/internal/session"
 	"puntuale/internal/store"
 )
 
@@ -37,6 +38,7 @@ type server struct {
 	unlock   func() error
 	media    *media.Fetcher // nil: nothing fetches
 	dispatch *dispatch.Dispatcher
+	sessions *session.Manager
 	control  *control.Control
 	refills  *refills
 	health   *health
@@ -88,6 +90,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
+	out = s.linking(cfg, vault, out)
 	s.dispatch = dispatch.New(dispatch.Config{
 		Queue: s.store, Fleet: s.store,
 		Connector: func(session puntuale.Session) puntuale.Connector {
@@ -98,14 +101,15 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		},
 		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
-		Observe: cfg.Observe,
+		Sessions: s.sessions, Observe: cfg.Observe,
 	})
+	s.control = control.New(control.Config{
+		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+	})
+	s.sessions.Start()
 	if err = s.dispatch.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the dispatcher: %w", err)
 	}
-	s.control = control.New(control.Config{
-		Operator: s.store, Clock: cfg.Clock, Hint: s.dispatch.Hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault,
-	})
 	s.health = &health{clock: cfg.Clock, check: s.store.Check, healthy: s.dispatch.Healthy, logger: cfg.Logger}
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
@@ -212,6 +216,9 @@ func (s *server) Close() error {
 	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
+	}
+	if s.sessions != nil {
+		s.sessions.Stop(ctx)
 	}
 	if s.media != nil {
 		note("close the media", s.media.Close())

@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"puntuale/internal/store/storetest"
+)
+
+// sessionView is a session as the API shows it.
+type sessionView struct {
+	ID, State, Number, QR string
+	Code                  string `json:"pairing_code"`
+	Expires               string `json:"expires_at"`
+}
+
+func view(t *testing.T, method, url, key, body string) sessionView {
+	t.Helper()
+	status, text := call(t, method, url, key, body)
+	if status != http.StatusOK {
+		t.Fatalf("%s %s %s: %d %s", method, url, body, status, text)
+	}
+	var v sessionView
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and sees what was pending leave;
+// by calls to whichever server there is, one of which owns the session.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	t.Run("one server", func(t *testing.T) {
+		t.Parallel()
+		term := newTerminal(t, nil)
+		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox", "--data", "data")
+		rehearse(t, term, "sqlite:"+term.dir+"/data/puntuale.db", server)
+	})
+	t.Run("two servers", func(t *testing.T) {
+		t.Parallel()
+		database := storetest.Postgres(t).Config.Database
+		var servers []*running
+		var term *terminal
+		for range 2 {
+			term = newTerminal(t, map[string]string{"PUNTUALE_DATABASE": database, "PUNTUALE_KEY": strings.Repeat("k", 32)})
+			servers = append(servers, start(t, term, "serve", "--addr", "127.0.0.1:0", "--sandbox"))
+		}
+		rehearse(t, term, database, servers...)
+	})
+}
+
+func rehearse(t *testing.T, term *terminal, database string, servers ...*running) {
+	t.Helper()
+	var bases []string
+	for _, s := range servers {
+		bases = append(bases, s.logged.waitFor(t, `"url":"([^"]+)"`))
+	}
+	turn := 0
+	next := func() string { turn++; return bases[turn%len(bases)] } // each call to another server
+	beside := newTerminal(t, nil)
+	beside.program.lookupEnv, beside.dir = term.program.lookupEnv, term.dir
+	args := []string{"partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga", "--json"}
+	if strings.HasPrefix(database, "sqlite:") {
+		args = append(args, "--data", "data")
+	}
+	if code := beside.run(context.Background(), args); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, beside.errs.String())
+	}
+	partner := field(t, beside.out.String(), "api_key")
+	_, body := call(t, "POST", next()+"/api/client/create", partner, `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
+	key, session := field(t, body, "api_key"), "/api/sessions/"+field(t, body, "id_sessione")
+	send := func(text string) string {
+		t.Helper()
+		status, body := call(t, "POST", next()+"/api/messages", key, `{"phone": "+393331234567", "text": "`+text+`"}`)
+		if status != http.StatusOK {
+			t.Fatalf("send: %d %s", status, body)
+		}
+		return body
+	}
+	arrived := func(n int) func() bool {
+		return func() bool {
+			_, body := call(t, "GET", next()+"/api/sandbox/messages", key, "")
+			return strings.Count(body, "message_id") == n
+		}
+	}
+	send("prima")
+	eventually(t, "the first message arrived", arrived(1))
+
+	if v := view(t, "DELETE", next()+session+"/pair", key, ""); v.State != "unlinked" {
+		t.Fatalf("unlinked: %+v", v)
+	}
+	send("intanto")
+	for range bases { // every server shows it
+		if v := view(t, "GET", next()+session, key, ""); v.State != "unlinked" || v.QR != "" {
+			t.Errorf("unlinked, as shown: %+v", v)
+		}
+	}
+	codes := map[string]bool{}
+	first := view(t, "POST", next()+session+"/pair", key, `{"method": "qr"}`)
+	if first.State != "pairing" || first.QR == "" || first.Expires == "" {
+		t.Fatalf("pairing: %+v", first)
+	}
+	codes[first.QR] = true
+	if db, err := sql.Open(driverOf(database), strings.TrimPrefix(database, "sqlite:")); err != nil {
+		t.Fatal(err)
+	} else {
+		noSecret(t, db, first.QR)
+		db.Close()
+	}
+	var last sessionView
+	eventually(t, "the phone linked the session", func() bool {
+		last = view(t, "GET", next()+session, key, "")
+		if last.QR != "" {
+			codes[last.QR] = true
+		}
+		return last.State == "online"
+	})
+	if len(codes) < 2 || last.Number == "" || last.QR != "" {
+		t.Errorf("%d codes were shown, and then %+v", len(codes), last)
+	}
+	eventually(t, "the waiting message arrived", arrived(2))
+	if status, body := call(t, "POST", next()+session+"/pair", key, `{"method": "qr"}`); status != http.StatusConflict {
+		t.Errorf("linked already: %d %s", status, body)
+	}
+	for _, s := range servers {
+		for code := range codes {
+			if strings.Contains(s.logged.String(), code) {
+				t.Errorf("a code is in the log")
+			}
+		}
+	}
+}
+
+func driverOf(database string) string {
+	if strings.HasPrefix(database, "sqlite:") {
+		return "sqlite"
+	}
+	return "pgx"
+}
+
+// noSecret looks for a code in all that sessions and commands hold.
+func noSecret(t *testing.T, db *sql.DB, code string) {
+	t.Helper()
+	secret := strings.SplitN(code, ",", 2)[1]
+	for _, table := range []string{"session", "command"} {
+		rows, err := db.QueryContext(t.Context(), "select * from "+table)
+		if err != nil {
+			t.Fatal(err)
+		}
+		columns, err := rows.Columns()
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for rows.Next() {
+			values := make([]any, len(columns))
+			for i := range values {
+				values[i] = new(any)
+			}
+			if err := rows.Scan(values...); err != nil {
+				t.Fatal(err)
+			}
+			found++
+			for i, v := range values {
+				if text := fmt.Sprintf("%s", *v.(*any)); strings.Contains(text, secret) || strings.Contains(text, `"method"`) {
+					t.Errorf("%s.%s holds a code or an order that can be read", table, columns[i])
+				}
+			}
+		}
+		if err := rows.Err(); err != nil || found == 0 {
+			t.Errorf("%s: %d rows, %v", table, found, err)
+		}
+	}
+}
