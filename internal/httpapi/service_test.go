@@ -45,6 +45,7 @@ type service struct {
 	hints   *hints
 	db      *storetest.Database
 	network *network
+	owner   *owner
 }
 
 // databases runs a test on both, each time with a fresh service.
@@ -82,7 +83,16 @@ func newService(t *testing.T, o options) *service {
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}
-	s.control = control.New(control.Config{Operator: operator, Clock: s.clock, Hint: s.hints.take, Sandbox: o.sandbox})
+	vault := testVault(t)
+	s.control = control.New(control.Config{
+		Operator: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault,
+		Links: func(of puntuale.Session) bool { return of.Sandbox },
+		Hint: func(id puntuale.SessionID, due time.Time) {
+			s.hints.take(id, due)
+			s.owner.hint(id, due)
+		},
+	})
+	s.owner = newOwner(t, opened, db, s.clock, vault, s.control.Answered)
 	var err error
 	_, s.partner, err = s.control.CreatePartner(t.Context(), control.NewPartner{Name: "Agenzia Rossi", Email: "info@rossi.example", Password: "x"})
 	if err != nil {

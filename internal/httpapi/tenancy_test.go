@@ -15,7 +15,7 @@ import (
 
 // tenant is a client with one of everything.
 type tenant struct {
-	key, client, session, second, sequence, template, message, keyID, phone string
+	key, client, session, second, linking, sequence, template, message, keyID, phone string
 }
 
 func newTenant(s *service, email, phone string) tenant {
@@ -35,6 +35,9 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	var made struct{ ID string }
 	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Seconda","connection_type":"Send_app"}`)
 	c.second = made.ID
+	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Terza","connection_type":"Socket","sandbox":true}`)
+	c.linking = made.ID
+	s.must(nil, "DELETE", "/api/sessions/"+c.linking+"/pair", c.key, "")
 	s.must(&made, "POST", "/api/templates", c.key, `{"name":"Saluto","text":"Ciao da `+email+`"}`)
 	c.template = made.ID
 	var keys struct{ Keys []struct{ ID string } }
@@ -83,6 +86,8 @@ var operations = map[string]struct {
 	"listSessions":          {"GET", "/api/sessions", "", false, "", false},
 	"getSession":            {"GET", "/api/sessions/{session}", "", false, "404", false},
 	"deleteSession":         {"DELETE", "/api/sessions/{second}?pending=cancel", "", false, "404", true},
+	"pairSession":           {"POST", "/api/sessions/{linking}/pair", `{"method":"qr"}`, false, "404", false},
+	"unlinkSession":         {"DELETE", "/api/sessions/{linking}/pair", "", false, "404", false},
 	"getDefaultSequences":   {"GET", "/api/session/{session}/defaultSequence", "", false, "404", false},
 	"setDefaultSequences":   {"PUT", "/api/session/{session}/defaultSequence", `{"start":"{sequence}","stop":""}`, false, "404", false},
 	"createTemplate":        {"POST", "/api/templates", `{"name":"Altro","text":"x"}`, false, "", false},
@@ -97,7 +102,7 @@ var operations = map[string]struct {
 }
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -193,7 +198,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{session: nobody, second: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{session: nobody, second: nobody, linking: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
