@@ -32,8 +32,8 @@ var movedTables = []movedTable{
 		" zone region suspended features closed created_at deleted_at blanked_to erased"},
 	{name: "login", columns: "id partner_id client_id email password created_at"},
 	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
-	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at number",
-		left: "owner link link_at code code_until"},
+	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail",
+		left: "owner code code_until"},
 	{name: "sequence", columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at"},
 	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at"},
 	{name: "run", columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
