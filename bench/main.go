@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/pprof"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -19,13 +20,37 @@ func main() {
 	quick := flag.Bool("quick", false, "small sizes, one repeat")
 	only := flag.String("only", "", "measure only what contains this word: insert, start, http, dispatch, late")
 	repeats := flag.Int("repeats", 3, "interleaved repeats of each measurement")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of this process to the file")
 	flag.Parse()
+	if *profile != "" {
+		end, err := startProfile(*profile)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		defer end()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, *quick, *only, *repeats, os.Getenv("PUNTUALE_TEST_POSTGRES")); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// startProfile writes a CPU profile until the returned function is called.
+func startProfile(name string) (end func(), err error) {
+	f, err := os.Create(name)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		_ = f.Close()
+	}, nil
 }
 
 // result is one figure of one repeat.
