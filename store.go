@@ -217,9 +217,10 @@ type DueMessage struct {
 
 // Queue is what the dispatcher asks about messages.
 type Queue interface {
-	// Due returns, for each of the sessions, the first open messages whose Next is not after horizon, at most limit a
-	// session, by (next, id). Messages with an unknown outcome are among them once they should be looked at again.
-	Due(ctx context.Context, sessions []SessionID, horizon time.Time, limit int) ([]DueMessage, error)
+	// Due returns, for each of the places, the first open messages of its session that stand after it and whose Next is
+	// not after horizon, at most limit a session, by (next, id). Messages with an unknown outcome are among them once they
+	// should be looked at again.
+	Due(ctx context.Context, from []Place, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns open messages of a session without an intent that are due and end by the moment, those that end
 	// first, at most limit: what a session that cannot send must close although it stands behind more than is read. It
@@ -246,6 +247,13 @@ type Queue interface {
 
 	// Close and postpone messages that are open and without an intent; a message that is no longer so is left alone.
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
+}
+
+// Place is a place in a session's queue: behind the message with this Next and ID. Without them it is the beginning.
+type Place struct {
+	Session SessionID
+	Next    time.Time
+	ID      MessageID
 }
 
 // StepRef names a step of a run by its index.

@@ -199,7 +199,7 @@ type flat struct {
 	total   int64
 }
 
-func (f *flat) Due(_ context.Context, _ []puntuale.SessionID, _ time.Time, limit int) (due []puntuale.DueMessage, err error) {
+func (f *flat) Due(_ context.Context, _ []puntuale.Place, _ time.Time, limit int) (due []puntuale.DueMessage, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.claimed == nil {

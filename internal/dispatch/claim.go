@@ -161,6 +161,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 		default:
 			lost++
 		}
+		e.lane.stray()
 		s.landed(e, granted[i] != puntuale.ClaimHeld)
 		s.finished(e)
 	}
@@ -173,6 +174,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 // rows found with its token later are simply opened again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*entry, err error, now time.Time) {
 	for _, e := range batch {
+		e.lane.stray()
 		s.landed(e, false)
 		s.finished(e)
 	}

@@ -32,11 +32,11 @@ func (k *killable) check() error {
 	return nil
 }
 
-func (k *killable) Due(ctx context.Context, ids []puntuale.SessionID, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+func (k *killable) Due(ctx context.Context, from []puntuale.Place, h time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if err := k.check(); err != nil {
 		return nil, err
 	}
-	return k.Queue.Due(ctx, ids, h, limit)
+	return k.Queue.Due(ctx, from, h, limit)
 }
 
 // Claim may commit and the process die before it knows.

@@ -28,6 +28,7 @@ type memory struct {
 	lastID    puntuale.MessageID
 	claims    []puntuale.Claim // as asked
 	reads     int
+	seen      int                       // rows that reads returned
 	fails     func(method string) error // nil, or the error of a call
 	commit    time.Duration             // that a write takes
 }
@@ -118,7 +119,11 @@ func (m *memory) fail(f func(method string) error) {
 	m.fails = f
 }
 
-func (m *memory) Due(_ context.Context, sessions []puntuale.SessionID, horizon time.Time, limit int) (due []puntuale.DueMessage, err error) {
+func behind(x puntuale.DueMessage, p puntuale.Place) bool {
+	return x.Next.After(p.Next) || x.Next.Equal(p.Next) && x.ID > p.ID
+}
+
+func (m *memory) Due(_ context.Context, from []puntuale.Place, horizon time.Time, limit int) (due []puntuale.DueMessage, err error) {
 	err = m.enter("Due", false)
 	defer m.mu.Unlock()
 	if err != nil {
@@ -131,15 +136,17 @@ func (m *memory) Due(_ context.Context, sessions []puntuale.SessionID, horizon t
 			by[r.Session] = append(by[r.Session], r.DueMessage)
 		}
 	}
-	for _, s := range sessions {
-		slices.SortFunc(by[s], func(a, b puntuale.DueMessage) int {
+	for _, p := range from {
+		queue := slices.DeleteFunc(by[p.Session], func(x puntuale.DueMessage) bool { return !behind(x, p) })
+		slices.SortFunc(queue, func(a, b puntuale.DueMessage) int {
 			if c := a.Next.Compare(b.Next); c != 0 {
 				return c
 			}
 			return int(a.ID - b.ID)
 		})
-		due = append(due, by[s][:min(limit, len(by[s]))]...)
+		due = append(due, queue[:min(limit, len(queue))]...)
 	}
+	m.seen += len(due)
 	return due, nil
 }
 

@@ -394,11 +394,11 @@ func (s *severed) err() error {
 	return nil
 }
 
-func (s *severed) Due(ctx context.Context, ids []puntuale.SessionID, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+func (s *severed) Due(ctx context.Context, from []puntuale.Place, h time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if err := s.err(); err != nil {
 		return nil, err
 	}
-	return s.memory.Due(ctx, ids, h, limit)
+	return s.memory.Due(ctx, from, h, limit)
 }
 
 func (s *severed) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {

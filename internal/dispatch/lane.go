@@ -40,6 +40,9 @@ type lane struct {
 	glance    time.Time                       // of a lane that cannot send: the next look for what expires
 	deep      bool                            // more was due than the last read brought
 	depths    time.Time                       // of a lane that cannot send: the next look for what expires behind that
+	seen      puntuale.Place                  // every open row up to it is in memory or in flight; zero: not so
+	seenUntil time.Time                       // then the lane is read from the beginning again
+	strayed   bool                            // since the last read began, an open row left memory
 	learnt    bool                            // what was in retry under the former owner is known
 
 	resting time.Time       // somebody wants nothing to begin until then; zero: nobody does
@@ -214,6 +217,7 @@ func (s *scheduler) forget(e *entry) {
 		delete(l.entries, e.m.ID)
 		s.held--
 	}
+	l.stray()
 	if l.reading {
 		l.left[e.m.ID] = struct{}{}
 	}
@@ -225,6 +229,9 @@ func (s *scheduler) forget(e *entry) {
 	}
 	s.refill(l)
 }
+
+// stray has the next read begin at the beginning: an open row may stand before what was seen.
+func (l *lane) stray() { l.seen, l.strayed = puntuale.Place{}, true }
 
 // clear drops all of a lane that is not in flight.
 func (s *scheduler) clear(l *lane) {

@@ -28,7 +28,8 @@ type mail struct {
 // hint is what came for one session.
 type hint struct {
 	changed bool      // sessions changed
-	until   time.Time // the latest moment at which something is due; zero: none was said
+	first   time.Time // the earliest moment at which something is due; zero: none was said
+	until   time.Time // the latest
 }
 
 func newMailbox() *mailbox {
@@ -65,6 +66,9 @@ func (b *mailbox) hint(session puntuale.SessionID, due time.Time) {
 	h.changed = h.changed || due.IsZero()
 	if due.After(h.until) {
 		h.until = due
+	}
+	if h.first.IsZero() || due.Before(h.first) {
+		h.first = due
 	}
 	b.mail.hints[session] = h
 	b.mu.Unlock()

@@ -115,9 +115,15 @@ func (s *scheduler) readNext(list *fifo[*lane], now time.Time) {
 		list.pop()
 		l.wanted, l.urgent, l.reading = false, false, true
 		if big {
-			s.startRead([]*lane{l}, l.known()+s.room(l), now)
+			limit := s.room(l)
+			if l.seen == (puntuale.Place{}) || !now.Before(l.seenUntil) {
+				l.seen = puntuale.Place{}
+				limit += l.known()
+			}
+			s.startRead([]*lane{l}, limit, now)
 			return
 		}
+		l.seen = puntuale.Place{}
 		small = append(small, l)
 	}
 	if len(small) > 0 {
@@ -146,11 +152,13 @@ type rows struct {
 }
 
 func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
-	sessions := make([]puntuale.SessionID, len(lanes))
+	from := make([]puntuale.Place, len(lanes))
 	var fresh []puntuale.SessionID
 	horizon := now
 	for i, l := range lanes {
-		sessions[i] = l.session.ID
+		from[i] = l.seen
+		from[i].Session = l.session.ID
+		l.strayed = false
 		if !l.learnt {
 			fresh = append(fresh, l.session.ID)
 		}
@@ -163,9 +171,9 @@ func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
 	deep := len(lanes) == 1 && s.looksDeep(lanes[0], now)
 	s.reader.running++
 	s.wg.Go(func() {
-		r := s.fetch(sessions, fresh, horizon, limit, now)
+		r := s.fetch(from, fresh, horizon, limit, now)
 		if r.deep = deep && r.err == nil; r.deep {
-			s.fetchEnding(&r, sessions[0], now)
+			s.fetchEnding(&r, from[0].Session, now)
 		}
 		r.lanes, r.limit = lanes, limit
 		s.box.post(func() { s.gotRows(r) })
@@ -173,7 +181,7 @@ func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
 }
 
 // fetch asks the store. Any goroutine.
-func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r rows) {
+func (s *scheduler) fetch(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r rows) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
@@ -182,7 +190,7 @@ func (s *scheduler) fetch(sessions, fresh []puntuale.SessionID, horizon time.Tim
 			return r
 		}
 	}
-	r.due, r.err = s.cfg.Queue.Due(ctx, sessions, horizon, limit)
+	r.due, r.err = s.cfg.Queue.Due(ctx, from, horizon, limit)
 	r.took = s.cfg.Clock.Now().Sub(now)
 	return r
 }
@@ -241,6 +249,7 @@ func (s *scheduler) gotRows(r rows) {
 		}
 	}
 	count := make(map[puntuale.SessionID]int, len(r.lanes))
+	last := puntuale.Place{}
 	for _, l := range r.lanes {
 		if r.err == nil {
 			l.learnt = true
@@ -251,7 +260,10 @@ func (s *scheduler) gotRows(r rows) {
 		m := &r.due[i]
 		if l := s.lanes[m.Session]; l != nil && l.reading {
 			count[m.Session]++
-			s.admit(l, m, now)
+			last = puntuale.Place{Next: m.Next, ID: m.ID}
+			if !s.admit(l, m, now) {
+				l.stray()
+			}
 		}
 	}
 	if l := r.lanes[0]; r.deep && r.err == nil && s.lanes[l.session.ID] == l {
@@ -270,6 +282,9 @@ func (s *scheduler) gotRows(r rows) {
 			continue
 		}
 		l.deep = count[l.session.ID] >= r.limit
+		if len(r.lanes) == 1 {
+			s.seen(l, last, now)
+		}
 		l.more = l.more || l.deep
 		if s.lanes[l.session.ID] != l {
 			continue
@@ -282,6 +297,23 @@ func (s *scheduler) gotRows(r rows) {
 	}
 }
 
+// seenFor bounds how long a lane with a backlog is read on from where the last read ended: a row that came to stand
+// before that, and whose hint was lost, is found then.
+const seenFor = 5 * time.Second
+
+// seen notes where the next read of a lane with a backlog goes on. Reading again what is in memory, and what lies closed
+// before it, would cost more than all the rest.
+func (s *scheduler) seen(l *lane, last puntuale.Place, now time.Time) {
+	switch {
+	case !l.deep || l.strayed || l.blocked() || l.share.held:
+		l.seen = puntuale.Place{}
+	case l.seen == (puntuale.Place{}):
+		l.seen, l.seenUntil = last, now.Add(seenFor)
+	default:
+		l.seen = last
+	}
+}
+
 // learn keeps the order of recipients whose earlier message was tried by this session's former owner.
 func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
 	l := s.lanes[m.Session]
@@ -291,40 +323,42 @@ func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
 	l.recipient(m.Phone).hold(m, m.IntentAt, m.Next, false)
 }
 
-// admit takes a row into memory, unless it is there already or has nothing to seek there.
-func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) {
+// admit takes a row into memory, unless it is there already or has nothing to seek there. It reports whether the row
+// need not be read again.
+func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) bool {
 	if l.entries[m.ID] != nil || s.alive[m.ID] != nil {
-		return
+		return true
 	}
 	if _, stale := l.left[m.ID]; stale {
-		return
+		return true // if it is still open, the lane has strayed
 	}
 	e := &entry{m: *m, lane: l}
 	e.alarm.entry = e
 	if m.Intent > 0 {
 		if !s.recover(e, now) {
-			return
+			return e.stage != loading
 		}
 	} else if e.expired(now) {
 		s.hold(e)
 		s.expire(e)
-		return
+		return true
 	}
 	if l.blocked() || l.share.held && !e.repeat() {
 		if m.ValidUntil.Before(l.glance) {
 			l.glance = m.ValidUntil
 		}
-		return
+		return false
 	}
 	if n := len(l.entries); n >= 2*laneMost || s.held >= memory && n >= laneLeast {
 		l.more = true
-		return
+		return false
 	}
 	s.hold(e)
 	if !e.repeat() {
 		l.recipient(m.Phone).add(e)
 	}
 	s.loader.waiting = append(s.loader.waiting, e)
+	return true
 }
 
 // hold puts an entry into memory.

@@ -163,9 +163,13 @@ func (r *recorder) write(ctx context.Context, batch []recording) error {
 	}
 	r.s.box.post(func() {
 		for _, x := range batch {
-			if !x.evidence {
-				r.s.finished(x.e)
+			if x.evidence {
+				continue
 			}
+			if v := x.outcome.Verdict; v == puntuale.Retry || v == puntuale.Uncertain {
+				x.e.lane.stray()
+			}
+			r.s.finished(x.e)
 		}
 	})
 	return nil

@@ -285,6 +285,50 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
+// TestBacklogIsReadOnce: a backlog is read on from where the last read ended; what comes to stand before that is found
+// all the same: by its hint, at the latest five seconds later, and after a retry.
+func TestBacklogIsReadOnce(t *testing.T) {
+	t.Parallel()
+	const messages = 60_000
+	var refused atomic.Bool
+	setup := func(cfg *dispatch.Config, m *memory, n *network) {
+		n.traits.Slots = 1000
+		m.commit = 50 * time.Millisecond // about 20,000 a second
+		refused.Store(false)
+		n.send = func(_ context.Context, p puntuale.Prepared) error {
+			if p.To == "+395000" && refused.CompareAndSwap(false, true) {
+				return &puntuale.SendError{Kind: puntuale.Transient, Reason: "x"}
+			}
+			return nil
+		}
+		for i := range messages {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now().Add(time.Duration(i-messages)*time.Millisecond))
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(500 * time.Millisecond)
+		lost := m.add(1, "+lost", began.Add(-time.Hour))[0]
+		hinted := m.add(1, "+hinted", began.Add(-time.Minute))[0]
+		d.Hint(1, began.Add(-time.Minute))
+		after(40 * time.Second)
+		at, count := map[puntuale.MessageID]time.Duration{}, map[string]int{}
+		for _, s := range n.sightings() {
+			at[s.Message] = s.at.Sub(began)
+			count[s.To]++
+		}
+		if len(at) != messages+2 || count["+395000"] != 2 {
+			t.Fatalf("%d of %d left; the refused one was tried %d times", len(at), messages+2, count["+395000"])
+		}
+		if at[lost] > 6*time.Second || at[hinted] > 2*time.Second {
+			t.Errorf("without a hint it left after %v, with one after %v", at[lost], at[hinted])
+		}
+		if m.seen > messages*5/4 {
+			t.Errorf("%d rows were read for %d messages", m.seen, messages)
+		}
+	})
+}
+
 type queueMeter struct {
 	puntuale.NoMeter
 	most atomic.Int64

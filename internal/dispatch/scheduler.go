@@ -244,6 +244,9 @@ func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 		return
 	}
 	s.checkOnline(l, now)
+	if h.changed || !h.first.After(l.seen.Next) {
+		l.stray()
+	}
 	if l.backlogged(s.capacity()) {
 		l.more = true // it stands behind what is in memory
 		return

@@ -35,7 +35,7 @@ type Statement struct {
 
 // Statements are those whose plan must not change with the size of the tables.
 var Statements = map[string]Statement{
-	"due":       {dueOfSession, []any{int64(1), 10, int64(1)}},
+	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"retrying":  {retryingOfSessions, []any{int64(1), batch{one1}}},
 	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},
 	"claim":     {claimMessages, []any{int64(1), int64(1), batch{one1, one1, one1, one1, one1}}},
@@ -74,7 +74,7 @@ func (l listing) explained(f puntuale.MessageFilter) Statement {
 
 // ForPostgres are the statements that PostgreSQL has in words of its own.
 var ForPostgres = map[string]Statement{
-	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1}}},
+	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1, one1, one1}}},
 	"list":            listedOnPostgres(puntuale.MessageFilter{}),
 	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a sequence": listedOnPostgres(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),

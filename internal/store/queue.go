@@ -23,11 +23,12 @@ func scanDue(rows *sql.Rows, m *puntuale.DueMessage) error {
 // for all sessions in one round trip; SQLite has no lateral join and no round trips.
 const (
 	dueOfSessions = `
-select ` + dueColumns + ` from $u(s bigint) cross join lateral (
- select * from message o where o.session_id = u.s and o.state = 0 and o.next_at <= $1 order by o.next_at, o.id limit $2) m`
+select ` + dueColumns + ` from $u(s bigint, n bigint, i bigint) cross join lateral (
+ select * from message o where o.session_id = u.s and o.state = 0 and o.next_at <= $1 and (o.next_at, o.id) > (u.n, u.i)
+ order by o.next_at, o.id limit $2) m`
 	dueOfSession = `
-select ` + dueColumns + ` from message m where m.session_id = $3 and m.state = 0 and m.next_at <= $1
- order by m.next_at, m.id limit $2`
+select ` + dueColumns + ` from message m where m.session_id = $3 and m.state = 0 and m.next_at between $4 and $1
+ and (m.next_at > $4 or m.id > $5) order by m.next_at, m.id limit $2`
 
 	retryingOfSessions = `
 select ` + dueColumns + ` from $u(s bigint) join message m on m.session_id = u.s and m.state = 0 and m.next_at <= $1
@@ -38,18 +39,22 @@ select ` + dueColumns + ` from message m where m.session_id = $1 and m.state = 0
  and m.valid_until <= $2 and m.intent = 0 order by m.valid_until, m.id limit $3`
 )
 
-func (s *Store) Due(ctx context.Context, sessions []puntuale.SessionID, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
-	if len(sessions) == 0 || limit <= 0 {
+func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
+	if len(from) == 0 || limit <= 0 {
 		return nil, nil
 	}
 	var all []puntuale.DueMessage
 	var err error
 	if s.d.postgres {
-		all, err = list(ctx, s.read, dueOfSessions, []any{micros(horizon), limit, sessionColumn(sessions)}, scanDue)
+		all, err = list(ctx, s.read, dueOfSessions, []any{micros(horizon), limit, batch{
+			pick(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
+			pick(from, func(p *puntuale.Place) int64 { return micros(p.Next) }),
+			pick(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
+		}}, scanDue)
 	} else {
-		for _, id := range sessions {
+		for _, p := range from {
 			var some []puntuale.DueMessage
-			if some, err = list(ctx, s.read, dueOfSession, []any{micros(horizon), limit, id}, scanDue); err != nil {
+			if some, err = list(ctx, s.read, dueOfSession, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, scanDue); err != nil {
 				break
 			}
 			all = append(all, some...)

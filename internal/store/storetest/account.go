@@ -181,7 +181,7 @@ func testDueOrder(t *testing.T, w *World) {
 	third := a.MustStart(phone, Begin, 1)
 	sessions := []puntuale.SessionID{a.Session, b.Session, 999}
 	due := func(horizon time.Duration, limit int) []puntuale.MessageID {
-		all, err := w.Due(ctx, sessions, Begin.Add(horizon), limit)
+		all, err := w.Due(ctx, begin(sessions...), Begin.Add(horizon), limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,7 +196,20 @@ func testDueOrder(t *testing.T, w *World) {
 	if got := due(-time.Second, 10); len(got) != 0 {
 		t.Fatalf("before anything is due: %v", got)
 	}
-	all, err := w.Due(ctx, nil, Begin.Add(time.Hour), 10)
+	// Reading goes on behind any message, also one of several at the same moment.
+	at := []puntuale.Place{{Session: a.Session, Next: Begin, ID: third[0]}, {Session: b.Session, Next: Begin.Add(3 * time.Second / 2), ID: second[1]}}
+	all, err := w.Due(ctx, at, Begin.Add(time.Minute), 2)
+	if got, want := pickIDs(all), []puntuale.MessageID{first[0], first[1], second[2]}; err != nil || !slices.Equal(got, want) {
+		t.Fatalf("behind %+v: %v, %v, want %v", at, got, err, want)
+	}
+	same := a.MustStart(phone, Begin, 1)
+	if all, err := w.Due(ctx, at[:1], Begin, 2); err != nil || !slices.Equal(pickIDs(all), same) {
+		t.Fatalf("behind %+v: %v, %v, want %v", at[0], all, err, same)
+	}
+	if _, err := a.CancelMessages(ctx, same, Day, Begin); err != nil {
+		t.Fatal(err)
+	}
+	all, err = w.Due(ctx, nil, Begin.Add(time.Hour), 10)
 	if err != nil || len(all) != 0 {
 		t.Fatalf("no sessions: %v, %v", all, err)
 	}
@@ -207,7 +220,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if granted[0] != puntuale.ClaimGranted || !w.MustRecord(Begin, b.Items(phone, 0, second[0])[0], done, puntuale.Outcome{Verdict: puntuale.Sent}) {
 		t.Fatal("not sent")
 	}
-	all, err = w.Due(ctx, sessions, Begin.Add(time.Second/2), 10)
+	all, err = w.Due(ctx, begin(sessions...), Begin.Add(time.Second/2), 10)
 	if err != nil || len(all) != 1 || all[0].ID != third[0] || all[0].Intent != token || !all[0].IntentAt.Equal(Begin) || all[0].Attempt != 1 ||
 		all[0].Run != puntuale.RunID(third[0]) || all[0].Phone != phone || all[0].Client != a.ID || all[0].Session != a.Session {
 		t.Fatalf("in flight = %+v, %v", all, err)

@@ -81,7 +81,7 @@ func testResend(t *testing.T, w *World) {
 	if e, ok := errors.AsType[*puntuale.Error](err); !ok || e.Code != puntuale.CodeConflict || len(e.Faults) != 1 || !strings.Contains(e.Faults[0].Message, r.IDs[1].String()) {
 		t.Errorf("a re-sent one: %v", err)
 	}
-	due, err := w.Due(ctx, []puntuale.SessionID{c.Session}, Begin.Add(time.Hour), 100)
+	due, err := w.Due(ctx, begin(c.Session), Begin.Add(time.Hour), 100)
 	if err != nil || len(due) != 8 { // six, one again, one in flight
 		t.Errorf("due = %+v, %v", due, err)
 	}

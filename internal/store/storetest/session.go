@@ -136,7 +136,7 @@ func testDeleteSessionMoves(t *testing.T, w *World) {
 	if d := c.Detail(ids[1]); d.Message != before.Message {
 		t.Fatalf("moved = %+v, want %+v", d.Message, before.Message)
 	}
-	due, err := w.Due(ctx, []puntuale.SessionID{third}, Begin.Add(time.Hour), 10)
+	due, err := w.Due(ctx, begin(third), Begin.Add(time.Hour), 10)
 	if err != nil || !slices.Equal(pickIDs(due), ids) {
 		t.Fatalf("due = %v, %v", pickIDs(due), err)
 	}

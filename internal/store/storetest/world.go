@@ -190,6 +190,14 @@ func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale
 	return token, granted
 }
 
+// begin are the beginnings of the sessions' queues.
+func begin(sessions ...puntuale.SessionID) (places []puntuale.Place) {
+	for _, id := range sessions {
+		places = append(places, puntuale.Place{Session: id})
+	}
+	return places
+}
+
 // MustRecord records one outcome.
 func (w *World) MustRecord(now time.Time, item puntuale.ClaimItem, token int64, o puntuale.Outcome) bool {
 	w.t.Helper()
