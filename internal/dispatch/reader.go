@@ -76,7 +76,7 @@ func (l *lane) backlogged(capacity int) bool { return l.more && l.ready.len() > 
 func (s *scheduler) capacity() int {
 	busy := 1
 	if s.held > memory/2 {
-		busy = max(1, len(s.lanes)/2)
+		busy = max(1, len(s.lanes))
 	}
 	return min(max(memory/busy, laneLeast), laneMost)
 }
@@ -249,7 +249,7 @@ func (s *scheduler) gotRows(r rows) {
 		}
 	}
 	count := make(map[puntuale.SessionID]int, len(r.lanes))
-	last := puntuale.Place{}
+	last, full := puntuale.Place{}, false
 	for _, l := range r.lanes {
 		if r.err == nil {
 			l.learnt = true
@@ -260,9 +260,14 @@ func (s *scheduler) gotRows(r rows) {
 		m := &r.due[i]
 		if l := s.lanes[m.Session]; l != nil && l.reading {
 			count[m.Session]++
-			last = puntuale.Place{Next: m.Next, ID: m.ID}
-			if !s.admit(l, m, now) {
+			switch s.admit(l, m, now) {
+			case leftOut:
 				l.stray()
+			case noRoom:
+				l.more, full = true, true
+			}
+			if !full {
+				last = puntuale.Place{Next: m.Next, ID: m.ID}
 			}
 		}
 	}
@@ -283,7 +288,7 @@ func (s *scheduler) gotRows(r rows) {
 		}
 		l.deep = count[l.session.ID] >= r.limit
 		if len(r.lanes) == 1 {
-			s.seen(l, last, now)
+			s.seen(l, last, l.deep || full, now)
 		}
 		l.more = l.more || l.deep
 		if s.lanes[l.session.ID] != l {
@@ -303,10 +308,11 @@ const seenFor = 5 * time.Second
 
 // seen notes where the next read of a lane with a backlog goes on. Reading again what is in memory, and what lies closed
 // before it, would cost more than all the rest.
-func (s *scheduler) seen(l *lane, last puntuale.Place, now time.Time) {
+func (s *scheduler) seen(l *lane, last puntuale.Place, more bool, now time.Time) {
 	switch {
-	case !l.deep || l.strayed || l.blocked() || l.share.held:
+	case !more || l.strayed || l.blocked() || l.share.held:
 		l.seen = puntuale.Place{}
+	case last == (puntuale.Place{}): // nothing was taken: as before
 	case l.seen == (puntuale.Place{}):
 		l.seen, l.seenUntil = last, now.Add(seenFor)
 	default:
@@ -323,42 +329,52 @@ func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
 	l.recipient(m.Phone).hold(m, m.IntentAt, m.Next, false)
 }
 
-// admit takes a row into memory, unless it is there already or has nothing to seek there. It reports whether the row
-// need not be read again.
-func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) bool {
+// admission is what became of a row that was read.
+type admission int8
+
+const (
+	known   admission = iota // it is in memory, or closed
+	leftOut                  // it has nothing to seek there yet
+	noRoom
+)
+
+// admit takes a row into memory, unless it is there already or has nothing to seek there.
+func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admission {
 	if l.entries[m.ID] != nil || s.alive[m.ID] != nil {
-		return true
+		return known
 	}
 	if _, stale := l.left[m.ID]; stale {
-		return true // if it is still open, the lane has strayed
+		return known // if it is still open, the lane has strayed
 	}
 	e := &entry{m: *m, lane: l}
 	e.alarm.entry = e
 	if m.Intent > 0 {
 		if !s.recover(e, now) {
-			return e.stage != loading
+			if e.stage == loading {
+				return leftOut // its time to be looked at has not come
+			}
+			return known
 		}
 	} else if e.expired(now) {
 		s.hold(e)
 		s.expire(e)
-		return true
+		return known
 	}
 	if l.blocked() || l.share.held && !e.repeat() {
 		if m.ValidUntil.Before(l.glance) {
 			l.glance = m.ValidUntil
 		}
-		return false
+		return leftOut
 	}
 	if n := len(l.entries); n >= 2*laneMost || s.held >= memory && n >= laneLeast {
-		l.more = true
-		return false
+		return noRoom
 	}
 	s.hold(e)
 	if !e.repeat() {
 		l.recipient(m.Phone).add(e)
 	}
 	s.loader.waiting = append(s.loader.waiting, e)
-	return true
+	return known
 }
 
 // hold puts an entry into memory.
