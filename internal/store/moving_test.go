@@ -235,7 +235,7 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 		t.Errorf("the ledger of %d clients does not add up", n)
 	}
 	// Attempts of the old installation are open still, and nobody's.
-	due, err := s.Due(ctx, []puntuale.SessionID{in.limited.Session}, storetest.Begin.Add(time.Minute), 100)
+	due, err := s.Due(ctx, []puntuale.Place{{Session: in.limited.Session}}, storetest.Begin.Add(time.Minute), 100)
 	if err != nil {
 		t.Fatal(err)
 	}
