@@ -14,8 +14,8 @@ import (
 	"io"
 )
 
-// maxLine bounds a line, in bytes: a row holds at most a request and the contents made from it.
-const maxLine = 64 << 20
+// maxLine bounds a line, in bytes: a row holds at most a request of a mebibyte and the contents made from it.
+const maxLine = 32 << 20
 
 // Reader reads a file, table by table, and compares all that it says of itself. One goroutine uses it. What it returns
 // may be relied on only once Close found nothing wrong.

@@ -44,6 +44,9 @@ func (w *Writer) Row(row []any) error {
 	if w.line, err = AppendRow(w.line[:0], row); err != nil {
 		return err
 	}
+	if len(w.line) >= maxLine {
+		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(w.line), maxLine)
+	}
 	w.digest.Add(w.line)
 	w.rows++
 	return w.write(w.line)
