@@ -131,6 +131,8 @@ func (c *batchCursor) Filter(_ int, _ string, args []vtab.Value) error {
 			c.n = len(column)
 		case [][]byte:
 			c.n = len(column)
+		case []any:
+			c.n = len(column)
 		}
 	}
 	return nil
@@ -151,6 +153,8 @@ func (c *batchCursor) Column(i int) (driver.Value, error) {
 	case []string:
 		return column[c.row], nil
 	case [][]byte:
+		return column[c.row], nil
+	case []any:
 		return column[c.row], nil
 	}
 	return nil, fmt.Errorf("batch: column %d has type %T", i, c.rows[i])

@@ -27,7 +27,8 @@ type dialect struct {
 	texts    sync.Map // as written → as sent
 }
 
-// batch is the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length.
+// batch is the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length. On
+// SQLite also []any, of what may be null.
 type batch []any
 
 // pick makes a column of a batch.

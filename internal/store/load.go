@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -56,24 +55,35 @@ func (m *importer) load(ctx context.Context) error {
 	return m.file.Close()
 }
 
-// insert takes one statement a row: without round trips nothing is quicker.
+// insert hands over many rows a statement, through the table of batches.
 func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) error {
-	values := make([]string, len(t.Columns))
+	values, part := make([]string, len(t.Columns)), make(batch, len(t.Columns))
 	for i := range values {
-		values[i] = fmt.Sprintf("$%d", i+1)
+		values[i] = fmt.Sprintf("c%d", i)
 	}
-	st, err := m.link.conn.PrepareContext(ctx, "insert into "+t.Name+" ("+columnNames(t)+") values ("+strings.Join(values, ", ")+")")
-	if err != nil {
-		return fmt.Errorf("prepare: %w", err)
-	}
-	for from.Next() {
-		// A context that can end costs a goroutine a row; from looks at it.
-		if _, err := st.ExecContext(context.WithoutCancel(ctx), from.row...); err != nil {
-			return errors.Join(fmt.Errorf("row %d: %w", from.n, err), st.Close())
+	text := "insert into " + t.Name + " (" + columnNames(t) + ") select " + strings.Join(values, ", ") + " from batch($1)"
+	for more := true; more; {
+		columns := make([][]any, len(t.Columns))
+		for n := 0; n < insertRows; n++ {
+			if more = from.Next(); !more {
+				break
+			}
+			for i, value := range from.row {
+				columns[i] = append(columns[i], value)
+			}
+		}
+		for i := range part {
+			part[i] = columns[i]
+		}
+		if _, err := m.link.exec(ctx, text, part); err != nil {
+			return fmt.Errorf("the rows up to %d: %w", from.n, err)
 		}
 	}
-	return st.Close()
+	return nil
 }
+
+// insertRows is how many rows a statement takes; each may be as large as a request and what was made from it.
+const insertRows = 100
 
 // copy takes COPY, which also writes the columns that PostgreSQL numbers by itself.
 func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) error {
