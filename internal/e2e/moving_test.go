@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,6 +70,54 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 		t.Error("the network's ledger did not move")
 	}
 	l.verify(t, fresh.base, 60*time.Second)
+}
+
+// TestImportKilled: what SIGKILL leaves of an import is an empty database, into which it can be done again.
+func TestImportKilled(t *testing.T) {
+	from := filepath.Join(t.TempDir(), "puntuale.db")
+	createPartner(t, from)
+	db, err := sql.Open("sqlite", from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(`insert into event (client_id, message_id, at, kind, detail)
+ with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) select 1, i, i, 'x', hex(randomblob(100)) from n`); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Join(t.TempDir(), "puntuale.gz")
+	command(t, "export", "--to", name, "--data", t.TempDir(), "--database", databaseFlag(from))
+	file, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	databases(t, func(t *testing.T, to string) {
+		args := []string{"import", "--copy", "--data", t.TempDir(), "--database", databaseFlag(to)}
+		half := exec.Command(binary, append(args, "--from", "-")...)
+		in, err := half.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := half.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := in.Write(file[:len(file)-100]); err != nil { // megabytes, and the pipe holds little: most of it was read
+			t.Fatal(err)
+		}
+		if err := half.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := half.Wait(); err == nil {
+			t.Fatal("it was done before it was killed")
+		}
+		eventually(t, 10*time.Second, "the import is done again", func() bool { // PostgreSQL may not have noticed yet
+			return exec.Command(binary, append(args, "--from", name)...).Run() == nil
+		})
+		out, err := exec.Command(binary, append(args, "--from", name)...).CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "holds an installation already") {
+			t.Errorf("a third time: %v, %s", err, out)
+		}
+	})
 }
 
 // count asks a PostgreSQL for a number.
