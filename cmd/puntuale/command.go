@@ -14,6 +14,7 @@ import (
 type commands struct {
 	Demo    demoCommand    `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
 	Serve   serveCommand   `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
+	Health  healthCommand  `cmd:"" help:"Ask a running server whether it is ready; exit code 0 means yes."`
 	Partner partnerGroup   `cmd:"" help:"Partner accounts."`
 	Key     keyGroup       `cmd:"" help:"API keys."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
