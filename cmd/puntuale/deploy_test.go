@@ -17,10 +17,10 @@ import (
 const deployFolder = "../../deploy"
 
 var (
-	envAssignment = regexp.MustCompile(`\b(PUNTUALE_[A-Z_]+)(?:=|:[ \t]+)"?([^"\s]+)`)
+	envAssignment = regexp.MustCompile(`\b(PUNTUALE_[A-Z_]+)(?:=|:[ \t]+)["']?([^"'\s]+)`)
 	envMention    = regexp.MustCompile(`\bPUNTUALE_[A-Z_]+`)
 	flagMention   = regexp.MustCompile("(?:^|[\\s\"'`\\[(])(--[a-z][a-z-]+)")
-	shellVariable = regexp.MustCompile(`\$\{[^}]*\}`)
+	shellVariable = regexp.MustCompile(`\$\{[^}]*\}|\$\([^)]*\)`)
 	arrayOfWords  = regexp.MustCompile(`\["[^\]\n]*"\]`)
 	unitCommand   = regexp.MustCompile(`(?m)^Exec[A-Za-z]+=/usr/local/bin/puntuale (.*)$`)
 	stopLimit     = regexp.MustCompile(`(?:TimeoutStopSec=|stop_grace_period: |terminationGracePeriodSeconds: )(\d+)`)
@@ -28,10 +28,8 @@ var (
 
 // othersFlags are those of other programs that the files start or name.
 var othersFlags = []string{
-	"--from", "--mount", "--platform", "--build-arg", "--interval", "--start-period", "--retries", "--tags", "--always", // docker, git
-	"--build", "--detach", "--scale", // docker compose
-	"--namespace", "--from-literal", "--from-file", "--for", "--timeout", // kubectl
-	"--now", "--system", "--user", // systemctl
+	"--from", "--mount", "--platform", "--build-arg", "--interval", "--timeout", "--start-period", "--retries", "--tags", "--always", // docker, git
+	"--build", "--stop-timeout", "--namespace", "--from-literal", "--ignore-not-found", "--now", // docker, kubectl, systemctl
 }
 
 func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
