@@ -47,7 +47,7 @@ const (
 func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
 	q := &quarantine{s: s, failover: *f, now: s.cfg.Clock.Now()}
 	log := s.cfg.Logger.With("timeline", f.to, "before", f.from, "since", f.since)
-	if f.lossless {
+	if f.lossless || !forgottenIsSetAside {
 		if err := s.onFleet(ctx, q.finish); err != nil {
 			return err
 		}

@@ -1,0 +1,7 @@
+//go:build !mutate_timeline
+
+package store
+
+// forgottenIsSetAside makes a failover that may have lost commits set aside what was due. The build with the tag
+// mutate_timeline shows that the tests notice when it does not.
+const forgottenIsSetAside = true

@@ -1,0 +1,5 @@
+//go:build mutate_timeline
+
+package store
+
+const forgottenIsSetAside = false
