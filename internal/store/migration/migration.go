@@ -10,12 +10,16 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
+	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
 	"puntuale"
+	"puntuale/internal/clock"
 )
 
 //go:embed sqlite/*.sql postgres/*.sql
@@ -66,33 +70,87 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 	return nil
 }
 
-// Up applies the missing steps. On PostgreSQL nodes that do so at once wait for each other on a row of a lock table
-// (an advisory lock would bind the product to one primary); on SQLite the caller keeps others out.
+// How a step waits for what others hold. A step gives up a lock it cannot have within its own lock_timeout, so that
+// nobody queues behind it for long, and is tried again after a rest; nothing of it was done.
+const (
+	patience = 120              // tries
+	rest     = 3 * time.Second  // between them
+	held     = 10 * time.Second // for which a node that died over a step keeps the others waiting
+	glance   = 500 * time.Millisecond
+	glances  = 1800 // 15 minutes, longer than whoever is at work tries
+)
+
+// Up applies the missing steps, each a transaction. On PostgreSQL nodes that do so at once wait for each other on a row of
+// a lock table (an advisory lock would bind the product to one primary); on SQLite the caller keeps others out. A step
+// that was cut off anywhere left nothing behind, and is done by the next call.
 func Up(ctx context.Context, db *sql.DB, which Database, log *slog.Logger) error {
+	return up(ctx, db, which, math.MaxInt64, log)
+}
+
+func up(ctx context.Context, db *sql.DB, which Database, last int64, log *slog.Logger) error {
+	for try := 1; ; try++ {
+		p, err := provider(db, which, log)
+		if err != nil {
+			return err
+		}
+		if _, err = p.UpTo(ctx, last); err == nil {
+			return nil
+		}
+		if !passing(err) || try == patience {
+			return fmt.Errorf("migrate: %w", err)
+		}
+		log.Warn("the database's tables are busy, bringing them up to date is tried again", "try", try, "error", err)
+		if err := clock.System().Sleep(ctx, rest); err != nil {
+			return fmt.Errorf("migrate: %w", err)
+		}
+	}
+}
+
+func provider(db *sql.DB, which Database, log *slog.Logger) (*goose.Provider, error) {
 	dialect, options := goose.DialectSQLite3, []goose.ProviderOption{
 		goose.WithTableName(table), goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()),
 	}
 	if which == Postgres {
 		dialect = goose.DialectPostgres
 		locker, err := lock.NewPostgresTableLocker(lock.WithTableName("puntuale_migration_lock"),
-			lock.WithTableLockTimeout(200*time.Millisecond, 1500), lock.WithTableLogger(log))
+			lock.WithTableLeaseDuration(held), lock.WithTableHeartbeatInterval(held/5),
+			lock.WithTableLockTimeout(glance, glances), lock.WithTableUnlockTimeout(glance, 4),
+			lock.WithTableRetryPolicy(answered), lock.WithTableLogger(log))
 		if err != nil {
-			return fmt.Errorf("prepare the migration lock: %w", err)
+			return nil, fmt.Errorf("prepare the migration lock: %w", err)
 		}
 		options = append(options, goose.WithLocker(locker))
 	}
 	dir, err := fs.Sub(files, string(which))
 	if err != nil {
-		return fmt.Errorf("open the migrations: %w", err)
+		return nil, fmt.Errorf("open the migrations: %w", err)
 	}
 	p, err := goose.NewProvider(dialect, db, dir, options...)
 	if err != nil {
-		return fmt.Errorf("prepare the migrations: %w", err)
+		return nil, fmt.Errorf("prepare the migrations: %w", err)
 	}
-	if _, err := p.Up(ctx); err != nil {
-		return fmt.Errorf("migrate: %w", err)
+	return p, nil
+}
+
+// answered reports that the lock's row was asked for and is another's, or is just being written. A server that is gone is
+// not waited for here.
+func answered(err error) bool {
+	_, said := errors.AsType[*pgconn.PgError](err)
+	return said || strings.Contains(err.Error(), "held by another instance")
+}
+
+// passing reports that a step did not get a lock in time, or met another node at the same step whose place in the lock
+// table it had taken (one that stood still for longer than it holds).
+func passing(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
 	}
-	return nil
+	switch p.Code {
+	case "55P03", "40P01", "40001", "42701", "42P07", "23505":
+		return true
+	}
+	return false
 }
 
 func exists(ctx context.Context, db *sql.DB, which Database) (there bool, err error) {

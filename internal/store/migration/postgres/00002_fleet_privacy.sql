@@ -1,7 +1,8 @@
 -- +goose Up
 
 -- Every step here is one that nodes of the version before may live through: columns with defaults, new tables, no
--- rewrite of a big table. A table that is busy must not make others queue behind us; the step is tried again.
+-- rewrite of a big table. A table that is busy must not make others queue behind us; the step is tried again. (Longer
+-- than the second after which a vacuum that is in the way gives way.)
 set local lock_timeout = '2s';
 
 -- What protects secrets at rest: the data key, as it is or wrapped (see package auth).

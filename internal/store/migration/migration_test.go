@@ -1,0 +1,405 @@
+package migration_test
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite"
+
+	"puntuale"
+	"puntuale/internal/store/migration"
+)
+
+// last is the newest step that a program before this one knew.
+const last = 1
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// target is an empty database of a test's own.
+type target struct {
+	which   migration.Database
+	driver  string
+	address string
+	db      *sql.DB
+}
+
+// targets runs a test on both databases.
+func targets(t *testing.T, test func(t *testing.T, make func() *target)) {
+	t.Run("SQLite", func(t *testing.T) {
+		t.Parallel()
+		test(t, func() *target {
+			return newTarget(t, migration.SQLite, "sqlite", "file:"+filepath.Join(t.TempDir(), "x.db")+"?_txlock=immediate&_pragma=synchronous(0)")
+		})
+	})
+	t.Run("Postgres", func(t *testing.T) {
+		t.Parallel()
+		test(t, func() *target { return postgres(t) })
+	})
+}
+
+func postgres(t *testing.T) *target {
+	t.Helper()
+	cluster := os.Getenv("PUNTUALE_TEST_POSTGRES")
+	if cluster == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("PUNTUALE_TEST_POSTGRES is not set; in CI that is a failure")
+		}
+		t.Skip("PUNTUALE_TEST_POSTGRES is not set (scripts/with-postgres sets it)")
+	}
+	admin, err := sql.Open("pgx", cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { admin.Close() })
+	name := "migration_" + strings.ToLower(rand.Text())
+	if _, err := admin.Exec("create database " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if _, err := admin.Exec("drop database " + name + " with (force)"); err != nil {
+			t.Error(err)
+		}
+	})
+	address, err := url.Parse(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.Path = "/" + name
+	return newTarget(t, migration.Postgres, "pgx", address.String())
+}
+
+func newTarget(t *testing.T, which migration.Database, driver, address string) *target {
+	t.Helper()
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return &target{which, driver, address, db}
+}
+
+func (x *target) up(t *testing.T, to int64) {
+	t.Helper()
+	if err := migration.UpTo(t.Context(), x.db, x.which, to, quiet()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// catalogue describes the tables, and the rows that steps put there. The migrations' own bookkeeping is left out.
+func (x *target) catalogue(t *testing.T) (all []string) {
+	t.Helper()
+	queries := []string{`select type || ' ' || name || ' ' || coalesce(sql, '') from sqlite_schema
+ where name not like 'puntuale_%' and name not like 'sqlite_%'`}
+	if x.which == migration.Postgres {
+		queries = []string{
+			`select c.table_name || '.' || c.column_name || ' ' || c.data_type || ' ' || c.is_nullable || ' ' || coalesce(c.column_default, '')
+ || ' ' || c.is_identity from information_schema.columns c where c.table_schema = 'public' and c.table_name not like 'puntuale_%'`,
+			`select conrelid::regclass || ' ' || pg_get_constraintdef(oid) from pg_constraint
+ where connamespace = 'public'::regnamespace and conrelid::regclass::text not like 'puntuale_%'`,
+			`select indexdef from pg_indexes where schemaname = 'public' and tablename not like 'puntuale_%'`,
+			`select relname || ' ' || coalesce(reloptions::text, '') from pg_class
+ where relnamespace = 'public'::regnamespace and relname not like 'puntuale_%' and relkind = 'r'`,
+		}
+	}
+	read := func(query string) {
+		rows, err := x.db.Query(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var line string
+			if err := rows.Scan(&line); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, line)
+		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, q := range queries {
+		read(q)
+	}
+	if len(all) > 0 {
+		read("select 'counter ' || noun || ' ' || next from counter")
+	}
+	slices.Sort(all)
+	return all
+}
+
+// TestCutOffAtEveryStatement kills the program before each statement in turn, and lets the next one finish. The tables
+// are then the same as those built at once; and after each cut they are as before the step, or as after it.
+func TestCutOffAtEveryStatement(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, make func() *target) {
+		allowed := [][]string{nil}
+		for to := int64(1); to <= newest(t, make().which); to++ {
+			whole := make()
+			whole.up(t, to)
+			allowed = append(allowed, whole.catalogue(t))
+		}
+		x := make()
+		cuts, before := 0, 0
+		for at := int64(1); ; at++ {
+			mortal := newMortal(x, at)
+			err := migration.Up(t.Context(), mortal.db, x.which, quiet())
+			mortal.db.Close()
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, errCut) {
+				t.Fatalf("cut at %d: %v", at, err)
+			}
+			cuts++
+			x.forgetHolder(t)
+			state := slices.IndexFunc(allowed, func(c []string) bool { return cmp.Equal(c, x.catalogue(t)) })
+			if state < before {
+				t.Fatalf("cut at %d: half a step is there:\n%s", at, cmp.Diff(allowed[before], x.catalogue(t)))
+			}
+			if state > before {
+				before, at = state, 0
+			}
+		}
+		if diff := cmp.Diff(allowed[len(allowed)-1], x.catalogue(t)); diff != "" {
+			t.Errorf("built with %d cuts it differs:\n%s", cuts, diff)
+		}
+		if err := migration.Check(t.Context(), x.db, x.which); err != nil {
+			t.Error(err)
+		}
+		if cuts < 40 {
+			t.Errorf("only %d cuts", cuts)
+		}
+		t.Logf("%d cuts", cuts)
+	})
+}
+
+func newest(t *testing.T, which migration.Database) int64 {
+	t.Helper()
+	n, err := migration.Latest(which)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// forgetHolder lets the time pass for which a dead node is waited for.
+func (x *target) forgetHolder(t *testing.T) {
+	t.Helper()
+	if x.which != migration.Postgres {
+		return
+	}
+	var there bool
+	if err := x.db.QueryRow("select to_regclass('puntuale_migration_lock') is not null").Scan(&there); err != nil {
+		t.Fatal(err)
+	}
+	if there {
+		if _, err := x.db.Exec("update puntuale_migration_lock set lease_expires_at = now() - interval '1 second'"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+var errCut = errors.New("killed")
+
+// mortal is a program's connections, all of which end before its nth statement.
+type mortal struct {
+	db     *sql.DB
+	driver driver.Driver
+	target *target
+	left   atomic.Int64
+}
+
+func newMortal(x *target, at int64) *mortal {
+	m := &mortal{driver: x.db.Driver(), target: x}
+	m.left.Store(at)
+	m.db = sql.OpenDB(m)
+	return m
+}
+
+func (m *mortal) Driver() driver.Driver { return m.driver }
+
+func (m *mortal) Connect(context.Context) (driver.Conn, error) {
+	c, err := m.driver.Open(m.target.address)
+	return &mortalConn{c, m}, err
+}
+
+type mortalConn struct {
+	driver.Conn
+	m *mortal
+}
+
+// live counts a statement, or ends the connection.
+func (c *mortalConn) live() error {
+	if c.m.left.Add(-1) > 0 {
+		return nil
+	}
+	_ = c.Conn.Close()
+	return errCut
+}
+
+func (c *mortalConn) ExecContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.live(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.ExecerContext).ExecContext(ctx, q, args)
+}
+
+func (c *mortalConn) QueryContext(ctx context.Context, q string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.live(); err != nil {
+		return nil, err
+	}
+	return c.Conn.(driver.QueryerContext).QueryContext(ctx, q, args)
+}
+
+func (c *mortalConn) BeginTx(ctx context.Context, o driver.TxOptions) (driver.Tx, error) {
+	if err := c.live(); err != nil {
+		return nil, err
+	}
+	tx, err := c.Conn.(driver.ConnBeginTx).BeginTx(ctx, o)
+	return &mortalTx{tx, c}, err
+}
+
+type mortalTx struct {
+	driver.Tx
+	c *mortalConn
+}
+
+func (t *mortalTx) Commit() error {
+	if err := t.c.live(); err != nil {
+		return err
+	}
+	return t.Tx.Commit()
+}
+
+func (t *mortalTx) Rollback() error {
+	if t.c.m.left.Load() <= 0 {
+		return errCut
+	}
+	return t.Tx.Rollback()
+}
+
+// TestBusyTable: a step that finds a table in use by a long transaction neither fails nor makes everybody queue behind it,
+// and neither does a second node beside it.
+func TestBusyTable(t *testing.T) {
+	t.Parallel()
+	x := postgres(t)
+	x.up(t, last)
+	long, err := x.db.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := long.Exec("select count(*) from session"); err != nil {
+		t.Fatal(err)
+	}
+	again := make(chan struct{}, 1000)
+	log := slog.New(&listener{heard: again})
+	done := make(chan error, 2)
+	for range cap(done) {
+		go func() { done <- migration.Up(t.Context(), x.db, x.which, log) }()
+	}
+	// What others ask while the step is tried, twice, is answered within its lock_timeout.
+	for tries := 0; tries < 2; {
+		select {
+		case <-again:
+			tries++
+		case err := <-done:
+			t.Fatalf("beside a long transaction: %v", err)
+		default:
+			began := time.Now()
+			if _, err := x.db.Exec("update session set name = name"); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("a statement waited for %v", took)
+			}
+		}
+	}
+	if err := long.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	for range cap(done) {
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+	if err := migration.Check(t.Context(), x.db, x.which); err != nil {
+		t.Error(err)
+	}
+}
+
+// listener hears warnings.
+type listener struct{ heard chan struct{} }
+
+func (l *listener) Enabled(context.Context, slog.Level) bool { return true }
+func (l *listener) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *listener) WithGroup(string) slog.Handler            { return l }
+
+func (l *listener) Handle(_ context.Context, r slog.Record) error {
+	if strings.Contains(r.Message, "tried again") {
+		l.heard <- struct{}{}
+	}
+	return nil
+}
+
+// TestNewerRefused: a program does not touch tables that a newer one has made.
+func TestNewerRefused(t *testing.T) {
+	t.Parallel()
+	targets(t, func(t *testing.T, make func() *target) {
+		x := make()
+		x.up(t, math.MaxInt64)
+		if _, err := x.db.Exec(fmt.Sprintf("insert into puntuale_version (version_id, is_applied) values (%d, true)", 999)); err != nil {
+			t.Fatal(err)
+		}
+		if err := migration.Check(t.Context(), x.db, x.which); !errors.Is(err, puntuale.ErrUntrusted) || !strings.Contains(err.Error(), "newer") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// TestOldRowsStayWhole: nodes of the version before go on writing rows without the columns they do not know.
+func TestOldRowsStayWhole(t *testing.T) {
+	t.Parallel()
+	x := postgres(t)
+	x.up(t, last)
+	if _, err := x.db.Exec(`create table before_this as select table_name, column_name from information_schema.columns where table_schema = 'public'`); err != nil {
+		t.Fatal(err)
+	}
+	x.up(t, math.MaxInt64)
+	rows, err := x.db.Query(`select c.table_name || '.' || c.column_name from information_schema.columns c
+ where c.table_schema = 'public' and c.is_nullable = 'NO' and c.column_default is null and c.is_identity = 'NO'
+ and exists (select 1 from before_this b where b.table_name = c.table_name)
+ and not exists (select 1 from before_this b where b.table_name = c.table_name and b.column_name = c.column_name)
+ union all select 'gone: ' || b.table_name || '.' || b.column_name from before_this b where not exists (
+ select 1 from information_schema.columns c where c.table_schema = 'public' and c.table_name = b.table_name and c.column_name = b.column_name)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var column string
+		if err := rows.Scan(&column); err != nil {
+			t.Fatal(err)
+		}
+		t.Errorf("a node of the version before cannot write beside it: %s", column)
+	}
+	if err := rows.Err(); err != nil {
+		t.Error(err)
+	}
+}

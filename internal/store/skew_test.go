@@ -1,0 +1,32 @@
+package store_test
+
+import (
+	_ "embed"
+	"strings"
+	"testing"
+
+	"puntuale/internal/store/storetest"
+)
+
+//go:embed testdata/statements-1.sql
+var statementsBefore string
+
+// What nodes of the version before ask, while one node has brought the tables up to date, is still understood.
+func TestStatementsOfVersionBefore(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	_, statements, _ := strings.Cut(statementsBefore, "\n\n")
+	n := 0
+	for text := range strings.SplitSeq(strings.TrimSpace(statements), ";\n") {
+		prepared, err := d.SQL.Prepare(strings.TrimSuffix(strings.TrimSpace(text), ";"))
+		if err != nil {
+			t.Errorf("%s\n%v", text, err)
+			continue
+		}
+		prepared.Close()
+		n++
+	}
+	if n < 140 {
+		t.Errorf("only %d statements", n)
+	}
+}
