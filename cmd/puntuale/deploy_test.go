@@ -59,7 +59,7 @@ func eachDeployFile(t *testing.T, visit func(t *testing.T, name, text string)) {
 // that no setting has is not refused by the server itself (decision 4), so a slip there would go unnoticed.
 func TestDeployNamesSettings(t *testing.T) {
 	t.Parallel()
-	parser, err := kong.New(&commands{}, append(newTerminal(t, nil).readers(), kong.Vars{"media": defaultMedia(), "version": ""})...)
+	parser, err := kong.New(&commands{}, append(newTerminal(t, nil).readers(), kong.Vars{"media": defaultMedia(), "roles": "api", "version": ""})...)
 	if err != nil {
 		t.Fatal(err)
 	}
