@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test check lint e2e mutations long bench fuzz generate assets
+.PHONY: help run serve build test check lint e2e mutations long figures bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,6 +38,10 @@ long: ## many nodes with the shipped lease, each fault several times, a hundred 
 
 bench: ## rates and lateness on both databases, beside a plain grouped insert
 	scripts/with-postgres go -C bench run . $(BENCHFLAGS)
+
+figures: ## of several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3
+	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \
+		-run Figure ./internal/e2e
 
 fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 	@go list -f '{{.ImportPath}}' ./... | while read -r pkg; do \

@@ -18,12 +18,12 @@ import (
 func TestHistoriesAreLinearizable(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	f := &fleet{t: t, database: postgres(t), random: rand.New(rand.NewPCG(seed, 0))}
+	f := &fleet{t: t, database: postgres(t), lease: lease(), random: rand.New(rand.NewPCG(seed, 0))}
 	for range 3 {
 		f.join()
 	}
-	f.tenants = loadTenants(t, f.nodes[0].base, createPartner(t, f.database), 9)
-	f.await("all nodes own sessions", func() bool { return f.owners() == 3 })
+	f.tenants = loadTenants(t, f.nodes[0].base, createPartner(t, f.database), 12)
+	f.settled()
 	r := &race{load: &load{begun: time.Now()}}
 	for _, s := range f.nodes {
 		r.bases = append(r.bases, s.base)
@@ -47,11 +47,11 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		time.Sleep(2 * time.Second)
 		s := f.any()
 		s.kill()
-		time.Sleep(time.Duration(f.random.IntN(int(lease))))
+		time.Sleep(time.Duration(f.random.IntN(int(f.lease))))
 		s.start()
 		s = f.any()
 		s.signal(syscall.SIGSTOP)
-		time.Sleep(lease + time.Second)
+		time.Sleep(f.lease + time.Second)
 		s.signal(syscall.SIGCONT)
 	}
 	time.Sleep(2 * time.Second)

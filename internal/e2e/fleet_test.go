@@ -26,8 +26,11 @@ func pick[T any](check, longRun T) T {
 	return check
 }
 
-// lease is the servers' lease.
-var lease = pick(2*time.Second, 6*time.Second)
+// shipped is the lease that a server has unless told otherwise.
+const shipped = 6 * time.Second
+
+// lease is the servers' in a run.
+func lease() time.Duration { return pick(2*time.Second, shipped) }
 
 // fleet is some servers on one database, under load.
 type fleet struct {
@@ -38,21 +41,22 @@ type fleet struct {
 	tenants  []tenant
 	load     *load
 	pg       *cluster // nil: not the test's own
+	lease    time.Duration
 }
 
 // newFleet starts servers and lets a load run on all of them but the last spare ones, until all are at work. The
 // simulated network takes a moment, so that there is always something in flight.
-func newFleet(t *testing.T, database string, nodes, spare int) *fleet {
+func newFleet(t *testing.T, database string, nodes, spare int, lease time.Duration) *fleet {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	f := &fleet{t: t, database: database, random: rand.New(rand.NewPCG(seed, 0))}
+	f := &fleet{t: t, database: database, lease: lease, random: rand.New(rand.NewPCG(seed, 0))}
 	for range nodes {
 		f.join()
 	}
 	clients := 3
 	if nodes > 1 {
-		clients = 9 // a session each, so that every node owns some
+		clients = 12 // a session each, so that hardly ever a node owns none
 	}
 	var bases []string
 	for _, s := range f.nodes[:nodes-spare] {
@@ -60,14 +64,14 @@ func newFleet(t *testing.T, database string, nodes, spare int) *fleet {
 	}
 	f.tenants = loadTenants(t, f.nodes[0].base, createPartner(t, database), clients)
 	f.load = newLoad(seed, f.tenants, bases...)
-	f.await(fmt.Sprintf("%d nodes own sessions", nodes), func() bool { return f.owners() == nodes })
+	f.settled()
 	time.Sleep(2 * time.Second)
 	return f
 }
 
 // join starts one more node.
 func (f *fleet) join() *server {
-	s := serve(f.t, f.database, "--lease", lease.String(), "--sandbox-latency", "20ms")
+	s := serve(f.t, f.database, "--lease", f.lease.String(), "--sandbox-latency", "20ms")
 	f.nodes = append(f.nodes, s)
 	return s
 }
@@ -78,7 +82,7 @@ func (f *fleet) any() *server { return f.nodes[f.random.IntN(len(f.nodes))] }
 // await waits for what the fleet should come to within a few leases.
 func (f *fleet) await(what string, holds func() bool) {
 	f.t.Helper()
-	eventually(f.t, 20*time.Second+3*lease, what, holds)
+	eventually(f.t, 20*time.Second+3*f.lease, what, holds)
 }
 
 // open opens the fleet's database.
@@ -108,6 +112,15 @@ func (f *fleet) number(query string) (n int) {
 
 func (f *fleet) owners() int {
 	return f.number("select count(distinct owner) from session where owner <> 0")
+}
+
+// settled waits until all nodes are there, none besides, and every session is owned by one of them.
+func (f *fleet) settled() {
+	f.t.Helper()
+	f.await("the fleet is settled", func() bool {
+		return f.number("select count(*) from node") == len(f.nodes) &&
+			f.number("select count(*) from session where owner not in (select id from node)") == 0
+	})
 }
 
 func (f *fleet) free() int { return f.number("select count(*) from session where owner = 0") }
@@ -157,7 +170,7 @@ func (x fault) run(t *testing.T, on string, nodes int) {
 		pg = newCluster(t)
 		database = pg.address
 	}
-	f := newFleet(t, database, nodes, x.spare)
+	f := newFleet(t, database, nodes, x.spare, lease())
 	f.pg = pg
 	for range pick(1, x.times) {
 		x.happen(f)
@@ -176,9 +189,9 @@ func (x fault) run(t *testing.T, on string, nodes int) {
 func killed(f *fleet) {
 	s := f.any()
 	s.kill()
-	time.Sleep(lease + 3*time.Second)
+	time.Sleep(f.lease + 3*time.Second)
 	if n := f.free(); n > 0 {
-		f.t.Errorf("%d sessions are nobody's %v after their node was killed", n, lease+3*time.Second)
+		f.t.Errorf("%d sessions are nobody's %v after their node was killed", n, f.lease+3*time.Second)
 	}
 	s.start()
 }
@@ -187,9 +200,9 @@ func killed(f *fleet) {
 func stopped(f *fleet) {
 	s := f.any()
 	s.signal(syscall.SIGSTOP)
-	time.Sleep(lease + 3*time.Second)
+	time.Sleep(f.lease + 3*time.Second)
 	s.signal(syscall.SIGCONT)
-	f.await("all nodes own sessions again", func() bool { return f.owners() == len(f.nodes) })
+	f.settled()
 }
 
 func databaseCrashes(f *fleet) {
@@ -206,12 +219,16 @@ func rollingRestart(f *fleet) {
 		}
 		s.start()
 	}
-	f.await("all nodes own sessions", func() bool { return f.owners() == len(f.nodes) })
+	f.settled()
 }
 
+// joins adds nodes until one of them got sessions: by chance the first may be nobody's best.
 func joins(f *fleet) {
-	f.join()
-	f.await("the new node owns sessions", func() bool { return f.owners() == len(f.nodes) })
+	for before := f.owners(); f.owners() <= before; {
+		f.join()
+		time.Sleep(f.lease)
+		f.settled()
+	}
 }
 
 func leaves(f *fleet) {

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -134,7 +135,7 @@ func serve(t *testing.T, database string, more ...string) *server {
 	t.Cleanup(func() {
 		s.kill()
 		if t.Failed() {
-			t.Logf("server log, its end:\n%s", tail(s.log, 6000))
+			t.Logf("server log, the end of what is not a request:\n%s", events(s.log, 30))
 		}
 	})
 	s.start()
@@ -204,6 +205,18 @@ func (s *server) terminate(within time.Duration) int {
 	code := s.cmd.ProcessState.ExitCode()
 	s.cmd = nil
 	return code
+}
+
+// events returns the last lines of a log that tell of something else than a request which was answered.
+func events(path string, n int) string {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err.Error()
+	}
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		return strings.Contains(line, `"level":"INFO","msg":"request"`)
+	})
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 func tail(path string, n int) string {
