@@ -227,9 +227,10 @@ type Queue interface {
 	// reads all that is due, so it is not for every second.
 	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
 
-	// Retrying returns the sessions' open messages that were tried before, as far as horizon: what a new owner must
-	// know to keep the order of each recipient.
-	Retrying(ctx context.Context, sessions []SessionID, horizon time.Time) ([]DueMessage, error)
+	// Retrying returns the sessions' open messages that were tried after since and are to be tried again by until: what
+	// a new owner must know to keep the order of each recipient. It reads the first most of each session's messages
+	// whose Next is after since, tried or not, and names the sessions that hold as many: there may be more behind.
+	Retrying(ctx context.Context, sessions []SessionID, since, until time.Time, most int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs; those that are not there are left out.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)

@@ -18,7 +18,8 @@ import (
 type health struct {
 	clock    clock.Clock
 	check    func(context.Context) error // the store answers with a write on disk
-	healthy  func() error                // the dispatcher does its rounds
+	healthy  func() error                // the dispatcher does its rounds; nil: there is none
+	roles    []string
 	logger   *slog.Logger
 	stopping atomic.Bool
 
@@ -35,7 +36,7 @@ const (
 
 // live answers GET /healthz.
 func (h *health) live(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, status{"ok"})
+	writeJSON(w, http.StatusOK, status{Status: "ok"})
 }
 
 // ready answers GET /readyz.
@@ -45,7 +46,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		httpkit.NewProblem(r.Context(), slog.New(slog.DiscardHandler), err).Write(w) // the cause was logged when it began
 		return
 	}
-	writeJSON(w, http.StatusOK, status{"ready"})
+	writeJSON(w, http.StatusOK, status{Status: "ready", Roles: h.roles})
 }
 
 // probe returns what is wrong, "" when nothing is: a sentence without internals, whose cause is in the log.
@@ -69,8 +70,10 @@ func (h *health) examine(ctx context.Context) (problem string, cause error) {
 	if err := h.check(ctx); err != nil {
 		return "the store does not answer", err
 	}
-	if err := h.healthy(); err != nil {
-		return "the dispatcher is not at work", err
+	if h.healthy != nil {
+		if err := h.healthy(); err != nil {
+			return "the dispatcher is not at work", err
+		}
 	}
 	return "", nil
 }
@@ -87,7 +90,8 @@ func (h *health) tell(problem string, cause error) {
 }
 
 type status struct {
-	Status string `json:"status"`
+	Status string   `json:"status"`
+	Roles  []string `json:"roles,omitempty"` // of a server that is ready
 }
 
 func writeJSON(w http.ResponseWriter, code int, body any) {

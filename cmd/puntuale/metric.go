@@ -14,6 +14,7 @@ import (
 type meter struct {
 	registry *prometheus.Registry
 
+	roles       *prometheus.GaugeVec
 	lateness    prometheus.Histogram
 	outcomes    *prometheus.CounterVec
 	queued      prometheus.Gauge
@@ -31,6 +32,9 @@ type meter struct {
 // newMeter registers all figures in a registry of its own.
 func newMeter() *meter {
 	m := &meter{registry: prometheus.NewRegistry()}
+	m.roles = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_role", Help: "1 for each thing that this server does: api, web, dispatch.",
+	}, []string{"role"})
 	m.lateness = prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "puntuale_lateness_seconds",
 		Help:    "How long after its planned moment a message's attempt was on disk, ready to leave.",
@@ -72,10 +76,17 @@ func newMeter() *meter {
 		Name: "puntuale_http_request_seconds", Help: "Time to answer a request, by route.",
 		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
 	}, []string{"route"})
-	m.registry.MustRegister(m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
+	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
+}
+
+// Roles says what the server does.
+func (m *meter) Roles(roles []string) {
+	for _, r := range roles {
+		m.roles.WithLabelValues(r).Set(1)
+	}
 }
 
 func (m *meter) Late(d time.Duration) { m.lateness.Observe(max(0, d.Seconds())) }

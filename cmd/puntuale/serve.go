@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 
 	"puntuale/internal/store"
 )
@@ -22,7 +23,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	logger.Info("serving", "url", s.URL(), "version", versionText(), "sandbox", c.Sandbox)
+	logger.Info("serving", "url", s.URL(), "version", versionText(), "roles", strings.Join(c.Roles, ","), "sandbox", c.Sandbox)
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	if err := s.Close(); err != nil {

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/control"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/media"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
@@ -31,14 +33,14 @@ const (
 	maxHeaderBytes    = 32 << 10
 )
 
-// server is one running node: a store, a dispatcher that sends what is due, and the API. [openServer] returns when it
-// does its work; Close stops it in the order HTTP, dispatcher, store.
+// server is one running node: a store and, as its roles say, a dispatcher that sends what is due, and the API.
+// [openServer] returns when it does its work; Close stops it in the order HTTP, dispatcher, store.
 type server struct {
 	store    *store.Store
 	unlock   func() error
-	media    *media.Fetcher // nil: nothing fetches
-	dispatch *dispatch.Dispatcher
-	sessions *session.Manager
+	media    *media.Fetcher       // nil: nothing fetches
+	dispatch *dispatch.Dispatcher // nil without the role
+	sessions *session.Manager     // likewise
 	control  *control.Control
 	refills  *refills
 	health   *health
@@ -73,11 +75,14 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		}
 	}()
 	meter := newMeter()
+	meter.Roles(cfg.Roles)
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
-	if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
-		return nil, opening(err, &cfg.baseSettings)
+	if cfg.has(roleDispatch) {
+		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
+			return nil, opening(err, &cfg.baseSettings)
+		}
 	}
 	vault, err := openVault(ctx, &cfg, s.store)
 	if err != nil {
@@ -86,9 +91,31 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
 	}
+	s.control = control.New(control.Config{
+		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+	})
+	if cfg.has(roleDispatch) {
+		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
+			return nil, err
+		}
+	}
+	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger}
+	if s.dispatch != nil {
+		s.health.healthy = s.dispatch.Healthy
+	}
+	if s.http, err = s.newHTTP(cfg, meter); err != nil {
+		return nil, err
+	}
+	s.refills = startRefills(s.control.Refill, s.control.Maintain, cfg.Clock, cfg.Logger)
+	go func() { s.served <- s.http.Serve(s.listener) }()
+	return s, nil
+}
+
+// startDispatch begins to send what is due, and to look after the sessions that it is sent for.
+func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *meter) error {
 	out, err := s.simulated(cfg)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	out = s.linking(cfg, vault, out)
 	s.dispatch = dispatch.New(dispatch.Config{
@@ -101,26 +128,37 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		},
 		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
-		Sessions: s.sessions, Observe: cfg.Observe,
-	})
-	s.control = control.New(control.Config{
-		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint,
 	})
 	s.sessions.Start()
 	if err = s.dispatch.Start(ctx); err != nil {
-		return nil, fmt.Errorf("start the dispatcher: %w", err)
+		return fmt.Errorf("start the dispatcher: %w", err)
 	}
-	s.health = &health{clock: cfg.Clock, check: s.store.Check, healthy: s.dispatch.Healthy, logger: cfg.Logger}
-	if s.http, err = s.newHTTP(cfg, meter); err != nil {
-		return nil, err
-	}
-	s.refills = startRefills(s.control.Refill, s.control.Maintain, cfg.Clock, cfg.Logger)
-	go func() { s.served <- s.http.Serve(s.listener) }()
-	return s, nil
+	s.store.Listen(s.heard)
+	return nil
 }
 
 // newHTTP makes the HTTP server; it does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
+	api, err := s.newAPI(cfg, m)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Server{
+		Handler:           s.open.watch(routes(api, s.health, m, cfg.Clock, cfg.Logger)),
+		ConnContext:       s.open.begun,
+		ConnState:         s.open.changed,
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
+		MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
+	}, nil
+}
+
+// newAPI makes what answers calls.
+func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
+	if !cfg.has(roleAPI) {
+		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request}), nil
+	}
 	api, err := httpapi.New(httpapi.Config{
 		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate,
 		Observe: func(route string, status int, took time.Duration) {
@@ -131,14 +169,7 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make the API: %w", err)
 	}
-	return &http.Server{
-		Handler:           s.open.watch(routes(api, s.health, m, cfg.Clock, cfg.Logger)),
-		ConnContext:       s.open.begun,
-		ConnState:         s.open.changed,
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
-		MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
-	}, nil
+	return api, nil
 }
 
 // simulated makes the way to the simulated network, with a fetcher of media if it is to fetch them.

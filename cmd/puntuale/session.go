@@ -6,6 +6,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/dispatch"
 	"puntuale/internal/session"
 )
 
@@ -35,9 +36,21 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 // linkable reports whether this build links such a session: real numbers need connectors that are not there yet.
 func linkable(of puntuale.Session) bool { return of.Sandbox }
 
-// hint tells this node's parts of what changed.
+// hint tells this node's parts, and through the dispatcher those of others, of what became due or changed here.
 func (s *server) hint(id puntuale.SessionID, due time.Time) {
+	if s.dispatch == nil {
+		dispatch.Soon(s.clock, s.store.Hint)(id, due)
+		return
+	}
 	s.dispatch.Hint(id, due)
+	if due.IsZero() {
+		s.sessions.Hint(id)
+	}
+}
+
+// heard tells this node's parts of what another node hinted.
+func (s *server) heard(id puntuale.SessionID, due time.Time) {
+	s.dispatch.Heard(id, due)
 	if due.IsZero() {
 		s.sessions.Hint(id)
 	}

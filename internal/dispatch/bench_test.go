@@ -225,8 +225,8 @@ func (f *flat) Expiring(context.Context, puntuale.SessionID, time.Time, int) ([]
 	return nil, nil
 }
 
-func (f *flat) Retrying(context.Context, []puntuale.SessionID, time.Time) ([]puntuale.DueMessage, error) {
-	return nil, nil
+func (f *flat) Retrying(context.Context, []puntuale.SessionID, time.Time, time.Time, int) ([]puntuale.DueMessage, []puntuale.SessionID, error) {
+	return nil, nil, nil
 }
 
 func (f *flat) Contents(_ context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {

@@ -20,6 +20,10 @@ type Config struct {
 	// must answer from memory, and the same for as long as the session exists.
 	Connector func(puntuale.Session) puntuale.Connector
 
+	// Elsewhere is told of hints that concern sessions of other nodes, for [Dispatcher.Heard] of those; nil: nobody is.
+	// It must not block.
+	Elsewhere puntuale.Hint
+
 	Clock  clock.Clock    // nil: the system's
 	Meter  puntuale.Meter // nil: none
 	Logger *slog.Logger   // nil: slog.Default
@@ -52,6 +56,7 @@ const (
 	stopWait  = 20 * time.Second // for what is in flight when stopping
 	leaveWait = 5 * time.Second
 	callWait  = 15 * time.Second // for one call of the store
+	horizon   = 2 * time.Second
 )
 
 // Dispatcher sends what is due for the sessions that its node owns. Start and Stop may each be called more than once,
@@ -83,11 +88,14 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Connector == nil {
 		cfg.Connector = func(puntuale.Session) puntuale.Connector { return nil }
 	}
+	if cfg.Elsewhere == nil {
+		cfg.Elsewhere = func(puntuale.SessionID, time.Time) {}
+	}
 	defaults := []struct {
 		of   *time.Duration
 		want time.Duration
 	}{
-		{&cfg.Lease, 6 * time.Second}, {&cfg.Poll, time.Second}, {&cfg.Horizon, 2 * time.Second},
+		{&cfg.Lease, 6 * time.Second}, {&cfg.Poll, time.Second}, {&cfg.Horizon, horizon},
 		{&cfg.UncertainAfter, 24 * time.Hour},
 	}
 	for _, d := range defaults {
@@ -165,6 +173,8 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	}
 	if err := d.member.leave(leave); err != nil {
 		errs = append(errs, fmt.Errorf("leave the fleet: %w", err))
+	} else {
+		d.cfg.Elsewhere(0, time.Time{})
 	}
 	return errors.Join(errs...)
 }
@@ -183,12 +193,26 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 }
 
 // Hint tells that the session has something due at a moment, or, with a zero moment, that sessions changed. It never
-// blocks; hints that come together are one.
-func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) {
-	if due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) {
-		return // the poll finds it in time
+// blocks; hints that come together are one. One for a session that another node may have is passed on to it.
+func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) { d.hint(session, due, true) }
+
+// Heard is Hint for what another node told. It goes no further; and of a session that is nobody's yet, only the node
+// that should have it takes notice. Session 0: any may be free.
+func (d *Dispatcher) Heard(session puntuale.SessionID, due time.Time) { d.hint(session, due, false) }
+
+func (d *Dispatcher) hint(session puntuale.SessionID, due time.Time, here bool) {
+	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // else the poll finds it in time
+		d.box.hint(session, due, here)
 	}
-	d.box.hint(session, due)
+}
+
+// Soon passes on to other nodes what their dispatchers would act on: what a node hints that has none of its own.
+func Soon(c clock.Clock, elsewhere puntuale.Hint) puntuale.Hint {
+	return func(session puntuale.SessionID, due time.Time) {
+		if !due.After(c.Now().Add(horizon)) {
+			elsewhere(session, due)
+		}
+	}
 }
 
 // Rest lets no new attempt of a session begin until a moment, when it goes on by itself. The channel is closed once

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -29,6 +30,7 @@ type memory struct {
 	claims    []puntuale.Claim // as asked
 	reads     int
 	seen      int                       // rows that reads returned
+	scanned   []int                     // the rows that each call of Retrying may have read
 	fails     func(method string) error // nil, or the error of a call
 	commit    time.Duration             // that a write takes
 }
@@ -165,15 +167,25 @@ func (m *memory) Expiring(_ context.Context, session puntuale.SessionID, by time
 	return ending[:min(limit, len(ending))], nil
 }
 
-func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, horizon time.Time) (due []puntuale.DueMessage, err error) {
+func (m *memory) Retrying(_ context.Context, sessions []puntuale.SessionID, since, until time.Time, most int) (
+	tried []puntuale.DueMessage, crowded []puntuale.SessionID, err error,
+) {
 	err = m.enter("Retrying", false)
 	defer m.mu.Unlock()
-	for _, r := range m.rows {
-		if r.state == puntuale.Pending && r.Attempt > 0 && slices.Contains(sessions, r.Session) && !r.Next.After(horizon) {
-			due = append(due, r.DueMessage)
+	count := map[puntuale.SessionID]int{}
+	for _, r := range slices.SortedFunc(maps.Values(m.rows), func(a, b *row) int { return a.Next.Compare(b.Next) }) {
+		if r.state != puntuale.Pending || !slices.Contains(sessions, r.Session) || !r.Next.After(since) || r.Next.After(until) {
+			continue
+		}
+		if count[r.Session]++; count[r.Session] == most {
+			crowded = append(crowded, r.Session)
+		}
+		if count[r.Session] <= most && r.Intent == 0 && r.Attempt > 0 && r.IntentAt.After(since) {
+			tried = append(tried, r.DueMessage)
 		}
 	}
-	return due, err
+	m.scanned = append(m.scanned, len(sessions)*most)
+	return tried, crowded, err
 }
 
 func (m *memory) Contents(_ context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {

@@ -44,6 +44,7 @@ type lane struct {
 	seenUntil time.Time                       // then the lane is read from the beginning again
 	strayed   bool                            // since the last read began, an open row left memory
 	learnt    bool                            // what was in retry under the former owner is known
+	crowded   bool                            // too much was found to know it, so it is read alone
 
 	resting time.Time       // somebody wants nothing to begin until then; zero: nobody does
 	quiet   []chan struct{} // of those who wait until nothing is in flight

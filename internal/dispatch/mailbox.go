@@ -27,6 +27,7 @@ type mail struct {
 
 // hint is what came for one session.
 type hint struct {
+	here    bool      // it comes from this node, whatever others told besides
 	changed bool      // sessions changed
 	first   time.Time // the earliest moment at which something is due; zero: none was said
 	until   time.Time // the latest
@@ -60,9 +61,10 @@ func (b *mailbox) ended(a attempt) {
 	b.ring()
 }
 
-func (b *mailbox) hint(session puntuale.SessionID, due time.Time) {
+func (b *mailbox) hint(session puntuale.SessionID, due time.Time, here bool) {
 	b.mu.Lock()
 	h := b.mail.hints[session]
+	h.here = h.here || here
 	h.changed = h.changed || due.IsZero()
 	if due.After(h.until) {
 		h.until = due

@@ -18,7 +18,8 @@ type member struct {
 	beat  chan struct{} // the incarnation changed
 
 	mu       sync.Mutex
-	node     puntuale.NodeID // 0: joining again
+	node     puntuale.NodeID   // 0: joining again
+	nodes    []puntuale.NodeID // alive at the last look
 	nudged   bool
 	hinted   map[puntuale.SessionID]bool // new here: taken without regard to whose they should be
 	foreign  map[puntuale.SessionID]bool // hinted and found to be another's: not asked for again until the next beat
@@ -82,15 +83,20 @@ func (m *member) rejoin(node puntuale.NodeID) {
 	ring(m.wake)
 }
 
-// nudge asks for a look at the roster because of a session. Any goroutine.
-func (m *member) nudge(session puntuale.SessionID) {
+// nudge asks for a look at the roster because of a session (0: whichever is free) that has something due, or changed. One
+// that may be nobody's is for the node that should have it; insist takes it here all the same, for it was made or
+// changed here. Any goroutine.
+func (m *member) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
-	known := m.foreign[session]
-	if !known {
-		m.hinted[session], m.nudged = true, true
+	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
+	if look {
+		m.nudged = true
+		if session != 0 {
+			m.hinted[session] = true
+		}
 	}
 	m.mu.Unlock()
-	if !known {
+	if look {
 		ring(m.wake)
 	}
 }
@@ -174,18 +180,21 @@ func (m *member) keepLease(ctx context.Context) {
 // eagerly is how often a node that has just joined looks for dead ones: it may be the next life of one of them.
 const eagerly = 500 * time.Millisecond
 
-// keepSessions looks at the roster each Beat, and at once when asked to.
+// keepSessions looks for dead nodes each Beat, at the roster each Poll, and at once when asked to: whatever hint is lost,
+// a new session has its node within a Poll.
 func (m *member) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
+	var next time.Time // when dead nodes are looked for
 	for {
-		beat := false
+		tick, beat := false, false
 		select {
 		case <-ctx.Done():
 			return
 		case <-m.wake:
 		case <-fired:
-			beat = true
+			now := m.cfg.Clock.Now()
+			tick, beat = true, !now.Before(next) || next.Sub(now) > m.cfg.Beat // a clock set back must not stop it
 		}
 		if m.current() == 0 {
 			if err := m.join(ctx); err != nil {
@@ -199,18 +208,31 @@ func (m *member) keepSessions(ctx context.Context) {
 			beat = true
 		}
 		m.handOver(ctx)
-		if !beat {
+		switch {
+		case beat:
+			m.refresh(ctx)
+			every := m.cfg.Beat
+			if m.cfg.Clock.Now().Before(m.eager) {
+				every = min(every, eagerly)
+			}
+			next = m.cfg.Clock.Now().Add(every)
+		case tick:
+			m.expect()
+			m.look(ctx)
+		default:
 			m.look(ctx)
 			continue
 		}
-		m.refresh(ctx)
-		every := m.cfg.Beat
-		if m.cfg.Clock.Now().Before(m.eager) {
-			every = min(every, eagerly)
-		}
 		release()
-		fired, release = m.cfg.Clock.After(every)
+		fired, release = m.cfg.Clock.After(min(next.Sub(m.cfg.Clock.Now()), m.cfg.Poll))
 	}
+}
+
+// expect has the next look ask the store.
+func (m *member) expect() {
+	m.mu.Lock()
+	m.nudged = true
+	m.mu.Unlock()
 }
 
 // refresh reaps dead nodes and looks at the roster.
@@ -219,8 +241,8 @@ func (m *member) refresh(ctx context.Context) {
 	defer cancel()
 	m.mu.Lock()
 	clear(m.foreign)
-	m.nudged = true
 	m.mu.Unlock()
+	m.expect()
 	if freed, err := m.cfg.Fleet.Reap(call); err != nil {
 		if ctx.Err() == nil {
 			m.cfg.Logger.Warn("removing dead nodes failed", "error", err)
@@ -258,6 +280,7 @@ func (m *member) look(ctx context.Context) {
 		}
 	}
 	m.mu.Lock()
+	m.nodes = nodes
 	for id := range hinted {
 		m.foreign[id] = true
 	}
@@ -353,6 +376,9 @@ func (m *member) handOver(ctx context.Context) {
 		}
 		m.cfg.Logger.Info("let sessions go", "node", int64(node), "to", int64(t), "sessions", len(moved))
 		m.sched.box.post(func() { m.sched.letGo(node, moved) })
+		for _, id := range moved {
+			m.cfg.Elsewhere(id, time.Time{})
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -16,6 +17,11 @@ const (
 	smallLane  = 32     // a lane with no more in memory is read together with others
 	lanesAtOne = 256
 	readsAtOne = 4
+
+	// What a read may look through, to learn what is in retry of lanes newly owned. One that holds more than its part is
+	// read alone; if it then still holds more, the order of what is in retry behind that is not kept.
+	learnRows  = 16_384
+	learnLeast = 128 // of each lane
 )
 
 // reader is what the scheduler knows of its reads under way.
@@ -108,7 +114,7 @@ func (s *scheduler) readNext(list *fifo[*lane], now time.Time) {
 			list.pop()
 			continue
 		}
-		big := l.known() > smallLane || l.more || l.blocked() || l.share.held
+		big := l.known() > smallLane || l.more || l.crowded || l.blocked() || l.share.held
 		if big && len(small) > 0 {
 			break
 		}
@@ -144,6 +150,7 @@ type rows struct {
 	lanes    []*lane
 	limit    int
 	retrying []puntuale.DueMessage // of lanes newly owned
+	crowded  []puntuale.SessionID  // of which that is not all
 	due      []puntuale.DueMessage
 	deep     bool                  // it was asked for what expires, besides
 	ending   []puntuale.DueMessage // and this does
@@ -185,8 +192,9 @@ func (s *scheduler) fetch(from []puntuale.Place, fresh []puntuale.SessionID, hor
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
-		// As far as the longest backoff: whatever is in retry.
-		if r.retrying, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(retryReach)); r.err != nil {
+		// As far as the longest backoff: whatever is in retry and still holds back others.
+		most := max(learnRows/len(fresh), learnLeast)
+		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
 			return r
 		}
 	}
@@ -251,14 +259,14 @@ func (s *scheduler) gotRows(r rows) {
 	count := make(map[puntuale.SessionID]int, len(r.lanes))
 	last, full := puntuale.Place{}, false
 	for _, l := range r.lanes {
-		if r.err == nil {
+		if l.crowded = len(r.lanes) > 1 && slices.Contains(r.crowded, l.session.ID); r.err == nil && !l.crowded {
 			l.learnt = true
 			l.glance = now.Add(glanceEvery)
 		}
 	}
 	for i := range r.due {
 		m := &r.due[i]
-		if l := s.lanes[m.Session]; l != nil && l.reading {
+		if l := s.lanes[m.Session]; l != nil && l.reading && !l.crowded {
 			count[m.Session]++
 			switch s.admit(l, m, now) {
 			case leftOut:
@@ -285,6 +293,9 @@ func (s *scheduler) gotRows(r rows) {
 			l.readAfter = now.Add(s.cfg.Poll / 4)
 			l.wanted = false // the poll asks again
 			continue
+		}
+		if l.crowded && s.lanes[l.session.ID] == l {
+			l.full, l.wanted = true, true
 		}
 		l.deep = count[l.session.ID] >= r.limit
 		if len(r.lanes) == 1 {

@@ -237,8 +237,11 @@ func (s *scheduler) resume(l *lane) {
 // hinted acts on a hint.
 func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 	l := s.lanes[session]
+	if l == nil && h.here {
+		s.passOn(session, h)
+	}
 	if l == nil || h.changed {
-		s.member.nudge(session)
+		s.member.nudge(session, h.changed, l != nil || h.here && h.changed)
 	}
 	if l == nil {
 		return
@@ -259,6 +262,16 @@ func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 	l.until = later(l.until, until)
 	l.full = l.full || h.changed
 	s.enlist(l, true)
+}
+
+// passOn tells other nodes of a hint for a session that is not here.
+func (s *scheduler) passOn(session puntuale.SessionID, h hint) {
+	if h.changed {
+		s.cfg.Elsewhere(session, time.Time{})
+	}
+	if !h.until.IsZero() {
+		s.cfg.Elsewhere(session, h.until)
+	}
 }
 
 func later(a, b time.Time) time.Time {

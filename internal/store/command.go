@@ -73,7 +73,7 @@ from command c join session s on s.client_id = c.client_id and s.id = c.session_
 where c.answered_at = 0 and c.expires_at > $2 and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Store) OpenCommands(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.Command, error) {
-	all, err := list(ctx, s.read, openCommands, []any{node, micros(now)}, func(rows *sql.Rows, c *puntuale.Command) error {
+	all, err := list(ctx, s.look, openCommands, []any{node, micros(now)}, func(rows *sql.Rows, c *puntuale.Command) error {
 		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, moment{&c.Created}, moment{&c.Expires}, &c.Taken)
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"puntuale"
 )
@@ -36,7 +37,7 @@ type Statement struct {
 // Statements are those whose plan must not change with the size of the tables.
 var Statements = map[string]Statement{
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
-	"retrying":  {retryingOfSessions, []any{int64(1), batch{one1}}},
+	"retrying":  {retryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
 	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},
 	"claim":     {claimMessages, []any{int64(1), int64(1), batch{one1, one1, one1, one1, one1}}},
 	"close":     {closeResults, []any{int64(1), batch{one1, one1, one1, one1, oneText, oneText}}},
@@ -75,6 +76,7 @@ func (l listing) explained(f puntuale.MessageFilter) Statement {
 // ForPostgres are the statements that PostgreSQL has in words of its own.
 var ForPostgres = map[string]Statement{
 	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1, one1, one1}}},
+	"retrying":        {retryingOfSessions, []any{int64(1), int64(2), 10, batch{one1}}},
 	"list":            listedOnPostgres(puntuale.MessageFilter{}),
 	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a sequence": listedOnPostgres(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
@@ -118,4 +120,30 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	_, foreign, err := s.catalogue(ctx, s.read)
 	return foreign, err
+}
+
+// Hear and Word read and write what notifications carry.
+var Hear = hear
+
+func Word(session puntuale.SessionID, due time.Time) string {
+	return notice{changed: due.IsZero(), until: due}.word(session)
+}
+
+// Waiting counts the sessions that other nodes are still to be told of.
+func Waiting(s *Store) int {
+	s.teller.mu.Lock()
+	defer s.teller.mu.Unlock()
+	return len(s.teller.waiting)
+}
+
+// ListWithoutEnd lists what has no end.
+func ListWithoutEnd(ctx context.Context, s *Store) error {
+	_, err := list(ctx, s.list, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, scanOne[int64])
+	return outward(err)
+}
+
+// Listing reports whether lists take all the connections that they may.
+func Listing(s *Store) bool {
+	st := s.list.db.Stats()
+	return st.InUse == st.MaxOpenConnections
 }

@@ -93,11 +93,11 @@ func (s *Store) Reap(ctx context.Context) (freed int, err error) {
 }
 
 func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.NodeID, []puntuale.Session, error) {
-	nodes, err := list(ctx, s.read, `select id from node where lease_until > $clock order by id`, nil, scanOne[puntuale.NodeID])
+	nodes, err := list(ctx, s.look, `select id from node where lease_until > $clock order by id`, nil, scanOne[puntuale.NodeID])
 	if err != nil {
 		return nil, nil, outward(fmt.Errorf("read nodes: %w", err))
 	}
-	sessions, err := list(ctx, s.read, `select `+linkedColumns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
+	sessions, err := list(ctx, s.look, `select `+linkedColumns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
  where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, scanLinked)
 	if err != nil {
 		return nil, nil, outward(fmt.Errorf("read sessions: %w", err))

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // asker runs statements, inside a transaction or outside.
@@ -143,6 +144,8 @@ type pool struct {
 	db    *sql.DB
 	watch *watch
 	stmts stmts
+
+	within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
 }
 
 func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
@@ -151,6 +154,11 @@ func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows
 	}
 	ctx, part := p.watch.bind(ctx)
 	defer part()
+	if p.within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.within)
+		defer cancel()
+	}
 	args, free := p.d.bind(args)
 	defer free()
 	var rows *sql.Rows

@@ -18,7 +18,7 @@ var access = map[string]struct {
 	allows string // of what is else too little of an index
 }{
 	"due":       {reads: true, wants: []string{"message_open"}},
-	"retrying":  {reads: true, wants: []string{"message_open"}},
+	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // of what it found
 	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
 	"close":     {wants: []string{"key"}, avoids: "message_open"},

@@ -18,7 +18,9 @@ import (
 
 const (
 	postgresTenants = 2 // writers for clients' calls
-	postgresReaders = 8
+	postgresReaders = 5 // for single things
+	postgresListers = 2
+	postgresLookers = 5 // the dispatcher's: four reads of what is due, and one of contents
 	connectTimeout  = 5 * time.Second // unless the address gives another
 )
 
@@ -59,11 +61,30 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.watch = startWatch(beats, s.cfg.Logger)
+	// The server itself ends what takes too long: a caller that goes away would leave it running.
+	listers, err := s.postgresPool(address, map[string]string{
+		"statement_timeout": strconv.FormatInt(s.cfg.ListTimeout.Milliseconds(), 10),
+	}, postgresListers)
+	if err != nil {
+		return err
+	}
+	lookers, err := s.postgresPool(address, nil, postgresLookers)
+	if err != nil {
+		return err
+	}
 	s.read = &pool{d: s.d, db: readers, watch: s.watch}
+	s.list = &pool{d: s.d, db: listers, watch: s.watch, within: 2 * s.cfg.ListTimeout} // half of it to wait for a connection
+	s.look = &pool{d: s.d, db: lookers, watch: s.watch}
 	writers, err := s.postgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
 		return err
 	}
+	hints, err := s.postgresConfig(address, map[string]string{"synchronous_commit": "off"})
+	if err != nil {
+		return err
+	}
+	hints.RuntimeParams["application_name"] += hintName
+	s.teller = startTeller(hints, s.watch, s.cfg.Logger)
 	on := func(db *sql.DB) *writer { return s.startWriter(link{d: s.d, db: db, watch: s.watch}) }
 	for range postgresTenants {
 		s.tenants = append(s.tenants, on(writers))
@@ -83,6 +104,18 @@ func (s *Store) migratePostgres(ctx context.Context, address string) error {
 }
 
 func (s *Store) postgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {
+	cfg, err := s.postgresConfig(address, settings)
+	if err != nil {
+		return nil, err
+	}
+	db := stdlib.OpenDB(*cfg)
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	s.dbs = append(s.dbs, db)
+	return db, nil
+}
+
+func (s *Store) postgresConfig(address string, settings map[string]string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("read the PostgreSQL address: %w", err)
@@ -93,11 +126,7 @@ func (s *Store) postgresPool(address string, settings map[string]string, size in
 	maps.Copy(cfg.RuntimeParams, postgresSettings)
 	maps.Copy(cfg.RuntimeParams, settings)
 	cfg.RuntimeParams["application_name"] = s.name
-	db := stdlib.OpenDB(*cfg)
-	db.SetMaxOpenConns(size)
-	db.SetMaxIdleConns(size)
-	s.dbs = append(s.dbs, db)
-	return db, nil
+	return cfg, nil
 }
 
 // trustPostgres refuses a server that answers before it has written.

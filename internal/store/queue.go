@@ -14,10 +14,12 @@ import (
 const dueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation`
 
-func scanDue(rows *sql.Rows, m *puntuale.DueMessage) error {
-	return rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, &m.Phone, moment{&m.Due}, moment{&m.Next},
-		moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats, &m.Generation)
+func dueFields(m *puntuale.DueMessage) []any {
+	return []any{&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, &m.Phone, moment{&m.Due}, moment{&m.Next},
+		moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats, &m.Generation}
 }
+
+func scanDue(rows *sql.Rows, m *puntuale.DueMessage) error { return rows.Scan(dueFields(m)...) }
 
 // The open messages of a session in the order of its index, from which reading stops at the limit. PostgreSQL does it
 // for all sessions in one round trip; SQLite has no lateral join and no round trips.
@@ -30,9 +32,17 @@ select ` + dueColumns + ` from $u(s bigint, n bigint, i bigint) cross join later
 select ` + dueColumns + ` from message m where m.session_id = $3 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) order by m.next_at, m.id limit $2`
 
+	// A message in retry was tried before its next moment, so none that was tried after $1 stands before it.
 	retryingOfSessions = `
-select ` + dueColumns + ` from $u(s bigint) join message m on m.session_id = u.s and m.state = 0 and m.next_at <= $1
-where m.intent_at > 0`
+select ` + dueColumns + `, m.place from $u(s bigint) cross join lateral (
+ select o.*, row_number() over (order by o.next_at, o.id) as place from message o
+ where o.session_id = u.s and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
+where m.intent = 0 and m.intent_at > $1 or m.place = $3`
+	retryingOfSession = `
+select ` + dueColumns + `, m.place from (
+ select o.*, row_number() over (order by o.next_at, o.id) as place from message o
+ where o.session_id = $4 and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
+where m.intent = 0 and m.intent_at > $1 or m.place = $3`
 
 	expiringOfSession = `
 select ` + dueColumns + ` from message m where m.session_id = $1 and m.state = 0 and m.next_at <= $2
@@ -46,7 +56,7 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	var all []puntuale.DueMessage
 	var err error
 	if s.d.postgres {
-		all, err = list(ctx, s.read, dueOfSessions, []any{micros(horizon), limit, batch{
+		all, err = list(ctx, s.look, dueOfSessions, []any{micros(horizon), limit, batch{
 			pick(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
 			pick(from, func(p *puntuale.Place) int64 { return micros(p.Next) }),
 			pick(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
@@ -54,7 +64,7 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	} else {
 		for _, p := range from {
 			var some []puntuale.DueMessage
-			if some, err = list(ctx, s.read, dueOfSession, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, scanDue); err != nil {
+			if some, err = list(ctx, s.look, dueOfSession, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, scanDue); err != nil {
 				break
 			}
 			all = append(all, some...)
@@ -67,20 +77,44 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	return all, nil
 }
 
-func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, horizon time.Time) ([]puntuale.DueMessage, error) {
-	if len(sessions) == 0 {
-		return nil, nil
+func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, since, until time.Time, most int) (
+	tried []puntuale.DueMessage, crowded []puntuale.SessionID, err error,
+) {
+	if len(sessions) == 0 || most <= 0 {
+		return nil, nil, nil
 	}
-	all, err := list(ctx, s.read, retryingOfSessions, []any{micros(horizon), sessionColumn(sessions)}, scanDue)
+	keep := func(rows *sql.Rows) error {
+		var m puntuale.DueMessage
+		var place int
+		if err := rows.Scan(append(dueFields(&m), &place)...); err != nil {
+			return err
+		}
+		if place == most {
+			crowded = append(crowded, m.Session)
+		}
+		if m.Intent == 0 && m.IntentAt.After(since) {
+			tried = append(tried, m)
+		}
+		return nil
+	}
+	if s.d.postgres {
+		err = s.look.each(ctx, retryingOfSessions, []any{micros(since), micros(until), most, sessionColumn(sessions)}, keep)
+	} else {
+		for _, id := range sessions {
+			if err = s.look.each(ctx, retryingOfSession, []any{micros(since), micros(until), most, id}, keep); err != nil {
+				break
+			}
+		}
+	}
 	if err != nil {
-		return nil, outward(fmt.Errorf("read messages in retry: %w", err))
+		return nil, nil, outward(fmt.Errorf("read messages in retry: %w", err))
 	}
-	slices.SortFunc(all, compareDue)
-	return all, nil
+	slices.SortFunc(tried, compareDue)
+	return tried, crowded, nil
 }
 
 func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
-	all, err := list(ctx, s.read, expiringOfSession, []any{session, micros(by), limit}, scanDue)
+	all, err := list(ctx, s.look, expiringOfSession, []any{session, micros(by), limit}, scanDue)
 	if err != nil {
 		return nil, outward(fmt.Errorf("read expiring messages: %w", err))
 	}
@@ -109,7 +143,7 @@ func (s *Store) Contents(ctx context.Context, steps []puntuale.StepRef) (map[pun
 		}
 		asked[ref.RunRef] = append(asked[ref.RunRef], ref.Step)
 	}
-	err := s.read.each(ctx, `
+	err := s.look.each(ctx, `
 select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`,
 		[]any{batch{
 			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
@@ -135,7 +169,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 }
 
 func (s *Store) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
-	all, err := standings(ctx, s.read, clients)
+	all, err := standings(ctx, s.look, clients)
 	return all, outward(err)
 }
 

@@ -13,13 +13,16 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store/migration"
 )
 
 const (
-	sqliteReaders = 4
+	sqliteReaders = 4 // for single things
+	sqliteListers = 2
+	sqliteLookers = 4 // the dispatcher's
 	// Files up to this size are read to the end when they are opened.
 	integrityLimit = 256 << 20
 )
@@ -34,6 +37,9 @@ var sqliteSettings = map[string]string{
 	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": "4000",
 }
+
+// sqliteReaderCache is the cache_size of each connection that only reads, of which there are ten.
+const sqliteReaderCache = "-32768"
 
 // sqliteAliases are other names under which an address may give our settings.
 var sqliteAliases = map[string][]string{
@@ -76,11 +82,17 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	if err := s.migrate(ctx, db, migration.SQLite); err != nil {
 		return err
 	}
-	readers, err := s.sqlitePool(path, query, true, sqliteReaders)
-	if err != nil {
-		return err
+	for _, p := range []struct {
+		of     **pool
+		size   int
+		within time.Duration
+	}{{&s.read, sqliteReaders, 0}, {&s.list, sqliteListers, s.cfg.ListTimeout}, {&s.look, sqliteLookers, 0}} {
+		readers, err := s.sqlitePool(path, query, true, p.size)
+		if err != nil {
+			return err
+		}
+		*p.of = &pool{d: s.d, db: readers, within: p.within}
 	}
-	s.read = &pool{d: s.d, db: readers}
 	w := s.startWriter(link{d: s.d, db: db})
 	s.tenants, s.claims, s.records, s.ledger, s.fleet = []*writer{w}, w, w, w, w
 	return nil
@@ -91,7 +103,7 @@ func (s *Store) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB
 	if err != nil {
 		return nil, err
 	}
-	dsn, err := sqliteDSN(path, query)
+	dsn, err := sqliteDSN(path, query, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -104,12 +116,15 @@ func (s *Store) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB
 
 // sqliteDSN is the driver's address of the file. What the caller's query sets stands (and is judged by trustSQLite);
 // the rest is ours.
-func sqliteDSN(path, query string) (string, error) {
+func sqliteDSN(path, query string, readOnly bool) (string, error) {
 	q, err := url.ParseQuery(query)
 	if err != nil {
 		return "", fmt.Errorf("read the settings of the database's address: %w", err)
 	}
 	for name, value := range sqliteSettings {
+		if name == "cache_size" && readOnly {
+			value = sqliteReaderCache
+		}
 		given := slices.ContainsFunc(sqliteAliases[name], q.Has) || slices.ContainsFunc(q["_pragma"], func(text string) bool {
 			return strings.HasPrefix(strings.ToLower(strings.TrimSpace(text)), name)
 		})

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -28,6 +29,9 @@ type Config struct {
 	Meter  puntuale.Meter
 	Logger *slog.Logger
 
+	// ListTimeout is how long what lists, and may read much, takes at most; default 10 s.
+	ListTimeout time.Duration
+
 	// NoMigrate refuses an empty or older database instead of bringing it up to date.
 	NoMigrate bool
 }
@@ -40,7 +44,9 @@ type Store struct {
 	name string // what PostgreSQL shows of our connections
 	file string // the SQLite file; "" on PostgreSQL
 	dbs  []*sql.DB
-	read *pool
+	read *pool // single things that a call needs, and keys
+	list *pool // what a call lists: it may read much, and never takes a place from the others
+	look *pool // the dispatcher's
 
 	writers []*writer
 	tenants []*writer // by client
@@ -50,6 +56,9 @@ type Store struct {
 	fleet   *writer
 	watch   *watch // nil on SQLite
 	beaten  atomic.Pointer[acknowledged]
+
+	teller   *teller   // nil on SQLite
+	listener *listener // nil until Listen
 
 	kinds  kinds
 	broken atomic.Pointer[error]
@@ -87,6 +96,9 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ListTimeout <= 0 {
+		cfg.ListTimeout = listTimeout
 	}
 	s := &Store{cfg: cfg, name: name, d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
@@ -134,6 +146,8 @@ func (s *Store) Close() error {
 		for _, w := range s.writers {
 			w.close()
 		}
+		s.teller.close()
+		s.listener.close()
 		s.watch.close()
 		for _, db := range s.dbs {
 			s.err = errors.Join(s.err, db.Close())

@@ -272,12 +272,28 @@ func testRetrying(t *testing.T, w *World) {
 		items = append(items, item)
 	}
 	c.MustStart(phone, Begin, 1)
-	all, err := w.Retrying(ctx, []puntuale.SessionID{c.Session}, Begin.Add(time.Hour))
-	if err != nil || !slices.Equal(pickIDs(all), []puntuale.MessageID{items[0].ID, items[1].ID}) {
-		t.Fatalf("retrying = %+v, %v", all, err)
-	}
-	if all, err = w.Retrying(ctx, []puntuale.SessionID{c.Session}, Begin.Add(time.Minute)); err != nil || len(all) != 1 {
-		t.Fatalf("as far as a minute = %+v, %v", all, err)
+	other := w.Client(puntuale.AccountFull) // nothing of it was tried
+	other.MustStart(phone, Begin, 3)
+	a, b := items[0].ID, items[1].ID
+	for _, test := range []struct {
+		what         string
+		since, until time.Duration
+		most         int
+		want         []puntuale.MessageID
+		crowded      []puntuale.SessionID
+	}{
+		{"all", -time.Minute, time.Hour, 10, []puntuale.MessageID{a, b}, nil},
+		{"as far as a minute", -time.Minute, time.Minute, 10, []puntuale.MessageID{a}, nil},
+		{"tried later", 0, time.Hour, 10, nil, nil},
+		{"the first of each", -time.Minute, time.Hour, 1, nil, []puntuale.SessionID{c.Session, other.Session}},
+		{"two of each", -time.Minute, time.Hour, 2, []puntuale.MessageID{a}, []puntuale.SessionID{c.Session, other.Session}},
+		{"three of each", -time.Minute, time.Hour, 3, []puntuale.MessageID{a, b}, []puntuale.SessionID{c.Session, other.Session}},
+	} {
+		all, crowded, err := w.Retrying(ctx, []puntuale.SessionID{c.Session, other.Session}, Begin.Add(test.since), Begin.Add(test.until), test.most)
+		slices.Sort(crowded)
+		if err != nil || !slices.Equal(pickIDs(all), test.want) || !slices.Equal(crowded, test.crowded) {
+			t.Errorf("%s: %v, crowded %v, %v; want %v, %v", test.what, pickIDs(all), crowded, err, test.want, test.crowded)
+		}
 	}
 }
 

@@ -1,0 +1,207 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/dispatch"
+)
+
+// pair is two nodes on one PostgreSQL, and a session of the second.
+type pair struct {
+	first, second *world
+	hinter        *dispatch.Dispatcher // the first node's
+	client        puntuale.ClientID
+	session       puntuale.SessionID
+}
+
+func newPair(t *testing.T, poll time.Duration) *pair {
+	t.Helper()
+	if os.Getenv(postgresEnv) == "" {
+		t.Skipf("no PostgreSQL: %s is not set", postgresEnv)
+	}
+	address := newDatabase(t)
+	p := &pair{first: openWorld(t, address)}
+	p.second = openWorld(t, address)
+	node := func(w *world) *dispatch.Dispatcher {
+		cfg := w.config()
+		cfg.Poll, cfg.Elsewhere = poll, w.store.Hint
+		d := w.dispatch(t, cfg)
+		w.store.Listen(d.Heard)
+		return d
+	}
+	p.hinter = node(p.first)
+	var first puntuale.NodeID
+	p.scan(t, &first, "select id from node")
+	node(p.second)
+	eventually(t, "the nodes know each other", func() bool {
+		var shared bool
+		p.scan(t, &shared, "select count(*) = 2 from node")
+		return shared
+	})
+	for owner := first; owner == first; {
+		p.client, p.session = p.first.newClient(t)
+		eventually(t, "the session has its owner", func() bool { // nobody hints, so whose it should be takes it
+			p.scan(t, &owner, fmt.Sprintf("select owner from session where id = %d", p.session))
+			return owner != 0
+		})
+	}
+	return p
+}
+
+func (p *pair) scan(t *testing.T, into any, text string) {
+	t.Helper()
+	if err := p.first.raw.QueryRowContext(t.Context(), text).Scan(into); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// call starts a message at the first node, and returns how long it took to leave by the second.
+func (p *pair) call(t *testing.T, i int) time.Duration {
+	t.Helper()
+	tenant := p.first.store.Tenant(p.client)
+	began := clock.System().Now()
+	ids, err := p.first.beginFor(t.Context(), p.client, p.session, phoneOf(i), time.Hour, began)
+	if err != nil {
+		t.Fatalf("start: %v", err)
+	}
+	p.hinter.Hint(p.session, began)
+	eventually(t, "the message left", func() bool {
+		found, err := tenant.Details(t.Context(), ids)
+		return err == nil && found[0].State == puntuale.Completed
+	})
+	return time.Since(began)
+}
+
+// TestHintWakesOtherNode: with a poll of an hour, only a hint explains that what is started at one node leaves at once by
+// another.
+func TestHintWakesOtherNode(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, time.Hour)
+	var longest, sum time.Duration
+	const calls = 20
+	for i := range calls {
+		took := p.call(t, i)
+		longest, sum = max(longest, took), sum+took
+	}
+	t.Logf("%d messages left after %v on average, %v at most", calls, sum/calls, longest)
+}
+
+// TestHintsAreOnlyHints: while every connection that listens is cut as soon as it is there, messages leave by the poll.
+func TestHintsAreOnlyHints(t *testing.T) {
+	t.Parallel()
+	p := newPair(t, time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	var cut atomic.Int64
+	ended := make(chan error, 1)
+	go func() {
+		for {
+			var n int64
+			err := p.second.raw.QueryRowContext(ctx, `select count(pg_terminate_backend(pid)) from pg_stat_activity
+ where datname = current_database() and application_name in ('puntuale listens', 'puntuale hints')`).Scan(&n)
+			cut.Add(n)
+			if ctx.Err() != nil || err != nil {
+				ended <- context.Cause(ctx)
+				return
+			}
+		}
+	}()
+	eventually(t, "connections were cut", func() bool { return cut.Load() >= 2 })
+	var longest time.Duration
+	for i := range 5 {
+		longest = max(longest, p.call(t, i))
+	}
+	t.Logf("5 messages left after %v at most, and %d connections were cut", longest, cut.Load())
+	stop()
+	if err := <-ended; err == nil {
+		t.Error("cutting failed")
+	}
+}
+
+// elsewhere counts the hints that a node gives away.
+type elsewhere struct{ due, changed map[puntuale.SessionID]int }
+
+func (e *elsewhere) hint(session puntuale.SessionID, due time.Time) {
+	if due.IsZero() {
+		e.changed[session]++
+	} else {
+		e.due[session]++
+	}
+}
+
+// TestHintsGivenAway: a node keeps hints for its own sessions to itself, and passes on the others that are soon; what it
+// hears goes no further, and makes it look at the roster only where it should be the owner.
+func TestHintsGivenAway(t *testing.T) {
+	t.Parallel()
+	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}
+	set := func(cfg *dispatch.Config, _ *memory, _ *network) {
+		cfg.Elsewhere, cfg.Poll, cfg.Lease = given.hint, time.Hour, time.Minute
+	}
+	bubble(t, set, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
+		const theirs = 2
+		other, err := m.Join(t.Context(), 24*time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.session(theirs, 2, 0)
+		if _, err := m.Assign(t.Context(), 0, other, []puntuale.SessionID{theirs}); err != nil {
+			t.Fatal(err)
+		}
+		looks := 0
+		m.fail(func(method string) error {
+			if method == "Roster" {
+				looks++
+			}
+			return nil
+		})
+		after(time.Minute) // the other node is known
+		const mine = 1
+		if m.owner(mine) == other || m.owner(mine) == 0 {
+			t.Fatal("the session went to the other node")
+		}
+		d.Hint(mine, time.Now())
+		d.Hint(theirs, time.Now())
+		d.Hint(theirs, time.Now().Add(3*time.Second))
+		d.Heard(theirs, time.Now())
+		synctest.Wait()
+		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
+			t.Errorf("given away: %+v", given)
+		}
+		// Of free sessions that it only hears of, it takes those that should be its own.
+		for id := puntuale.SessionID(10); id < 40; id++ {
+			m.session(id, 3, 0)
+		}
+		looks = 0
+		taken := map[puntuale.SessionID]bool{}
+		for id := puntuale.SessionID(10); id < 40; id++ {
+			d.Heard(id, time.Time{})
+			synctest.Wait()
+			if m.owner(id) != 0 {
+				taken[id] = true
+			}
+		}
+		if len(taken) == 0 || len(taken) == 30 {
+			t.Errorf("%d of 30 sessions were taken", len(taken))
+		}
+		if looks == 0 || looks > len(taken) {
+			t.Errorf("%d looks at the roster for %d sessions", looks, len(taken))
+		}
+		// One that is made here is taken at once, and the others are told.
+		m.session(50, 3, 0)
+		d.Hint(50, time.Time{})
+		synctest.Wait()
+		if m.owner(50) == 0 || given.changed[50] != 1 {
+			t.Errorf("made here: owner %d, given away %+v", m.owner(50), given)
+		}
+	})
+	if given.changed[0] != 1 {
+		t.Errorf("leaving told %+v", given.changed)
+	}
+}

@@ -1,0 +1,50 @@
+package dispatch_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/dispatch"
+)
+
+// TestManyToLearn: a new owner keeps the order of a recipient whose earlier message the former one tried, also in a
+// session with far more messages than are looked through at a time; and the others do not wait for that.
+func TestManyToLearn(t *testing.T) {
+	t.Parallel()
+	var first, second puntuale.MessageID
+	var others []puntuale.MessageID
+	setup := func(_ *dispatch.Config, m *memory, _ *network) {
+		now := time.Now()
+		m.session(2, 2, 0)
+		for i := range 9000 {
+			m.add(2, fmt.Sprintf("+39333%05d", i), now.Add(-10*time.Second))
+		}
+		first = m.add(2, "+391", now.Add(-40*time.Second))[0]
+		second = m.add(2, "+391", now.Add(-20*time.Second))[0]
+		m.change(first, func(r *row) { r.Attempt, r.IntentAt, r.Next = 1, now.Add(-time.Second), now.Add(10*time.Second) })
+		for i := range 5 {
+			m.session(puntuale.SessionID(3+i), 3, 0)
+			others = append(others, m.add(puntuale.SessionID(3+i), "+392", now)...)
+		}
+	}
+	bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(time.Minute)
+		for _, id := range others {
+			if at := n.of(id); len(at) != 1 || at[0].Sub(began) > 100*time.Millisecond {
+				t.Errorf("of another session, message %d left at %v, want at once", id, at)
+			}
+		}
+		if a, b := n.of(first), n.of(second); len(a) != 1 || len(b) != 1 || b[0].Before(a[0]) {
+			t.Errorf("the earlier one left at %v, the later at %v", a, b)
+		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if most := slices.Max(m.scanned); most > 16_384 || len(m.scanned) < 2 {
+			t.Errorf("%d looks, of up to %d rows", len(m.scanned), most)
+		}
+	})
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Nodes wake each other with NOTIFY, after the commit that made something due and on a connection of its own: inside the
+// commit it halves the rate of commits, for whoever notifies queues at one lock. What waits while a notification is on
+// its way goes with the next one, many sessions in one payload. Every hint may be lost: whoever listens also polls.
+const hintChannel = "puntuale_hint"
+
+// What the names of the connections end with, as pg_stat_activity shows them.
+const (
+	hintName   = " hints"
+	listenName = " listens"
+)
+
+const (
+	hintPace  = 50 * time.Millisecond // between notifications: 20 a second at most
+	hintsMost = 4096                  // sessions that wait to be told of; what comes beyond is left to the poll
+	hintBytes = 7900                  // of a payload: PostgreSQL takes less than 8,000
+	tellWait  = 2 * time.Second       // for one notification
+	lastWait  = time.Second           // for the last one, and for taking leave of a connection
+)
+
+// teller sends hints. Its goroutine opens the connection with the first one.
+type teller struct {
+	cfg    *pgx.ConnConfig
+	watch  *watch
+	logger *slog.Logger
+	origin string        // begins its payloads, so that the same process knows its own
+	told   atomic.Uint64 // notifications that were sent
+
+	mu      sync.Mutex
+	waiting map[puntuale.SessionID]notice
+	wake    chan struct{} // holds one sign that something waits
+
+	conn   *pgx.Conn // the goroutine's; nil until it is there
+	failed bool      // and that was logged
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+// notice is what waits for one session.
+type notice struct {
+	changed bool
+	until   time.Time // the latest moment at which something is due; zero: none was said
+}
+
+func startTeller(cfg *pgx.ConnConfig, w *watch, logger *slog.Logger) *teller {
+	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
+	ctx, stop := context.WithCancel(context.Background())
+	t := &teller{
+		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]notice{},
+		wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
+	}
+	go t.loop(ctx)
+	return t
+}
+
+// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed; session
+// 0: which node has which session changed. It never blocks, and it is for what is on disk already. On SQLite, which has
+// one dispatching process, it does nothing.
+func (s *Store) Hint(session puntuale.SessionID, due time.Time) {
+	if s.teller != nil {
+		s.teller.add(session, due)
+	}
+}
+
+func (t *teller) add(session puntuale.SessionID, due time.Time) {
+	t.mu.Lock()
+	n, known := t.waiting[session]
+	if !known && len(t.waiting) >= hintsMost {
+		t.mu.Unlock()
+		return
+	}
+	n.changed = n.changed || due.IsZero()
+	if due.After(n.until) {
+		n.until = due
+	}
+	t.waiting[session] = n
+	t.mu.Unlock()
+	select {
+	case t.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close sends what waits, which takes a moment at most, and ends.
+func (t *teller) close() {
+	if t == nil {
+		return
+	}
+	t.stop()
+	<-t.done
+}
+
+func (t *teller) loop(ctx context.Context) {
+	defer close(t.done)
+	defer t.drop()
+	for {
+		select {
+		case <-ctx.Done():
+		case <-t.wake:
+		}
+		if ctx.Err() != nil {
+			t.send(context.WithoutCancel(ctx), lastWait)
+			return
+		}
+		pause := hintPace
+		if !t.send(ctx, tellWait) {
+			pause = time.Second
+		}
+		_ = clock.System().Sleep(ctx, pause) // it ends early only with ctx, which the next round sees
+	}
+}
+
+// send notifies of all that waits, and reports whether the database took it. What it did not take is forgotten.
+func (t *teller) send(ctx context.Context, within time.Duration) bool {
+	payloads := t.take()
+	if len(payloads) == 0 {
+		return true
+	}
+	if t.watch.away() != nil {
+		return false
+	}
+	ctx, free := t.watch.bind(ctx)
+	defer free()
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	old := t.conn != nil
+	err := t.notify(ctx, payloads)
+	if err != nil && old { // it may have been dead for long
+		err = t.notify(ctx, payloads)
+	}
+	switch {
+	case err == nil:
+		t.told.Add(1)
+		t.failed = false
+	case !t.failed:
+		t.failed = true
+		t.logger.Warn("other servers were not woken; they find by themselves what is due", "error", err)
+	}
+	return err == nil
+}
+
+func (t *teller) notify(ctx context.Context, payloads []string) (err error) {
+	if t.conn == nil {
+		if t.conn, err = pgx.ConnectConfig(ctx, t.cfg); err != nil {
+			t.conn = nil
+			return err
+		}
+	}
+	if _, err = t.conn.Exec(ctx, "select pg_notify($1, p) from unnest($2::text[]) p", hintChannel, payloads); err != nil {
+		t.drop()
+	}
+	return err
+}
+
+func (t *teller) drop() {
+	bye(t.conn)
+	t.conn = nil
+}
+
+// bye closes a connection that may be dead.
+func bye(conn *pgx.Conn) {
+	if conn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), lastWait)
+	defer cancel()
+	_ = conn.Close(ctx) // it is gone either way
+}
+
+// take empties what waits into payloads.
+func (t *teller) take() (payloads []string) {
+	t.mu.Lock()
+	waiting := t.waiting
+	t.waiting = map[puntuale.SessionID]notice{}
+	t.mu.Unlock()
+	text := t.origin
+	for session, n := range waiting {
+		word := " " + n.word(session)
+		if len(text)+len(word) > hintBytes {
+			payloads = append(payloads, text)
+			text = t.origin
+		}
+		text += word
+	}
+	if len(waiting) > 0 {
+		payloads = append(payloads, text)
+	}
+	return payloads
+}
+
+// A payload is the sender's origin and, after a blank each, words: a session, or a session, "." and the moment at which
+// something is due, with "!" in place of "." when the session changed besides. Numbers are written to the base 36,
+// moments in microseconds of the Unix epoch.
+const numerals = 36
+
+func (n notice) word(session puntuale.SessionID) string {
+	word := strconv.FormatInt(int64(session), numerals)
+	switch {
+	case n.until.IsZero():
+		return word
+	case n.changed:
+		word += "!"
+	default:
+		word += "."
+	}
+	return word + strconv.FormatInt(n.until.UnixMicro(), numerals)
+}
+
+// hear calls heard for each word of a payload; what is none is left out.
+func hear(words string, heard puntuale.Hint) {
+	for word := range strings.FieldsSeq(words) {
+		id, moment := word, ""
+		at := strings.IndexAny(word, ".!")
+		if at >= 0 {
+			id, moment = word[:at], word[at+1:]
+		}
+		session, err := strconv.ParseInt(id, numerals, 64)
+		if err != nil || session < 0 {
+			continue
+		}
+		if at < 0 || word[at] == '!' {
+			heard(puntuale.SessionID(session), time.Time{})
+		}
+		if micro, err := strconv.ParseInt(moment, numerals, 64); err == nil {
+			heard(puntuale.SessionID(session), time.UnixMicro(micro).UTC())
+		}
+	}
+}

@@ -1,0 +1,154 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// listener keeps a connection of its own that listens for hints, and makes it anew whenever it is lost. It is quiet for
+// as long as nobody hints; so it asks now and then whether the other end is still there. The watch does not count it.
+type listener struct {
+	cfg    *pgx.ConnConfig
+	watch  *watch
+	logger *slog.Logger
+	teller *teller
+	heard  puntuale.Hint
+
+	echoes uint64 // of the teller's own notifications
+	deaf   bool   // they do not come back, and that was logged
+	lost   bool   // the connection, and that was logged
+	stop   context.CancelFunc
+	done   chan struct{}
+}
+
+const (
+	listenProbe = 10 * time.Second // of silence, before it asks
+	listenWait  = 5 * time.Second  // for an answer
+	listenPause = 250 * time.Millisecond
+	listenMost  = 2 * time.Second // between attempts to listen again
+)
+
+// Listen has heard called with what other nodes hint, until the store is closed: at most once for each store, with a
+// function that does not wait. Hints that come while the database is away, or behind a pooler that works by
+// transaction, are lost. On SQLite none ever come.
+func (s *Store) Listen(heard puntuale.Hint) {
+	if s.teller == nil || s.listener != nil {
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	cfg := s.teller.cfg.Copy()
+	cfg.RuntimeParams["application_name"] = s.name + listenName
+	s.listener = &listener{
+		cfg: cfg, watch: s.watch, logger: s.cfg.Logger, teller: s.teller, heard: heard, stop: stop, done: make(chan struct{}),
+	}
+	go s.listener.loop(ctx)
+}
+
+func (l *listener) close() {
+	if l == nil {
+		return
+	}
+	l.stop()
+	<-l.done
+}
+
+func (l *listener) loop(ctx context.Context) {
+	defer close(l.done)
+	for pause := listenPause; ; pause = min(2*pause, listenMost) {
+		listened, err := l.listen(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if listened {
+			pause = listenPause
+		}
+		if !l.lost {
+			l.lost = true
+			l.logger.Warn("other servers are not heard; what is due is found by looking", "error", err)
+		}
+		if clock.System().Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// listen makes a connection and reads from it until it fails; listened tells whether it came so far as to listen.
+func (l *listener) listen(ctx context.Context) (listened bool, err error) {
+	if err := l.watch.away(); err != nil {
+		return false, err
+	}
+	ctx, free := l.watch.bind(ctx)
+	defer free()
+	conn, err := pgx.ConnectConfig(ctx, l.cfg)
+	if err != nil {
+		return false, fmt.Errorf("connect: %w", err)
+	}
+	defer bye(conn)
+	if err := within(ctx, listenWait, func(ctx context.Context) error {
+		_, err := conn.Exec(ctx, "listen "+hintChannel)
+		return err
+	}); err != nil {
+		return false, fmt.Errorf("listen: %w", err)
+	}
+	if l.lost {
+		l.lost = false
+		l.logger.Info("other servers are heard again")
+	}
+	began, before, echoes := l.teller.told.Load(), l.teller.told.Load(), l.echoes
+	for {
+		var n *string
+		err := within(ctx, listenProbe, func(ctx context.Context) error {
+			got, err := conn.WaitForNotification(ctx)
+			if err == nil {
+				n = &got.Payload
+			}
+			return err
+		})
+		switch {
+		case err == nil:
+			l.receive(*n)
+		case ctx.Err() != nil || conn.IsClosed():
+			return true, err
+		default:
+			if err := within(ctx, listenWait, conn.Ping); err != nil {
+				return true, fmt.Errorf("ask: %w", err)
+			}
+			l.wonder(before > began, l.echoes > echoes)
+			before = l.teller.told.Load()
+		}
+	}
+}
+
+func within(ctx context.Context, wait time.Duration, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return do(ctx)
+}
+
+func (l *listener) receive(payload string) {
+	origin, words, _ := strings.Cut(payload, " ")
+	if origin == l.teller.origin {
+		l.echoes++
+		return
+	}
+	hear(words, l.heard)
+}
+
+// wonder notices that nothing comes back of what this process told a while ago.
+func (l *listener) wonder(told, heard bool) {
+	switch {
+	case heard:
+		l.deaf = false
+	case told && !l.deaf:
+		l.deaf = true
+		l.logger.Warn("wake-ups between servers do not arrive, so messages may leave up to a second late: is there a pooler before PostgreSQL that works by transaction?")
+	}
+}
