@@ -20,7 +20,7 @@ const (
 	postgresTenants = 2 // writers for clients' calls
 	postgresReaders = 5 // for single things
 	postgresListers = 2
-	postgresLookers = 5 // the dispatcher's: four reads of what is due, and one of contents
+	postgresLookers = 5               // the dispatcher's: four reads of what is due, and one of contents
 	connectTimeout  = 5 * time.Second // unless the address gives another
 )
 

@@ -60,7 +60,10 @@ func TestPostgresHangs(t *testing.T) {
 		"stop":  func() error { _, err := c.Stop(ctx, c.Sequence, "+39", storetest.Day, storetest.Begin); return err },
 		"beat":  func() error { return w.Beat(ctx, node, time.Minute) },
 		"check": func() error { return w.Check(ctx) },
-		"due":   func() error { _, err := w.Due(ctx, []puntuale.Place{{Session: c.Session}}, storetest.Begin, 1); return err },
+		"due": func() error {
+			_, err := w.Due(ctx, []puntuale.Place{{Session: c.Session}}, storetest.Begin, 1)
+			return err
+		},
 		"claim": func() error {
 			_, err := w.Claim(ctx, puntuale.Claim{Node: node, Token: storetest.Token(node), Now: storetest.Begin, Messages: c.Items("+393339999999", 0, held...)})
 			return err
