@@ -68,9 +68,19 @@ func BenchmarkPlainInsert(b *testing.B) {
 }
 
 // BenchmarkStart is calls of three messages from 64 callers for 200 clients.
-func BenchmarkStart(b *testing.B) {
+func BenchmarkStart(b *testing.B) { benchmarkStart(b, func(puntuale.SessionID, time.Time) {}) }
+
+// BenchmarkStartHinted does the same while another node is told of each and listens.
+func BenchmarkStartHinted(b *testing.B) { benchmarkStart(b, nil) }
+
+func benchmarkStart(b *testing.B, hint puntuale.Hint) {
 	benchmarkOn(b, func(b *testing.B, w *storetest.World, clients []*storetest.Client) {
 		ctx := context.Background()
+		hint := hint
+		if hint == nil {
+			hint = w.Hint
+			w.DB.Open(b).Listen(func(puntuale.SessionID, time.Time) {})
+		}
 		var n atomic.Int64
 		b.SetParallelism(32) // times two processors
 		b.ResetTimer()
@@ -84,6 +94,7 @@ func BenchmarkStart(b *testing.B) {
 					b.Error(err)
 					return
 				}
+				hint(c.Session, storetest.Begin)
 			}
 		})
 		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "calls/s")
