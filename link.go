@@ -69,7 +69,7 @@ type PairingCode struct {
 // what it is told when it can.
 type Linker interface {
 	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at
-	// once. s.Link is what was stored last; a connector that knows better, by keys of its own, reports that. A pairing
+	// once, for the dispatcher waits for it. s.Link is what was stored last; a connector that knows better, by keys of its own, reports that. A pairing
 	// that was under way elsewhere is over. Until then, and after Close, the session is not Online.
 	Open(s Session)
 

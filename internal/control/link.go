@@ -82,10 +82,10 @@ func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 // process die before it says that it may go on.
 func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() error) error {
 	order := puntuale.DrainOrder{Until: c.control.clock.Now().Add(drainMost)}
-	if err := c.command(ctx, id, puntuale.CommandDrain, order.JSON()); err != nil {
-		return err
+	err := c.command(ctx, id, puntuale.CommandDrain, order.JSON())
+	if err == nil {
+		err = do()
 	}
-	err := do()
 	if err != nil {
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), resumeWait)
 		defer cancel()

@@ -297,6 +297,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 	if node != s.node {
 		return
 	}
+	s.own(node, mine, leaving) // before their lanes ask whether they are online
 	now := s.cfg.Clock.Now()
 	owned := make(map[puntuale.SessionID]bool, len(mine))
 	for _, session := range mine {
@@ -322,7 +323,6 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 			s.dropLane(l)
 		}
 	}
-	s.own(node, mine, leaving)
 }
 
 // own has the node's sessions opened, and what is no longer its own closed.

@@ -44,42 +44,66 @@ func (m *Manager) look() {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	seen := make(map[puntuale.CommandID]bool, len(open))
 	for _, c := range open {
+		seen[c.ID] = true
 		p := m.places[c.Session]
-		if p == nil || !p.owned || m.running[c.ID] || m.node != node {
-			continue // not yet, not any more, or already
+		if _, begun := m.running[c.ID]; begun || p == nil || !p.owned || m.node != node {
+			continue // already, not yet, or not any more
 		}
 		m.running[c.ID] = true
 		m.enqueue(p, func(ctx context.Context) { m.perform(ctx, p, node, c) })
 	}
+	for id, under := range m.running {
+		if !under && !seen[id] {
+			delete(m.running, id)
+		}
+	}
 }
 
-// perform takes a command, carries it out and stores its answer. What cannot be stored is left to the next look.
+// perform takes a command, carries it out and stores its answer.
 func (m *Manager) perform(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) {
-	defer func() {
-		m.mu.Lock()
+	done := m.performed(ctx, p, node, c)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.running[c.ID] = false // once is enough
+	if done {
 		delete(m.running, c.ID)
-		m.mu.Unlock()
-	}()
+	}
+}
+
+// performed reports whether the command may be forgotten: it was answered, or not taken.
+func (m *Manager) performed(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) bool {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	now := m.cfg.Clock.Now()
 	taken, err := m.cfg.Keeper.TakeCommand(call, node, c.ID, now, now.Add(answerKept))
 	if err != nil || !taken {
 		m.complain(ctx, "taking a command failed", c, err)
-		return
+		return true
 	}
-	err = m.attempt(ctx, p, node, c)
+	here, cancel := context.WithCancel(ctx) // until the session is let go
+	defer cancel()
+	m.mu.Lock()
+	p.cut = cancel
+	if !p.owned {
+		cancel()
+	}
+	m.mu.Unlock()
+	err = m.carryOut(here, p, node, c)
+	if err != nil && here.Err() != nil {
+		err = errMoved
+	}
 	answer := puntuale.AnswerOf(err)
 	if answer.Code == puntuale.CodeInternal {
 		m.cfg.Logger.Error("a command failed", "verb", string(c.Verb), "session_id", int64(c.Session), "error", err)
 	}
-	sealed := m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON())
-	m.answer(ctx, node, c, sealed)
+	return m.answer(ctx, here, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
 }
 
-// answer stores an answer, trying again while anybody may wait for it.
-func (m *Manager) answer(ctx context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) {
+// answer stores an answer, trying again while anybody may wait for it and the session is here, and reports whether it is
+// stored.
+func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
 	for began := m.cfg.Clock.Now(); ; {
 		call, cancel := context.WithTimeout(ctx, callWait)
 		now := m.cfg.Clock.Now()
@@ -87,11 +111,11 @@ func (m *Manager) answer(ctx context.Context, node puntuale.NodeID, c puntuale.C
 		cancel()
 		if err == nil {
 			m.cfg.Answered(c.Session)
-			return
+			return true
 		}
 		m.complain(ctx, "answering a command failed", c, err)
-		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || now.Sub(began) > answerKept || m.cfg.Clock.Sleep(ctx, writeRetry) != nil {
-			return
+		if now.Sub(began) > answerKept || m.cfg.Clock.Sleep(here, writeRetry) != nil {
+			return false
 		}
 	}
 }
@@ -100,24 +124,6 @@ func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command,
 	if err != nil && ctx.Err() == nil {
 		m.cfg.Logger.Warn(what, "verb", string(c.Verb), "session_id", int64(c.Session), "error", err) //nolint:sloglint // one of two constants
 	}
-}
-
-// attempt carries a command out until the session is let go.
-func (m *Manager) attempt(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	m.mu.Lock()
-	p.cut = cancel
-	owned := p.owned
-	m.mu.Unlock()
-	if !owned {
-		return errMoved
-	}
-	err := m.carryOut(ctx, p, node, c)
-	if err != nil && ctx.Err() != nil {
-		return errMoved
-	}
-	return err
 }
 
 // carryOut does what a command says. Its error is for whoever gave it.
@@ -139,7 +145,11 @@ func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, 
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		return m.drain(ctx, c.Session, order.Until)
+		err := m.drain(ctx, c.Session, order.Until)
+		if err != nil {
+			m.cfg.Resume(c.Session)
+		}
+		return err
 	case puntuale.CommandResume:
 		m.cfg.Resume(c.Session)
 		return nil

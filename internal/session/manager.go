@@ -54,9 +54,9 @@ type Manager struct {
 	node    puntuale.NodeID // 0: none, nothing is the node's
 	places  map[puntuale.SessionID]*place
 	unsaved map[puntuale.SessionID]*place // with reports that are not on disk
-	running map[puntuale.CommandID]bool
-	idle    chan struct{} // closed once no place has work; nil while nobody waits
-	busy    int           // places with work
+	running map[puntuale.CommandID]bool   // those begun: true while carried out, false if the answer could not be stored
+	idle    chan struct{}                 // closed once no place has work; nil while nobody waits
+	busy    int                           // places with work
 
 	ctx    context.Context // of everything
 	cancel context.CancelFunc
@@ -108,8 +108,19 @@ func (m *Manager) Stop(ctx context.Context) {
 func (m *Manager) Hint(puntuale.SessionID) { ring(m.wake) }
 
 // Own says that the node owns exactly these sessions from now on: those that are new are opened, others closed. Those
-// in leaving stay as they are. Node 0 owns nothing. It never blocks.
+// in leaving stay as they are. Node 0 owns nothing. It never blocks; sessions are open when it returns, but for those of
+// which something is still under way.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	for _, p := range m.own(node, sessions, leaving) {
+		m.open(p)
+		m.mu.Lock()
+		m.begin(p)
+		m.mu.Unlock()
+	}
+}
+
+// own takes and lets go, and returns what is to be opened at once, its work held back until then.
+func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.node = node
@@ -117,8 +128,8 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	for i := range sessions {
 		s := &sessions[i]
 		owned[s.ID] = true
-		if !leaving[s.ID] {
-			m.take(s)
+		if !leaving[s.ID] && m.take(s) {
+			fresh = append(fresh, m.places[s.ID])
 		}
 	}
 	for id, p := range m.places {
@@ -126,6 +137,7 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 			m.letGo(p, nil)
 		}
 	}
+	return fresh
 }
 
 // Release closes a session, and calls done once another node may open it. It never blocks.

@@ -24,22 +24,33 @@ type place struct {
 	changed chan struct{}       // closed with each of either
 }
 
-// take makes a session the node's and has it opened. With the lock held.
-func (m *Manager) take(s *puntuale.Session) {
+// take makes a session the node's. It reports whether the caller is to open it and then to begin its work; else that
+// follows what is still under way. With the lock held.
+func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	p := m.places[s.ID]
 	if p == nil {
 		p = &place{changed: make(chan struct{})}
 		m.places[s.ID] = p
 	}
 	if p.owned {
-		return
+		return false
 	}
 	p.owned, p.session, p.linker = true, *s, m.cfg.Linker(*s)
 	p.last, p.told, p.stored = puntuale.LinkReport{}, 0, 0
 	delete(m.unsaved, s.ID)
-	if p.linker != nil {
-		m.enqueue(p, func(context.Context) { m.open(p) })
+	switch {
+	case p.linker == nil:
+		return false
+	case p.working:
+		m.enqueue(p, func(context.Context) {
+			m.open(p)
+			m.cfg.Changed(s.ID)
+		})
+		return false
 	}
+	p.working = true
+	m.busy++
+	return true
 }
 
 // open hands a session to its connector, unless it was let go again meanwhile.
@@ -49,11 +60,9 @@ func (m *Manager) open(p *place) {
 	p.open = p.owned
 	open := p.open
 	m.mu.Unlock()
-	if !open {
-		return
+	if open {
+		linker.Open(s)
 	}
-	linker.Open(s)
-	m.cfg.Changed(s.ID)
 }
 
 // letGo has a session closed; done, which may be nil, is called after that. With the lock held.
@@ -104,25 +113,28 @@ func (m *Manager) within(ctx context.Context, d time.Duration) (context.Context,
 // enqueue adds to a session's work. With the lock held.
 func (m *Manager) enqueue(p *place, do func(context.Context)) {
 	p.work = append(p.work, do)
-	if p.working {
+	if !p.working {
+		p.working = true
+		m.busy++
+		m.begin(p)
+	}
+}
+
+// begin has the work of a session that is marked as working done, in a goroutine if there is some. With the lock held.
+func (m *Manager) begin(p *place) {
+	if len(p.work) == 0 {
+		m.end(p)
 		return
 	}
-	p.working = true
-	m.busy++
 	m.wg.Go(func() { m.labour(p) })
 }
 
-// labour does a session's work until there is no more, and forgets a session that is not the node's.
+// labour does a session's work until there is no more.
 func (m *Manager) labour(p *place) {
 	for {
 		m.mu.Lock()
 		if len(p.work) == 0 {
-			p.work, p.working = nil, false
-			m.busy--
-			if !p.owned {
-				delete(m.places, p.session.ID)
-			}
-			m.rested()
+			m.end(p)
 			m.mu.Unlock()
 			return
 		}
@@ -131,6 +143,16 @@ func (m *Manager) labour(p *place) {
 		m.mu.Unlock()
 		do(m.ctx)
 	}
+}
+
+// end marks a session's work as done, and forgets one that is not the node's. With the lock held.
+func (m *Manager) end(p *place) {
+	p.work, p.working = nil, false
+	m.busy--
+	if !p.owned {
+		delete(m.places, p.session.ID)
+	}
+	m.rested()
 }
 
 // tell wakes those who wait for a change of a session. With the lock held.

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"puntuale"
 )
@@ -10,19 +11,29 @@ import (
 // Report takes what a connector tells of a session; it is stored soon. Reports of sessions that the node does not have
 // open are dropped. It never blocks.
 func (m *Manager) Report(r puntuale.LinkReport) {
+	if r.State <= puntuale.LinkAsCreated || r.State > puntuale.LinkOnline {
+		m.cfg.Logger.Error("a connector reports a state that there is not", "session_id", int64(r.Session), "state", int(r.State))
+		return
+	}
 	m.mu.Lock()
 	p := m.places[r.Session]
 	if p == nil || !p.open || !p.owned {
 		m.mu.Unlock()
 		return
 	}
+	before := p.stateOf()
 	m.note(p, r)
 	m.mu.Unlock()
-	m.cfg.Changed(r.Session)
+	if (before == puntuale.LinkOnline) != (r.State == puntuale.LinkOnline) {
+		m.cfg.Changed(r.Session)
+	}
 }
 
-// note keeps a report to be stored. With the lock held.
+// note keeps a report to be stored, if it says anything new. With the lock held.
 func (m *Manager) note(p *place, r puntuale.LinkReport) {
+	if p.told > 0 && p.last == r {
+		return
+	}
 	p.last = r
 	p.told++
 	m.unsaved[r.Session] = p
@@ -40,15 +51,17 @@ func (m *Manager) keepLinks() {
 		}
 		for {
 			stored, err := m.storeLinks()
-			if err != nil && !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil {
-				m.cfg.Logger.Warn("storing the links of sessions failed", "error", err)
-				if m.cfg.Clock.Sleep(m.ctx, writeRetry) != nil {
-					return
-				}
+			if err == nil && stored == 0 {
+				break
+			}
+			if err == nil {
 				continue
 			}
-			if err != nil || stored == 0 {
-				break
+			if !errors.Is(err, puntuale.ErrFenced) && m.ctx.Err() == nil { // else the node is to lose them, or to get its lease back
+				m.cfg.Logger.Warn("storing the links of sessions failed", "error", err)
+			}
+			if m.cfg.Clock.Sleep(m.ctx, writeRetry) != nil {
+				return
 			}
 		}
 	}
@@ -101,12 +114,17 @@ func (m *Manager) storeLinks() (int, error) {
 // linkOf makes of a session's latest report what is stored. With the lock held.
 func (m *Manager) linkOf(p *place) puntuale.Link {
 	r := p.last
-	l := puntuale.Link{State: r.State, Number: r.Number, Detail: r.Detail}
+	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: storable(r.Detail)}
 	if r.State == puntuale.LinkPairing && r.Code.Text != "" {
 		l.Code = string(m.cfg.Seal(puntuale.SealedCode, r.Session.SealPlace(), r.Code.JSON()))
 		l.Until = r.Until
 	}
 	return l
+}
+
+// storable is a text that every database keeps, whatever a network said.
+func storable(text string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
 
 // stateOf is a session's state as last told, or as it was stored before. With the lock held.

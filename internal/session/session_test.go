@@ -1,0 +1,464 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/session"
+)
+
+func wantCode(t *testing.T, err error, code puntuale.Code) {
+	t.Helper()
+	if puntuale.CodeOf(err) != code {
+		t.Errorf("%v, want %q", err, code)
+	}
+}
+
+// Codes are stored as they come, sealed, each in the place of the one before; the number comes in place of the last.
+func TestPair(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		n.tells(puntuale.LinkUnlinked, "", "")
+		w.became(puntuale.LinkUnlinked)
+		n.net.pairs = func(context.Context, puntuale.SessionID) error { n.pairing("first"); return nil }
+		if err := w.answer(w.give(n, puntuale.CommandPair, byQR)); err != nil {
+			t.Fatal(err)
+		}
+		if code, link := w.code(), w.session().Link; code != "first" || link.State != puntuale.LinkPairing || !link.Until.Equal(w.DB.Clock.Now().Add(20*time.Second)) ||
+			strings.Contains(link.Code, "first") {
+			t.Errorf("code %q of %+v", code, link)
+		}
+		w.DB.Clock.Advance(20 * time.Second)
+		n.pairing("second")
+		w.eventually("the second code", func() error {
+			if code := w.code(); code != "second" {
+				return errors.New(code)
+			}
+			return nil
+		})
+		n.tells(puntuale.LinkOnline, "+393331234567", "")
+		if link := w.became(puntuale.LinkOnline); link.Number != "+393331234567" || link.Code != "" || !link.Until.IsZero() {
+			t.Errorf("linked: %+v", link)
+		}
+		if _, _, changed := n.lines.seen(); changed != 2 { // as created it was online
+			t.Errorf("the dispatcher was told %d times, want 2", changed)
+		}
+		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // linked already
+		n.did("open as created", "pair qr ")
+		if strings.Contains(w.log.String(), "level=ERROR") {
+			t.Error(w.log.String())
+		}
+	})
+}
+
+// What a pairing may come to instead of a code.
+func TestPairRefused(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		n.tells(puntuale.LinkUnlinked, "", "")
+		pair := func(pairs func(context.Context, puntuale.SessionID) error) puntuale.CommandID {
+			n.net.pairs = pairs
+			return w.give(n, puntuale.CommandPair, puntuale.PairOrder{Method: puntuale.PairCode, Phone: "+39333"}.JSON())
+		}
+		err := w.answer(pair(func(context.Context, puntuale.SessionID) error { return puntuale.Conflict("the network wants a passkey") }))
+		wantCode(t, err, puntuale.CodeConflict)
+		if !strings.Contains(err.Error(), "passkey") {
+			t.Error(err)
+		}
+		wantCode(t, w.answer(pair(func(context.Context, puntuale.SessionID) error { return errors.New("boom") })), puntuale.CodeInternal)
+		if log := w.log.String(); !strings.Contains(log, "boom") || strings.Contains(log, "+39333") {
+			t.Error(log)
+		}
+		err = w.answer(pair(func(context.Context, puntuale.SessionID) error {
+			n.tells(puntuale.LinkUnlinked, "", "Troppi tentativi")
+			return nil
+		}))
+		if puntuale.CodeOf(err) != puntuale.CodeConflict || !strings.Contains(err.Error(), "Troppi tentativi") {
+			t.Error(err)
+		}
+		for _, slow := range []func(context.Context, puntuale.SessionID) error{
+			func(context.Context, puntuale.SessionID) error { n.pairing("of another method"); return nil },
+			func(ctx context.Context, _ puntuale.SessionID) error { <-ctx.Done(); return ctx.Err() },
+		} {
+			id := pair(slow)
+			w.advance(time.Second, func() error {
+				if answer, err := w.client.CommandAnswer(t.Context(), id, w.DB.Clock.Now()); err != nil || answer == nil {
+					return fmt.Errorf("no answer, %w", err)
+				}
+				return nil
+			})
+			wantCode(t, w.answer(id), puntuale.CodeBusy)
+		}
+		wantCode(t, w.answer(w.give(n, "later", nil)), puntuale.CodeConflict) // a verb of a later version
+	})
+}
+
+// A session of a type that nothing links.
+func TestNoLinker(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode(func(c *session.Config) { c.Linker = func(puntuale.Session) puntuale.Linker { return nil } })
+		n.owns(0)
+		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict)
+		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil {
+			t.Error(err)
+		}
+		n.Own(n.id, nil, nil)
+	})
+}
+
+// A session is unlinked once nothing of it is in flight, and rests meanwhile.
+func TestUnlink(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.lines.quiet = make(chan struct{})
+		n.owns(0)
+		n.tells(puntuale.LinkOnline, "+393331234567", "")
+		w.became(puntuale.LinkOnline)
+		id := w.give(n, puntuale.CommandUnlink, nil)
+		w.eventually("it rests", func() error {
+			if resting, _, _ := n.lines.seen(); !resting {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		n.did("open as created")
+		close(n.lines.quiet)
+		if err := w.answer(id); err != nil {
+			t.Fatal(err)
+		}
+		n.did("open as created", "unlink")
+		if link := w.session().Link; link.State != puntuale.LinkUnlinked || link.Number != "" {
+			t.Errorf("unlinked: %+v", link)
+		}
+		if resting, resumed, _ := n.lines.seen(); resting || resumed != 1 {
+			t.Errorf("resting %v, resumed %d times", resting, resumed)
+		}
+		if err := w.answer(w.give(n, puntuale.CommandUnlink, nil)); err != nil { // again
+			t.Error(err)
+		}
+	})
+}
+
+// What is in flight for longer than anybody waits keeps the session linked.
+func TestDrainTakesTooLong(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.lines.quiet = make(chan struct{})
+		n.owns(0)
+		for i, verb := range []puntuale.CommandVerb{puntuale.CommandUnlink, puntuale.CommandDrain} {
+			id := w.give(n, verb, puntuale.DrainOrder{Until: w.DB.Clock.Now().Add(40 * time.Second)}.JSON())
+			w.advance(time.Second, func() error {
+				if answer, err := w.client.CommandAnswer(t.Context(), id, w.DB.Clock.Now()); err != nil || answer == nil {
+					return fmt.Errorf("no answer, %w", err)
+				}
+				return nil
+			})
+			wantCode(t, w.answer(id), puntuale.CodeBusy)
+			if resting, resumed, _ := n.lines.seen(); resting || resumed != i+1 {
+				t.Errorf("%s: resting %v, resumed %d times", verb, resting, resumed)
+			}
+		}
+		n.did("open as created")
+	})
+}
+
+// A drain leaves the session resting, for whoever asked; resume ends that.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		until := w.DB.Clock.Now().Add(40 * time.Second)
+		if err := w.answer(w.give(n, puntuale.CommandDrain, puntuale.DrainOrder{Until: until}.JSON())); err != nil {
+			t.Fatal(err)
+		}
+		if resting, _, _ := n.lines.seen(); !resting {
+			t.Error("it does not rest")
+		}
+		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil {
+			t.Fatal(err)
+		}
+		if resting, _, _ := n.lines.seen(); resting {
+			t.Error("it still rests")
+		}
+	})
+}
+
+// The owner stops between taking a command and answering it. Its successor does again what is harmless; it does not ring
+// at a phone twice. What the dead owner says later changes nothing.
+func TestOwnerDies(t *testing.T) {
+	t.Parallel()
+	for verb, want := range map[puntuale.CommandVerb]puntuale.Code{puntuale.CommandUnlink: "", puntuale.CommandPair: puntuale.CodeBusy} {
+		t.Run(string(verb), func(t *testing.T) {
+			t.Parallel()
+			databases(t, func(t *testing.T, w *world) {
+				a, b := w.newNode(), w.newNode()
+				hang := make(chan struct{})
+				wait := func() error { <-hang; return nil }
+				a.net.unlinks = func(context.Context) error { return wait() }
+				a.net.pairs = func(context.Context, puntuale.SessionID) error { return wait() }
+				a.owns(0)
+				a.tells(puntuale.LinkUnlinked, "", "")
+				w.became(puntuale.LinkUnlinked)
+				id := w.give(a, verb, byQR)
+				call := map[puntuale.CommandVerb]string{puntuale.CommandUnlink: "unlink", puntuale.CommandPair: "pair qr "}[verb]
+				a.did("open as created", call)
+				if err := w.Leave(t.Context(), a.id); err != nil { // as when its lease has ended
+					t.Fatal(err)
+				}
+				b.owns(0)
+				b.Hint(w.client.Session)
+				wantCode(t, w.answer(id), want)
+				if want == "" {
+					b.did("open unlinked", call)
+				} else {
+					b.did("open unlinked")
+				}
+				b.tells(puntuale.LinkOnline, "+39333", "")
+				w.became(puntuale.LinkOnline)
+				close(hang)
+				a.tells(puntuale.LinkUnlinked, "", "")
+				a.Own(0, nil, nil)
+				w.DB.Clock.Advance(time.Second)
+				a.did("open as created", call, "close")
+				if link := w.session().Link; link.State != puntuale.LinkOnline {
+					t.Errorf("the dead owner wrote %+v", link)
+				}
+				wantCode(t, w.answer(id), want)
+			})
+		})
+	}
+}
+
+// A session that moves while it is being linked is closed before its new owner opens it, and what the old one's network
+// still says is not stored.
+func TestTakeoverWhilePairing(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		a, b := w.newNode(), w.newNode()
+		a.owns(0)
+		a.tells(puntuale.LinkUnlinked, "", "")
+		a.net.pairs = func(context.Context, puntuale.SessionID) error { a.pairing("first"); return nil }
+		if err := w.answer(w.give(a, puntuale.CommandPair, byQR)); err != nil {
+			t.Fatal(err)
+		}
+		closed := make(chan struct{})
+		a.Release(w.client.Session, func() { close(closed) })
+		<-closed
+		a.did("open as created", "pair qr ", "close")
+		a.pairing("second")
+		b.owns(a.id)
+		b.did("open pairing")
+		b.tells(puntuale.LinkUnlinked, "", "Collegamento interrotto")
+		if link := w.became(puntuale.LinkUnlinked); link.Detail == "" || link.Code != "" {
+			t.Errorf("%+v", link)
+		}
+		a.pairing("third")
+		if link := w.session().Link; link.State != puntuale.LinkUnlinked {
+			t.Errorf("%+v", link)
+		}
+	})
+}
+
+// Nobody was there to take a command until it expired: it is not carried out.
+func TestCommandExpires(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		id := w.give(nil, puntuale.CommandPair, byQR)
+		w.DB.Clock.Advance(30 * time.Second)
+		n := w.newNode()
+		n.owns(0)
+		if err := w.answer(w.give(n, puntuale.CommandResume, nil)); err != nil { // it has looked
+			t.Fatal(err)
+		}
+		n.did("open as created")
+		_, err := w.client.CommandAnswer(t.Context(), id, w.DB.Clock.Now())
+		wantCode(t, err, puntuale.CodeNotFound)
+	})
+}
+
+// Without any hint a command is found by the next look.
+func TestPoll(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		id := w.give(nil, puntuale.CommandResume, nil)
+		w.advance(time.Second, func() error {
+			_, resumed, _ := n.lines.seen()
+			if resumed != 1 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		if err := w.answer(id); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Sessions are opened once, closed once, and those about to go stay open until they are released.
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		mine := []puntuale.Session{w.session()}
+		leaving := map[puntuale.SessionID]bool{w.client.Session: true}
+		n.Own(n.id, mine, nil)
+		n.Own(n.id, mine, leaving)
+		n.did("open as created")
+		released := make(chan struct{})
+		n.Release(w.client.Session, func() { close(released) })
+		<-released
+		n.Own(n.id, mine, leaving) // it is still this node's, and not opened again
+		n.did("open as created", "close")
+		again := make(chan struct{})
+		n.Release(w.client.Session, func() { close(again) })
+		<-again
+		n.Own(n.id, mine, nil) // it is to stay after all
+		n.did("open as created", "close", "open as created")
+		n.Own(n.id, nil, nil)
+		n.did("open as created", "close", "open as created", "close")
+		n.ReleaseAll(t.Context())
+	})
+}
+
+// A command under way is cut when its session is let go, so that nobody waits for it.
+func TestReleaseCutsCommands(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		n.tells(puntuale.LinkUnlinked, "", "")
+		n.net.pairs = func(ctx context.Context, _ puntuale.SessionID) error { <-ctx.Done(); return ctx.Err() }
+		id := w.give(n, puntuale.CommandPair, byQR)
+		n.did("open as created", "pair qr ")
+		released := make(chan struct{})
+		n.Release(w.client.Session, func() { close(released) })
+		<-released
+		n.did("open as created", "pair qr ", "close")
+		wantCode(t, w.answer(id), puntuale.CodeBusy)
+	})
+}
+
+// forgetful is a keeper that fails for a while.
+type forgetful struct {
+	puntuale.LinkKeeper
+	away   atomic.Bool
+	failed atomic.Int64
+	stored atomic.Int64
+}
+
+func (f *forgetful) fails() error {
+	if f.away.Load() {
+		f.failed.Add(1)
+		return puntuale.Unavailable(errors.New("away"))
+	}
+	return nil
+}
+
+func (f *forgetful) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Time, links map[puntuale.SessionID]puntuale.Link) error {
+	if err := f.fails(); err != nil {
+		return err
+	}
+	f.stored.Add(1)
+	return f.LinkKeeper.SetLinks(ctx, node, now, links)
+}
+
+func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
+	if err := f.fails(); err != nil {
+		return err
+	}
+	return f.LinkKeeper.AnswerCommand(ctx, node, id, answer, now, until)
+}
+
+// While the store is away reports are kept, the latest of each session, and a command that was carried out is not
+// carried out again for its answer.
+func TestStoreAway(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		keeper := &forgetful{LinkKeeper: w.Store}
+		n := w.newNode(func(c *session.Config) { c.Keeper = keeper })
+		n.owns(0)
+		keeper.away.Store(true)
+		for i := range 5 {
+			n.pairing(fmt.Sprint("code ", i))
+		}
+		id := w.give(n, puntuale.CommandResume, nil)
+		w.advance(time.Second, func() error {
+			if keeper.failed.Load() < 6 {
+				return errors.New("not yet")
+			}
+			return nil
+		})
+		keeper.away.Store(false)
+		w.advance(time.Second, func() error {
+			if w.code() != "code 4" {
+				return errors.New(w.code())
+			}
+			return nil
+		})
+		if n := keeper.stored.Load(); n != 1 {
+			t.Errorf("%d times something was stored, want once", n)
+		}
+		w.advance(time.Second, func() error {
+			if answer, err := w.client.CommandAnswer(t.Context(), id, w.DB.Clock.Now()); err != nil || answer == nil {
+				return fmt.Errorf("no answer, %w", err)
+			}
+			return nil
+		})
+		if _, resumed, _ := n.lines.seen(); resumed != 1 {
+			t.Errorf("it was carried out %d times", resumed)
+		}
+	})
+}
+
+// A network may say anything; what is stored can be stored.
+func TestOddReports(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		n.tells(77, "", "")
+		n.tells(puntuale.LinkAsCreated, "", "")
+		n.tells(puntuale.LinkLinked, "+39\x00333", "bad \xff text")
+		if link := w.became(puntuale.LinkLinked); link.Number != "+39333" || link.Detail != "bad \uFFFD text" {
+			t.Errorf("%+v", link)
+		}
+		n.Report(puntuale.LinkReport{Session: 999, State: puntuale.LinkOnline})
+	})
+}
+
+// A connector that does not let go is left behind when its time is over.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	databases(t, func(t *testing.T, w *world) {
+		n := w.newNode()
+		n.owns(0)
+		n.net.unlinks = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		w.give(n, puntuale.CommandUnlink, nil)
+		n.did("open as created", "unlink")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		n.Stop(ctx)
+		n.Stop(ctx)
+		n.did("open as created", "unlink", "close")
+		never := session.New(session.Config{Clock: w.DB.Clock, Linker: func(puntuale.Session) puntuale.Linker { return nil }})
+		never.Stop(ctx)
+		never.Start()
+	})
+}
