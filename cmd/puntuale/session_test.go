@@ -128,6 +128,20 @@ func rehearse(t *testing.T, term *terminal, database string, servers ...*running
 	if status, body := call(t, "POST", next()+session+"/pair", key, `{"method": "qr"}`); status != http.StatusConflict {
 		t.Errorf("linked already: %d %s", status, body)
 	}
+	// Deleting a session waits for what is being sent: the network answers after two seconds.
+	_, body = call(t, "POST", next()+"/api/sessions", key, `{"name": "Seconda", "connection_type": "Socket"}`)
+	second := field(t, body, "id")
+	status, body := call(t, "POST", next()+"/api/messages", key, `{"phone": "+393331239903", "text": "x", "id_sessione": "`+second+`"}`)
+	if status != http.StatusOK {
+		t.Fatalf("send: %d %s", status, body)
+	}
+	eventually(t, "it is being sent", arrived(3))
+	if status, body := call(t, "DELETE", next()+"/api/sessions/"+second+"?pending=cancel", key, ""); status != http.StatusOK {
+		t.Errorf("delete a session: %d %s", status, body)
+	}
+	if _, body := call(t, "GET", next()+"/api/messages?state=COMPLETED", key, ""); !strings.Contains(body, "+393331239903") {
+		t.Errorf("what was in flight: %s", body)
+	}
 	for _, s := range servers {
 		for code := range codes {
 			if strings.Contains(s.logged.String(), code) {

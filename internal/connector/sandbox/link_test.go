@@ -1,0 +1,152 @@
+package sandbox_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/connector/sandbox"
+)
+
+// reports keeps what the simulated network told.
+type reports struct {
+	mu  sync.Mutex
+	got []puntuale.LinkReport
+}
+
+func (r *reports) take(report puntuale.LinkReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, report)
+}
+
+func (r *reports) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.got)
+}
+
+// after moves the clock on until there are so many reports, and returns the last.
+func (r *reports) after(t *testing.T, c *clock.Fake, step time.Duration, n int) puntuale.LinkReport {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); r.count() < n; <-time.After(time.Millisecond) {
+		c.Advance(step)
+		if time.Now().After(deadline) {
+			t.Fatalf("%d reports within a minute, want %d", r.count(), n)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.got[n-1]
+}
+
+func linked(t *testing.T) (*sandbox.Connector, *clock.Fake, *reports) {
+	t.Helper()
+	fake, told := clock.NewFake(time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)), &reports{}
+	c := sandbox.New(nil, fake, 0).WithLinks(told.take)
+	t.Cleanup(func() { c.Close(context.Background(), 1) })
+	return c, fake, told
+}
+
+// A session is as it was stored; one whose pairing another node began is unlinked.
+func TestOpen(t *testing.T) {
+	t.Parallel()
+	for state, want := range map[puntuale.LinkState]bool{
+		puntuale.LinkAsCreated: true, puntuale.LinkLinked: true, puntuale.LinkOnline: true,
+		puntuale.LinkUnlinked: false, puntuale.LinkPairing: false,
+	} {
+		c, _, told := linked(t)
+		if c.Online(1) {
+			t.Error("online before it is open")
+		}
+		c.Open(puntuale.Session{ID: 1, Sandbox: true, Link: puntuale.Link{State: state}})
+		if c.Online(1) != want {
+			t.Errorf("%v: online is %v", state, !want)
+		}
+		if n := told.count(); (n == 1) != (state == puntuale.LinkPairing) {
+			t.Errorf("%v: %d reports", state, n)
+		}
+		c.Close(t.Context(), 1)
+		if c.Online(1) {
+			t.Error("online after it was closed")
+		}
+	}
+}
+
+// Codes change until the simulated phone uses one.
+func TestPairing(t *testing.T) {
+	t.Parallel()
+	for method, phone := range map[puntuale.PairMethod]string{puntuale.PairQR: "", puntuale.PairCode: "+393331234567"} {
+		c, fake, told := linked(t)
+		c.Open(puntuale.Session{ID: 1, Sandbox: true, Link: puntuale.Link{State: puntuale.LinkUnlinked}})
+		if err := c.Pair(t.Context(), 1, method, phone); err != nil {
+			t.Fatal(err)
+		}
+		began := fake.Now()
+		last := told.after(t, fake, time.Second, 4)
+		if last.State != puntuale.LinkOnline || !c.Online(1) || last.Number == "" || phone != "" && last.Number != phone {
+			t.Errorf("%s: at last %+v", method, last)
+		}
+		seen := map[string]bool{}
+		for i, r := range told.got[:3] {
+			seen[r.Code.Text] = true
+			if r.State != puntuale.LinkPairing || r.Code.Method != method || r.Code.Text == "" || !r.Until.Equal(began.Add(time.Duration(i+1)*sandbox.CodeLife)) {
+				t.Errorf("%s: %+v", method, r)
+			}
+		}
+		if len(seen) != 3 {
+			t.Errorf("%s: codes repeat: %v", method, seen)
+		}
+		if err := c.Unlink(t.Context(), 1); err != nil || c.Online(1) {
+			t.Errorf("unlinked: %v, online %v", err, c.Online(1))
+		}
+	}
+}
+
+// A phone whose number is refused never links; a pairing that is ended, or begun anew, says nothing more.
+func TestPairingEnds(t *testing.T) {
+	t.Parallel()
+	c, fake, told := linked(t)
+	if err := c.Pair(t.Context(), 1, puntuale.PairQR, ""); err == nil {
+		t.Error("a session that is not open is linked")
+	}
+	c.Open(puntuale.Session{ID: 1, Sandbox: true, Link: puntuale.Link{State: puntuale.LinkUnlinked}})
+	if err := c.Pair(t.Context(), 1, puntuale.PairCode, "+39333123"+sandbox.EndingRefused); err != nil {
+		t.Fatal(err)
+	}
+	last := told.after(t, fake, time.Second, 21)
+	if last.State != puntuale.LinkUnlinked || last.Detail == "" || c.Online(1) {
+		t.Errorf("in the end %+v", last)
+	}
+	for _, end := range []func(){
+		func() { _ = c.Unlink(t.Context(), 1) },
+		func() { c.Close(t.Context(), 1) },
+	} {
+		if err := c.Pair(t.Context(), 1, puntuale.PairQR, ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Pair(t.Context(), 1, puntuale.PairQR, ""); err != nil {
+			t.Fatal(err)
+		}
+		end()
+		before := told.count()
+		fake.Advance(time.Minute)
+		if n := told.count(); n != before || c.Online(1) {
+			t.Errorf("%d reports after its end", n-before)
+		}
+	}
+}
+
+// What was claimed before the link ended does not leave.
+func TestSendUnlinked(t *testing.T) {
+	t.Parallel()
+	c, _, _ := linked(t)
+	_, err := c.Send(t.Context(), puntuale.Prepared{Envelope: puntuale.Envelope{Session: 1, To: "+393331234567"}})
+	if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.SessionDown || !strings.Contains(e.Reason, "collegata") {
+		t.Errorf("%v", err)
+	}
+}

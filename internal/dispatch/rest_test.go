@@ -1,0 +1,179 @@
+package dispatch_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/dispatch"
+)
+
+// A session that rests begins nothing new; whoever waits hears when the last of what is in flight is on disk. It goes on
+// when it is told to, and by itself at the moment that was said.
+func TestRest(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(_ *dispatch.Config, _ *memory, n *network) {
+		n.send = func(context.Context, puntuale.Prepared) error {
+			time.Sleep(3 * time.Second)
+			return nil
+		}
+	}, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
+		now := time.Now()
+		flying := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(time.Second)
+		later := m.add(1, "+392", now.Add(2*time.Second), now.Add(3*time.Second))
+		d.Hint(1, now.Add(2*time.Second))
+		quiet := d.Rest(1, now.Add(time.Minute))
+		synctest.Wait()
+		select {
+		case <-quiet:
+			t.Error("quiet while a message is in flight")
+		default:
+		}
+		after(2500 * time.Millisecond)
+		<-quiet
+		if s := m.get(flying).state; s != puntuale.Completed {
+			t.Errorf("quiet, and what was in flight is %v", s)
+		}
+		after(30 * time.Second)
+		if s := m.get(later[0]); s.state != puntuale.Pending || s.Intent != 0 {
+			t.Errorf("while it rests: %v %d", s.state, s.Intent)
+		}
+		<-d.Rest(1, now.Add(time.Hour))
+		<-d.Rest(9, now.Add(time.Hour)) // nobody's
+		d.Resume(9)
+		d.Resume(1)
+		after(5 * time.Second)
+		if s := m.get(later[0]).state; s != puntuale.Completed {
+			t.Errorf("after its rest: %v", s)
+		}
+		<-d.Rest(1, time.Now().Add(10*time.Second))
+		id := m.add(1, "+393", time.Now())[0]
+		after(9 * time.Second)
+		if s := m.get(id); s.Intent != 0 {
+			t.Errorf("before the end of its rest: %d", s.Intent)
+		}
+		after(6 * time.Second)
+		if s := m.get(id).state; s != puntuale.Completed {
+			t.Errorf("after the end of its rest: %v", s)
+		}
+	})
+}
+
+// keeper notes what the dispatcher tells of sessions.
+type keeper struct {
+	mu   sync.Mutex
+	told []string
+	held map[puntuale.SessionID]func()
+}
+
+func (k *keeper) note(what string, args ...any) {
+	k.told = append(k.told, fmt.Sprintf(what, args...))
+}
+
+func (k *keeper) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	line := fmt.Sprintf("own %d leaving %d node %v", len(sessions), len(leaving), node != 0)
+	if n := len(k.told); n == 0 || k.told[n-1] != line {
+		k.note("%s", line)
+	}
+}
+
+func (k *keeper) Release(session puntuale.SessionID, done func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held[session] == nil {
+		k.note("release")
+	}
+	k.held[session] = done
+}
+
+func (k *keeper) ReleaseAll(context.Context) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.note("release all")
+}
+
+func (k *keeper) seen() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.told)
+}
+
+// Sessions are told of when they are taken, closed before they go to another node, and all closed before a node leaves or
+// once its lease is gone.
+func TestSessionsAreTold(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, n := newMemory(), newNetwork()
+		for id := range puntuale.SessionID(8) {
+			m.session(id+1, 1, 0)
+		}
+		start := func(k *keeper) *dispatch.Dispatcher {
+			cfg := config(m, n)
+			cfg.Sessions = k
+			d := dispatch.New(cfg)
+			if err := d.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		newKeeper := func() *keeper { return &keeper{held: map[puntuale.SessionID]func(){}} }
+		a, b := newKeeper(), newKeeper()
+		first := start(a)
+		after(time.Second)
+		if got := a.seen(); len(got) != 1 || got[0] != "own 8 leaving 0 node true" {
+			t.Errorf("alone: %q", got)
+		}
+		second := start(b)
+		after(5 * time.Second)
+		owned := func() (by map[puntuale.NodeID]int) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			by = map[puntuale.NodeID]int{}
+			for _, s := range m.sessions {
+				by[s.Owner]++
+			}
+			return by
+		}
+		if by := owned(); len(by) != 1 || len(a.held) == 0 {
+			t.Errorf("before they are closed: %v, %d to be released", by, len(a.held))
+		}
+		a.mu.Lock()
+		for _, done := range a.held {
+			go done()
+		}
+		moving := len(a.held)
+		a.mu.Unlock()
+		after(5 * time.Second)
+		if by := owned(); len(by) != 2 {
+			t.Errorf("once they are closed: %v", by)
+		}
+		if got := b.seen(); len(got) == 0 || got[len(got)-1] != fmt.Sprintf("own %d leaving 0 node true", moving) {
+			t.Errorf("the new owner of %d: %q", moving, got)
+		}
+		if err := second.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := b.seen(); got[len(got)-1] != "release all" {
+			t.Errorf("stopped: %q", got)
+		}
+		m.mu.Lock()
+		clear(m.nodes) // its lease is gone
+		m.mu.Unlock()
+		after(3 * time.Second)
+		if got := a.seen(); !slices.Contains(got, "own 0 leaving 0 node false") {
+			t.Errorf("fenced: %q", got)
+		}
+		if err := first.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}

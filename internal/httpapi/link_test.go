@@ -1,0 +1,217 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// linkView is a session as it is answered.
+type linkView struct {
+	ID, State, Number, QR string
+	Code                  string `json:"pairing_code"`
+	Expires               string `json:"expires_at"`
+	Detail                string `json:"state_detail"`
+}
+
+func (s *service) link(method, target, key, body string) (v linkView) {
+	s.t.Helper()
+	s.must(&v, method, target, key, body)
+	return v
+}
+
+// becomes moves the clock on by steps until the session is in the state.
+func (s *service) becomes(target, key, state string) (v linkView) {
+	s.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; <-time.After(2 * time.Millisecond) {
+		if v = s.link("GET", target, key, ""); v.State == state {
+			return v
+		}
+		if time.Now().After(deadline) {
+			s.t.Fatalf("not within a minute %s: %+v", state, v)
+		}
+		s.clock.Advance(time.Second)
+	}
+}
+
+// A sandbox session is online until it is unlinked; then it is linked by a code, in either form.
+func TestLinking(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "test")
+		session := "/api/sessions/" + a.Session
+		if v := s.link("GET", session, a.Key, ""); v.State != "online" || v.Number+v.QR+v.Code+v.Expires != "" {
+			t.Errorf("as created: %+v", v)
+		}
+		if r := s.call("POST", session+"/pair", a.Key, `{"method":"qr"}`); r.status != 409 || !strings.Contains(r.body, "linked already") {
+			t.Errorf("linked already: %d %s", r.status, r.body)
+		}
+		for range 2 { // unlinking twice is unlinking once
+			if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" {
+				t.Errorf("unlinked: %+v", v)
+			}
+		}
+		v := s.link("POST", session+"/pair", a.Key, `{"method":"qr"}`)
+		if v.State != "pairing" || !strings.HasPrefix(v.QR, "sandbox:"+a.Session+",") || v.Code != "" || v.Expires != "2026-11-20T09:30:03.123456Z" {
+			t.Errorf("pairing: %+v", v)
+		}
+		for _, table := range []string{"session", "command"} {
+			if found := s.contains(table, strings.Split(v.QR, ",")[1]); found {
+				t.Errorf("%s holds the code", table)
+			}
+		}
+		if strings.Contains(s.log.String(), strings.Split(v.QR, ",")[1]) {
+			t.Error("the log holds the code")
+		}
+		next := s.link("POST", session+"/pair", a.Key, `{"method":"code","phone":3331234567}`)
+		if next.State != "pairing" || next.QR != "" || len(next.Code) != 9 || next.Expires == "" {
+			t.Errorf("pairing by a code: %+v", next)
+		}
+		if v := s.becomes(session, a.Key, "online"); v.Number != "+393331234567" || v.Code != "" || v.Expires != "" {
+			t.Errorf("linked: %+v", v)
+		}
+		s.link("DELETE", session+"/pair", a.Key, "")
+		s.link("POST", session+"/pair", a.Key, `{"method":"code","phone":"+393331239901"}`)
+		if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" || v.Code != "" { // a pairing is ended, too
+			t.Errorf("given up: %+v", v)
+		}
+		s.link("POST", session+"/pair", a.Key, `{"method":"code","phone":"+393331239901"}`)
+		if v := s.becomes(session, a.Key, "unlinked"); v.Detail == "" {
+			t.Errorf("a phone that never links: %+v", v)
+		}
+		if n := s.count("select count(*) from api_usage"); n != 0 {
+			t.Errorf("%d days have counted calls", n)
+		}
+	})
+}
+
+// The order of refusals: the account, the session, the request, the state; and who does not answer.
+func TestLinkingRefused(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "test")
+		session := "/api/sessions/" + a.Session
+		for body, want := range map[string]string{
+			``: "400", `{"method":7}`: "400", `[]`: "400",
+			`{}`: "body.method", `{"method":null}`: "body.method", `{"method":"passkey"}`: "body.method",
+			`{"method":"code"}`: "body.phone", `{"method":"code","phone":"abc"}`: "body.phone", `{"method":"code","phone":"123@g.us"}`: "body.phone",
+			`{"method":"code","phone":1.5}`: "body.phone", `{"method":"qr","phone":"+393331234567"}`: "body.phone",
+		} {
+			r := s.call("POST", session+"/pair", a.Key, body)
+			if fmt.Sprint(r.status) != want && (r.status != 422 || !strings.Contains(r.body, `"location":"`+want+`"`)) {
+				t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)
+			}
+		}
+		for _, method := range []string{"POST", "DELETE"} {
+			if r := s.call(method, "/api/sessions/999/pair", a.Key, `{"method":"telepathy"}`); r.status != 404 {
+				t.Errorf("%s of no session: %d %s", method, r.status, r.body)
+			}
+		}
+		var real linkView
+		s.must(&real, "POST", "/api/sessions", a.Key, `{"name":"Vera","connection_type":"Send_app","sandbox":false}`)
+		if real.State != "unlinked" {
+			t.Errorf("a real number: %+v", real)
+		}
+		if r := s.call("POST", "/api/sessions/"+real.ID+"/pair", a.Key, `{"method":"qr"}`); r.status != 409 || !strings.Contains(r.body, "no connector") {
+			t.Errorf("no connector: %d %s", r.status, r.body)
+		}
+		if v := s.link("DELETE", "/api/sessions/"+real.ID+"/pair", a.Key, ""); v.State != "unlinked" {
+			t.Errorf("%+v", v)
+		}
+		if n := s.count("select count(*) from command"); n != 0 {
+			t.Errorf("%d commands were stored", n)
+		}
+		s.link("DELETE", session+"/pair", a.Key, "")
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"expiration_date":"2026-11-19"}`)
+		if r := s.call("POST", session+"/pair", a.Key, `{"method":"qr"}`); r.status != 403 {
+			t.Errorf("an expired account: %d %s", r.status, r.body)
+		}
+		s.link("DELETE", session+"/pair", a.Key, "")
+	})
+}
+
+// Nobody carries a command out: the caller is told so in time, and what expired is not carried out later.
+func TestLinkingUnanswered(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "test")
+		s.owner.absent = true
+		answered := make(chan response, 1)
+		go func() { answered <- s.call("DELETE", "/api/sessions/"+a.Session+"/pair", a.Key, "") }()
+		for {
+			select {
+			case r := <-answered:
+				if r.status != 409 || !strings.Contains(r.body, `"busy"`) || r.header.Get("Retry-After") == "" {
+					t.Errorf("%d %s", r.status, r.body)
+				}
+				if v := s.link("GET", "/api/sessions/"+a.Session, a.Key, ""); v.State != "online" {
+					t.Errorf("%+v", v)
+				}
+				return
+			case <-time.After(2 * time.Millisecond):
+				s.clock.Advance(time.Second)
+			}
+		}
+	})
+}
+
+// What only an owner could keep up is not shown once there is none.
+func TestLinkOfNobody(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "test")
+		for state, want := range map[puntuale.LinkState]string{
+			puntuale.LinkOnline: "linked", puntuale.LinkPairing: "unlinked", puntuale.LinkLinked: "linked", puntuale.LinkUnlinked: "unlinked",
+		} {
+			if _, err := s.db.SQL.Exec("update session set link = $1", int64(state)); err != nil {
+				t.Fatal(err)
+			}
+			if v := s.link("GET", "/api/sessions/"+a.Session, a.Key, ""); v.State != want {
+				t.Errorf("%v is shown as %s, want %s", state, v.State, want)
+			}
+		}
+	})
+}
+
+func (s *service) count(query string) (n int) {
+	s.t.Helper()
+	if err := s.db.SQL.QueryRow(query).Scan(&n); err != nil {
+		s.t.Fatal(err)
+	}
+	return n
+}
+
+// contains looks for a text in every value of a table.
+func (s *service) contains(table, text string) bool {
+	s.t.Helper()
+	rows, err := s.db.SQL.Query("select * from " + table)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	found, seen := false, 0
+	for rows.Next() {
+		values := make([]any, len(columns))
+		for i := range values {
+			values[i] = new(any)
+		}
+		if err := rows.Scan(values...); err != nil {
+			s.t.Fatal(err)
+		}
+		for _, v := range values {
+			found = found || strings.Contains(fmt.Sprintf("%s", *v.(*any)), text)
+		}
+		seen++
+	}
+	if err := rows.Err(); err != nil || seen == 0 {
+		s.t.Fatalf("%d rows of %s, %v", seen, table, err)
+	}
+	return found
+}
