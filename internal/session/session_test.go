@@ -70,7 +70,9 @@ func TestPairRefused(t *testing.T) {
 			n.net.pairs = pairs
 			return w.give(n, puntuale.CommandPair, puntuale.PairOrder{Method: puntuale.PairCode, Phone: "+39333"}.JSON())
 		}
-		err := w.answer(pair(func(context.Context, puntuale.SessionID) error { return puntuale.Conflict("the network wants a passkey") }))
+		err := w.answer(pair(func(context.Context, puntuale.SessionID) error {
+			return puntuale.Conflict("the network wants a passkey")
+		}))
 		wantCode(t, err, puntuale.CodeConflict)
 		if !strings.Contains(err.Error(), "passkey") {
 			t.Error(err)
