@@ -12,7 +12,10 @@ import (
 // How callers spell a start: all of these are the same call.
 func TestStartIsLenient(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, startIsLenientTest)
+}
+
+func startIsLenientTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
 	id := s.newSequence(key, stepNow)
 	query := "?api_key=" + key
@@ -67,7 +70,10 @@ func TestStartIsLenient(t *testing.T) {
 
 func TestDetailsAreLenient(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, detailsAreLenientTest)
+}
+
+func detailsAreLenientTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
 	id := s.newSequence(key, stepNow+","+stepLater+","+stepDate)
 	var got started
@@ -100,7 +106,10 @@ func TestDetailsAreLenient(t *testing.T) {
 // A cancellation that is not understood to the letter cancels nothing.
 func TestCancelIsStrict(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, cancelIsStrictTest)
+}
+
+func cancelIsStrictTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
 	id := s.newSequence(key, stepLater)
 	for _, phone := range []string{"3331234567", "3337654321", "3330000000"} {

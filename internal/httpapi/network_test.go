@@ -12,6 +12,7 @@ import (
 type network struct {
 	t      *testing.T
 	queue  puntuale.Queue
+	ledger puntuale.SandboxLedger
 	fleet  puntuale.Fleet
 	node   puntuale.NodeID
 	token  int64

@@ -29,7 +29,10 @@ func (a response) locations() []string {
 // A call with everything wrong is refused for the first thing; each time that is put right, for the next.
 func TestOrderOfRefusals(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, orderOfRefusalsTest)
+}
+
+func orderOfRefusalsTest(t *testing.T, s *service) {
 	key, expired := s.newClient("a@x", "test"), s.newClient("b@x", "test")
 	if _, err := s.db.SQL.ExecContext(t.Context(), `update client set expires_at = 1 where email = 'b@x'`); err != nil {
 		t.Fatal(err)
@@ -84,7 +87,10 @@ func TestOrderOfRefusals(t *testing.T) {
 // Nobody may be kept from unsubscribing: what only stops works over the cap, and its calls are counted.
 func TestStopsWorkOverTheCap(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, stopsWorkOverTheCapTest)
+}
+
+func stopsWorkOverTheCapTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "test")
 	id := s.newSequence(key, stepLater)
 	for range 100 {
@@ -114,7 +120,10 @@ func TestStopsWorkOverTheCap(t *testing.T) {
 
 func TestAccountsThatMayNotSend(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, accountsThatMayNotSendTest)
+}
+
+func accountsThatMayNotSendTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "test")
 	id := s.newSequence(key, stepLater)
 	fields := `{"phone":"3331234567","testo":"t"}`

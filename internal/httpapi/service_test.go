@@ -78,7 +78,7 @@ func newService(t *testing.T, o options) *service {
 	s := &service{t: t, clock: db.Clock, log: &lockedBuffer{}, hints: &hints{}, db: db}
 	s.clock.Set(morning)
 	opened := db.Open(t)
-	s.network = &network{t: t, queue: opened, fleet: opened}
+	s.network = &network{t: t, queue: opened, fleet: opened, ledger: opened}
 	var operator puntuale.Operator = opened
 	if o.operator != nil {
 		operator = o.operator(operator)

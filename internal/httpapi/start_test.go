@@ -111,7 +111,10 @@ func TestCapIsExact(t *testing.T) {
 // A dry run stores and counts nothing, and a start then does what it said.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, dryRunTest)
+}
+
+func dryRunTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "test")
 	id := s.newSequence(key, stepNow+","+stepLater+","+stepDate)
 	body := `{"phone":"3331234567","testo":"t","quando":"2026-12-01T15:00"}`
@@ -169,7 +172,10 @@ func TestDryRun(t *testing.T) {
 // The dispatcher hears of the earliest moment of each start, and that sessions changed.
 func TestHints(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, hintsTest)
+}
+
+func hintsTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
 	if got := s.hints.drain(); !slices.Equal(got, []hint{{1, time.Time{}}}) {
 		t.Errorf("a client: %v", got)
@@ -196,7 +202,10 @@ func TestHints(t *testing.T) {
 
 func TestStartTimezone(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, startTimezoneTest)
+}
+
+func startTimezoneTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
 	id := s.newSequence(key, `{"text":"{{quando}}","timing":{"anchor":"quando","offset":{"amount":0}}}`)
 	body := `{"phone":"3331234567","quando":"01/12/2026 10:00"%s}`

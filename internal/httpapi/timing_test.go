@@ -8,7 +8,10 @@ import (
 // A step says when it leaves; nothing is sent at once because somebody forgot to.
 func TestStepsNeedTiming(t *testing.T) {
 	t.Parallel()
-	s := newService(t, options{})
+	databases(t, options{}, stepsNeedTimingTest)
+}
+
+func stepsNeedTimingTest(t *testing.T, s *service) {
 	key := s.newClient("a@x", "full")
 	for _, c := range []struct {
 		timing string
