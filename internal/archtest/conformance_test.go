@@ -1,0 +1,147 @@
+package archtest_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// named finds a test in docs/conformance.md: "httpapi:TestContract/Start", "storetest:Stop".
+var named = regexp.MustCompile("`([a-z0-9]+):([A-Za-z0-9_]+)(?:/([A-Za-z0-9_]+))?`")
+
+// TestConformanceIndex: every test that docs/conformance.md names is there, and it names every part of those that follow
+// the contract.
+func TestConformanceIndex(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "conformance.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := readTests(t, filepath.Join("..", ".."))
+	listed := map[string]bool{}
+	for _, m := range named.FindAllStringSubmatch(string(page), -1) {
+		pkg, name, part := m[1], m[2], m[3]
+		listed[name+"/"+part] = true
+		parts, found := tests[pkg+":"+name]
+		if !found || part != "" && !parts[part] {
+			t.Errorf("%s is no test", m[0])
+		}
+	}
+	if len(listed) < 100 {
+		t.Errorf("only %d tests are named: the page is not read as it is meant", len(listed))
+	}
+	for _, name := range []string{"TestContract", "TestBehaviour"} {
+		for part := range tests["httpapi:"+name] {
+			if !listed[name+"/"+part] {
+				t.Errorf("%s/%s is not named", name, part)
+			}
+		}
+	}
+}
+
+// readTests returns the module's tests as "package:name", each with the names of its parts: the first texts of the
+// literals in it, as go test writes them.
+func readTests(t *testing.T, root string) map[string]map[string]bool {
+	t.Helper()
+	tests := map[string]map[string]bool{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		suite := filepath.Base(filepath.Dir(path)) == "storetest"
+		if !strings.HasSuffix(path, "_test.go") && !(suite && strings.HasSuffix(path, ".go")) {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		pkg := packageOf(t, root, path)
+		for _, d := range file.Decls {
+			switch d := d.(type) {
+			case *ast.FuncDecl:
+				if name := d.Name.Name; d.Recv == nil && (strings.HasPrefix(name, "Test") || strings.HasPrefix(name, "Fuzz")) {
+					tests[pkg+":"+name] = parts(d)
+				}
+			case *ast.GenDecl:
+				if suite {
+					members(d, func(name string) { tests[pkg+":"+name] = nil })
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
+// packageOf is the last part of a file's folder; the root and the command have names of their own.
+func packageOf(t *testing.T, root, path string) string {
+	t.Helper()
+	folder, err := filepath.Rel(root, filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	switch folder {
+	case ".":
+		return "puntuale"
+	case filepath.Join("cmd", "puntuale"):
+		return "cmd"
+	}
+	return filepath.Base(folder)
+}
+
+// parts are the names of a test's subtests: keys and first elements of the composite literals that it begins with.
+func parts(test *ast.FuncDecl) map[string]bool {
+	names := map[string]bool{}
+	add := func(e ast.Expr) {
+		if text, ok := e.(*ast.BasicLit); ok && text.Kind == token.STRING {
+			if name, err := strconv.Unquote(text.Value); err == nil {
+				names[strings.ReplaceAll(name, " ", "_")] = true
+			}
+		}
+	}
+	ast.Inspect(test, func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		for i, e := range literal.Elts {
+			if pair, ok := e.(*ast.KeyValueExpr); ok {
+				add(pair.Key)
+			} else if i == 0 {
+				add(e)
+			}
+		}
+		return true
+	})
+	return names
+}
+
+// members calls found with each test of a suite: those that a list of functions names.
+func members(d *ast.GenDecl, found func(name string)) {
+	ast.Inspect(d, func(n ast.Node) bool {
+		literal, ok := n.(*ast.CompositeLit)
+		if !ok {
+			return true
+		}
+		for _, e := range literal.Elts {
+			if name, ok := e.(*ast.Ident); ok && strings.HasPrefix(name.Name, "test") {
+				found(strings.TrimPrefix(name.Name, "test"))
+			}
+		}
+		return true
+	})
+}
