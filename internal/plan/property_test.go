@@ -2,6 +2,7 @@ package plan
 
 import (
 	"reflect"
+	"strconv"
 	"testing"
 	"time"
 
@@ -204,10 +205,7 @@ func TestPlaceAgainstSlowModel(t *testing.T) {
 		in.Now = in.Now.Truncate(time.Minute)
 		in.Sequence.Steps = in.Sequence.Steps[:1]
 		timing := &in.Sequence.Steps[0].Timing
-		timing.Jitter, timing.IfPast, timing.At = 0, puntuale.PastSkip, ""
-		if timing.Offset.Unit == puntuale.Seconds || timing.Offset.Unit == puntuale.Months {
-			timing.Offset.Unit = puntuale.Minutes
-		}
+		timing.Jitter, timing.IfPast = 0, puntuale.PastSkip
 		p, err := Build(in)
 		if err != nil {
 			t.Fatal(err)
@@ -227,7 +225,7 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	anchor := in.Now
 	if timing.Anchor == "f" || timing.Anchor == "g" {
 		m, _ := ParseMoment(in.Fields[timing.Anchor].Text)
-		anchor = m.At(defaultTime, in.Location)
+		anchor = m.At(slowAt(timing, defaultTime), in.Location)
 	}
 	sign := 1
 	if timing.Offset.Direction == puntuale.Before {
@@ -235,14 +233,18 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	}
 	wish := anchor
 	switch n := sign * timing.Offset.Amount; timing.Offset.Unit {
+	case puntuale.Seconds:
+		wish = anchor.Add(time.Duration(n) * time.Second)
 	case puntuale.Minutes:
 		wish = anchor.Add(time.Duration(n) * time.Minute)
 	case puntuale.Hours:
 		wish = anchor.Add(time.Duration(n) * time.Hour)
+	case puntuale.Months:
+		wish = slowShift(timing, anchor, n, 0, in.Location)
 	case puntuale.Weeks:
-		wish = slowDays(anchor, 7*n, in.Location)
+		wish = slowShift(timing, anchor, 0, 7*n, in.Location)
 	default:
-		wish = slowDays(anchor, n, in.Location)
+		wish = slowShift(timing, anchor, 0, n, in.Location)
 	}
 	due := slowFit(in, timing, wish, anchor)
 	if due.Before(in.Now.Add(-puntuale.PastGrace)) {
@@ -256,14 +258,35 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	return due
 }
 
-// slowDays looks for the first minute that shows the same time n days on; without one, that time as elapsed from the
-// last minute before the gap.
-func slowDays(from time.Time, n int, loc *time.Location) time.Time {
-	if n == 0 {
+// slowAt is the step's time of day, else another.
+func slowAt(timing *puntuale.Timing, other time.Duration) time.Duration {
+	if timing.At == "" {
+		return other
+	}
+	hour, _ := strconv.Atoi(timing.At[:2])
+	minute, _ := strconv.Atoi(timing.At[3:])
+	return time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute
+}
+
+// slowShift goes months and days on by the calendar, a month at most to its last day, and to the step's time of day.
+func slowShift(timing *puntuale.Timing, from time.Time, months, days int, loc *time.Location) time.Time {
+	if months == 0 && days == 0 && timing.At == "" {
 		return from
 	}
 	local := from.In(loc)
-	wall := time.Date(local.Year(), local.Month(), local.Day()+n, local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), time.UTC)
+	month := time.Date(local.Year(), local.Month()+time.Month(months), 1, 0, 0, 0, 0, time.UTC)
+	day := local.Day()
+	for month.AddDate(0, 0, day-1).Month() != month.Month() {
+		day--
+	}
+	midnight := time.Date(local.Year(), local.Month(), local.Day(), 0, 0, 0, 0, time.UTC)
+	shown := time.Date(local.Year(), local.Month(), local.Day(), local.Hour(), local.Minute(), local.Second(), local.Nanosecond(), time.UTC)
+	return slowShows(month.AddDate(0, 0, day-1+days).Add(slowAt(timing, shown.Sub(midnight))), loc)
+}
+
+// slowShows looks for the first minute at which clocks show a time; without one, that time as elapsed from the last minute
+// before the gap.
+func slowShows(wall time.Time, loc *time.Location) time.Time {
 	shows := func(at time.Time) time.Time {
 		_, offset := at.In(loc).Zone()
 		return at.Add(time.Duration(offset) * time.Second)
@@ -288,6 +311,12 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time) time.Ti
 	due := wish
 	for !w.Contains(due, in.Location) {
 		due = due.Truncate(time.Minute).Add(time.Minute)
+	}
+	if day := due.In(in.Location); timing.At != "" && day.Format(time.DateOnly) != wish.In(in.Location).Format(time.DateOnly) {
+		again := slowShows(time.Date(day.Year(), day.Month(), day.Day(), 0, 0, 0, 0, time.UTC).Add(slowAt(timing, 0)), in.Location)
+		if !again.Before(due) && w.Contains(again, in.Location) {
+			due = again
+		}
 	}
 	if isBefore(*timing) && !due.Before(anchor) {
 		if due = wish; anchor.Before(due) {
