@@ -41,7 +41,7 @@ func run(m *testing.M) int {
 	binary = filepath.Join(dir, "puntuale")
 	if given := os.Getenv("PUNTUALE_BINARY"); given != "" {
 		binary = given
-		return m.Run()
+		return runCompared(m)
 	}
 	build := exec.Command("go", "build", "-tags", os.Getenv("PUNTUALE_TAGS"), "-o", binary, "puntuale/cmd/puntuale") // scripts/mutations gives some
 	build.Stderr = os.Stderr
@@ -49,7 +49,16 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "cannot build the binary:", err)
 		return 1
 	}
-	return m.Run()
+	return runCompared(m)
+}
+
+// runCompared fails a run in which a call or an answer was not as in the OpenAPI document.
+func runCompared(m *testing.M) int {
+	code := m.Run()
+	if document.report(os.Stderr) {
+		code = max(code, 1)
+	}
+	return code
 }
 
 // databases runs a test on both, each with a fresh database.
