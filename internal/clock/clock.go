@@ -92,7 +92,14 @@ func (f *Fake) After(d time.Duration) (<-chan time.Time, func()) {
 	}
 }
 
-// Waiting returns once somebody waits for the clock (n or more of them), or with the context's error.
+// Waiters is how many wait for the clock.
+func (f *Fake) Waiters() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.timers)
+}
+
+// Waiting returns once n or more wait for the clock, or with the context's error.
 func (f *Fake) Waiting(ctx context.Context, n int) error {
 	for {
 		f.mu.Lock()
