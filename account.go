@@ -99,6 +99,7 @@ func NewAccount(t AccountType, today Date) Client {
 type Standing struct {
 	Deleted   bool
 	Suspended bool
+	Erased    bool      // its blacklist may hold marks
 	ExpiresAt time.Time // zero: never
 	Credits   *int64    // nil: unlimited
 }

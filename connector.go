@@ -117,7 +117,8 @@ type SandboxMessage struct {
 	Phone       string
 	Content     Content
 	Received    time.Time
-	Copies      int // how often it arrived under this connector id; people see one
+	Copies      int  // how often it arrived under this connector id; people see one
+	Blanked     bool // Content is gone; an erased person's Phone, too
 }
 
 // SandboxLedger is the simulated network's own memory, apart from the message rows.

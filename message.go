@@ -170,6 +170,7 @@ type MessageDetail struct {
 	Content      Content
 	Window       *Window // nil: any moment
 	Request      []byte  // the call's body, byte for byte
+	Blanked      bool    // Content and Request are gone; an erased person's Phone, RunName and Detail, too
 }
 
 // MessageOutcome is what became of a message, as the outcomes of a period list it. It is kept apart from the state: a

@@ -21,6 +21,7 @@ type Tenant interface {
 	BlacklistStore
 	SandboxStore
 	CommandStore
+	PrivacyStore
 	OnceStore
 }
 
@@ -68,8 +69,8 @@ type MessageStore interface {
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
 	// messages become RESCHEDULED; COMPLETED ones stay. The new ones keep their session, or get the client's default one
 	// if theirs was deleted. Codes, in this order: not_found with a fault for every id that is missing or another's;
-	// conflict with a fault for every RESCHEDULED one, naming its successor, and every one that is being sent or whose
-	// outcome is uncertain; cap_reached with the counters. Faults are at body.id[i], i counting the messages asked for.
+	// conflict with a fault for every RESCHEDULED one, naming its successor, every one that is being sent or whose
+	// outcome is uncertain, and every one whose content is gone; cap_reached with the counters. Faults are at body.id[i], i counting the messages asked for.
 	Resend(ctx context.Context, r Resend) (Resent, error)
 
 	// CancelMessages cancels those of the messages that are PENDING without an open intent, all in one transaction, and
@@ -132,16 +133,26 @@ type TemplateStore interface {
 
 // BlacklistStore keeps the numbers that a client must never write to.
 type BlacklistStore interface {
-	// AddBlacklisted counts one call, never refused; adding twice changes nothing. o may be nil, and its Answer gets nil.
+	// AddBlacklisted counts one call, never refused; adding twice changes nothing, also where an erasure left the mark
+	// alone. o may be nil, and its Answer gets nil.
 	AddBlacklisted(ctx context.Context, e BlacklistEntry, day Date, o *Once) error
-	// RemoveBlacklisted reports whether the phone was there; it counts one call either way.
-	RemoveBlacklisted(ctx context.Context, phone string, day Date) (bool, error)
+	// RemoveBlacklisted reports whether the phone, or its mark, was there; it counts one call either way.
+	RemoveBlacklisted(ctx context.Context, phone, mark string, day Date) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // by id
 }
 
 // SandboxStore reads what the simulated network received of a client.
 type SandboxStore interface {
 	SandboxMessages(ctx context.Context, p Page) ([]SandboxMessage, string, error) // oldest first
+}
+
+// PrivacyStore forgets persons.
+type PrivacyStore interface {
+	// Erase cancels what is pending to the phone, gives up what is uncertain as FAILED, and removes the number and all
+	// texts from what the client has of it; rows, states, moments and credits stay. It counts one call, never refused.
+	// Each transaction is bounded: after a failure the call may be repeated and finishes what is left. Codes: busy, not
+	// counted, when messages to the phone are just being sent or repeated; what else there was is done.
+	Erase(ctx context.Context, e Erasure) (Erased, error)
 }
 
 // PartnerTenant is all that a partner's key can reach. A client that is another's, or deleted, is CodeNotFound.
@@ -188,9 +199,10 @@ type Operator interface {
 	// their next moment as next says (zero: none), and returns how many it was. Any number of nodes may call it at once.
 	// One that cannot be refilled holds up no other; the error names it.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
-	// Maintain ends what is open of deleted clients and sessions, and removes idempotency records older than two days
-	// and counted days older than 400. Any number of nodes may call it at once; what fails is left to the next call.
-	Maintain(ctx context.Context, now time.Time) error
+	// Maintain ends what is open of deleted clients and sessions, removes idempotency records older than two days and
+	// counted days older than 400, and blanks requests and contents of runs whose messages all ended before blank (zero:
+	// none), as many as one call may. Any number of nodes may call it at once; what fails is left to the next call.
+	Maintain(ctx context.Context, now, blank time.Time) error
 	Tenant(id ClientID) Tenant
 	Partner(id PartnerID) PartnerTenant
 	// Check reports whether the store answers, with a write that reaches the disk.
@@ -232,7 +244,7 @@ type Queue interface {
 	// whose Next is after since, tried or not, and names the sessions that hold as many: there may be more behind.
 	Retrying(ctx context.Context, sessions []SessionID, since, until time.Time, most int) (tried []DueMessage, crowded []SessionID, err error)
 
-	// Contents reads steps of runs; those that are not there are left out.
+	// Contents reads steps of runs; those that are not there, or were blanked, are left out.
 	Contents(ctx context.Context, steps []StepRef) (map[StepRef]StepContent, error)
 
 	// Standings reads the standing of the clients.
@@ -284,6 +296,7 @@ type ClaimItem struct {
 	MessageRef
 	Session SessionID // as last seen: a message that was moved to another is not claimed; 0: any
 	Phone   string
+	Mark    string // of the phone, needed where the client erased persons; "": none
 	Intent  int64
 }
 
@@ -295,6 +308,7 @@ const (
 	ClaimGranted                    // the intent is on disk: send
 	ClaimBlacklisted                // closed as BLACKLISTED
 	ClaimHeld                       // the client may not send now (credit, expiry, suspension): still open, untouched
+	ClaimUnmarked                   // the client erased persons: claim it again, with its phone's mark; still open, untouched
 )
 
 // Result is the outcome of one attempt.

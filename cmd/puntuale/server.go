@@ -93,6 +93,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Keep: cfg.KeepContents,
 	})
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
@@ -126,6 +127,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 			}
 			return nil // linking real numbers needs a connector that is not there yet: the session is never online
 		},
+		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
 		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint,

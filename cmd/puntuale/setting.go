@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/plan"
 )
@@ -42,6 +43,7 @@ type serveSettings struct {
 	Lease          time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
 	KeyFile        string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
 	Key            string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
+	KeepContents   puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the request and the contents of a run are kept after the last of its messages ended; then they are blanked, and the rest stays. 24mo, 90d, 12w, 2y, or never."`
 	UncertainAfter time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
 	StopWithin     time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
 	Migrate        bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`

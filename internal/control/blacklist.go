@@ -29,7 +29,7 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 	if err != nil {
 		return puntuale.BlacklistEntry{}, err
 	}
-	e := puntuale.BlacklistEntry{Phone: phone, Reason: reason, Added: now}
+	e := puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Reason: reason, Added: now}
 	o.keep(once, func(any) puntuale.BlacklistEntry { return e })
 	if err := c.tenant.AddBlacklisted(ctx, e, day, once); err != nil {
 		return puntuale.BlacklistEntry{}, fmt.Errorf("add to the blacklist: %w", err)
@@ -49,7 +49,7 @@ func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...p
 	if err != nil {
 		return false, err
 	}
-	removed, err := c.tenant.RemoveBlacklisted(ctx, phone, day)
+	removed, err := c.tenant.RemoveBlacklisted(ctx, phone, c.mark(phone), day)
 	if err != nil {
 		return false, fmt.Errorf("remove from the blacklist: %w", err)
 	}

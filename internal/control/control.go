@@ -14,6 +14,7 @@ type Config struct {
 	Clock    clock.Clock
 	Hint     puntuale.Hint // nil: nobody listens
 	Sandbox  bool          // new sessions are sandboxes, unless the call says otherwise
+	Keep     puntuale.Keep // how long requests and contents are kept after all of a run ended
 	// Links reports whether a session can be linked by this build; nil: none can.
 	Links func(puntuale.Session) bool
 	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
@@ -31,6 +32,7 @@ type Control struct {
 	vault    *auth.Vault
 	links    func(puntuale.Session) bool
 	answers  answers
+	keep     puntuale.Keep
 	zones    zones
 }
 
@@ -38,6 +40,7 @@ type Control struct {
 func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
+		keep: cfg.Keep,
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

@@ -25,9 +25,11 @@ func (c *Control) Refill(ctx context.Context) (int, error) {
 	return n, nil
 }
 
-// Maintain ends and removes what no call will. Any number of nodes may call it, at any time.
+// Maintain ends and removes what no call will, and blanks what was kept long enough. Any number of nodes may call it, at
+// any time.
 func (c *Control) Maintain(ctx context.Context) error {
-	if err := c.operator.Maintain(ctx, c.clock.Now()); err != nil {
+	now := c.clock.Now()
+	if err := c.operator.Maintain(ctx, now, c.keep.Before(now)); err != nil {
 		return fmt.Errorf("maintain the store: %w", err)
 	}
 	return nil

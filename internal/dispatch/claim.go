@@ -88,6 +88,9 @@ func (s *scheduler) startClaim(batch []*entry, now time.Time) {
 	for i, e := range batch {
 		e.token = token
 		items[i] = puntuale.ClaimItem{MessageRef: e.ref(), Session: e.m.Session, Phone: e.m.Phone, Intent: e.m.Intent}
+		if e.lane.share.erased && s.cfg.Mark != nil {
+			items[i].Mark = s.cfg.Mark(e.m.Client, e.m.Phone)
+		}
 	}
 	s.wg.Go(func() {
 		s.beforeClaim(batch)
@@ -156,13 +159,15 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 			continue
 		case puntuale.ClaimHeld:
 			s.holdClient(e.lane.share)
+		case puntuale.ClaimUnmarked:
+			s.unmarked(e.lane)
 		case puntuale.ClaimBlacklisted:
 			s.cfg.Meter.Outcome(e.lane.traits.Name, "blacklisted", 1)
 		default:
 			lost++
 		}
 		e.lane.stray()
-		s.landed(e, granted[i] != puntuale.ClaimHeld)
+		s.landed(e, granted[i] != puntuale.ClaimHeld && granted[i] != puntuale.ClaimUnmarked)
 		s.finished(e)
 	}
 	if lost > 0 {
@@ -237,6 +242,16 @@ func (s *scheduler) holdClient(sh *share) {
 			l.glance = time.Time{}
 		}
 	}
+}
+
+// unmarked learns that a client's claims need marks. What was refused for it is read again at once.
+func (s *scheduler) unmarked(l *lane) {
+	if s.cfg.Mark == nil {
+		s.holdClient(l.share)
+		return
+	}
+	l.share.erased = true
+	s.want(l, true)
 }
 
 // askStandings looks whether clients that had to wait may send again.

@@ -24,6 +24,10 @@ type Config struct {
 	// It must not block.
 	Elsewhere puntuale.Hint
 
+	// Mark is what stands for a phone in the blacklist of a client that erased persons. Asked for such clients only, by
+	// many goroutines at once; nil: their messages wait.
+	Mark func(client puntuale.ClientID, phone string) string
+
 	Clock  clock.Clock    // nil: the system's
 	Meter  puntuale.Meter // nil: none
 	Logger *slog.Logger   // nil: slog.Default

@@ -79,7 +79,7 @@ func (s *scheduler) readContents(batch []*entry) error {
 	}
 	for _, e := range batch {
 		step, ok := found[e.step()]
-		if !ok {
+		if !ok || step.Content == (puntuale.Content{}) { // whatever the reason: nothing empty is ever sent
 			e.failed = errNoContent
 			s.box.prepared(e)
 			continue

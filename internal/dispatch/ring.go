@@ -10,6 +10,7 @@ type share struct {
 	count  int    // lanes this node has of the client
 	held   bool   // the client may not send now
 	why    string // the sentence for it, once it is known
+	erased bool   // it erased persons: claims need marks
 }
 
 // fifo is a queue that reuses its memory.

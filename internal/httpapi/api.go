@@ -59,6 +59,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerPairs(a)
 	registerAccounts(a)
 	registerKeys(a)
+	registerContacts(a)
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err
 	}

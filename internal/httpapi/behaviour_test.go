@@ -59,6 +59,9 @@ func TestBehaviour(t *testing.T) {
 		{"SingleSendFaults", behaviourSingleFaults},
 		{"MessageLists", behaviourLists},
 		{"CancelByIDs", behaviourCancelIDs},
+		{"ContentsBlanked", behaviourContentsBlanked},
+		{"PersonErased", behaviourPersonErased},
+		{"ErasedWhileSent", behaviourErasedWhileSent},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

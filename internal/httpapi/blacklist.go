@@ -39,6 +39,7 @@ type blacklistEntry struct {
 	Phone  string `json:"phone"`
 	Reason string `json:"reason"`
 	Added  string `json:"added_at" format:"date-time"`
+	Erased bool   `json:"erased,omitempty" doc:"true once the person's data was removed: the number is kept as a keyed hash, and phone is empty"`
 }
 
 type blacklistAnswer struct {
@@ -57,7 +58,7 @@ func listBlacklist(ctx context.Context, c *control.Client, in *call, p *ListInpu
 		return blacklistAnswer{}, err
 	}
 	entries := each(rows, func(e puntuale.BlacklistEntry) blacklistEntry {
-		return blacklistEntry{e.Phone, e.Reason, stamp(e.Added)}
+		return blacklistEntry{e.Phone, e.Reason, stamp(e.Added), e.Erased}
 	})
 	return blacklistAnswer{entries, textOrNull(next)}, nil
 }

@@ -127,6 +127,7 @@ type MessageDetail struct {
 	Request   string   `json:"richiesta" doc:"The call's body, byte for byte"`
 	Response  string   `json:"risposta" doc:"What became of it, in a short sentence"`
 	Detail    *string  `json:"dettaglio_risposta" doc:"The network's words and ids"`
+	Removed   bool     `json:"contenuti_rimossi,omitempty" doc:"true once request and contents were removed: after the time they are kept, or with the person's data. Then telefono is empty, too."`
 }
 
 func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) (detailsAnswer, error) {
@@ -149,6 +150,6 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
-		Response: m.Response(), Detail: textOrNull(m.Detail),
+		Response: m.Response(), Detail: textOrNull(m.Detail), Removed: m.Blanked,
 	}
 }

@@ -14,6 +14,7 @@ type network struct {
 	queue  puntuale.Queue
 	ledger puntuale.SandboxLedger
 	fleet  puntuale.Fleet
+	mark   func(client puntuale.ClientID, phone string) string
 	node   puntuale.NodeID
 	token  int64
 	tokens map[puntuale.MessageID]int64 // of the last attempt of each message
@@ -58,6 +59,7 @@ func (s *service) beginAll(a account, phone string, ids ...string) ([]puntuale.C
 	for i, id := range ids {
 		message, _ := strconv.ParseInt(id, 10, 64)
 		items[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(message)}, Phone: phone}
+		items[i].Mark = n.mark(items[i].Client, phone)
 	}
 	if n.tokens == nil {
 		n.tokens = map[puntuale.MessageID]int64{}

@@ -22,6 +22,7 @@ type sandboxMessage struct {
 	Latitude  *float64 `json:"latitude"`
 	Longitude *float64 `json:"longitude"`
 	Received  string   `json:"received_at" format:"date-time"`
+	Removed   bool     `json:"contents_removed,omitempty" doc:"true once what it showed was removed; with the person's data, its phone, too"`
 }
 
 type sandboxAnswer struct {
@@ -41,6 +42,6 @@ func sandboxOf(m puntuale.SandboxMessage) sandboxMessage {
 	return sandboxMessage{
 		ID: int64(m.Message), Phone: m.Phone, Text: m.Content.Text, MediaURL: textOrNull(m.Content.MediaURL),
 		MediaName: textOrNull(control.MediaName(m.Content)), Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
-		Received: stamp(m.Received),
+		Received: stamp(m.Received), Removed: m.Blanked,
 	}
 }

@@ -80,12 +80,13 @@ func newService(t *testing.T, o options) *service {
 	opened := db.Open(t)
 	s.network = &network{t: t, queue: opened, fleet: opened, ledger: opened}
 	var operator puntuale.Operator = opened
+	vault := testVault(t)
+	s.network.mark = func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) }
 	if o.operator != nil {
 		operator = o.operator(operator)
 	}
-	vault := testVault(t)
 	s.control = control.New(control.Config{
-		Operator: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault,
+		Operator: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Keep{Months: 24},
 		Links: func(of puntuale.Session) bool { return of.Sandbox },
 		Hint: func(id puntuale.SessionID, due time.Time) {
 			s.hints.take(id, due)

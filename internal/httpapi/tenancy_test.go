@@ -98,6 +98,7 @@ var operations = map[string]struct {
 	"addToBlacklist":        {"POST", "/api/blacklist", `{"phone":"+393331234567"}`, false, "", false},
 	"listBlacklist":         {"GET", "/api/blacklist", "", false, "", false},
 	"removeFromBlacklist":   {"DELETE", "/api/blacklist/remove", `{"phone":"+393331234567"}`, false, "", false},
+	"eraseContact":          {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
 	"listSandboxMessages":   {"GET", "/api/sandbox/messages", "", false, "", false},
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 
 	"puntuale"
 )
@@ -17,19 +18,21 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 		if err != nil {
 			return nil, err
 		}
-		_, err = a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, $4, $5)
- on conflict (client_id, phone) do nothing`, t.id, e.Phone, id, e.Reason, micros(e.Added))
+		_, err = a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
+ select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint
+ where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = $6)
+ on conflict (client_id, phone) do nothing`, t.id, e.Phone, id, e.Reason, micros(e.Added), e.Mark)
 		return nil, err
 	})
 }
 
-func (t tenant) RemoveBlacklisted(ctx context.Context, phone string, day puntuale.Date) (bool, error) {
+func (t tenant) RemoveBlacklisted(ctx context.Context, phone, mark string, day puntuale.Date) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
 			return err
 		}
-		n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone = $2`, t.id, phone)
+		n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3)`, t.id, phone, mark)
 		return err
 	})
 	return n > 0, err
@@ -43,7 +46,11 @@ func (t tenant) Blacklist(ctx context.Context, p puntuale.Page) ([]puntuale.Blac
 	all, err := list(ctx, t.s.list, `select id, phone, reason, added_at from blacklist
  where client_id = $1 and id > $2 and id > 0 order by id limit $3`, []any{t.id, last, limit + 1},
 		func(rows *sql.Rows, e *puntuale.BlacklistEntry) error {
-			return rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})
+			err := rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})
+			if strings.HasPrefix(e.Phone, puntuale.MarkPrefix) {
+				e.Phone, e.Erased = "", true
+			}
+			return err
 		})
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list the blacklist: %w", err))

@@ -44,6 +44,8 @@ type claimBatch struct {
 	answers   []puntuale.Granted
 	order     []int // indexes of Messages, sorted by (client, id): those that are written
 	standings map[puntuale.ClientID]puntuale.Standing
+	erased    int64 // erasures when standings were read
+	marked    bool  // some message comes with a mark
 	granted   []grantedRow
 }
 
@@ -59,7 +61,7 @@ type grantedRow struct {
 
 func (b *claimBatch) run(ctx context.Context) error {
 	b.answers = make([]puntuale.Granted, len(b.Messages))
-	b.granted = nil
+	b.granted, b.marked = nil, false
 	if err := fence(ctx, b.a, b.Node); err != nil {
 		return err
 	}
@@ -67,6 +69,9 @@ func (b *claimBatch) run(ctx context.Context) error {
 		return err
 	}
 	if err := b.write(ctx); err != nil {
+		return err
+	}
+	if err := b.findMarked(ctx); err != nil {
 		return err
 	}
 	if err := b.closeBlocked(ctx); err != nil {
@@ -99,15 +104,18 @@ func (b *claimBatch) sort(ctx context.Context) error {
 		clients[m.Client] = true
 	}
 	var err error
-	if b.standings, err = standings(ctx, b.a, slices.Sorted(maps.Keys(clients))); err != nil {
+	if b.standings, b.erased, err = standings(ctx, b.a, slices.Sorted(maps.Keys(clients))); err != nil {
 		return err
 	}
 	b.order = b.order[:0]
 	for i, m := range b.Messages {
+		b.marked = b.marked || m.Mark != ""
 		st, ok := b.standings[m.Client]
 		switch {
 		case !ok:
 			b.answers[i] = puntuale.ClaimGone
+		case st.Erased && m.Mark == "":
+			b.answers[i] = puntuale.ClaimUnmarked
 		case m.Intent > 0 && st.Hold(b.Now) == puntuale.SaysNoCredit: // a repeat takes no credit
 			b.order = append(b.order, i)
 		case st.Hold(b.Now) != "":
@@ -123,6 +131,9 @@ func (b *claimBatch) sort(ctx context.Context) error {
 // Every row is written, so that a cancellation that waits for it sees the intent and leaves it alone. The statement
 // names intent and never state: a condition on state would let the planner use the index of open messages, which also
 // holds all that are in flight. A repeat (u.x > 0) keeps the moment of the first unanswered attempt.
+//
+// An erasure may make a number in the blacklist a mark after the standings were read, and this statement would find
+// neither. It returns the number of erasures that it saw, so that the claim can tell and run again.
 const claimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
@@ -133,7 +144,11 @@ where message.client_id = u.c and message.id = u.i` + claimCompares + `
  and (u.s = 0 or message.session_id = u.s)
  and message.next_at <= $2 and message.valid_until > $2
 returning message.client_id, message.id, message.due_at, message.attempt,
- exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone)`
+ exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
+
+// Only for clients that erased persons: numbers are looked for by their marks, too.
+const markedMessages = `
+select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
 func (b *claimBatch) write(ctx context.Context) error {
 	index := make(map[puntuale.MessageRef]int, len(b.order))
@@ -141,6 +156,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 		index[b.Messages[i].MessageRef] = i
 	}
 	item := func(i *int) *puntuale.ClaimItem { return &b.Messages[*i] }
+	seen := b.erased
 	err := b.a.each(ctx, claimMessages, []any{b.Token, micros(b.Now), batch{
 		pick(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		pick(b.order, func(i *int) int64 { return int64(item(i).ID) }),
@@ -149,7 +165,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 		pick(b.order, func(i *int) int64 { return int64(item(i).Session) }),
 	}}, func(rows *sql.Rows) error {
 		var g grantedRow
-		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.attempt, &g.blocked); err != nil {
+		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.attempt, &g.blocked, &seen); err != nil {
 			return err
 		}
 		g.index = index[g.MessageRef]
@@ -160,10 +176,35 @@ func (b *claimBatch) write(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("write intents: %w", err)
 	}
+	if seen != b.erased {
+		return fmt.Errorf("a number was erased meanwhile: %w", errAgain)
+	}
 	for _, g := range b.granted {
 		b.answers[g.index] = puntuale.ClaimGranted
 	}
 	slices.SortFunc(b.granted, func(x, y grantedRow) int { return compareRefs(x.MessageRef, y.MessageRef) })
+	return nil
+}
+
+// findMarked finds messages to numbers whose marks are in the blacklist.
+func (b *claimBatch) findMarked(ctx context.Context) error {
+	if !b.marked || len(b.granted) == 0 {
+		return nil
+	}
+	blocked := map[puntuale.MessageRef]bool{}
+	refs := pick(b.granted, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
+	marks := pick(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Mark })
+	if err := b.a.each(ctx, markedMessages, []any{append(refColumns(refs), marks)}, func(rows *sql.Rows) error {
+		var ref puntuale.MessageRef
+		err := scanRef(rows, &ref)
+		blocked[ref] = true
+		return err
+	}); err != nil {
+		return fmt.Errorf("look for marks: %w", err)
+	}
+	for i := range b.granted {
+		b.granted[i].blocked = b.granted[i].blocked || blocked[b.granted[i].MessageRef]
+	}
 	return nil
 }
 

@@ -21,7 +21,9 @@ const (
 	blockAge  = 10 * time.Second // older stock would number new messages below those of other writers
 )
 
-// 1767225600000000 is 2026-01-01T00:00:00Z.
+// idEpoch is 2026-01-01T00:00:00Z.
+const idEpoch = 1767225600000000
+
 const takeBlock = `
 update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigint where one = 1 returning next`
 

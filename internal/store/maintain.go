@@ -38,8 +38,8 @@ select g.client_id, g.day from client c cross join lateral (
  select * from api_usage o where o.client_id = c.id and o.day < $1 order by o.day limit $2) g limit $2`
 )
 
-func (s *Store) Maintain(ctx context.Context, now time.Time) error {
-	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now), s.purgeCommands(ctx, now))
+func (s *Store) Maintain(ctx context.Context, now, blank time.Time) error {
+	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now), s.purgeCommands(ctx, now), s.blank(ctx, now, blank))
 }
 
 // sweep ends what deletions left open.

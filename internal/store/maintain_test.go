@@ -37,12 +37,12 @@ func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 			}
 		}
 		states(puntuale.Cancelled, puntuale.Pending, puntuale.Pending, puntuale.Pending)
-		if err := w.Maintain(t.Context(), storetest.Begin.Add(time.Minute)); err != nil {
+		if err := w.Maintain(t.Context(), storetest.Begin.Add(time.Minute), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		states(puntuale.Cancelled, puntuale.Pending, puntuale.Pending, puntuale.Cancelled) // what is being sent may finish
 		w.MustRecord(storetest.Begin, items[1], token, puntuale.Outcome{Verdict: puntuale.Sent})
-		if err := w.Maintain(t.Context(), storetest.Begin.Add(49*time.Hour)); err != nil {
+		if err := w.Maintain(t.Context(), storetest.Begin.Add(49*time.Hour), time.Time{}); err != nil {
 			t.Fatal(err)
 		}
 		states(puntuale.Cancelled, puntuale.Completed, puntuale.Failed, puntuale.Cancelled)
@@ -66,7 +66,7 @@ func TestMaintainRemovesWhatIsOld(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 4 {
 			wg.Go(func() {
-				if err := stores[i%2].Maintain(t.Context(), now); err != nil {
+				if err := stores[i%2].Maintain(t.Context(), now, time.Time{}); err != nil {
 					t.Error(err)
 				}
 			})

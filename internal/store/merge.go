@@ -17,6 +17,7 @@ type stored struct {
 	state  puntuale.State
 	reason string
 	credit int
+	erased bool // its person was erased: nothing of the evidence but the outcome is kept
 }
 
 // outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain
@@ -39,11 +40,11 @@ func (b *recordBatch) merge(ctx context.Context) error {
 		return nil
 	}
 	rows, err := list(ctx, b.a, `
-select message.client_id, message.id, message.intent, message.state, message.reason, message.credit
+select message.client_id, message.id, message.intent, message.state, message.reason, message.credit, message.phone = ''
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
 order by message.client_id, message.id for update of message`, []any{refColumns(b.refs(late))},
 		func(rows *sql.Rows, m *stored) error {
-			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit)
+			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit, &m.erased)
 		})
 	if err != nil {
 		return fmt.Errorf("read messages with late outcomes: %w", err)
@@ -60,11 +61,15 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 		if !ok {
 			continue // purged: nothing is brought back to life
 		}
+		said := words(r.Outcome)
+		if m.erased {
+			said = ""
+		}
 		if r.Outcome.Verdict != puntuale.Sent || !m.outweighed() {
-			b.events = append(b.events, event{r.MessageRef, "late " + r.Outcome.Verdict.String(), words(r.Outcome)})
+			b.events = append(b.events, event{r.MessageRef, "late " + r.Outcome.Verdict.String(), said})
 			continue
 		}
-		b.events = append(b.events, event{r.MessageRef, "merge", words(r.Outcome)})
+		b.events = append(b.events, event{r.MessageRef, "merge", said})
 		sent = append(sent, i)
 		if m.credit != 1 {
 			unpaid = append(unpaid, m.MessageRef)
@@ -80,7 +85,8 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 // there is one left.
 func (b *recordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
 	if _, err := b.a.exec(ctx, `
-update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r, detail = u.d,
+update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r,
+ detail = case when message.phone = '' then '' else u.d end,
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
 		micros(b.now), append(refColumns(b.refs(sent)),
@@ -96,7 +102,7 @@ func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 	for _, m := range unpaid {
 		owed[m.Client]++
 	}
-	known, err := standings(ctx, b.a, slices.Sorted(maps.Keys(owed)))
+	known, _, err := standings(ctx, b.a, slices.Sorted(maps.Keys(owed)))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ const answerBytes = 32 << 20
 // flight (cancelMessages).
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
- m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, octet_length(r.request), octet_length(r.content)`
+ m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,
+ octet_length(r.request), octet_length(r.content)`
 
 const messageDetails = `
 select ` + detailColumns + `
@@ -37,7 +38,7 @@ func (d *details) scan(rows *sql.Rows) error {
 	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, origin{&m.Origin}, &m.Phone, moment{&m.Desired},
 		moment{&m.Due}, moment{&m.Next}, moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats,
 		&m.Generation, &m.State, moment{&m.Done}, &m.Reason, &m.Detail, &m.ResentFrom, moment{&m.Received}, &m.RunName,
-		&m.ClientName, &m.SequenceName, &m.Zone, &request, &content)
+		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content)
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
 	return err
 }
@@ -132,6 +133,9 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 				return fmt.Errorf("read the steps of a run: %w", err)
 			}
 			for _, m := range of {
+				if m.Blanked = m.Blanked || len(steps) == 0; m.Blanked { // perhaps only since the message was read
+					continue
+				}
 				if m.Step < 0 || m.Step >= len(steps) {
 					return errStep(m, len(steps))
 				}

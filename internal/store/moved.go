@@ -38,7 +38,7 @@ var movedTables = []movedTable{
 	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at"},
 	{name: "run", columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
 		" content blanked_at"},
-	{name: "late_run", columns: "client_id run_id"},
+	{name: "late_run", columns: "client_id run_id since"},
 	{name: "message", columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail"},
 	{name: "api_usage", columns: "client_id day cap asked prev used"},

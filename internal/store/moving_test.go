@@ -67,7 +67,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	started, err := c.Start(ctx, in.replay)
 	must(nil, err)
 	in.ids = started.IDs
-	in.Exec("insert into late_run (client_id, run_id) values ($1, $2)", c.ID, cancelled[0])
+	in.Exec("insert into late_run (client_id, run_id, since) values ($1, $2, 3)", c.ID, cancelled[0])
 	in.Exec("insert into secret (name, value) values ('data key', $1)", []byte("w\x00\xff wrapped"))
 	return in
 }

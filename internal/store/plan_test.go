@@ -21,6 +21,7 @@ var access = map[string]struct {
 	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // of what it found
 	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
+	"marked":    {wants: []string{"blacklist_pkey"}},
 	"close":     {wants: []string{"key"}, avoids: "message_open"},
 	"reopen":    {wants: []string{"key"}, avoids: "message_open"},
 	"cancel":    {wants: []string{"key"}, avoids: "message_open"},
@@ -37,6 +38,13 @@ var access = map[string]struct {
 
 	"outcomes":        {reads: true, wants: []string{"message_done"}},
 	"resendable":      {wants: []string{"key"}, avoids: "message_open"},
+	"blank clients":   {reads: true, wants: []string{"run"}, allows: "Seq Scan on client"},
+	"blank runs":      {reads: true, wants: []string{"run"}},
+	"blank late":      {reads: true, wants: []string{"late_run"}},
+	"ended":           {wants: []string{"key", "message_resent"}, avoids: "message_done"},
+	"blank sandbox":   {wants: []string{"key", "message_resent"}, avoids: "message_open"},
+	"members":         {wants: []string{"key", "message_resent"}},
+	"lock resendable": {},
 	"reschedule":      {wants: []string{"key"}, avoids: "message_open"},
 	"insert resent":   {wants: []string{"key"}, avoids: "message_open"},
 	"move":            {wants: []string{"key"}, avoids: "message_open"},

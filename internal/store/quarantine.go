@@ -155,7 +155,7 @@ func (q *quarantine) still(ctx context.Context, a asker) (bool, error) {
 // (client, id), clients.
 func (q *quarantine) mark(ctx context.Context, a asker, rows []grantedRow) (int, error) {
 	client := rows[0].Client
-	known, err := standings(ctx, a, []puntuale.ClientID{client})
+	known, _, err := standings(ctx, a, []puntuale.ClientID{client})
 	if err != nil {
 		return 0, err
 	}

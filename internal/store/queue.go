@@ -169,25 +169,28 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 }
 
 func (s *Store) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
-	all, err := standings(ctx, s.look, clients)
+	all, _, err := standings(ctx, s.look, clients)
 	return all, outward(err)
 }
 
 const standingsOf = `
-select k.id, k.deleted_at, k.suspended, k.expires_at, k.credits from $u(c bigint) join client k on k.id = u.c`
+select k.id, k.deleted_at, k.suspended, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
-// standings leaves out clients that never existed.
-func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
-	all := make(map[puntuale.ClientID]puntuale.Standing, len(clients))
+// erasures counts the erasures that made a blacklisted number a mark. The database reads it once a statement.
+const erasures = `(select n.next from counter n where n.noun = 'erasure')`
+
+// standings leaves out clients that never existed. It returns the number of erasures up to then.
+func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.Standing, erased int64, err error) {
+	all = make(map[puntuale.ClientID]puntuale.Standing, len(clients))
 	if len(clients) == 0 {
-		return all, nil
+		return all, 0, nil
 	}
-	err := a.each(ctx, standingsOf, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
+	err = a.each(ctx, standingsOf, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
 		func(rows *sql.Rows) error {
 			var id puntuale.ClientID
 			var deleted int64
 			var st puntuale.Standing
-			if err := rows.Scan(&id, &deleted, &st.Suspended, moment{&st.ExpiresAt}, &st.Credits); err != nil {
+			if err := rows.Scan(&id, &deleted, &st.Suspended, moment{&st.ExpiresAt}, &st.Credits, &st.Erased, &erased); err != nil {
 				return err
 			}
 			st.Deleted = deleted != 0
@@ -195,7 +198,7 @@ func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (map[p
 			return nil
 		})
 	if err != nil {
-		return nil, fmt.Errorf("read standings: %w", err)
+		return nil, 0, fmt.Errorf("read standings: %w", err)
 	}
-	return all, nil
+	return all, erased, nil
 }

@@ -18,6 +18,7 @@ type resend struct {
 	first int64 // identifier of the first new message
 
 	found map[puntuale.MessageID]resendable
+	said  map[puntuale.RunID]bool // runs whose contents are still there
 }
 
 // resendable is a message as a re-send finds it, its row locked.
@@ -56,6 +57,9 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 		return puntuale.Resent{}, puntuale.NotFound("client")
 	}
 	if err := b.read(ctx); err != nil {
+		return puntuale.Resent{}, err
+	}
+	if err := b.lockRuns(ctx); err != nil {
 		return puntuale.Resent{}, err
 	}
 	if err := b.refuse(ctx); err != nil {
@@ -108,6 +112,31 @@ func (b *resend) read(ctx context.Context) error {
 	return nil
 }
 
+// Blanking locks runs before it judges them (blank.go), so what is there stays until we have committed.
+const lockResendable = `
+select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+order by r.client_id, r.id for key share of r`
+
+func (b *resend) lockRuns(ctx context.Context) error {
+	var refs []puntuale.RunRef
+	for _, m := range b.found {
+		refs = append(refs, puntuale.RunRef{Client: b.t.id, ID: m.run})
+	}
+	slices.SortFunc(refs, compareRuns)
+	b.said = make(map[puntuale.RunID]bool, len(refs))
+	err := b.a.each(ctx, lockResendable, []any{runColumns(slices.Compact(refs))}, func(rows *sql.Rows) error {
+		var id puntuale.RunID
+		var said bool
+		err := rows.Scan(&id, &said)
+		b.said[id] = said
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("lock runs to send again: %w", err)
+	}
+	return nil
+}
+
 // refuse names every message that cannot be sent again.
 func (b *resend) refuse(ctx context.Context) error {
 	if faults := missing(b.Messages, func(m *puntuale.ResendMessage) (puntuale.MessageID, bool) {
@@ -137,6 +166,8 @@ func (b *resend) refuse(ctx context.Context) error {
 			f.Message = "was sent again as message " + next[m.ID].String()
 		case found.intent > 0:
 			f.Message = "is being sent, or its outcome is uncertain"
+		case !b.said[found.run]:
+			f.Message = "cannot be sent again: its content was removed"
 		default:
 			continue
 		}

@@ -200,7 +200,7 @@ func (h *history) blacklist() {
 		h.say("blacklist %s: %v", phone, err)
 		return
 	}
-	there, err := c.RemoveBlacklisted(context.Background(), phone, storetest.Day)
+	there, err := c.RemoveBlacklisted(context.Background(), phone, "", storetest.Day)
 	h.say("unlist %s: %v %v", phone, there, err)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -75,8 +76,14 @@ func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntual
 	all, err := list(ctx, t.s.list, `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
  from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1},
 		func(rows *sql.Rows, m *puntuale.SandboxMessage) error {
-			return rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, inJSON{&m.Content},
-				moment{&m.Received}, &m.Copies)
+			var content string
+			if err := rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, &content, moment{&m.Received}, &m.Copies); err != nil {
+				return err
+			}
+			if m.Blanked = content == ""; m.Blanked {
+				return nil
+			}
+			return json.Unmarshal([]byte(content), &m.Content)
 		})
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list what the sandbox received: %w", err))

@@ -60,6 +60,8 @@ type Store struct {
 	teller   *teller   // nil on SQLite
 	listener *listener // nil until Listen
 
+	blankedClient atomic.Int64 // the client that Maintain blanked last; 0: from the beginning
+
 	kinds  kinds
 	broken atomic.Pointer[error]
 	failed chan struct{} // closed once broken
@@ -69,7 +71,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, stop, cancel, write, resend, claim, record, settle, receive, fleet *kind
+	start, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase *kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -103,10 +105,13 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 	s := &Store{cfg: cfg, name: name, d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
-		fleet: newSingle("fleet"),
+		fleet: newSingle("fleet"), blank: newSingle("blank"), erase: newSingle("erase"),
 	}}
-	// Outcomes and settlements compare the intent they saw: a second run finds what the first one did.
-	s.kinds.record.check, s.kinds.settle.check = neverSure, neverSure
+	// Outcomes and settlements compare the intent they saw, and what is blanked is not found again: a second run finds
+	// what the first one did.
+	for _, k := range []*kind{s.kinds.record, s.kinds.settle, s.kinds.blank, s.kinds.erase} {
+		k.check = neverSure
+	}
 	var err error
 	switch database := cfg.Database; {
 	case database == "" && cfg.Data == "":

@@ -98,7 +98,7 @@ func testCommand(t *testing.T, w *World) {
 	if n := w.Int("select count(*) from command where length(detail) > 0"); n != 0 {
 		t.Errorf("%d orders are kept after their answer", n)
 	}
-	if err := w.Maintain(ctx, until.Add(time.Microsecond)); err != nil || w.Int("select count(*) from command") != 0 {
+	if err := w.Maintain(ctx, until.Add(time.Microsecond), time.Time{}); err != nil || w.Int("select count(*) from command") != 0 {
 		t.Errorf("after maintenance %d commands, %v", w.Int("select count(*) from command"), err)
 	}
 }

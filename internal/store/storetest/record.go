@@ -357,7 +357,7 @@ func testMoves(t *testing.T, w *World) {
 				t.Fatal(err)
 			}
 			w.MustClaim(node, Begin, item)
-			if _, err := c.RemoveBlacklisted(ctx, phone, Day); err != nil {
+			if _, err := c.RemoveBlacklisted(ctx, phone, "", Day); err != nil {
 				t.Fatal(err)
 			}
 			return item, Token(node)

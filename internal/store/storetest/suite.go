@@ -42,6 +42,8 @@ var suite = []func(*testing.T, *World){
 	testRefillOnce, testRefillKeepsMore,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks,
+	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
+	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 

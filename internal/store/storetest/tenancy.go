@@ -51,6 +51,20 @@ var foreignCalls = map[string]foreign{
 		}
 		return all, nil
 	},
+	"GiveCommand": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.GiveCommand(context.Background(), order(other.Session, puntuale.CommandDrain))
+		return nil, err
+	},
+	"CommandAnswer": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
+	},
+	"Erase": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		done, err := mine.Erase(context.Background(), puntuale.Erasure{Phone: phone, Mark: "~x", Day: Day, Now: Begin})
+		if done == (puntuale.Erased{}) {
+			return []any{}, err
+		}
+		return []any{done}, err
+	},
 	"Outcomes": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := mine.Outcomes(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), puntuale.Page{})
 		return all, err
@@ -137,7 +151,7 @@ var foreignCalls = map[string]foreign{
 	},
 	"AddBlacklisted": nil,
 	"RemoveBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		there, err := mine.RemoveBlacklisted(context.Background(), "+393330000009", Day)
+		there, err := mine.RemoveBlacklisted(context.Background(), "+393330000009", "~x", Day)
 		if there {
 			return []string{"there"}, err
 		}

@@ -108,7 +108,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.RemoveBlacklisted(ctx, phone, Day); err != nil {
+	if _, err := c.RemoveBlacklisted(ctx, phone, "", Day); err != nil {
 		t.Fatal(err)
 	}
 	if used := w.Int("select used from api_usage"); used != 5 {

@@ -13,13 +13,16 @@ create table secret (
 
 -- Contents that were blanked because their time was over, and persons that were erased.
 alter table run add column blanked_at bigint not null default 0; -- request and content are gone since; 0: never
-alter table client add column blanked_to bigint not null default 0; -- runs with ids below were looked at, but those in late_run
+alter table client add column blanked_to bigint not null default 0; -- runs with ids up to this were looked at; those in late_run will be again
 alter table client add column erased smallint not null default 0 check (erased in (0, 1)); -- its blacklist may hold keyed hashes
 create table late_run ( -- runs older than the time contents are kept, but not closed for as long
     client_id bigint not null,
     run_id bigint not null,
+    since bigint not null, -- not all was ended before this moment: no use looking while contents of that time are kept
     primary key (client_id, run_id)
 );
+create index late_run_since on late_run (since);
+insert into counter (noun, next) values ('erasure', 0); -- raised where a number in a blacklist becomes a keyed hash
 
 -- How far a session is from sending. The owner writes it; any node shows it.
 alter table session add column link smallint not null default 0 check (link between 0 and 4); -- 0 as created, 1 unlinked, 2 pairing, 3 linked, 4 online

@@ -1,0 +1,50 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// Erase forgets the person behind a number, or a group: it cancels what is pending to it and removes the number and all
+// texts from what the client has of it. What is counted and charged stays. It counts one call and is never refused by
+// the cap; a repeat finishes what a failure left. found are faults that the caller found in the request itself. Codes:
+// invalid; busy, not counted, when messages to the number are just being sent.
+func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.Erased, error) {
+	f := faults(found)
+	phone = c.recipient(&f, "body.phone", phone)
+	if err := f.err(); err != nil {
+		return puntuale.Erased{}, err
+	}
+	mark := c.mark(phone)
+	if mark == "" {
+		return puntuale.Erased{}, errors.New("there is no vault to mark a number with")
+	}
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return puntuale.Erased{}, err
+	}
+	done, err := c.tenant.Erase(ctx, puntuale.Erasure{Phone: phone, Mark: mark, Day: day, Now: now})
+	if err != nil {
+		return puntuale.Erased{}, fmt.Errorf("erase: %w", err)
+	}
+	return done, nil
+}
+
+// Mark is what stands for a number in a client's blacklist once its person was erased: nobody can tell the number from
+// it without the vault, and each client has another one for the same number.
+func Mark(v *auth.Vault, client puntuale.ClientID, phone string) string {
+	return puntuale.MarkPrefix + v.Mark("blacklist", client.String(), phone)
+}
+
+// mark is "" without a vault.
+func (c *Client) mark(phone string) string {
+	if c.control.vault == nil {
+		return ""
+	}
+	return Mark(c.control.vault, c.account.ID, phone)
+}

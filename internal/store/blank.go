@@ -1,0 +1,309 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Blanking looks at each run about once. Identifiers of runs grow with the clock, so a cursor in the client's row walks
+// its runs by their key; what has not ended for long enough is noted in late_run with the moment before which it surely
+// had not, and looked at again once that moment is old enough. There is no other index, and with nothing to do a pass is
+// one probe of the runs' key for each client.
+const (
+	blankBatch   = 200    // runs of one transaction
+	blankBound   = 50_000 // runs that one call looks at
+	blankClients = 20_000 // clients that one call looks at; the next call goes on after them
+)
+
+// Clients with a run that is old enough to be looked at. The subquery is one probe.
+const blankCandidates = `
+select c.id, c.blanked_to, coalesce((select r.id from run r where r.client_id = c.id and r.id > c.blanked_to and r.id < $1 order by r.id limit 1), 0)
+from client c where c.id > $2 order by c.id limit $3`
+
+const blankNext = `
+select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
+
+const lateNext = `
+select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
+
+// walk is the place that blanking has reached in a client's runs.
+type walk struct {
+	client   puntuale.ClientID
+	from     int64
+	anything int64 // a run's id, 0: none
+}
+
+// blank removes requests and contents of runs all of whose messages ended before a moment, as far as one call goes.
+func (s *Store) blank(ctx context.Context, now, before time.Time) error {
+	if before.IsZero() {
+		return nil
+	}
+	b := &blanking{s: s, now: now, before: before, left: blankBound}
+	return errors.Join(b.late(ctx), b.due(ctx))
+}
+
+// blanking is one call's work.
+type blanking struct {
+	s           *Store
+	now, before time.Time
+	left        int // runs that it may still look at
+}
+
+// late looks again at runs that had not ended when their turn came.
+func (b *blanking) late(ctx context.Context) error {
+	for b.left > 0 {
+		refs, err := list(ctx, b.s.read, lateNext, []any{micros(b.before), blankBatch}, scanRun)
+		if err != nil {
+			return outward(fmt.Errorf("look for late runs: %w", err))
+		}
+		if len(refs) == 0 {
+			return nil
+		}
+		b.left -= len(refs)
+		slices.SortFunc(refs, compareRuns)
+		if err := b.perform(ctx, b.s.tenants[0], refs, nil); err != nil {
+			return fmt.Errorf("blank late runs: %w", err)
+		}
+		if len(refs) < blankBatch {
+			return nil
+		}
+	}
+	return nil
+}
+
+// due walks on in the runs of some clients, in turns, so that one with much to do keeps no other waiting.
+func (b *blanking) due(ctx context.Context) error {
+	last := b.s.blankedClient.Load()
+	until := firstID(b.before)
+	walks, err := list(ctx, b.s.read, blankCandidates, []any{until, last, blankClients}, func(rows *sql.Rows, w *walk) error {
+		return rows.Scan(&w.client, &w.from, &w.anything)
+	})
+	if err != nil {
+		return outward(fmt.Errorf("look for old runs: %w", err))
+	}
+	if len(walks) > 0 {
+		last = int64(walks[len(walks)-1].client)
+	}
+	if len(walks) < blankClients {
+		last = 0
+	}
+	walks = slices.DeleteFunc(walks, func(w walk) bool { return w.anything == 0 })
+	for len(walks) > 0 && b.left > 0 {
+		var more []walk
+		for _, w := range walks {
+			if b.left <= 0 {
+				return nil // the next call comes back to these clients
+			}
+			refs, err := list(ctx, b.s.read, blankNext, []any{w.client, w.from, until, blankBatch}, scanRun)
+			if err != nil {
+				return outward(fmt.Errorf("look for old runs: %w", err))
+			}
+			if len(refs) == 0 {
+				continue
+			}
+			b.left -= len(refs)
+			w.from = int64(refs[len(refs)-1].ID)
+			if err := b.perform(ctx, b.s.tenantWriter(w.client), refs, &w); err != nil {
+				return fmt.Errorf("blank runs of client %d: %w", w.client, err)
+			}
+			if len(refs) == blankBatch {
+				more = append(more, w)
+			}
+		}
+		walks = more
+	}
+	b.s.blankedClient.Store(last)
+	return nil
+}
+
+// firstID is the least identifier that a run which starts at the moment may have, but for the few seconds that a block
+// of identifiers is in use.
+func firstID(at time.Time) int64 { return micros(at) - idEpoch }
+
+// perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
+// (client, id), then what belongs to them, then the client.
+func (b *blanking) perform(ctx context.Context, w *writer, refs []puntuale.RunRef, to *walk) error {
+	return w.perform(ctx, single(b.s.kinds.blank, func(ctx context.Context, a asker) error {
+		live, err := lockRuns(ctx, a, refs)
+		if err != nil {
+			return err
+		}
+		ended, late, err := b.divide(ctx, a, live)
+		if err != nil {
+			return err
+		}
+		if err := b.wipe(ctx, a, ended); err != nil {
+			return err
+		}
+		if err := b.note(ctx, a, refs, late); err != nil || to == nil {
+			return err
+		}
+		_, err = a.exec(ctx, `update client set blanked_to = $2 where id = $1 and blanked_to < $2`, to.client, to.from)
+		return err
+	}), false)
+}
+
+// lockRuns locks runs in order and returns those that are not blanked. Sending one of their messages again locks them,
+// too, so that nothing of them opens while they are judged.
+func lockRuns(ctx context.Context, a asker, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
+	live, err := list(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+ where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{runColumns(sorted)}, scanRun)
+	if err != nil {
+		return nil, fmt.Errorf("lock runs: %w", err)
+	}
+	return live, nil
+}
+
+// lateRun is a run that has not ended for long enough, and the moment before which it had not.
+type lateRun struct {
+	puntuale.RunRef
+	since int64
+}
+
+// The moment at which the last message of a run ended, the end of time while one is open: planned messages are numbered
+// from the run's id, re-sent ones have an index. Subqueries leave the planner no choice but to probe.
+const runsEnded = `
+select u.c, u.i,
+ coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),
+ coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0), 0)
+from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`
+
+func (b *blanking) divide(ctx context.Context, a asker, refs []puntuale.RunRef) (ended []puntuale.RunRef, late []lateRun, err error) {
+	if len(refs) == 0 {
+		return nil, nil, nil
+	}
+	err = a.each(ctx, runsEnded, []any{runColumns(refs)}, func(rows *sql.Rows) error {
+		var ref puntuale.RunRef
+		var planned, resent int64
+		if err := rows.Scan(&ref.Client, &ref.ID, &planned, &resent); err != nil {
+			return err
+		}
+		switch last := max(planned, resent); {
+		case last <= micros(b.before):
+			ended = append(ended, ref)
+		case last == math.MaxInt64:
+			late = append(late, lateRun{ref, micros(b.now)})
+		default:
+			late = append(late, lateRun{ref, last})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look when runs ended: %w", err)
+	}
+	slices.SortFunc(ended, compareRuns)
+	slices.SortFunc(late, func(x, y lateRun) int { return compareRuns(x.RunRef, y.RunRef) })
+	return ended, late, nil
+}
+
+// wipe removes what runs said, also from the simulated network's ledger.
+func (b *blanking) wipe(ctx context.Context, a asker, refs []puntuale.RunRef) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	if _, err := a.exec(ctx, `update run set request = $2::bytea, content = '[]', blanked_at = $1::bigint from $u(c bigint, i bigint)
+ where run.client_id = u.c and run.id = u.i`, micros(b.now), []byte{}, runColumns(refs)); err != nil {
+		return fmt.Errorf("blank runs: %w", err)
+	}
+	var sent []puntuale.MessageRef
+	var copies []copyOf
+	if err := a.each(ctx, sandboxMessagesOf, []any{runColumns(refs)}, func(rows *sql.Rows) error {
+		var m puntuale.MessageRef
+		var generation int
+		if err := rows.Scan(&m.Client, &m.ID, &generation); err != nil {
+			return err
+		}
+		sent = append(sent, m)
+		copies = append(copies, copiesOf(m, generation)...)
+		return nil
+	}); err != nil || len(sent) == 0 {
+		return err
+	}
+	if _, err := a.exec(ctx, `update sandbox_message set content = '' from $u(c bigint, k text)
+ where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, copyColumns(copies)); err != nil {
+		return fmt.Errorf("blank what the sandbox received: %w", err)
+	}
+	return nil
+}
+
+// The messages of runs that went to the simulated network.
+const sandboxMessagesOf = `
+select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join run r cross join message m cross join session s
+where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
+ and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1
+union all
+select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join message m cross join session s
+where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
+ and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1`
+
+// note keeps late runs for another time, and forgets those of the others that were noted.
+func (b *blanking) note(ctx context.Context, a asker, refs []puntuale.RunRef, late []lateRun) error {
+	over := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
+		return slices.ContainsFunc(late, func(l lateRun) bool { return l.RunRef == r })
+	})
+	if err := forgetLate(ctx, a, over); err != nil || len(late) == 0 {
+		return err
+	}
+	if _, err := a.exec(ctx, `insert into late_run as l (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
+ on conflict (client_id, run_id) do update set since = excluded.since`,
+		append(runColumns(pick(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), pick(late, func(l *lateRun) int64 { return l.since }))); err != nil {
+		return fmt.Errorf("note late runs: %w", err)
+	}
+	return nil
+}
+
+// forgetLate takes runs off the list of late ones.
+func forgetLate(ctx context.Context, a asker, refs []puntuale.RunRef) error {
+	if len(refs) == 0 {
+		return nil
+	}
+	if _, err := a.exec(ctx, `delete from late_run where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
+		runColumns(refs)); err != nil {
+		return fmt.Errorf("forget late runs: %w", err)
+	}
+	return nil
+}
+
+// copyOf names what the simulated network received of one message under one connector id.
+type copyOf struct {
+	client puntuale.ClientID
+	id     string
+}
+
+func copiesOf(m puntuale.MessageRef, generation int) []copyOf {
+	all := make([]copyOf, generation+1)
+	for g := range all {
+		all[g] = copyOf{m.Client, puntuale.ConnectorID(m.ID, g)}
+	}
+	return all
+}
+
+// copyColumns sorts as the ledger's own writer does: rows are locked in this order.
+func copyColumns(copies []copyOf) batch {
+	slices.SortFunc(copies, func(a, b copyOf) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+	return batch{
+		pick(copies, func(c *copyOf) int64 { return int64(c.client) }),
+		pick(copies, func(c *copyOf) string { return c.id }),
+	}
+}
+
+func compareRuns(a, b puntuale.RunRef) int {
+	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
+}
+
+func runColumns(refs []puntuale.RunRef) batch {
+	return batch{
+		pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
+		pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
+	}
+}
+
+func scanRun(rows *sql.Rows, r *puntuale.RunRef) error { return rows.Scan(&r.Client, &r.ID) }

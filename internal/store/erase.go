@@ -1,0 +1,328 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// erasing is an erasure under way. Its transactions are bounded, each leaves whole runs either as they were or without
+// the person, and what is done is not found again: a repeat of the call finishes what a failure left. The call is
+// counted by the last of them, so that one that is refused is not.
+type erasing struct {
+	tenant
+	puntuale.Erasure
+	present func() time.Time
+	done    puntuale.Erased
+	busy    bool // some messages are just being sent
+}
+
+// eraseWeight bounds the planned messages of one transaction.
+const eraseWeight = 500
+
+func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
+	x := &erasing{tenant: t, Erasure: e, present: t.s.from(e.Now)}
+	for _, step := range []func(context.Context) error{x.cancel, x.runs, x.answers, x.finish} {
+		if err := step(ctx); err != nil {
+			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
+		}
+	}
+	return x.done, nil
+}
+
+// write runs a transaction that may run again although it is on disk.
+func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return x.s.tenantWriter(x.id).perform(ctx, single(x.s.kinds.erase, do), false)
+}
+
+// cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.
+func (x *erasing) cancel(ctx context.Context) error {
+	refs, err := list(ctx, x.s.read, phoneCandidates, []any{x.id, batch{[]string{x.Phone}}}, scanRef)
+	if err != nil {
+		return outward(fmt.Errorf("look for messages to cancel: %w", err))
+	}
+	slices.SortFunc(refs, compareRefs)
+	for part := range slices.Chunk(slices.Compact(refs), chunk) {
+		var done []puntuale.CancelledMessage
+		if err := x.write(ctx, func(ctx context.Context, a asker) (err error) {
+			done, err = cancelOpen(ctx, a, part, x.present())
+			return err
+		}); err != nil {
+			return err
+		}
+		x.done.Cancelled += len(done)
+	}
+	return nil
+}
+
+// runs erases the person's runs, some a transaction.
+func (x *erasing) runs(ctx context.Context) error {
+	type sized struct {
+		puntuale.RunRef
+		messages int
+	}
+	all, err := list(ctx, x.s.read, `select r.client_id, r.id, r.messages from run r where r.client_id = $1 and r.phone = $2`,
+		[]any{x.id, x.Phone}, func(rows *sql.Rows, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
+	if err != nil {
+		return outward(fmt.Errorf("look for runs: %w", err))
+	}
+	slices.SortFunc(all, func(a, b sized) int { return compareRuns(a.RunRef, b.RunRef) })
+	for len(all) > 0 {
+		n, weight := 0, 0
+		for n < len(all) && (n == 0 || weight+all[n].messages <= eraseWeight) {
+			weight += all[n].messages
+			n++
+		}
+		part := pick(all[:n], func(r *sized) puntuale.RunRef { return r.RunRef })
+		all = all[n:]
+		var some erasedRuns
+		if err := x.write(ctx, func(ctx context.Context, a asker) error {
+			some = erasedRuns{erasing: x, a: a, refs: part}
+			return some.run(ctx)
+		}); err != nil {
+			return err
+		}
+		x.done.Cancelled += some.done.Cancelled
+		x.done.Messages += some.done.Messages
+		x.done.Sandbox += some.done.Sandbox
+		x.busy = x.busy || some.busy
+	}
+	if x.busy {
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
+	}
+	return nil
+}
+
+// erasedRuns is one transaction. Locks: messages, runs, then what belongs to them.
+type erasedRuns struct {
+	*erasing
+	a    asker
+	refs []puntuale.RunRef // sorted
+
+	done puntuale.Erased
+	busy bool
+}
+
+// erasedMessage is a message of a run that is to be erased.
+type erasedMessage struct {
+	puntuale.MessageRef
+	run        puntuale.RunID
+	intent     int64
+	generation int
+	quiet      bool // nobody is sending it, nor will before its next look
+}
+
+func (x *erasedRuns) run(ctx context.Context) error {
+	refs, err := x.members(ctx)
+	if err != nil {
+		return err
+	}
+	messages, err := x.lock(ctx, refs)
+	if err != nil {
+		return err
+	}
+	if err := x.keepApart(ctx, messages); err != nil {
+		return err
+	}
+	messages = slices.DeleteFunc(messages, func(m erasedMessage) bool {
+		return !slices.Contains(x.refs, puntuale.RunRef{Client: x.id, ID: m.run})
+	})
+	if err := x.end(ctx, messages); err != nil {
+		return err
+	}
+	return x.wipe(ctx, messages)
+}
+
+// members are the messages of the runs, planned and re-sent.
+func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error) {
+	refs, err := list(ctx, x.a, runMembers, []any{runColumns(x.refs)}, scanRef)
+	if err != nil {
+		return nil, fmt.Errorf("look for messages of runs: %w", err)
+	}
+	slices.SortFunc(refs, compareRefs)
+	return refs, nil
+}
+
+const runMembers = `
+select m.client_id, m.id from $u(c bigint, i bigint) cross join run r cross join message m
+where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
+union all
+select m.client_id, m.id from $u(c bigint, i bigint) cross join message m
+where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
+
+// clockSkew is how far the clocks of nodes may be apart.
+const clockSkew = 2 * time.Second
+
+func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
+	later := micros(x.Now.Add(clockSkew))
+	all, err := list(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
+ message.next_at > message.intent_at and message.next_at > $1::bigint
+from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
+order by message.client_id, message.id for update of message`, []any{later, refColumns(refs)}, func(rows *sql.Rows, m *erasedMessage) error {
+		return rows.Scan(&m.Client, &m.ID, &m.run, &m.intent, &m.generation, &m.quiet)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock messages of runs: %w", err)
+	}
+	return all, nil
+}
+
+// keepApart locks the runs and leaves out those that must wait: with a message that may be on its way at this moment,
+// and with one that was sent again since their messages were locked.
+func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
+	if _, err := list(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+ order by r.client_id, r.id for update of r`, []any{runColumns(x.refs)}, scanOne[int64]); err != nil {
+		return fmt.Errorf("lock runs: %w", err)
+	}
+	now, err := x.members(ctx)
+	if err != nil {
+		return err
+	}
+	waits := map[puntuale.RunID]bool{}
+	known := make(map[puntuale.MessageRef]bool, len(messages))
+	for _, m := range messages {
+		known[m.MessageRef] = true
+		if m.intent > 0 && !m.quiet {
+			waits[m.run] = true
+		}
+	}
+	if slices.ContainsFunc(now, func(m puntuale.MessageRef) bool { return !known[m] }) {
+		return fmt.Errorf("a message was sent again meanwhile: %w", errAgain)
+	}
+	x.refs = slices.DeleteFunc(slices.Clone(x.refs), func(r puntuale.RunRef) bool { return waits[r.ID] })
+	x.busy = len(waits) > 0
+	return nil
+}
+
+// end closes what is open: cancelled where nobody tried, given up where nobody knows.
+func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
+	var free []puntuale.MessageRef
+	var lost []puntuale.Settlement
+	for _, m := range messages {
+		switch {
+		case m.intent == 0:
+			free = append(free, m.MessageRef)
+		case m.intent > 0:
+			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+		}
+	}
+	done, err := cancelOpen(ctx, x.a, free, x.present())
+	if err != nil {
+		return err
+	}
+	x.done.Cancelled = len(done)
+	return settle(ctx, x.a, 0, x.present(), lost)
+}
+
+// wipe removes the number and all texts.
+func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
+	if len(messages) == 0 {
+		return nil
+	}
+	refs := pick(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
+	// A reason is a fixed sentence; should one name the number all the same, the state's sentence stands in for it.
+	if _, err := x.a.exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
+from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", refColumns(refs)); err != nil {
+		return fmt.Errorf("erase messages: %w", err)
+	}
+	if _, err := x.a.exec(ctx, `update event set detail = '' from $u(c bigint, i bigint)
+ where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, refColumns(refs)); err != nil {
+		return fmt.Errorf("erase events: %w", err)
+	}
+	var copies []copyOf
+	for _, m := range messages {
+		copies = append(copies, copiesOf(m.MessageRef, m.generation)...)
+	}
+	n, err := x.a.exec(ctx, `update sandbox_message set phone = '', content = '' from $u(c bigint, k text)
+ where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, copyColumns(copies))
+	if err != nil {
+		return fmt.Errorf("erase what the sandbox received: %w", err)
+	}
+	if _, err := x.a.exec(ctx, `update run set phone = '', name = '', request = $2::bytea, content = '[]',
+ blanked_at = case when run.blanked_at = 0 then $1::bigint else run.blanked_at end
+from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(x.Now), []byte{}, runColumns(x.refs)); err != nil {
+		return fmt.Errorf("erase runs: %w", err)
+	}
+	x.done.Messages, x.done.Sandbox = len(refs), int(n)
+	return forgetLate(ctx, x.a, x.refs)
+}
+
+// keptText is an answer that is kept for repeats of its call.
+type keptText struct {
+	scope, key string
+	result     []byte
+}
+
+// Answers that hold the number. The databases look for bytes in bytes each in its own way.
+const (
+	answersNaming         = `select i.scope, i.key, i.result from idempotency i where i.client_id = $1 and instr(i.result, $2) > 0 order by i.scope, i.key limit $3`
+	answersNamingPostgres = `select i.scope, i.key, i.result from idempotency i where i.client_id = $1 and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $3`
+)
+
+// answers takes the number out of answers that are kept for repeats. The records stay: without them a repeat would have
+// its effect again.
+func (x *erasing) answers(ctx context.Context) error {
+	text := answersNaming
+	if x.s.d.postgres {
+		text = answersNamingPostgres
+	}
+	number := []byte(x.Phone)
+	for {
+		part, err := list(ctx, x.s.read, text, []any{x.id, number, chunk}, func(rows *sql.Rows, k *keptText) error {
+			return rows.Scan(&k.scope, &k.key, &k.result)
+		})
+		if err != nil {
+			return outward(fmt.Errorf("look for kept answers: %w", err))
+		}
+		if len(part) == 0 {
+			return nil
+		}
+		columns := batch{
+			pick(part, func(*keptText) int64 { return int64(x.id) }),
+			pick(part, func(k *keptText) string { return k.scope }),
+			pick(part, func(k *keptText) string { return k.key }),
+		}
+		if err := x.write(ctx, func(ctx context.Context, a asker) error {
+			_, err := a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
+ where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
+				append(slices.Clone(columns), pick(part, func(k *keptText) []byte { return bytes.ReplaceAll(k.result, number, []byte{}) })))
+			return err
+		}); err != nil {
+			return fmt.Errorf("erase kept answers: %w", err)
+		}
+		x.done.Answers += len(part)
+	}
+}
+
+// finish counts the call and makes the number's entry in the blacklist a keyed hash. In the same transaction the counter
+// of erasures rises, by which a claim notices that what it knew of the client is no longer so (claim.go). Locks: the
+// client's usage, the entry, the client, the counter.
+func (x *erasing) finish(ctx context.Context) error {
+	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
+		x.done.Blacklisted = false
+		if _, err := countAlways(ctx, a, dayOf{x.id, x.Day}, 1); err != nil {
+			return err
+		}
+		var id, added int64
+		found, err := one(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)
+		if err != nil || !found {
+			return err
+		}
+		if _, err := a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, '', $4)
+ on conflict (client_id, phone) do nothing`, x.id, x.Mark, id, added); err != nil {
+			return fmt.Errorf("keep the mark: %w", err)
+		}
+		if _, err := a.exec(ctx, `update client set erased = 1 where id = $1 and erased = 0`, x.id); err != nil {
+			return fmt.Errorf("note the erasure: %w", err)
+		}
+		_, err = number(ctx, a, "erasure")
+		x.done.Blacklisted = err == nil
+		return err
+	})
+}

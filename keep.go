@@ -1,0 +1,70 @@
+package puntuale
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Keep is how long what messages said is kept after they ended. The zero value is for ever.
+type Keep struct {
+	Months int // calendar months
+	Days   int // of 24 hours
+}
+
+// keepNever is the word for no end.
+const keepNever = "never"
+
+// maxKeep is the most of one unit: far beyond any horizon, and far from where reckoning ends.
+const maxKeep = 36_500
+
+// ParseKeep reads a whole number with its unit, d, w, mo or y (90d, 12w, 24mo, 2y), or the word never.
+func ParseKeep(text string) (Keep, error) {
+	if text == keepNever {
+		return Keep{}, nil
+	}
+	digits := strings.TrimRight(text, "dwmoy")
+	n, err := strconv.Atoi(digits)
+	if err == nil && n >= 1 && n <= maxKeep && strconv.Itoa(n) == digits {
+		switch text[len(digits):] {
+		case "d":
+			return Keep{Days: n}, nil
+		case "w":
+			return Keep{Days: 7 * n}, nil
+		case "mo":
+			return Keep{Months: n}, nil
+		case "y":
+			return Keep{Months: 12 * n}, nil
+		}
+	}
+	return Keep{}, fmt.Errorf("%q is not a time such as 24mo, 90d, 12w or 2y, nor never", text)
+}
+
+// Before is the moment before which what ended is kept no longer; zero when everything is kept.
+func (k Keep) Before(now time.Time) time.Time {
+	if k == (Keep{}) {
+		return time.Time{}
+	}
+	now = now.UTC()
+	day := DateOf(now).AddMonths(-k.Months) // of a short month the last: never less than the months
+	at := now.Sub(time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, time.UTC))
+	return time.Date(day.Year, day.Month, day.Day-k.Days, 0, 0, 0, 0, time.UTC).Add(at)
+}
+
+// String is what ParseKeep reads.
+func (k Keep) String() string {
+	switch {
+	case k.Months > 0:
+		return strconv.Itoa(k.Months) + "mo"
+	case k.Days > 0:
+		return strconv.Itoa(k.Days) + "d"
+	}
+	return keepNever
+}
+
+// UnmarshalText is ParseKeep, for settings.
+func (k *Keep) UnmarshalText(text []byte) (err error) {
+	*k, err = ParseKeep(string(text))
+	return err
+}
