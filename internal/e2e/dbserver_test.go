@@ -76,9 +76,14 @@ func newServerFolder(t *testing.T, options ...string) *dbServer {
 func newDBServer(t *testing.T, options ...string) *dbServer {
 	t.Helper()
 	c := newServerFolder(t, options...)
-	c.must("initdb", "-D", c.data(), "-U", "puntuale", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync")
+	c.initdb()
 	c.start()
 	return c
+}
+
+func (c *dbServer) initdb(more ...string) {
+	c.t.Helper()
+	c.must("initdb", append([]string{"-D", c.data(), "-U", "puntuale", "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-sync"}, more...)...)
 }
 
 // standby makes and starts a server that follows c.
@@ -140,6 +145,12 @@ func (c *dbServer) kill() {
 		children, _ := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 		return len(out) == 0 && len(children) == 0
 	})
+	// Where nobody collects the dead its number still looks alive, and a new server would refuse to start.
+	for _, lock := range []string{filepath.Join(c.data(), "postmaster.pid"), filepath.Join(c.dir, ".s.PGSQL."+c.port+".lock")} {
+		if err := os.Remove(lock); err != nil {
+			c.t.Fatal(err)
+		}
+	}
 }
 
 func (c *dbServer) promote() {

@@ -266,10 +266,10 @@ func command(t *testing.T, args ...string) string {
 }
 
 // createPartner runs `puntuale partner create` beside whatever is running on the database.
-func createPartner(t *testing.T, database string) (key string) {
+func createPartner(t *testing.T, database string, more ...string) (key string) {
 	t.Helper()
-	out := command(t, "partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),
-		"--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga 42", "--json")
+	out := command(t, append([]string{"partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),
+		"--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga 42", "--json"}, more...)...)
 	var created struct {
 		ID  any    `json:"id"`
 		Key string `json:"api_key"`

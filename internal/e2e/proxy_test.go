@@ -1,0 +1,200 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// proxy stands between a server and PostgreSQL: a network that can be cut.
+type proxy struct {
+	listener net.Listener
+	dial     func() (net.Conn, error)
+	address  string // of the database, through it
+
+	mu    sync.Mutex
+	heals chan struct{} // closed when what is sent arrives again; nil: it does
+	gone  bool          // connections are reset
+	how   int           // what happens at the next COMMIT
+	armed bool
+	open  map[net.Conn]bool
+}
+
+// What a proxy may do at a COMMIT: afterwards the network is gone.
+const (
+	cutBefore = iota // the server does not get it
+	cutAfter         // it does; the answer is lost
+)
+
+// newProxy gives the database another address.
+func newProxy(t *testing.T, database string) *proxy {
+	t.Helper()
+	address, err := url.Parse(database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	query := address.Query()
+	network, target := "tcp", address.Host
+	if dir := query.Get("host"); strings.HasPrefix(dir, "/") {
+		network, target = "unix", fmt.Sprintf("%s/.s.PGSQL.%s", dir, query.Get("port"))
+	}
+	p := &proxy{dial: func() (net.Conn, error) { return net.Dial(network, target) }, open: map[net.Conn]bool{}}
+	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.listener.Close()
+		p.reset()
+		p.heal()
+		p.reset()
+	})
+	query.Del("host")
+	query.Del("port")
+	address.Host, address.RawQuery = p.listener.Addr().String(), query.Encode()
+	p.address = address.String()
+	go func() {
+		for {
+			client, err := p.listener.Accept()
+			if err != nil {
+				return
+			}
+			go p.relay(client)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) relay(client net.Conn) {
+	p.pass()
+	if !p.keep(client) {
+		end(client)
+		return
+	}
+	server, err := p.dial()
+	if err != nil {
+		end(client)
+		return
+	}
+	if !p.keep(server) {
+		end(client)
+		server.Close()
+		return
+	}
+	answered := make(chan struct{}) // closed when what the server says no longer reaches the client
+	go func() {
+		defer close(answered)
+		defer end(client)
+		p.copy(client, server, nil)
+	}()
+	stores := false // this connection stores runs
+	commit := p.copy(server, client, func(said []byte) bool {
+		stores = stores || bytes.Contains(said, []byte("insert into run"))
+		return stores && bytes.Contains(said, []byte("commit\x00")) && p.cuts()
+	})
+	if commit != nil {
+		if p.how == cutAfter {
+			end(client)
+			_, _ = server.Write(commit)
+			<-answered
+		}
+		p.reset()
+	}
+	server.Close()
+}
+
+// keep notes a connection, so that it can be reset; false: the network is gone.
+func (p *proxy) keep(c net.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		p.open[c] = true
+	}
+	return !p.gone
+}
+
+// copy passes on what one side says, while the network is there. What last names is not passed on, but returned.
+func (p *proxy) copy(to, from net.Conn, last func([]byte) bool) []byte {
+	buffer := make([]byte, 1<<16)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil {
+			return nil
+		}
+		p.pass()
+		if last != nil && last(buffer[:n]) {
+			return buffer[:n]
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return nil
+		}
+	}
+}
+
+// cuts reports that this COMMIT is the one at which the network goes.
+func (p *proxy) cuts() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	armed := p.armed
+	p.armed = false
+	return armed
+}
+
+// cutAt has the network go at the next COMMIT of a transaction that stores a run.
+func (p *proxy) cutAt(how int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.how, p.armed = how, true
+}
+
+// pass waits while the network swallows what is sent. It arrives later, as TCP has it.
+func (p *proxy) pass() {
+	p.mu.Lock()
+	heals := p.heals
+	p.mu.Unlock()
+	if heals != nil {
+		<-heals
+	}
+}
+
+// swallow lets nothing through, and says nothing.
+func (p *proxy) swallow() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heals = make(chan struct{})
+}
+
+// reset ends all connections, and each new one.
+func (p *proxy) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = true
+	for c := range p.open {
+		end(c)
+	}
+	clear(p.open)
+}
+
+// heal makes the network as it was.
+func (p *proxy) heal() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.gone = false
+	if p.heals != nil {
+		close(p.heals)
+		p.heals = nil
+	}
+}
+
+// end closes a connection in the way that the peer notices as a reset.
+func end(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	c.Close()
+}
