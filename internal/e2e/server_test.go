@@ -116,6 +116,7 @@ func databaseFlag(database string) string {
 // server is one running process of the binary.
 type server struct {
 	t        *testing.T
+	program  string
 	args     []string
 	base     string
 	log      string // path; appended to over restarts
@@ -138,8 +139,16 @@ func freeAddr(t *testing.T) string {
 // serve starts `puntuale serve --sandbox` and waits until it is ready.
 func serve(t *testing.T, database string, more ...string) *server {
 	t.Helper()
+	s := prepare(t, database, more...)
+	s.start()
+	return s
+}
+
+// prepare is serve for a server that is started later.
+func prepare(t *testing.T, database string, more ...string) *server {
+	t.Helper()
 	addr := freeAddr(t)
-	s := &server{t: t, base: "http://" + addr, database: database, log: filepath.Join(t.TempDir(), "server.log")}
+	s := &server{t: t, program: binary, base: "http://" + addr, database: database, log: filepath.Join(t.TempDir(), "server.log")}
 	s.args = append([]string{"serve", "--addr", addr, "--data", t.TempDir(), "--database", databaseFlag(database), "--sandbox"}, more...)
 	t.Cleanup(func() {
 		s.kill()
@@ -147,7 +156,6 @@ func serve(t *testing.T, database string, more ...string) *server {
 			t.Logf("server log, the end of what is not a request:\n%s", events(s.log, 30))
 		}
 	})
-	s.start()
 	return s
 }
 
@@ -158,7 +166,7 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	s.cmd = exec.Command(binary, s.args...)
+	s.cmd = exec.Command(s.program, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -254,9 +262,15 @@ func eventually(t *testing.T, within time.Duration, what string, holds func() bo
 // command runs the binary to its end and returns its standard output.
 func command(t *testing.T, args ...string) string {
 	t.Helper()
+	return commandOf(t, binary, args...)
+}
+
+// commandOf is command for another program than ours.
+func commandOf(t *testing.T, program string, args ...string) string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd := exec.CommandContext(ctx, program, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
@@ -268,7 +282,13 @@ func command(t *testing.T, args ...string) string {
 // createPartner runs `puntuale partner create` beside whatever is running on the database.
 func createPartner(t *testing.T, database string, more ...string) (key string) {
 	t.Helper()
-	out := command(t, append([]string{"partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),
+	return createPartnerBy(t, binary, database, more...)
+}
+
+// createPartnerBy is createPartner by another program than ours.
+func createPartnerBy(t *testing.T, program, database string, more ...string) (key string) {
+	t.Helper()
+	out := commandOf(t, program, append([]string{"partner", "create", "--data", t.TempDir(), "--database", databaseFlag(database),
 		"--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "una frase lunga 42", "--json"}, more...)...)
 	var created struct {
 		ID  any    `json:"id"`

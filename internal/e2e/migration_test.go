@@ -1,0 +1,77 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// before is the last commit whose tables are of the version before (migration 1).
+const before = "655358c"
+
+// binaryBefore builds the program of the version before, where its sources can be had.
+func binaryBefore(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	if err := exec.Command("git", "-C", root, "cat-file", "-e", before+"^{commit}").Run(); err != nil {
+		t.Skipf("the commit %s is not here: %v", before, err)
+	}
+	dir := t.TempDir()
+	tree, err := exec.Command("git", "-C", root, "archive", before).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	unpack := exec.Command("tar", "-x", "-C", dir)
+	unpack.Stdin = bytes.NewReader(tree)
+	if out, err := unpack.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "before"), "./cmd/puntuale")
+	build.Dir = dir
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return filepath.Join(dir, "before")
+}
+
+// TestUpgradeUnderLoad: a server of this version brings the tables up to date while one of the version before goes on;
+// both work side by side, then the old one is stopped. No call fails, and the ledgers agree. An old program that starts
+// now refuses the tables.
+func TestUpgradeUnderLoad(t *testing.T) {
+	database := postgres(t)
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	old := prepare(t, database, "--lease", lease.String(), "--sandbox-latency", "20ms")
+	old.program = binaryBefore(t)
+	old.start()
+	fresh := prepare(t, database, "--lease", lease.String(), "--sandbox-latency", "20ms")
+	l := newLoad(seed, loadTenants(t, old.base, createPartnerBy(t, old.program, database), 6), old.base, fresh.base)
+	time.Sleep(2 * time.Second)
+	f := &fleet{t: t, database: database}
+	schema := func() int { return f.number("select max(version_id) from puntuale_version") }
+	if n := schema(); n != 1 {
+		t.Fatalf("the tables have version %d before the upgrade", n)
+	}
+	fresh.start()
+	if n := schema(); n < 2 {
+		t.Errorf("the tables have version %d after the upgrade", n)
+	}
+	f.await("both own sessions", func() bool { return f.owners() == 2 })
+	time.Sleep(3 * time.Second)
+	late := prepare(t, database)
+	if out, err := exec.Command(old.program, late.args...).CombinedOutput(); err == nil || !strings.Contains(string(out), "newer") {
+		t.Errorf("the version before starts on newer tables: %v\n%s", err, out)
+	}
+	if code := old.terminate(25 * time.Second); code != 0 {
+		t.Errorf("the version before ended with %d", code)
+	}
+	time.Sleep(2 * time.Second)
+	l.end()
+	l.verify(t, fresh.base, pick(15*time.Second, 5*time.Second))
+}
