@@ -47,13 +47,13 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	database := postgres(t)
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	old := prepare(t, database, "--lease", lease.String(), "--sandbox-latency", "20ms")
+	old := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
 	old.program = binaryBefore(t)
 	old.start()
-	fresh := prepare(t, database, "--lease", lease.String(), "--sandbox-latency", "20ms")
+	fresh := prepare(t, database, "--lease", lease().String(), "--sandbox-latency", "20ms")
 	l := newLoad(seed, loadTenants(t, old.base, createPartnerBy(t, old.program, database), 6), old.base, fresh.base)
 	time.Sleep(2 * time.Second)
-	f := &fleet{t: t, database: database}
+	f := &fleet{t: t, database: database, lease: lease(), nodes: []*server{old, fresh}}
 	schema := func() int { return f.number("select max(version_id) from puntuale_version") }
 	if n := schema(); n != 1 {
 		t.Fatalf("the tables have version %d before the upgrade", n)
@@ -62,7 +62,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	if n := schema(); n < 2 {
 		t.Errorf("the tables have version %d after the upgrade", n)
 	}
-	f.await("both own sessions", func() bool { return f.owners() == 2 })
+	f.settled()
 	time.Sleep(3 * time.Second)
 	late := prepare(t, database)
 	if out, err := exec.Command(old.program, late.args...).CombinedOutput(); err == nil || !strings.Contains(string(out), "newer") {
