@@ -46,7 +46,7 @@ func (s *Store) findTimeline(ctx context.Context, db *sql.DB) error {
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.d.timeline = timelineNow
 		}
-		return nil //nolint:nilerr // a database without timelines is no fault
+		return nil // a database without timelines is no fault
 	}
 	if n.Int64 > 0 {
 		s.d.timeline = timelineNow
