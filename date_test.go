@@ -146,3 +146,28 @@ func FuzzParseTimeOfDay(f *testing.F) {
 		}
 	})
 }
+
+func FuzzParseDate(f *testing.F) {
+	for _, seed := range []string{"2026-11-20", "2028-02-29", "2026-02-29", "0001-01-01", "9999-12-31", "2026-1-2", "-2026-11-20", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := puntuale.ParseDate(text)
+		if err == nil && (d.String() != text || puntuale.DateFromInt(d.Int()) != d || d.AddDays(1).AddDays(-1) != d) {
+			t.Fatalf("%q became %v", text, d)
+		}
+	})
+}
+
+// An identifier has one spelling, so that no two texts name the same thing.
+func FuzzParseID(f *testing.F) {
+	for _, seed := range []string{"1", "9007199254740991", "9007199254740992", "0", "-1", "007", "+1", " 1", "1e3", "٣", ""} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		id, err := puntuale.ParseID[puntuale.MessageID](text)
+		if err == nil && (id.String() != text || id < 1 || id > puntuale.MaxID) {
+			t.Fatalf("%q became %d", text, id)
+		}
+	})
+}

@@ -1,0 +1,27 @@
+package httpapi
+
+import (
+	"net/http/httptest"
+	"testing"
+)
+
+// Whatever stands in the headers and the query: at most one key comes out, and the one of the query if
+// there is one.
+func FuzzPresentedKey(f *testing.F) {
+	for _, seed := range [][2]string{{"Bearer ck_x", ""}, {"bearer  ck_x ", "ck_x"}, {"Basic eDp5", "ck_y"}, {"Bearer", ""}, {"Bearer a b", ""}, {"é", "\x00"}} {
+		f.Add(seed[0], seed[1])
+	}
+	f.Fuzz(func(t *testing.T, header, query string) {
+		r := httptest.NewRequest("GET", "/api/sequences", nil)
+		r.Header.Set("Authorization", header)
+		r.Header.Set("Accept-Encoding", header)
+		q := r.URL.Query()
+		q.Set("api_key", query)
+		r.URL.RawQuery = q.Encode()
+		_ = takesGzip(r)
+		key, err := presentedKey(r)
+		if err == nil && query != "" && key != query {
+			t.Fatalf("%q and %q: %q", header, query, key)
+		}
+	})
+}
