@@ -59,7 +59,7 @@ func readTests(t *testing.T, root string) map[string]map[string]bool {
 			return filepath.SkipDir
 		}
 		suite := filepath.Base(filepath.Dir(path)) == "storetest"
-		if !strings.HasSuffix(path, "_test.go") && !(suite && strings.HasSuffix(path, ".go")) {
+		if !strings.HasSuffix(path, "_test.go") && (!suite || !strings.HasSuffix(path, ".go")) {
 			return nil
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
