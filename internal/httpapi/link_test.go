@@ -49,9 +49,16 @@ func TestLinking(t *testing.T) {
 		if r := s.call("POST", session+"/pair", a.Key, `{"method":"qr"}`); r.status != 409 || !strings.Contains(r.body, "linked already") {
 			t.Errorf("linked already: %d %s", r.status, r.body)
 		}
+		var run started
+		s.must(&run, "POST", "/api/start/"+s.newSequence(a.Key, stepNow+","+stepLater), a.Key, `{"phone":"3331234567","testo":"t"}`)
 		for range 2 { // unlinking twice is unlinking once
 			if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" {
 				t.Errorf("unlinked: %+v", v)
+			}
+		}
+		for _, d := range s.details(a.Key, run.ID...) { // they wait
+			if d.Stato != "PENDING" {
+				t.Errorf("of an unlinked session: %+v", d)
 			}
 		}
 		v := s.link("POST", session+"/pair", a.Key, `{"method":"qr"}`)
