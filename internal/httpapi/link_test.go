@@ -49,16 +49,9 @@ func TestLinking(t *testing.T) {
 		if r := s.call("POST", session+"/pair", a.Key, `{"method":"qr"}`); r.status != 409 || !strings.Contains(r.body, "linked already") {
 			t.Errorf("linked already: %d %s", r.status, r.body)
 		}
-		var run started
-		s.must(&run, "POST", "/api/start/"+s.newSequence(a.Key, stepNow+","+stepLater), a.Key, `{"phone":"3331234567","testo":"t"}`)
 		for range 2 { // unlinking twice is unlinking once
 			if v := s.link("DELETE", session+"/pair", a.Key, ""); v.State != "unlinked" {
 				t.Errorf("unlinked: %+v", v)
-			}
-		}
-		for _, d := range s.details(a.Key, run.ID...) { // they wait
-			if d.Stato != "PENDING" {
-				t.Errorf("of an unlinked session: %+v", d)
 			}
 		}
 		v := s.link("POST", session+"/pair", a.Key, `{"method":"qr"}`)
@@ -221,4 +214,22 @@ func (s *service) contains(table, text string) bool {
 		s.t.Fatalf("%d rows of %s, %v", seen, table, err)
 	}
 	return found
+}
+
+// What is pending of a session that is unlinked waits for the next link.
+func TestUnlinkingKeepsMessages(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "test")
+		var run started
+		s.must(&run, "POST", "/api/start/"+s.newSequence(a.Key, stepNow+","+stepLater), a.Key, `{"phone":"3331234567","testo":"t"}`)
+		if v := s.link("DELETE", "/api/sessions/"+a.Session+"/pair", a.Key, ""); v.State != "unlinked" {
+			t.Errorf("%+v", v)
+		}
+		for _, d := range s.details(a.Key, run.ID...) {
+			if d.Stato != "PENDING" || d.Risposta != "In attesa di invio" {
+				t.Errorf("%+v", d)
+			}
+		}
+	})
 }
