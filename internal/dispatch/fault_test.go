@@ -204,6 +204,39 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
+// TestReadHeldUp: a read that the store held up does not put off the next one.
+func TestReadHeldUp(t *testing.T) {
+	t.Parallel()
+	slow := &slowReads{}
+	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
+		slow.Queue, cfg.Queue = cfg.Queue, slow
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		slow.wait.Store(int64(10 * time.Second))
+		after(1500 * time.Millisecond) // the poll's read has begun
+		slow.wait.Store(0)
+		after(10 * time.Second)
+		now := time.Now()
+		id := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(5 * time.Second)
+		if at := n.of(id); len(at) != 1 || at[0].Sub(now) > time.Second {
+			t.Errorf("due at %v, it left at %v", now, at)
+		}
+	})
+}
+
+// slowReads is a queue whose reads take a while.
+type slowReads struct {
+	puntuale.Queue
+	wait atomic.Int64
+}
+
+func (q *slowReads) Due(ctx context.Context, from []puntuale.Place, h time.Time, limit int) ([]puntuale.DueMessage, error) {
+	time.Sleep(time.Duration(q.wait.Load()))
+	return q.Queue.Due(ctx, from, h, limit)
+}
+
 // TestClaimWithoutAnswer: a claim that was committed but not answered is known not to have been sent: it is opened
 // again, and sent once, as no repeat.
 func TestClaimWithoutAnswer(t *testing.T) {

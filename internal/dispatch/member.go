@@ -143,6 +143,7 @@ func (m *member) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
+			wait = 0 // a process that stood still finds its beat due as well
 			continue
 		case <-m.beat:
 			// A new incarnation has just begun a lease of its own; prolonging it at once starts the count anew.

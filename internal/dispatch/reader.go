@@ -285,7 +285,7 @@ func (s *scheduler) gotRows(r rows) {
 	for _, l := range r.lanes {
 		l.reading = false
 		clear(l.left)
-		l.readAfter = now.Add(r.took)
+		l.readAfter = now.Add(min(r.took, s.cfg.Poll)) // what held up one read is no reason to put off the next
 		if l.blocked() || l.share.held {
 			l.readAfter = now.Add(s.cfg.Poll) // hints have no hurry here
 		}

@@ -122,6 +122,15 @@ func step(text string, amount int, unit string) map[string]any {
 	return map[string]any{"text": text, "timing": timing}
 }
 
+// String tells the moments of a message's life.
+func (d detail) String() string {
+	left := "never"
+	if d.Left != nil {
+		left = *d.Left
+	}
+	return fmt.Sprintf("%s, accepted %s, planned %s, left %s, %q", d.State, d.Accepted, d.Planned, left, d.Text)
+}
+
 type detail struct {
 	Phone    string  `json:"telefono"`
 	State    string  `json:"stato"`

@@ -23,6 +23,7 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	var lateness []time.Duration
 	for _, who := range l.tenants {
 		v := newVerifier(t, base, who, count)
+		v.late = late
 		for _, p := range l.book {
 			if p.tenant.key != who.key {
 				continue
@@ -50,9 +51,6 @@ func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Dura
 	if odd := count["unnamed"] + count["held"]; odd > 10+count["CANCELLED"]/10 {
 		t.Errorf("%d cancellations did not say what they did: so many cannot have been in flight", odd)
 	}
-	if worst := quantile(lateness, 1); worst > late {
-		t.Errorf("a message was %v late, more than %v", worst, late)
-	}
 	return lateness
 }
 
@@ -73,6 +71,7 @@ type verifier struct {
 	rows     map[string]detail
 	arrived  map[string]time.Time // when the network had it
 	sent     map[string]int       // how often the outcomes list it as sent
+	late     time.Duration        // the most that is allowed
 	lateness []time.Duration
 	count    map[string]int // of states
 }
@@ -210,6 +209,10 @@ func (v *verifier) compare(id string) {
 		v.t.Errorf("message %s arrived at %v, %v before its moment", id, at, due.Sub(at))
 	}
 	v.lateness = append(v.lateness, at.Sub(due))
+	if at.Sub(due) > v.late && v.count["late"] < 5 {
+		v.count["late"]++
+		v.t.Errorf("message %s arrived %v late, more than %v: %v", id, at.Sub(due), v.late, row)
+	}
 }
 
 // due is the promised moment, from what the call said and when it was accepted.
