@@ -81,7 +81,7 @@ func (s *serveSettings) check() []fault {
 	}
 	faults = append(faults, checkMedia(s.Media)...)
 	switch {
-	case s.Key != "" && len(s.Key) < auth.MinMasterKey:
+	case s.Key != "" && len(strings.TrimSpace(s.Key)) < auth.MinMasterKey:
 		faults = append(faults, fault{"key", fmt.Sprintf("must have at least %d random characters, such as openssl rand -base64 32 gives", auth.MinMasterKey)})
 	case s.Key != "" && s.KeyFile != "":
 		faults = append(faults, fault{"key", "cannot go with key-file"})

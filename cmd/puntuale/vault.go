@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/auth"
@@ -42,7 +43,7 @@ func masterKey(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	own := databaseFile(&cfg.baseSettings, cfg.Data)
 	switch {
 	case cfg.Key != "":
-		return []byte(cfg.Key), "PUNTUALE_KEY", nil
+		return []byte(strings.TrimSpace(cfg.Key)), "PUNTUALE_KEY", nil
 	case cfg.KeyFile != "":
 		key, err = readKey(cfg.KeyFile)
 		return key, cfg.KeyFile, err

@@ -59,9 +59,18 @@ func TestKeyFile(t *testing.T) {
 	term.file(t, "elsewhere/key", string(first))
 	args = append(args, "--key-file", "elsewhere/key")
 	serve()
+	// The same key as a text, with the line's end that a secret's file often has.
+	text := start(t, withFolder(newTerminal(t, map[string]string{"PUNTUALE_KEY": string(first)}), term.dir), args[:len(args)-2]...)
+	text.logged.waitFor(t, `"url":"([^"]+)"`)
+	text.end()
 	if shown := term.setting(t, "key", "--key", strings.Repeat("k", 44)); strings.Contains(shown, "kkk") {
 		t.Errorf("config shows %s", shown)
 	}
+}
+
+func withFolder(term *terminal, dir string) *terminal {
+	term.dir = dir
+	return term
 }
 
 // TestKeyOnPostgres: without a key there is a warning; the first key given wraps what lies there as it is.
