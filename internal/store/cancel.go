@@ -17,15 +17,16 @@ const chunk = 1000
 // A message is cancelled only while its intent is 0: nobody has begun to send it, and after this nobody will, because
 // every claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead,
 // by a negative valid_until: it is never repeated or tried again, and should the attempt come back without having reached
-// the network, whoever records that cancels it (reopenResults). Evidence that it was sent counts as ever. The batch is
-// sorted: rows are locked in order.
+// the network, whoever records that cancels it (reopenResults). Evidence that it was sent counts as ever. A node of the version before knows no mark and
+// opens a marked message again, which nobody can claim: that one is cancelled like any other. The batch is sorted: rows
+// are locked in order.
 const cancelMessages = `
 update message set intent = case when message.intent = 0 then -1 else message.intent end,
  state = case when message.intent = 0 then 3 else message.state end,
  done_at = case when message.intent = 0 then $1::bigint end,
- valid_until = case when message.intent = 0 then message.valid_until else -message.valid_until end
+ valid_until = case when message.intent = 0 then abs(message.valid_until) else -message.valid_until end
 from $u(c bigint, i bigint)
-where message.client_id = u.c and message.id = u.i and message.intent >= 0 and message.valid_until > 0
+where message.client_id = u.c and message.id = u.i and message.intent >= 0 and (message.intent = 0 or message.valid_until > 0)
 returning message.id, message.desired_at, message.next_at, message.state`
 
 // cancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
@@ -92,7 +93,7 @@ where r.client_id = $1 and r.phone = u.p
 	// from reading all that the client ever sent.)
 	openCandidates = `
 select m.client_id, m.id from session s cross join message m
-where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.valid_until > 0`
+where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and (m.intent = 0 or m.valid_until > 0)`
 )
 
 func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {

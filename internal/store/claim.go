@@ -47,6 +47,7 @@ type claimBatch struct {
 	erased    int64 // erasures when standings were read
 	marked    bool  // some message comes with a mark
 	granted   []grantedRow
+	returned  map[puntuale.ClientID]int64 // credits to give back
 }
 
 // grantedRow is a message whose intent this transaction has written.
@@ -56,12 +57,13 @@ type grantedRow struct {
 	due     int64
 	attempt int // this one's number
 	blocked bool
+	marked  bool // blocked by its number's mark alone: the number was in the blacklist before the message was accepted
 	charged bool // takes a credit
 }
 
 func (b *claimBatch) run(ctx context.Context) error {
 	b.answers = make([]puntuale.Granted, len(b.Messages))
-	b.granted, b.marked = nil, false
+	b.granted, b.marked, b.returned = nil, false, map[puntuale.ClientID]int64{}
 	if err := fence(ctx, b.a, b.Node); err != nil {
 		return err
 	}
@@ -203,15 +205,18 @@ func (b *claimBatch) findMarked(ctx context.Context) error {
 		return fmt.Errorf("look for marks: %w", err)
 	}
 	for i := range b.granted {
-		b.granted[i].blocked = b.granted[i].blocked || blocked[b.granted[i].MessageRef]
+		g := &b.granted[i]
+		g.marked = !g.blocked && blocked[g.MessageRef]
+		g.blocked = g.blocked || g.marked
 	}
 	return nil
 }
 
-// closeBlocked closes what is for numbers in the blacklist; the rows are ours already.
+// closeBlocked closes what is for numbers in the blacklist; the rows are ours already. What was set aside after a failover
+// (quarantine.go) keeps its credit, because the network may have it; but not to a number that was blocked all along.
 func (b *claimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
-	var keep []int64 // its credit: the network may have it
+	var credit []int64 // what becomes of it: 0 none was taken, 1 kept, -1 given back
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
 		repeat := b.Messages[g.index].Intent > 0
 		// A repeat may have reached the number before it was blocked; it goes on under the same id. Not so where no
@@ -219,29 +224,42 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 		if !g.blocked || repeat && g.attempt > 1 {
 			return false
 		}
-		refs, keep = append(refs, g.MessageRef), append(keep, bit(repeat))
+		refs, credit = append(refs, g.MessageRef), append(credit, bit(repeat)-2*bit(repeat && g.marked))
 		b.answers[g.index] = puntuale.ClaimBlacklisted
 		return true
 	})
 	if len(refs) == 0 {
 		return nil
 	}
-	if _, err := b.a.exec(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
+	if err := b.a.each(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
- where message.client_id = u.c and message.id = u.i and message.intent = $2`,
-		micros(b.done), b.Token, append(refColumns(refs), keep)); err != nil {
+ where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
+		[]any{micros(b.done), b.Token, append(refColumns(refs), credit)}, func(rows *sql.Rows) error {
+			var c puntuale.ClientID
+			var back int
+			err := rows.Scan(&c, &back)
+			if back < 0 {
+				b.returned[c]++
+			}
+			return err
+		}); err != nil {
 		return fmt.Errorf("close blacklisted messages: %w", err)
 	}
 	return nil
 }
 
-// charge takes the credits. Where a client has too few, its first due messages get them, and the intents of the others
-// are taken back.
+// charge takes the credits and gives some back. Where a client has too few, its first due messages get them, and the
+// intents of the others are taken back.
 func (b *claimBatch) charge(ctx context.Context) error {
 	want := map[puntuale.ClientID][]grantedRow{}
 	for _, g := range b.granted {
 		if g.charged {
 			want[g.Client] = append(want[g.Client], g)
+		}
+	}
+	for c := range b.returned {
+		if b.standings[c].Credits != nil {
+			want[c] = append([]grantedRow{}, want[c]...) // so that its row is locked in order, too
 		}
 	}
 	if len(want) == 0 {
@@ -263,6 +281,9 @@ func (b *claimBatch) charge(ctx context.Context) error {
 		}
 	}
 	if err := enter(ctx, b.a, "reserve", b.Now, clients, pick(taken, func(n *int64) int64 { return -*n })); err != nil {
+		return err
+	}
+	if err := giveBack(ctx, b.a, b.Now, b.returned); err != nil {
 		return err
 	}
 	return b.release(ctx, back)

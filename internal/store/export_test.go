@@ -155,3 +155,16 @@ func Listing(s *Store) bool {
 	st := s.list.db.Stats()
 	return st.InUse == st.MaxOpenConnections
 }
+
+// SetAside does what joining does after a failover of which the server says what it had replayed last.
+func SetAside(ctx context.Context, s *Store, since time.Time) error {
+	var f *failover
+	if err := s.onFleet(ctx, func(ctx context.Context, a asker) (err error) {
+		f, err = s.sameTimeline(ctx, a)
+		return err
+	}); err != nil {
+		return err
+	}
+	f.since = since
+	return s.settleTimeline(ctx, f)
+}

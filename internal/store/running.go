@@ -13,7 +13,8 @@ import (
 // runningMessage is an open message of a sequence's runs for a phone.
 type runningMessage struct {
 	puntuale.MessageRef
-	intent int64
+	intent  int64
+	stopped bool // while it was in flight: nothing more of it will be sent
 }
 
 func compareRefs(a, b puntuale.MessageRef) int {
@@ -22,11 +23,11 @@ func compareRefs(a, b puntuale.MessageRef) int {
 
 // "intent >= 0" means open.
 const runningMessages = `
-select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
+select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
  and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
 union all
-select u.n, m.client_id, m.id, m.intent from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
+select u.n, m.client_id, m.id, m.intent, m.valid_until < 0 from $u(n bigint, c bigint, p text, q bigint) cross join run r cross join message m
 where r.client_id = u.c and r.phone = u.p and r.sequence_id = u.q
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
@@ -49,7 +50,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	}}, func(rows *sql.Rows) error {
 		var i int
 		var m runningMessage
-		if err := rows.Scan(&i, &m.Client, &m.ID, &m.intent); err != nil {
+		if err := rows.Scan(&i, &m.Client, &m.ID, &m.intent, &m.stopped); err != nil {
 			return err
 		}
 		st := asking[i].body.(*start)
@@ -64,6 +65,9 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	for _, t := range asking {
 		st := t.body.(*start)
 		slices.SortFunc(st.running, func(a, b runningMessage) int { return compareRefs(a.MessageRef, b.MessageRef) })
+		if st.IfRunning != puntuale.IfRunningRestart {
+			st.running = slices.DeleteFunc(st.running, func(m runningMessage) bool { return m.stopped })
+		}
 		switch {
 		case len(st.running) == 0:
 		case st.IfRunning == puntuale.IfRunningReject:

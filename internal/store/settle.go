@@ -10,10 +10,13 @@ import (
 )
 
 // An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A credit
-// that an unanswered attempt holds stays spent.
+// that an unanswered attempt holds stays spent. One that was stopped in flight and opened again by a node of the version
+// before (cancel.go) looks as if its time were over; it is CANCELLED.
 const (
 	failMessages = `
-update message set intent = -1, state = 2, outcome = 2, done_at = $1::bigint, reason = u.r,
+update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
+ outcome = case when message.intent = 0 and message.valid_until < 0 then 0 else 2 end, done_at = $1::bigint,
+ reason = case when message.intent = 0 and message.valid_until < 0 then '' else u.r end, valid_until = abs(message.valid_until),
  detail = case when u.d = '' then message.detail else u.d end,
  next_at = case when message.intent > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, x bigint, r text, d text)

@@ -67,6 +67,7 @@ type failover struct {
 	from, to int64
 	lossless bool
 	since    time.Time // what was accepted later may be missing; zero: unknown
+	joined   time.Time // when the failover before was dealt with, or the first node joined
 }
 
 // sameTimeline compares the server's timeline with the one that the nodes joined in, and keeps its record locked until
@@ -81,8 +82,8 @@ func (s *Store) sameTimeline(ctx context.Context, a asker) (*failover, error) {
 	}
 	f := &failover{}
 	if _, err := one(ctx, a, `select timeline, synchronous, $timeline,
- coalesce((extract(epoch from pg_last_xact_replay_timestamp()) * 1000000)::bigint, 0) from cluster where one = 1 for update`,
-		nil, &f.from, &f.lossless, &f.to, moment{&f.since}); err != nil {
+ coalesce((extract(epoch from pg_last_xact_replay_timestamp()) * 1000000)::bigint, 0), since
+ from cluster where one = 1 for update`, nil, &f.from, &f.lossless, &f.to, moment{&f.since}, moment{&f.joined}); err != nil {
 		return nil, fmt.Errorf("read the timeline: %w", err)
 	}
 	if f.from == f.to {

@@ -145,6 +145,31 @@ func testQuarantine(t *testing.T, w *World) {
 	}
 }
 
+// A number of which the blacklist holds a mark alone was blocked before the message was accepted, so nothing of it left:
+// the claim that would repeat it closes it and gives the credit back.
+func testQuarantineMarked(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	w.MustJoin()
+	if err := c.AddBlacklisted(context.Background(), puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Added: Begin}, Day, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.mustErase(phone, Begin)
+	ids := append(c.MustStart(phone, Begin, 2), c.MustStart("+393330000009", Begin, 1)...)
+	w.fail(0)
+	node := w.MustJoin()
+	items := c.marked(append(c.Items(phone, c.Detail(ids[0]).Intent, ids[:2]...), c.Items("+393330000009", c.Detail(ids[2]).Intent, ids[2])...))
+	if n := c.credits(); n != 97 {
+		t.Errorf("%d credits after the failover", n)
+	}
+	_, granted := w.MustClaim(node, Begin.Add(time.Minute), items...)
+	if granted[0] != puntuale.ClaimBlacklisted || granted[1] != puntuale.ClaimBlacklisted || granted[2] != puntuale.ClaimGranted {
+		t.Fatalf("repeats: %v", granted)
+	}
+	if n, sum := c.credits(), w.Int("select sum(amount) from credit_entry where client_id = $1", c.ID); n != 99 || sum != n {
+		t.Errorf("%d credits, the ledger says %d", n, sum)
+	}
+}
+
 // Any number of nodes may find the failover at once, and any of them may die over it.
 func testQuarantineTogether(t *testing.T, w *World) {
 	ctx := context.Background()

@@ -138,3 +138,77 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 		}
 	}
 }
+
+// What was stopped in flight is not running any more: a start that asks is let in, whatever becomes of the attempt.
+func testStoppedIsNotRunning(t *testing.T, w *World) {
+	ctx := context.Background()
+	node := w.MustJoin()
+	for _, ask := range []puntuale.IfRunning{puntuale.IfRunningReject, puntuale.IfRunningSkip, puntuale.IfRunningRestart} {
+		c := w.Client(puntuale.AccountFull)
+		ids := c.MustStart(phone, Begin, 1)
+		token, _ := w.MustClaim(node, Begin, c.Items(phone, 0, ids...)...)
+		r := c.Run(phone, Begin, 1)
+		r.IfRunning = ask
+		if ask == puntuale.IfRunningReject { // in flight, and not stopped
+			if _, err := c.Start(ctx, r); puntuale.CodeOf(err) != puntuale.CodeConflict {
+				t.Errorf("while it is running: %v", err)
+			}
+		}
+		if _, err := c.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil {
+			t.Fatal(err)
+		}
+		started, err := c.Start(ctx, r)
+		if err != nil || len(started.IDs) != 1 || started.IDs[0] == ids[0] {
+			t.Errorf("%s: started %v, %v; %v was stopped", ask, started.IDs, err, ids)
+		}
+		if !w.MustRecord(Begin, c.Items(phone, 0, ids...)[0], token, puntuale.Outcome{Verdict: puntuale.Sent}) {
+			t.Errorf("%s: the outcome was not applied", ask)
+		}
+	}
+}
+
+// A node of the version before opens a stopped message again and leaves its mark. Nobody can claim it; whatever ends it,
+// it ends as cancelled.
+func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
+	ctx := context.Background()
+	node := w.MustJoin()
+	for name, end := range map[string]func(c *Client, id puntuale.MessageID) error{
+		"a stop": func(c *Client, _ puntuale.MessageID) error {
+			_, err := c.Stop(ctx, c.Sequence, phone, Day, Begin)
+			return err
+		},
+		"its deadline": func(c *Client, id puntuale.MessageID) error {
+			due, err := w.Expiring(ctx, c.Session, Begin.Add(time.Minute), 10)
+			if err != nil || len(due) != 1 || due[0].ID != id {
+				t.Fatalf("expiring: %v, %v", due, err)
+			}
+			return w.Settle(ctx, node, Begin.Add(time.Minute), []puntuale.Settlement{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}, State: puntuale.Failed, Reason: puntuale.SaysExpired}})
+		},
+		"maintenance after its client was deleted": func(c *Client, _ puntuale.MessageID) error {
+			w.Exec("update session set deleted_at = 1 where client_id = $1", c.ID)
+			return w.Maintain(ctx, Begin.Add(time.Minute), time.Time{})
+		},
+		"the cancellation of everything": func(c *Client, _ puntuale.MessageID) error {
+			_, err := c.CancelPending(ctx, nil, true, Day, Begin)
+			return err
+		},
+	} {
+		c := w.Client(puntuale.AccountFull)
+		id := c.MustStart(phone, Begin, 1)[0]
+		w.MustClaim(node, Begin, c.Items(phone, 0, id)...)
+		if _, err := c.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil {
+			t.Fatal(err)
+		}
+		w.Exec("update message set intent = 0 where id = $1", id)
+		if _, granted := w.MustClaim(node, Begin, c.Items(phone, 0, id)...); granted[0] == puntuale.ClaimGranted {
+			t.Fatalf("%s: it may be sent", name)
+		}
+		if err := end(c, id); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if d := c.Detail(id); d.State != puntuale.Cancelled || d.Response() != puntuale.SaysCancelled || !d.ValidUntil.Equal(Begin.Add(24*time.Hour)) ||
+			w.Int("select count(*) from message where id = $1 and valid_until < 0", id) != 0 {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}

@@ -27,7 +27,7 @@ var suite = []func(*testing.T, *World){
 	testStart, testEmptyStart, testReplay, testTwins, testRefusedKeyIsFree, testStaleStart, testIfRunning,
 	testIfRunningTogether, testBadMember, testExpiredCaller,
 	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted,
-	testStop, testStoppedInFlight, testStoppedOutcomes, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
+	testStop, testStoppedInFlight, testStoppedOutcomes, testStoppedIsNotRunning, testStoppedReopenedByVersionBefore, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
 	testClaimOnce, testClaimConditions, testClaimHeld, testClaimBlacklisted, testTakeover,
 	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,
 	testCreditsRunOut, testCreditsAddUp,
@@ -50,4 +50,4 @@ var suite = []func(*testing.T, *World){
 // manyWriters are about transactions that wait for each other, and about servers that take over from each other. SQLite
 // has one writer, and nothing to try.
 var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin,
-	testTimelineFence, testQuarantine, testQuarantineTogether, testLeftBehind}
+	testTimelineFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}
