@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -251,53 +250,6 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
 	return forgetLate(ctx, x.a, x.refs)
-}
-
-// keptText is an answer that is kept for repeats of its call.
-type keptText struct {
-	scope, key string
-	result     []byte
-}
-
-// Answers that hold the number. The databases look for bytes in bytes each in its own way.
-const (
-	answersNaming         = `select i.scope, i.key, i.result from idempotency i where i.client_id = $1 and instr(i.result, $2) > 0 order by i.scope, i.key limit $3`
-	answersNamingPostgres = `select i.scope, i.key, i.result from idempotency i where i.client_id = $1 and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $3`
-)
-
-// answers takes the number out of answers that are kept for repeats. The records stay: without them a repeat would have
-// its effect again.
-func (x *erasing) answers(ctx context.Context) error {
-	text := answersNaming
-	if x.s.d.postgres {
-		text = answersNamingPostgres
-	}
-	number := []byte(x.Phone)
-	for {
-		part, err := list(ctx, x.s.read, text, []any{x.id, number, chunk}, func(rows *sql.Rows, k *keptText) error {
-			return rows.Scan(&k.scope, &k.key, &k.result)
-		})
-		if err != nil {
-			return outward(fmt.Errorf("look for kept answers: %w", err))
-		}
-		if len(part) == 0 {
-			return nil
-		}
-		columns := batch{
-			pick(part, func(*keptText) int64 { return int64(x.id) }),
-			pick(part, func(k *keptText) string { return k.scope }),
-			pick(part, func(k *keptText) string { return k.key }),
-		}
-		if err := x.write(ctx, func(ctx context.Context, a asker) error {
-			_, err := a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
- where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
-				append(slices.Clone(columns), pick(part, func(k *keptText) []byte { return bytes.ReplaceAll(k.result, number, []byte{}) })))
-			return err
-		}); err != nil {
-			return fmt.Errorf("erase kept answers: %w", err)
-		}
-		x.done.Answers += len(part)
-	}
 }
 
 // finish counts the call and makes the number's entry in the blacklist a keyed hash. In the same transaction the counter

@@ -163,6 +163,48 @@ func testErase(t *testing.T, w *World) {
 	}
 }
 
+// Answers about other numbers are left alone, however alike they look.
+func testEraseAnswers(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	for number, cases := range map[string][]struct{ kept, want string }{
+		"+39347123456": {
+			{`{"phone":"+39347123456"}`, `{"phone":""}`},
+			{`{"phone":"+393471234567"}`, `{"phone":"+393471234567"}`},
+			{`["+393471234567","+39347123456"]`, `["+393471234567",""]`},
+			{`+39347123456`, ``},
+			{`+39347123456+39347123456`, ``},
+			{`{"id":"7"}`, `{"id":"7"}`},
+		},
+		"12036304-39": {
+			{`"12036304-39"`, `""`},
+			{`"12036304-39-1 x12036304-39 12036304-39_ 112036304-39 12036304-39A"`, `"12036304-39-1 x12036304-39 12036304-39_ 112036304-39 12036304-39A"`},
+		},
+	} {
+		var all []*puntuale.Once
+		for i, k := range cases {
+			o := &puntuale.Once{Scope: "POST /api/blacklist", Key: fmt.Sprint(number, i), Hash: "h", Answer: func(any) ([]byte, error) { return []byte(k.kept), nil }}
+			all = append(all, o)
+			if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000009", Added: Begin}, Day, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.mustErase(number, Begin)
+		for i, k := range cases {
+			if answer, err := c.Kept(ctx, *all[i]); err != nil || string(answer) != k.want {
+				t.Errorf("%s of %s became %s, %v; want %s", number, k.kept, answer, err, k.want)
+			}
+		}
+	}
+	// More than one transaction's.
+	for i := range 1200 {
+		w.Exec("insert into idempotency (client_id, scope, key, hash, at, result) values ($1, 'bulk', $2, '', 1, $3)", c.ID, fmt.Sprint(i), []byte("+39347123456"))
+	}
+	if done := c.mustErase("+39347123456", Begin); done.Answers != 1200 || w.mentions(c.ID, "+39347123456") == nil {
+		t.Errorf("%+v", done) // the longer number is there still
+	}
+}
+
 func (w *World) mustRecordLate(c *Client, id puntuale.MessageID, o puntuale.Outcome) {
 	w.t.Helper()
 	if w.MustRecord(Begin.Add(time.Hour), c.Items("", 0, id)[0], 1<<40, o) {

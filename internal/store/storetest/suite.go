@@ -43,7 +43,7 @@ var suite = []func(*testing.T, *World){
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
-	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether,
+	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 

@@ -1,0 +1,116 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+
+	"puntuale"
+)
+
+// keptText is an answer that is kept for repeats of its call.
+type keptText struct {
+	scope, key string
+	result     []byte
+}
+
+// Answers that hold the number, perhaps as the beginning of another. The databases look for bytes in bytes each in its
+// own way.
+const (
+	answersNaming = `select i.scope, i.key, i.result from idempotency i
+ where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and instr(i.result, $2) > 0 order by i.scope, i.key limit $5`
+	answersNamingPostgres = `select i.scope, i.key, i.result from idempotency i
+ where i.client_id = $1 and (i.scope, i.key) > ($3, $4) and position($2::bytea in i.result) > 0 order by i.scope, i.key limit $5`
+)
+
+// answers takes the number out of answers that are kept for repeats. The records stay: without them a repeat would have
+// its effect again.
+func (x *erasing) answers(ctx context.Context) error {
+	text := answersNaming
+	if x.s.d.postgres {
+		text = answersNamingPostgres
+	}
+	for last := (keptText{}); ; {
+		part, err := list(ctx, x.s.read, text, []any{x.id, []byte(x.Phone), last.scope, last.key, chunk}, scanKept)
+		if err != nil {
+			return outward(fmt.Errorf("look for kept answers: %w", err))
+		}
+		if len(part) == 0 {
+			return nil
+		}
+		last = part[len(part)-1]
+		part = x.strip(part)
+		done := 0
+		if len(part) > 0 {
+			if err := x.write(ctx, func(ctx context.Context, a asker) (err error) {
+				done, err = x.rewrite(ctx, a, part)
+				return err
+			}); err != nil {
+				return fmt.Errorf("erase kept answers: %w", err)
+			}
+		}
+		x.done.Answers += done
+	}
+}
+
+// rewrite strips answers as they are by now: another erasure may have changed them.
+func (x *erasing) rewrite(ctx context.Context, a asker, part []keptText) (int, error) {
+	now, err := list(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
+ on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)
+	if err != nil {
+		return 0, err
+	}
+	now = x.strip(now)
+	if len(now) == 0 {
+		return 0, nil
+	}
+	_, err = a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
+ where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
+		append(keptColumns(x.id, now), pick(now, func(k *keptText) []byte { return k.result })))
+	return len(now), err
+}
+
+// strip takes the number out of answers and leaves out those that do not hold it.
+func (x *erasing) strip(all []keptText) []keptText {
+	var holding []keptText
+	for _, k := range all {
+		if rest, found := without(k.result, x.Phone); found {
+			holding = append(holding, keptText{k.scope, k.key, rest})
+		}
+	}
+	return holding
+}
+
+// without takes a number out of a text, but not the part of a longer one that looks like it.
+func without(text []byte, number string) (rest []byte, found bool) {
+	part := isDigit
+	phone := strings.HasPrefix(number, "+")
+	if !phone { // a group's name
+		part = func(c byte) bool { return isDigit(c) || 'a' <= c|0x20 && c|0x20 <= 'z' || c == '_' || c == '-' }
+	}
+	rest = make([]byte, 0, len(text))
+	for i := 0; i < len(text); {
+		end := i + len(number)
+		if number == "" || !bytes.HasPrefix(text[i:], []byte(number)) || !phone && i > 0 && part(text[i-1]) || end < len(text) && part(text[end]) {
+			rest = append(rest, text[i])
+			i++
+			continue
+		}
+		i, found = end, true
+	}
+	return rest, found
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func keptColumns(client puntuale.ClientID, all []keptText) batch {
+	return batch{
+		pick(all, func(*keptText) int64 { return int64(client) }),
+		pick(all, func(k *keptText) string { return k.scope }),
+		pick(all, func(k *keptText) string { return k.key }),
+	}
+}
+
+func scanKept(rows *sql.Rows, k *keptText) error { return rows.Scan(&k.scope, &k.key, &k.result) }
