@@ -44,7 +44,7 @@ var (
 	batchSign = regexp.MustCompile(`\$u\(([^)]*)\)`)
 	parameter = regexp.MustCompile(`\$(\d+)`)
 	castSign  = regexp.MustCompile(`::[a-z]+(\[\])?`)
-	lockSign  = regexp.MustCompile(`\s+for (update|key share|no key update)( of [a-z]+)?( skip locked)?`)
+	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
 // text returns the statement as this database reads it.

@@ -115,7 +115,7 @@ func (b *resend) read(ctx context.Context) error {
 // Blanking locks runs before it judges them (blank.go), so what is there stays until we have committed.
 const lockResendable = `
 select r.id, r.blanked_at = 0 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
-order by r.client_id, r.id for key share of r`
+order by r.client_id, r.id for share of r`
 
 func (b *resend) lockRuns(ctx context.Context) error {
 	var refs []puntuale.RunRef

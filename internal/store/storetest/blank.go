@@ -219,3 +219,45 @@ func testBlankTogether(t *testing.T, w *World) {
 		t.Errorf("%d deadlocks", n)
 	}
 }
+
+// Whoever comes second waits for the first and sees what it did: blanking and sending again exclude each other.
+func testBlankWaitsForResend(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	ids := append(c.MustStart(phone, longAgo, 1), c.MustStart(phone, longAgo, 1)...)
+	c.MustSend(node, longAgo, ids...)
+	behind := func(do func() error, statements ...string) error {
+		t.Helper()
+		first, err := w.DB.SQL.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, statement := range statements {
+			if _, err := first.Exec(statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+		answered := make(chan error, 1)
+		go func() { answered <- do() }()
+		w.awaitLockWait(first)
+		if err := first.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		return <-answered
+	}
+	if err := behind(func() error { return w.Maintain(ctx, blankedAt, cutoff) },
+		fmt.Sprintf("select 1 from run where id = %d for key share", ids[0]),
+		fmt.Sprintf(`insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, resent_from)
+ select client_id, id + 1000, session_id, run_id, 0, due_at, next_at, valid_until, step, origin, phone, id from message where id = %d`, ids[0])); err != nil {
+		t.Fatal(err)
+	}
+	c.wantSaid(true, ids[0])
+	c.wantSaid(false, ids[1])
+	w.Exec("delete from late_run")
+	if err := behind(func() error { _, err := c.Resend(ctx, c.Again(ids[0])); return err },
+		fmt.Sprintf("update run set blanked_at = 1, request = '', content = '[]' where id = %d", ids[0]),
+		fmt.Sprintf("select 1 from run where id = %d for update", ids[0])); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("sent again: %v", err)
+	}
+}
