@@ -47,12 +47,27 @@ func (term *terminal) setting(t *testing.T, name string, args ...string) string 
 		t.Fatalf("exit code %d: %s", code, term.errs.String())
 	}
 	for line := range strings.SplitSeq(term.out.String(), "\n") {
-		if strings.HasPrefix(line, name+" = ") {
+		if line = strings.TrimPrefix(line, "# "); strings.HasPrefix(line, name+" = ") {
 			return strings.ReplaceAll(strings.Join(strings.Fields(line), " "), term.dir+"/", "")
 		}
 	}
 	t.Fatalf("no line of %s in:\n%s", name, term.out.String())
 	return ""
+}
+
+// TestConfigIsAFile: what is printed can be used as the file it claims to be.
+func TestConfigIsAFile(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	if code := term.run(context.Background(), []string{"config", "--data", "d", "--key", strings.Repeat("k", 40)}); code != exitDone {
+		t.Fatal(term.errs.String())
+	}
+	term.file(t, "x.toml", term.out.String())
+	again := newTerminal(t, nil)
+	again.dir = term.dir
+	if got, want := again.setting(t, "data", "--config", "x.toml"), `data = "d" # x.toml`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 // TestSourcesHaveAnOrder sets one setting in every place, and takes the places away one by one.

@@ -34,7 +34,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 		fmt.Fprintf(p.stdout, "\n%s\n", wrap(flag.Help, "# ", 96))
 		from := cmp.Or(p.source[flag.Name], "default")
 		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))
-		if flag.Name == "config" { // a file cannot name itself
+		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself; what is hidden is no value
 			line = "# " + line
 		}
 		fmt.Fprintf(p.stdout, "%-48s # %s\n", line, from)
@@ -54,7 +54,8 @@ func tomlText(flag *kong.Flag) string {
 		return fmt.Sprintf("%q", strings.Join(v, ","))
 	case string:
 		switch {
-		case flag.Name == "key" && v != "": // no address
+		case v == "":
+		case flag.Name == "key": // no address
 			v = hidden
 		case flag.Tag.Has("secret"):
 			v = masked(v)

@@ -104,7 +104,7 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 		shown.State = puntuale.LinkLinked
 	case shown.State == puntuale.LinkPairing && !owned:
 		shown.State = puntuale.LinkUnlinked
-	case shown.State == puntuale.LinkPairing && s.Link.Code != "" && c.control.clock.Now().Before(s.Link.Until):
+	case shown.State == puntuale.LinkPairing && s.Link.Code != "" && c.control.clock.Now().Before(s.Link.Until.Add(codeGrace)):
 		shown.Code, shown.Until = c.openCode(s), s.Link.Until
 	}
 	return shown
@@ -127,6 +127,9 @@ func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 }
 
 const (
+	// codeGrace is how long a code is shown after its time, until the one that follows is stored: whoever asks just then
+	// gets an answer of the usual form, and asks again at once.
+	codeGrace  = 2 * time.Second
 	drainMost  = 40 * time.Second
 	resumeWait = 5 * time.Second
 )

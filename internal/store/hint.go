@@ -136,6 +136,7 @@ func (t *teller) send(ctx context.Context, within time.Duration) bool {
 	if t.watch.away() != nil {
 		return false
 	}
+	ending := ctx
 	ctx, free := t.watch.bind(ctx)
 	defer free()
 	ctx, cancel := context.WithTimeout(ctx, within)
@@ -144,6 +145,11 @@ func (t *teller) send(ctx context.Context, within time.Duration) bool {
 	err := t.notify(ctx, payloads)
 	if err != nil && old { // it may have been dead for long
 		err = t.notify(ctx, payloads)
+	}
+	if err != nil && ending.Err() != nil { // cut off by the end, not by the database
+		last, cancel := context.WithTimeout(context.WithoutCancel(ending), lastWait)
+		err = t.notify(last, payloads)
+		cancel()
 	}
 	switch {
 	case err == nil:

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+	"strings"
 
 	"puntuale"
 )
@@ -19,6 +20,10 @@ func sessionFields(s *puntuale.Session) []any {
 
 // With their links sessions are read where the answer shows them, and by nodes that look for theirs; a start needs none.
 const linkedColumns = sessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until`
+
+// shownColumns are those of an answer: an owner whose lease has ended is none. Nobody may be left to take its place.
+var shownColumns = strings.Replace(linkedColumns, "s.owner",
+	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
 func linkedFields(s *puntuale.Session) []any {
 	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, &s.Link.Code, moment{&s.Link.Until})
@@ -59,7 +64,7 @@ func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s pun
 
 func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
 	var s puntuale.Session
-	found, err := one(ctx, t.s.read, `select `+linkedColumns+` from session s
+	found, err := one(ctx, t.s.read, `select `+shownColumns+` from session s
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, linkedFields(&s)...)
 	return s, foundOr(found, err, "session")
 }
@@ -69,7 +74,7 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.read, `select `+linkedColumns+` from session s
+	all, err := list(ctx, t.s.read, `select `+shownColumns+` from session s
  where s.client_id = $1 and s.id > $2 and s.deleted_at = 0 order by s.id limit $3`, []any{t.id, last, limit + 1}, scanLinked)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list sessions: %w", err))

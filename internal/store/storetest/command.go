@@ -213,6 +213,25 @@ func testLinks(t *testing.T, w *World) {
 	if moved, err := w.Assign(ctx, a, b, []puntuale.SessionID{c.Session}); err != nil || len(moved) != 1 {
 		t.Fatal(moved, err)
 	}
+	// An owner whose lease has ended is none, also where no node is left that would say so.
+	owner := func() puntuale.NodeID {
+		t.Helper()
+		s, err := c.Tenant.Session(ctx, c.Session)
+		all, _, listed := c.Sessions(ctx, puntuale.Page{Limit: 10})
+		if err != nil || listed != nil || all[0].Owner != s.Owner {
+			t.Fatalf("%v, %v: %+v, listed %+v", err, listed, s, all)
+		}
+		return s.Owner
+	}
+	if got := owner(); got != b {
+		t.Errorf("owner %d, want %d", got, b)
+	}
+	until := w.Int("select lease_until from node where id = $1", b)
+	w.Exec("update node set lease_until = 1 where id = $1", b)
+	if got := owner(); got != 0 {
+		t.Errorf("owner %d, whose lease has ended", got)
+	}
+	w.Exec("update node set lease_until = $1 where id = $2", until, b)
 	set(a, Begin, pairing) // no longer its own
 	if got := read(c); got != online {
 		t.Errorf("after another node took it: %+v", got)
