@@ -43,7 +43,7 @@ func (t tenant) Blacklist(ctx context.Context, p puntuale.Page) ([]puntuale.Blac
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.list, `select id, phone, reason, added_at from blacklist
+	all, err := list(ctx, t.lists(), `select id, phone, reason, added_at from blacklist
  where client_id = $1 and id > $2 and id > 0 order by id limit $3`, []any{t.id, last, limit + 1},
 		func(rows *sql.Rows, e *puntuale.BlacklistEntry) error {
 			err := rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})

@@ -60,7 +60,7 @@ type blanking struct {
 // late looks again at runs that had not ended when their turn came.
 func (b *blanking) late(ctx context.Context) error {
 	for b.left > 0 {
-		refs, err := list(ctx, b.s.read, lateNext, []any{micros(b.before), blankBatch}, scanRun)
+		refs, err := list(ctx, b.s.work, lateNext, []any{micros(b.before), blankBatch}, scanRun)
 		if err != nil {
 			return outward(fmt.Errorf("look for late runs: %w", err))
 		}
@@ -83,7 +83,7 @@ func (b *blanking) late(ctx context.Context) error {
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := firstID(b.before)
-	walks, err := list(ctx, b.s.read, blankCandidates, []any{until, last, blankClients}, func(rows *sql.Rows, w *walk) error {
+	walks, err := list(ctx, b.s.work, blankCandidates, []any{until, last, blankClients}, func(rows *sql.Rows, w *walk) error {
 		return rows.Scan(&w.client, &w.from, &w.anything)
 	})
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *blanking) due(ctx context.Context) error {
 			if b.left <= 0 {
 				return nil // the next call comes back to these clients
 			}
-			refs, err := list(ctx, b.s.read, blankNext, []any{w.client, w.from, until, blankBatch}, scanRun)
+			refs, err := list(ctx, b.s.work, blankNext, []any{w.client, w.from, until, blankBatch}, scanRun)
 			if err != nil {
 				return outward(fmt.Errorf("look for old runs: %w", err))
 			}

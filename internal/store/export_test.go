@@ -150,6 +150,15 @@ func ListWithoutEnd(ctx context.Context, s *Store) error {
 	return outward(err)
 }
 
+// ListOwnWithoutEnd does so for one client.
+func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
+	_, err := list(ctx, tenant{s, client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, scanOne[int64])
+	return outward(err)
+}
+
+// ListsRead counts the lists that are being read.
+func ListsRead(s *Store) int { return s.list.db.Stats().InUse }
+
 // Listing reports whether lists take all the connections that they may.
 func Listing(s *Store) bool {
 	st := s.list.db.Stats()

@@ -17,7 +17,7 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	}
 	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit + 1}}
 	var d details
-	if err := t.s.list.each(ctx, l.statement(f), l.args, d.scan); err != nil {
+	if err := t.lists().each(ctx, l.statement(f), l.args, d.scan); err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
 	}
 	all, next := cut(d.all, min(limit, d.fit()), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })

@@ -48,7 +48,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time) error {
 	if s.d.postgres {
 		text = strayMessagesLateral
 	}
-	stray, err := list(ctx, s.list, text, []any{micros(now.Add(-keepIntent)), sweepBound}, func(rows *sql.Rows, m *runningMessage) error {
+	stray, err := list(ctx, s.work, text, []any{micros(now.Add(-keepIntent)), sweepBound}, func(rows *sql.Rows, m *runningMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent)
 	})
 	if err != nil {
@@ -133,7 +133,7 @@ func purge[T any](ctx context.Context, s *Store, what, find string, below int64,
 	compare func(a, b T) int, remove func(ctx context.Context, a asker, part []T) error,
 ) error {
 	for {
-		part, err := list(ctx, s.list, find, []any{below, chunk}, scan)
+		part, err := list(ctx, s.work, find, []any{below, chunk}, scan)
 		if err != nil {
 			return outward(fmt.Errorf("look for old %s: %w", what, err))
 		}

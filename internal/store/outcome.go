@@ -23,7 +23,7 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.list, messageOutcomes, []any{t.id, max(micros(from), at), micros(to), at, last, limit + 1},
+	all, err := list(ctx, t.lists(), messageOutcomes, []any{t.id, max(micros(from), at), micros(to), at, last, limit + 1},
 		func(rows *sql.Rows, o *puntuale.MessageOutcome) error {
 			var m puntuale.Message
 			var outcome int

@@ -21,6 +21,7 @@ const (
 	postgresReaders = 5 // for single things
 	postgresListers = 2
 	postgresLookers = 5               // the dispatcher's: four reads of what is due, and one of contents
+	postgresWorkers = 1               // for what maintains the store
 	connectTimeout  = 5 * time.Second // unless the address gives another
 )
 
@@ -72,6 +73,13 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
+	workers, err := s.postgresPool(address, map[string]string{
+		"statement_timeout": strconv.FormatInt(workTimeout.Milliseconds(), 10),
+	}, postgresWorkers)
+	if err != nil {
+		return err
+	}
+	s.work = &pool{d: s.d, db: workers, watch: s.watch}
 	s.read = &pool{d: s.d, db: readers, watch: s.watch}
 	s.list = &pool{d: s.d, db: listers, watch: s.watch, within: 2 * s.cfg.ListTimeout} // half of it to wait for a connection
 	s.look = &pool{d: s.d, db: lookers, watch: s.watch}

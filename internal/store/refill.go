@@ -17,7 +17,7 @@ func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Cl
 	refilled := 0
 	var failed []error
 	for last := int64(0); ; {
-		due, err := list(ctx, s.list, `select `+clientColumns+` from client c
+		due, err := list(ctx, s.look, `select `+clientColumns+` from client c
  where c.refill_at > 0 and c.refill_at <= $1 and c.deleted_at = 0 and c.id > $2 order by c.id limit $3`,
 			[]any{micros(now), last, refillsAtOnce}, scanClient)
 		if err != nil {

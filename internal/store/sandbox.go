@@ -73,7 +73,7 @@ func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntual
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.list, `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
+	all, err := list(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
  from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1},
 		func(rows *sql.Rows, m *puntuale.SandboxMessage) error {
 			var content string

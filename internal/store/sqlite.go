@@ -23,6 +23,7 @@ const (
 	sqliteReaders = 4 // for single things
 	sqliteListers = 2
 	sqliteLookers = 4 // the dispatcher's
+	sqliteWorkers = 1 // for what maintains the store
 	// Files up to this size are read to the end when they are opened.
 	integrityLimit = 256 << 20
 )
@@ -38,7 +39,7 @@ var sqliteSettings = map[string]string{
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": "4000",
 }
 
-// sqliteReaderCache is the cache_size of each connection that only reads, of which there are ten.
+// sqliteReaderCache is the cache_size of each connection that only reads, of which there are eleven.
 const sqliteReaderCache = "-32768"
 
 // sqliteAliases are other names under which an address may give our settings.
@@ -86,7 +87,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 		of     **pool
 		size   int
 		within time.Duration
-	}{{&s.read, sqliteReaders, 0}, {&s.list, sqliteListers, s.cfg.ListTimeout}, {&s.look, sqliteLookers, 0}} {
+	}{{&s.read, sqliteReaders, 0}, {&s.list, sqliteListers, s.cfg.ListTimeout}, {&s.look, sqliteLookers, 0}, {&s.work, sqliteWorkers, 0}} {
 		readers, err := s.sqlitePool(path, query, true, p.size)
 		if err != nil {
 			return err

@@ -39,14 +39,16 @@ type Config struct {
 // Store keeps everything. It implements all role interfaces of package puntuale; its methods may be called by many
 // goroutines at once.
 type Store struct {
-	cfg  Config
-	d    *dialect
-	name string // what PostgreSQL shows of our connections
-	file string // the SQLite file; "" on PostgreSQL
-	dbs  []*sql.DB
-	read *pool // single things that a call needs, and keys
-	list *pool // what a call lists: it may read much, and never takes a place from the others
-	look *pool // the dispatcher's
+	cfg   Config
+	d     *dialect
+	name  string // what PostgreSQL shows of our connections
+	file  string // the SQLite file; "" on PostgreSQL
+	dbs   []*sql.DB
+	read  *pool // single things that a call needs, and keys
+	list  *pool // what a call lists: it may read much, and never takes a place from the others
+	look  *pool // the dispatcher's, and refills
+	work  *pool // what maintains the store, which may take its time
+	turns turns // at list
 
 	writers []*writer
 	tenants []*writer // by client

@@ -344,6 +344,7 @@ func (s *Store) deadline() (context.Context, context.CancelFunc) {
 const (
 	statementTimeout = 15 * time.Second
 	listTimeout      = 10 * time.Second // of what lists, unless Config says otherwise
+	workTimeout      = 5 * time.Minute  // of what maintains the store
 	lockTimeout      = 2 * time.Second  // for which a writer, and all who queue at it, stand still at a time
 	lockWaits        = 5                // times that a task waits for a lock, with others let by in between
 )
