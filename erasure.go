@@ -10,13 +10,13 @@ type Erasure struct {
 	Now   time.Time
 }
 
-// Erased is what an erasure reached. What an earlier one did already is not in it.
+// Erased is what an erasure reached. What an earlier one did already is not counted in it.
 type Erased struct {
 	Cancelled   int  // messages that were pending, and are never sent
 	Messages    int  // whose number and texts are gone, the cancelled ones among them
 	Sandbox     int  // what the simulated network had received, without number and text from now on
 	Answers     int  // answers kept for repeats of calls, without the number from now on
-	Blacklisted bool // the number's entry in the blacklist is a keyed hash from now on
+	Blacklisted bool // the number is in the blacklist, as a keyed hash from now on
 }
 
 // MarkPrefix begins what stands for the number of an erased person in the blacklist. No recipient begins with it.

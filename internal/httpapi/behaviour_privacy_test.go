@@ -98,7 +98,7 @@ func behaviourPersonErased(t *testing.T, s *service) {
 	if n := s.used(a); n != used+2 { // this count's own call is one
 		t.Errorf("%d calls, were %d", n, used)
 	}
-	if got := s.must(nil, "POST", eraseCall, a.Key, `{"phone":"+393331234567"}`); !strings.Contains(got.body, `"cancelled":0,"messages":0`) {
+	if got := s.must(nil, "POST", eraseCall, a.Key, `{"phone":"+393331234567"}`); !strings.Contains(got.body, `"cancelled":0,"messages":0`) || !strings.Contains(got.body, `"blacklisted":true`) {
 		t.Error(got.body)
 	}
 	ids := append(run.ID, single.ID...)

@@ -27,7 +27,7 @@ type erasedAnswer struct {
 	Messages    int    `json:"messages" doc:"Messages without number and texts from now on, the cancelled ones among them"`
 	Sandbox     int    `json:"sandbox_messages" doc:"What the simulated network had received, without number and text from now on"`
 	Answers     int    `json:"answers" doc:"Answers kept for repeats of calls, without the number from now on"`
-	Blacklisted bool   `json:"blacklisted" doc:"The number was in the blacklist, and is there as a keyed hash from now on"`
+	Blacklisted bool   `json:"blacklisted" doc:"The number is in the blacklist, as a keyed hash from now on"`
 }
 
 const saysErased = "Dati del destinatario rimossi"

@@ -41,16 +41,22 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 	}
 	for _, statement := range []string{
 		`update client set deleted_at = $2 where id = $1`,
-		`update session set deleted_at = $2, owner = 0 where client_id = $1 and deleted_at = 0`,
 		`update api_key set revoked_at = $2 where client_id = $1 and revoked_at = 0`,
 	} {
 		if _, err := a.exec(ctx, statement, id, micros(now)); err != nil {
 			return fmt.Errorf("delete a client: %w", err)
 		}
 	}
+	if _, err := a.exec(ctx, endSessions+` and deleted_at = 0`, id, micros(now), []byte{}); err != nil {
+		return fmt.Errorf("delete a client's sessions: %w", err)
+	}
 	_, err := a.exec(ctx, `delete from login where client_id = $1`, id)
 	return err
 }
+
+// endSessions deletes sessions; nothing is left of the number that one sent from, nor of a code that was just shown.
+const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0
+ where client_id = $1`
 
 // cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
@@ -180,8 +186,7 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 	if err := d.settle(ctx, a, open); err != nil || more {
 		return more, err
 	}
-	if _, err := a.exec(ctx, `update session set deleted_at = $3, owner = 0 where client_id = $1 and id = $2`,
-		d.tenant.id, d.id, micros(d.now)); err != nil {
+	if _, err := a.exec(ctx, endSessions+` and id = $4`, d.tenant.id, micros(d.now), []byte{}, d.id); err != nil {
 		return false, fmt.Errorf("delete a session: %w", err)
 	}
 	return false, nil

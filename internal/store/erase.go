@@ -27,7 +27,7 @@ const eraseWeight = 500
 
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
 	x := &erasing{tenant: t, Erasure: e, present: t.s.from(e.Now)}
-	for _, step := range []func(context.Context) error{x.cancel, x.runs, x.answers, x.finish} {
+	for _, step := range []func(context.Context) error{x.cancel, x.runs, x.answers, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
 		}
@@ -91,9 +91,6 @@ func (x *erasing) runs(ctx context.Context) error {
 		x.done.Messages += some.done.Messages
 		x.done.Sandbox += some.done.Sandbox
 		x.busy = x.busy || some.busy
-	}
-	if x.busy {
-		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
 	}
 	return nil
 }
@@ -252,20 +249,21 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(
 	return forgetLate(ctx, x.a, x.refs)
 }
 
-// finish counts the call and makes the number's entry in the blacklist a keyed hash. In the same transaction the counter
-// of erasures rises, by which a claim notices that what it knew of the client is no longer so (claim.go). Locks: the
-// client's usage, the entry, the client, the counter.
-func (x *erasing) finish(ctx context.Context) error {
+// mark makes the number's entry in the blacklist a keyed hash, also while something is just being sent: a claim finds
+// either. In the same transaction the counter of erasures rises, by which a claim notices that what it knew of the client
+// is no longer so (claim.go). Locks: the entry, the client, the counter.
+func (x *erasing) mark(ctx context.Context) error {
 	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
-		x.done.Blacklisted = false
-		if _, err := countAlways(ctx, a, dayOf{x.id, x.Day}, 1); err != nil {
-			return err
-		}
 		var id, added int64
 		found, err := one(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)
-		if err != nil || !found {
+		switch {
+		case err != nil:
+			return err
+		case !found: // perhaps an earlier call did it
+			x.done.Blacklisted, err = one(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
 			return err
 		}
+		x.done.Blacklisted = true
 		if _, err := a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, '', $4)
  on conflict (client_id, phone) do nothing`, x.id, x.Mark, id, added); err != nil {
 			return fmt.Errorf("keep the mark: %w", err)
@@ -274,7 +272,17 @@ func (x *erasing) finish(ctx context.Context) error {
 			return fmt.Errorf("note the erasure: %w", err)
 		}
 		_, err = number(ctx, a, "erasure")
-		x.done.Blacklisted = err == nil
+		return err
+	})
+}
+
+// finish counts the call, unless something of the number is left for a repeat.
+func (x *erasing) finish(ctx context.Context) error {
+	if x.busy {
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
+	}
+	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
+		_, err := countAlways(ctx, a, dayOf{x.id, x.Day}, 1)
 		return err
 	})
 }

@@ -159,6 +159,28 @@ func testCommandOfDeadOwner(t *testing.T, w *World) {
 	}
 }
 
+// What is deleted keeps neither number nor code.
+func testDeletedLinks(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	second := c.mustSession("seconda")
+	node := w.MustJoin()
+	w.mustOwn(node, c.Session, second)
+	l := puntuale.Link{State: puntuale.LinkPairing, Number: "+393331234567", Detail: "in attesa", Code: "sealed", Until: Begin}
+	if err := w.SetLinks(ctx, node, Begin, map[puntuale.SessionID]puntuale.Link{c.Session: l, second: l}); err != nil {
+		t.Fatal(err)
+	}
+	kept := func() int64 {
+		return w.Int("select count(*) from session where number <> '' or length(code) > 0 or link_detail <> '' or code_until <> 0 or link <> 1")
+	}
+	if err := c.DeleteSession(ctx, second, true, 0, Begin); err != nil || kept() != 1 {
+		t.Errorf("%d sessions have a number or a code, %v", kept(), err)
+	}
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin); err != nil || kept() != 0 {
+		t.Errorf("%d sessions have a number or a code, %v", kept(), err)
+	}
+}
+
 // The link is the owner's to write, and every reader's to see.
 func testLinks(t *testing.T, w *World) {
 	ctx := context.Background()
