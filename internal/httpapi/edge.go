@@ -94,7 +94,7 @@ func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 func noSuchPath() error { return &puntuale.Error{Code: puntuale.CodeNotFound, Message: "no such path"} }
 
 // refuseUnread answers with an error a call whose body is not read. The connection ends with the answer, which else
-// would wait until the whole body is there.
+// would wait until the whole body is there; what still comes of the body is thrown away.
 func (a *api) refuseUnread(w http.ResponseWriter, r *http.Request, err error) {
 	if r.ContentLength != 0 {
 		w.Header().Set("Connection", "close")

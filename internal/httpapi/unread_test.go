@@ -2,10 +2,13 @@ package httpapi_test
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -50,5 +53,52 @@ func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 			_ = answer.Body.Close()
 		}
 		_ = conn.Close()
+	}
+}
+
+// Whoever looks for the answer only once the whole body is sent finds it; whoever then sends no more is not waited for long.
+func TestRefusalOfALargeBodyIsRead(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	key := s.newClient("a@x", "full")
+	server := httptest.NewServer(s.handler)
+	t.Cleanup(server.Close)
+	large := strings.Repeat(" ", 20<<20)
+	for _, c := range []struct {
+		name, key, length string
+		status            int
+	}{
+		{"no key", "", fmt.Sprintf("Content-Length: %d", len(large)), 401},
+		{"too large", key, fmt.Sprintf("Content-Length: %d", len(large)), 413},
+		{"too large, of an unknown length", key, fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x", len(large)), 413},
+		{"cut short", key, fmt.Sprintf("Content-Length: %d", len(large)+1), 413},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			_ = conn.SetDeadline(time.Now().Add(time.Minute))
+			head, rest := "\r\n\r\n", ""
+			if strings.Contains(c.length, "chunked") {
+				head, rest = "\r\n", "\r\n0\r\n\r\n"
+			}
+			if _, err := io.WriteString(conn, "POST /api/start/1 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+c.key+"\r\n"+c.length+head+large+rest); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			if body, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode != c.status || !strings.Contains(string(body), "request_id") {
+				t.Errorf("%d %s, %v", answer.StatusCode, body, err)
+			}
+			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Error("the connection is held open")
+			}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package httpkit
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -95,16 +96,19 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 	return p
 }
 
-// Write answers with the problem.
+// Write answers with the problem. With its length the answer is whole before the handler ends.
 func (p *Problem) Write(w http.ResponseWriter) {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(p) // nothing in it fails to become JSON
 	for name, values := range p.header {
 		w.Header()[name] = values
 	}
 	w.Header().Set("Content-Type", ProblemType)
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(p.Status)
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(p) // fails only when the caller is gone
+	_, _ = w.Write(body.Bytes()) // fails only when the caller is gone
 }
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }

@@ -26,6 +26,7 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 		t, r := begin(w, r)
 		secure(w.Header())
 		out := &recorder{ResponseWriter: w}
+		defer linger(w, r)
 		defer func() { access(cfg, t, r, out, begun) }()
 		defer recovered(cfg.Logger, r, out)
 		h.ServeHTTP(out, r)

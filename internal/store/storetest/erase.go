@@ -142,7 +142,7 @@ func testErase(t *testing.T, w *World) {
 		t.Errorf("another client's became %+v", d)
 	}
 	// run_recipient finds nothing any more, and repeating finds nothing to do.
-	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.Erased{}) {
+	if done := c.mustErase(phone, Begin.Add(2*time.Minute)); done != (puntuale.Erased{Blacklisted: true}) {
 		t.Errorf("erased again %+v", done)
 	}
 	if _, err := c.Resend(ctx, c.Again(failed)); puntuale.CodeOf(err) != puntuale.CodeConflict {
