@@ -39,7 +39,7 @@ func opening(err error, s *baseSettings) error {
 	case !ok:
 		return err
 	case e.Code == puntuale.CodeConflict:
-		return fmt.Errorf("another server works on this database: %s (%s)", e.Message, where)
+		return fmt.Errorf("this database is in use: %s (%s)", e.Message, where)
 	case e.Code != puntuale.CodeUnavailable:
 		return forPeople(err)
 	}

@@ -205,7 +205,7 @@ func TestServeRefuses(t *testing.T) {
 	start(t, term, "serve", "--addr", "127.0.0.1:0").logged.waitFor(t, `"url":"([^"]+)"`)
 	second := newTerminal(t, nil)
 	second.dir = term.dir
-	if code := second.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0"}); code != exitFailed || !strings.Contains(second.errs.String(), "another server works on this database: another process") {
+	if code := second.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0"}); code != exitFailed || !strings.Contains(second.errs.String(), "this database is in use: another process") {
 		t.Errorf("a second server on one file: exit code %d, %s", code, second.errs.String())
 	}
 }

@@ -17,21 +17,23 @@ type ExportConfig struct {
 	Final    bool   // mark the installation as moved, so that no server starts on it any more
 	Progress Progress
 
-	// Finish puts the file where it belongs; nil: nothing to do. A final export whose Finish fails marks nothing.
+	// Finish puts the file where it belongs; nil: nothing to do. A final export whose Finish fails marks nothing. It comes
+	// last: once it returned nil there is a file that counts, and nothing takes the mark away.
 	Finish func() error
 }
 
 // Export writes the whole installation as it is at one moment, also beside servers that run, and returns the file's
-// header. Memory does not grow with the installation. With Final it refuses while a server runs, and an error leaves the
-// installation unmarked; ended in between by force it stays marked, and may be exported again.
-// Codes: conflict (Final, and a server runs).
+// header. Memory does not grow with the installation. With Final it refuses while a server runs or a command works on
+// the database, and an error leaves the installation unmarked; ended in between by force it stays marked, and may be
+// exported again.
+// Codes: conflict (Final, and one of these is there).
 func Export(ctx context.Context, cfg Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
 	s, err := open(ctx, cfg, moverName)
 	if err != nil {
 		return archive.Header{}, err
 	}
-	defer func() { err = errors.Join(err, s.Close()) }()
+	defer func() { err = s.ended(err, s.Close()) }()
 	x := &export{s: s, cfg: e, now: s.cfg.Clock.Now().UTC()}
 	if e.Final {
 		err = x.finally(ctx, to)
@@ -52,11 +54,11 @@ type export struct {
 
 // finally marks the installation, then runs.
 func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
-	release, err := x.s.holdDispatch()
+	release, err := x.s.holdFile()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, release()) }()
+	defer func() { err = x.s.ended(err, release()) }()
 	undo, err := x.s.markMoved(ctx, x.now)
 	if err != nil {
 		return err
@@ -67,10 +69,30 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 	return nil
 }
 
+// ended adds to an export's error what went wrong at its end. One that succeeded stays so: its file is in its place.
+func (s *Store) ended(err, end error) error {
+	if err == nil && end != nil {
+		s.cfg.Logger.Warn("the exported database was not closed in order", "error", end)
+		return nil
+	}
+	return errors.Join(err, end)
+}
+
 // Everything is read in one transaction that sees one moment. It is never long idle, and no limit ends it.
 const beginSnapshot = "begin isolation level repeatable read, read only"
 
-func (x *export) run(ctx context.Context, to io.Writer) (err error) {
+// run reads everything, and then finishes.
+func (x *export) run(ctx context.Context, to io.Writer) error {
+	if err := x.read(ctx, to); err != nil {
+		return err
+	}
+	if x.cfg.Finish != nil {
+		return x.cfg.Finish()
+	}
+	return nil
+}
+
+func (x *export) read(ctx context.Context, to io.Writer) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.mover(ctx, true); err != nil {
 		return err
@@ -87,13 +109,7 @@ func (x *export) run(ctx context.Context, to io.Writer) (err error) {
 	if err := x.describe(ctx); err != nil {
 		return err
 	}
-	if err := x.write(ctx, to); err != nil {
-		return err
-	}
-	if x.cfg.Finish != nil {
-		return x.cfg.Finish()
-	}
-	return nil
+	return x.write(ctx, to)
 }
 
 // describe makes the header.

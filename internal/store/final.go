@@ -11,20 +11,24 @@ import (
 )
 
 // An installation that was exported for good is marked, so that it and its copy never both send. The mark is on disk
-// before the copy is read; it is looked at whenever a store is opened.
+// before the copy is read, which then holds whatever was accepted, for nobody writes after the mark:
+//
+//   - Of a SQLite file, whoever opens it shares a lock that the export has to itself, and looks at the mark then.
+//   - On PostgreSQL the export sees who is there. Whoever was cut off just then is not, and may come back: so the mark is
+//     looked at on every connection that is to write, once, when it is made.
 
 // ErrMoved is returned for an installation that was exported for good.
 var ErrMoved = errors.New("this installation was exported for good")
 
-func (s *Store) movedAt(ctx context.Context) (at time.Time, err error) {
-	if _, err := one(ctx, s.read, `select at from moved where one = 1`, nil, moment{&at}); err != nil {
+func movedAt(ctx context.Context, a asker) (at time.Time, err error) {
+	if _, err := one(ctx, a, `select at from moved where one = 1`, nil, moment{&at}); err != nil {
 		return at, fmt.Errorf("look whether the installation moved: %w", err)
 	}
 	return at, nil
 }
 
-func (s *Store) refuseMoved(ctx context.Context) error {
-	at, err := s.movedAt(ctx)
+func (s *Store) refuseMoved(ctx context.Context, a asker) error {
+	at, err := movedAt(ctx, a)
 	if err == nil && !at.IsZero() {
 		err = fmt.Errorf("%w on %s; serve where it was imported, for what is sent from both arrives twice. "+
 			"If nothing was ever sent from there, the command reopen gives this one back", ErrMoved, at.Format(time.DateTime+" MST"))
@@ -32,8 +36,18 @@ func (s *Store) refuseMoved(ctx context.Context) error {
 	return err
 }
 
+// refuseGone is refuseMoved for a store that is open.
+// Codes: unavailable (the installation was exported for good in the meantime).
+func (s *Store) refuseGone(ctx context.Context, a asker) error {
+	err := s.refuseMoved(ctx, a)
+	if errors.Is(err, ErrMoved) {
+		return puntuale.Unavailable(err)
+	}
+	return err
+}
+
 // markMoved keeps servers from starting from now on, and refuses while one runs. An installation that is marked already
-// keeps its mark. The caller holds the dispatch lock.
+// keeps its mark. The caller holds the file.
 func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
 	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
@@ -70,7 +84,7 @@ const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
 
-// refuseServers refuses while a server uses a PostgreSQL. On SQLite the dispatch lock says as much.
+// refuseServers refuses while a server uses a PostgreSQL. On SQLite holdFile says as much.
 // Codes: conflict.
 func (s *Store) refuseServers(ctx context.Context) error {
 	if !s.d.postgres {
@@ -99,16 +113,9 @@ const (
 	serverPause = 200 * time.Millisecond
 )
 
-// holdDispatch keeps servers of a SQLite file out until release.
-func (s *Store) holdDispatch() (release func() error, err error) {
-	if s.file == "" {
-		return func() error { return nil }, nil
-	}
-	return lockFile(s.file+dispatchLock, false)
-}
-
 // Reopen lets servers start again on an installation that was exported for good, and reports whether it was. Nothing may
 // have been sent from where it was imported: what is open here would be sent a second time.
+// Codes: conflict (a SQLite file is being exported).
 func Reopen(ctx context.Context, cfg Config) (was bool, err error) {
 	cfg.NoMigrate = true
 	s, err := open(ctx, cfg, moverName)
@@ -116,7 +123,12 @@ func Reopen(ctx context.Context, cfg Config) (was bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	at, err := s.movedAt(ctx)
+	if s.file != "" {
+		if s.leave, err = s.shareFile(); err != nil { // it is being exported
+			return false, err
+		}
+	}
+	at, err := movedAt(ctx, s.read)
 	if err != nil || at.IsZero() {
 		return false, outward(err)
 	}

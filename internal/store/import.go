@@ -28,7 +28,7 @@ var ErrNotFinal = errors.New("the installation that this export came from may go
 // missing, and returns the file's header. It is one transaction, which commits only after number and digest of every
 // table were found again in the database: whatever ends it leaves the database empty, and it can be tried again.
 // Errors wrap those of package archive where the file is at fault. Codes: conflict (the database holds something, or a
-// server runs on it).
+// server runs or a command works on it).
 func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
@@ -42,7 +42,7 @@ func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ 
 		return file.Header, err
 	}
 	defer func() { err = errors.Join(err, m.s.Close()) }()
-	release, err := m.s.holdDispatch()
+	release, err := m.s.holdFile()
 	if err != nil {
 		return file.Header, err
 	}
@@ -73,7 +73,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 	if err := m.link.begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn, m.disown} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -241,6 +241,21 @@ func (m *importer) goOn(ctx context.Context) error {
 			t.name, t.serial), nil, &next); err != nil {
 			return fmt.Errorf("set the numbers of %s: %w", t.name, err)
 		}
+	}
+	return nil
+}
+
+// What only a session's owner can know is not so where nobody owns it yet: it is not connected, and a pairing is over.
+// That it was unlinked stands, for a sandbox too: somebody did that.
+const disownLinks = `
+update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
+where link in ($1, $5)`
+
+// disown puts the links of sessions where nodes that stop leave them.
+func (m *importer) disown(ctx context.Context) error {
+	if _, err := m.link.exec(ctx, disownLinks, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
+		micros(m.s.cfg.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
+		return fmt.Errorf("reset the links: %w", err)
 	}
 	return nil
 }

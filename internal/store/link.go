@@ -49,6 +49,8 @@ type link struct {
 	watch *watch
 	stmts map[string]*sql.Stmt
 	open  bool // a transaction is under way
+
+	admit func(ctx context.Context, on asker) error // asked of each new connection; nil: any will do
 }
 
 func (l *link) connect(ctx context.Context) error {
@@ -60,6 +62,13 @@ func (l *link) connect(ctx context.Context) error {
 		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
 	}
 	l.conn, l.stmts, l.open = conn, map[string]*sql.Stmt{}, false
+	if l.admit == nil {
+		return nil
+	}
+	if err := l.admit(ctx, l); err != nil {
+		l.drop() // the next use asks again
+		return err
+	}
 	return nil
 }
 

@@ -11,8 +11,12 @@ import (
 	"puntuale"
 )
 
-// dispatchLock ends the name of the file whose lock the dispatching process holds.
-const dispatchLock = ".dispatch"
+// What ends the names of lock files beside a SQLite file.
+const (
+	openLock     = ".lock"     // held while it is opened
+	useLock      = ".use"      // shared by whoever uses it, and held alone by what moves it
+	dispatchLock = ".dispatch" // held by the dispatching process
+)
 
 // LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
 // apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
@@ -22,7 +26,7 @@ func (s *Store) LockDispatch(ctx context.Context) (release func() error, err err
 	if s.file == "" {
 		return func() error { return nil }, nil
 	}
-	release, err = lockFile(s.file+dispatchLock, false)
+	release, err = s.onlyDispatcher()
 	if err != nil {
 		return nil, err
 	}
@@ -38,19 +42,43 @@ func (s *Store) LockDispatch(ctx context.Context) (release func() error, err err
 	return release, nil
 }
 
-// lockFile takes the lock of a file, which is created. The file stays: removing it would let two processes hold locks
-// of two files of the same name.
-func lockFile(path string, wait bool) (release func() error, err error) {
+func (s *Store) onlyDispatcher() (release func() error, err error) {
+	return lockFile(s.file+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, "another process dispatches from this file")
+}
+
+// shareFile keeps an export for good, and an import, from a SQLite file until release. Servers without a dispatcher, and
+// commands, hold nothing else.
+// Codes: conflict (one of these is under way).
+func (s *Store) shareFile() (release func() error, err error) {
+	return lockFile(s.file+useLock, syscall.LOCK_SH|syscall.LOCK_NB, "it is being exported for good, or imported into; try again when that is over")
+}
+
+// holdFile keeps everybody else from using a SQLite file until release, but for exports of a copy.
+// Codes: conflict (somebody does).
+func (s *Store) holdFile() (release func() error, err error) {
+	if s.file == "" {
+		return func() error { return nil }, nil
+	}
+	use, err := lockFile(s.file+useLock, syscall.LOCK_EX|syscall.LOCK_NB, "a server or another command works on this file; stop it first")
+	if err != nil {
+		return nil, err
+	}
+	dispatch, err := s.onlyDispatcher() // servers of older programs hold this one alone
+	if err != nil {
+		return nil, errors.Join(err, use())
+	}
+	return func() error { return errors.Join(dispatch(), use()) }, nil
+}
+
+// lockFile takes the lock of a file, which is created, as flock's flags say; where they say not to wait for others, busy
+// is why it was refused. The file stays: removing it would let two processes hold locks of two files of the same name.
+func lockFile(path string, how int, busy string) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)
 	}
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open the lock file: %w", err)
-	}
-	how := syscall.LOCK_EX
-	if !wait {
-		how |= syscall.LOCK_NB
 	}
 	for {
 		if err = syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
@@ -59,7 +87,7 @@ func lockFile(path string, wait bool) (release func() error, err error) {
 	}
 	switch {
 	case errors.Is(err, syscall.EWOULDBLOCK):
-		return nil, errors.Join(puntuale.Conflict("another process dispatches from this file"), f.Close())
+		return nil, errors.Join(puntuale.Conflict(busy), f.Close())
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}

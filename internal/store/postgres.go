@@ -93,7 +93,14 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	}
 	hints.RuntimeParams["application_name"] += hintName
 	s.teller = startTeller(hints, s.watch, s.cfg.Logger)
-	on := func(db *sql.DB) *writer { return s.startWriter(link{d: s.d, db: db, watch: s.watch}) }
+	l := link{d: s.d, watch: s.watch}
+	if s.name == serverName {
+		l.admit = s.refuseGone
+	}
+	on := func(db *sql.DB) *writer {
+		l.db = db
+		return s.startWriter(l)
+	}
 	for range postgresTenants {
 		s.tenants = append(s.tenants, on(writers))
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"puntuale"
@@ -56,11 +57,16 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 		return fmt.Errorf("find the database file: %w", err)
 	}
 	s.file = path
-	release, err := lockFile(path+".lock", true)
+	release, err := lockFile(path+openLock, syscall.LOCK_EX, "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	if s.name == serverName { // before it looks whether the installation moved
+		if s.leave, err = s.shareFile(); err != nil {
+			return err
+		}
+	}
 	there, err := sqliteThere(path)
 	if err != nil {
 		return err

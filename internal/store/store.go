@@ -41,8 +41,9 @@ type Config struct {
 type Store struct {
 	cfg   Config
 	d     *dialect
-	name  string // what PostgreSQL shows of our connections
-	file  string // the SQLite file; "" on PostgreSQL
+	name  string       // what PostgreSQL shows of our connections
+	file  string       // the SQLite file; "" on PostgreSQL
+	leave func() error // frees the file for what moves it; nil: it was not shared
 	dbs   []*sql.DB
 	read  *pool // single things that a call needs, and keys
 	list  *pool // what a call lists: it may read much, and never takes a place from the others
@@ -77,14 +78,14 @@ type kinds struct {
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
-// it must not be used as it is, and says why; [ErrMoved], that its installation is elsewhere now; one with
-// CodeUnavailable, that the database could not be reached.
+// it must not be used as it is, and says why; [ErrMoved], that its installation is elsewhere now; one with CodeConflict,
+// that it is moving just now; one with CodeUnavailable, that the database could not be reached.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	s, err := open(ctx, cfg, serverName)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.refuseMoved(ctx); err != nil {
+	if err := s.refuseMoved(ctx, s.read); err != nil {
 		return nil, errors.Join(outward(err), s.Close())
 	}
 	return s, nil
@@ -159,13 +160,19 @@ func (s *Store) Close() error {
 		for _, db := range s.dbs {
 			s.err = errors.Join(s.err, db.Close())
 		}
+		if s.leave != nil {
+			s.err = errors.Join(s.err, s.leave())
+		}
 	})
 	return s.err
 }
 
-// Check reports whether the store answers, with a write that reaches the disk.
+// Check reports whether the store answers, with a write that reaches the disk, and still is where its installation is.
 func (s *Store) Check(ctx context.Context) error {
 	return s.fleet.perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+		if err := s.refuseGone(ctx, a); err != nil {
+			return err
+		}
 		_, err := number(ctx, a, "check")
 		return err
 	}), true)
