@@ -2,8 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"puntuale"
@@ -12,31 +16,104 @@ import (
 	"puntuale/internal/store"
 )
 
-// fixture is a fresh store with clients, each with its default session, a key and a sequence of three steps.
+// customers is how many clients each fixture has.
+const customers = 200
+
+// fixture is a database of the product's, with clients, and a store on it.
 type fixture struct {
+	place
 	store   *store.Store
 	clients []client
 	today   puntuale.Date
-	address string // of PostgreSQL; "": SQLite
-	file    string // of SQLite
+
+	firstPending int // id of the first message that waits for days to come
 }
 
+// place is where a database is.
+type place struct {
+	engine  string
+	address string // of PostgreSQL, or the SQLite file
+	name    string // of PostgreSQL's database
+	folder  string // of the data that is not in the database
+	drop    func()
+}
+
+// client is one customer: its default session, a sequence of three steps and a key.
 type client struct {
 	id       puntuale.ClientID
 	session  puntuale.SessionID
 	sequence puntuale.SequenceID
-	tenant   puntuale.Tenant
 	key      string
 }
 
-// open creates the store on a database ("": SQLite in the folder) and n clients in it.
-func open(ctx context.Context, database, folder string, n int) (*fixture, error) {
-	s, err := store.Open(ctx, store.Config{Database: database, Data: folder, Clock: clock.System(), Meter: puntuale.NoMeter{}, Logger: slog.New(slog.DiscardHandler)})
+// newPlace makes an empty database, or a copy of another one.
+func (b *bench) newPlace(ctx context.Context, engine string, from *place) (place, error) {
+	folder, err := os.MkdirTemp(b.folder, "data-")
+	if err != nil {
+		return place{}, err
+	}
+	p := place{engine: engine, folder: folder, address: filepath.Join(folder, "puntuale.db"), drop: func() { os.RemoveAll(folder) }}
+	if engine == sqlite {
+		if from != nil {
+			err = copyFile(p.address, from.address)
+		}
+		return p, err
+	}
+	template := ""
+	if from != nil {
+		template = from.name
+	}
+	name, address, drop, err := b.freshPostgres(ctx, template)
+	if err != nil {
+		p.drop()
+		return place{}, err
+	}
+	p.name, p.address = name, address
+	p.drop = func() { drop(); os.RemoveAll(folder) }
+	return p, nil
+}
+
+// fixture opens a store on a database of its own, with so many messages that wait for days to come, and as a fourth of
+// them such as left long ago. The caller closes it.
+func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixture, error) {
+	s, err := b.stocked(ctx, engine, pending)
 	if err != nil {
 		return nil, err
 	}
-	now := clock.System().Now()
-	f := &fixture{store: s, today: puntuale.DateOf(now)}
+	p, err := b.newPlace(ctx, engine, &s.place)
+	if err != nil {
+		return nil, err
+	}
+	f := &fixture{place: p, clients: s.clients, today: puntuale.DateOf(time.Now()), firstPending: 1 + pending/4}
+	if f.store, err = f.open(ctx); err != nil {
+		p.drop()
+		return nil, err
+	}
+	b.calm(engine)
+	return f, nil
+}
+
+// open opens one more store on the fixture's database.
+func (p *place) open(ctx context.Context) (*store.Store, error) {
+	database := p.address
+	if p.engine == sqlite {
+		database = "sqlite:" + p.address
+	}
+	return store.Open(ctx, store.Config{Database: database, Clock: clock.System(), Meter: puntuale.NoMeter{}, Logger: quiet()})
+}
+
+func (f *fixture) close() {
+	if f.store != nil {
+		_ = f.store.Close() // what it kept is dropped with its database
+	}
+	f.drop()
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// populate makes the clients.
+func populate(ctx context.Context, s *store.Store) (clients []client, err error) {
+	now := time.Now()
 	_, partnerKey, err := auth.NewKey(puntuale.PartnerSide, "bench", now)
 	if err != nil {
 		return nil, err
@@ -45,43 +122,76 @@ func open(ctx context.Context, database, folder string, n int) (*fixture, error)
 	if err != nil {
 		return nil, err
 	}
-	for i := range n {
-		c := puntuale.NewAccount(puntuale.AccountFull, f.today)
-		c.Name, c.Email, c.Phone, c.Created = "Bench", fmt.Sprintf("c%d@example.com", i), "+390212345678", now
+	for i := range customers {
 		plain, key, err := auth.NewKey(puntuale.ClientSide, "bench", now)
 		if err != nil {
 			return nil, err
 		}
-		created, err := s.Partner(partner).CreateClient(ctx, puntuale.NewClient{Client: c, Login: puntuale.Login{Email: c.Email}, Key: key,
-			Session: puntuale.Session{Name: "Principale", Type: puntuale.Socket, Sandbox: true, Default: true, Created: now}}, nil)
+		created, err := s.Partner(partner).CreateClient(ctx, puntuale.NewClient{
+			Client: account(i, now), Login: puntuale.Login{Email: fmt.Sprintf("c%d@example.com", i)}, Key: key,
+			Session: puntuale.Session{Name: "Principale", Type: puntuale.Socket, Sandbox: true, Default: true, Created: now},
+		}, nil)
 		if err != nil {
 			return nil, err
 		}
-		tenant := s.Tenant(created.Client)
-		day := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}
-		week := puntuale.Offset{Amount: 1, Unit: puntuale.Weeks, Direction: puntuale.After}
-		sequence, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "Promemoria", Created: now, Updated: now, Steps: []puntuale.Step{
-			{Text: "Gentile {{nome}}, la sua richiesta è stata ricevuta.", Timing: puntuale.Timing{Offset: day}},
-			{Text: "Gentile {{nome}}, le ricordiamo l'appuntamento di domani.", Timing: puntuale.Timing{Offset: week}},
-			{Text: "Gentile {{nome}}, grazie della visita.", Timing: puntuale.Timing{Offset: week}},
-		}}, nil)
+		sequence, err := s.Tenant(created.Client).CreateSequence(ctx, sequenceOf3(now), nil)
 		if err != nil {
 			return nil, err
 		}
-		f.clients = append(f.clients, client{created.Client, created.Session, sequence, tenant, plain})
+		clients = append(clients, client{created.Client, created.Session, sequence, plain})
 	}
-	return f, nil
+	return clients, nil
 }
 
-// request is a start of n messages, all due at the moment, for a recipient of its own.
-func (f *fixture) request(i, n int, due, now time.Time) (puntuale.Tenant, puntuale.StartRun) {
+func account(i int, now time.Time) puntuale.Client {
+	c := puntuale.NewAccount(puntuale.AccountFull, puntuale.DateOf(now))
+	c.Name, c.Email, c.Phone, c.Created = "Bench", fmt.Sprintf("c%d@example.com", i), "+390212345678", now
+	return c
+}
+
+// sequenceOf3 is what every start of the bench starts.
+func sequenceOf3(now time.Time) puntuale.Sequence {
+	day := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}
+	week := puntuale.Offset{Amount: 1, Unit: puntuale.Weeks, Direction: puntuale.After}
+	return puntuale.Sequence{Name: "Promemoria", Created: now, Updated: now, Steps: []puntuale.Step{
+		{Text: "Gentile {{nome}}, la sua richiesta è stata ricevuta.", Timing: puntuale.Timing{Offset: day}},
+		{Text: "Gentile {{nome}}, le ricordiamo l'appuntamento di domani.", Timing: puntuale.Timing{Offset: week}},
+		{Text: "Gentile {{nome}}, grazie della visita.", Timing: puntuale.Timing{Offset: week}},
+	}}
+}
+
+// startRun is a start of n messages, all due at the moment, for a recipient of its own, as control hands it to a store.
+func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, puntuale.StartRun) {
 	c := f.clients[i%len(f.clients)]
-	run := puntuale.StartRun{Day: f.today, Now: now, Run: puntuale.Run{Client: c.id, Sequence: c.sequence, Session: c.session,
-		Phone: fmt.Sprintf("+39347%07d", i), Origin: puntuale.OriginSequence, Zone: "Europe/Rome", Received: now,
-		Request: []byte(`{"phone":"+393471234567","nome":"Maria"}`), ClientName: "Bench", SequenceName: "Promemoria"}}
+	run := puntuale.StartRun{Day: f.today, Now: now, Run: puntuale.Run{
+		Client: c.id, Sequence: c.sequence, Session: c.session,
+		Phone: fmt.Sprintf("+39348%07d", i), Origin: puntuale.OriginSequence, Zone: "Europe/Rome", Received: now,
+		Request: []byte(sampleRequest), ClientName: "Bench", SequenceName: "Promemoria",
+	}}
 	for step := range n {
-		content := puntuale.Content{Text: "Gentile Maria, le ricordiamo l'appuntamento di domani alle 15:30."}
-		run.Messages = append(run.Messages, puntuale.PlannedMessage{Step: step, Content: content, Due: due, DueMax: due, ValidUntil: due.Add(24 * time.Hour)})
+		run.Messages = append(run.Messages, puntuale.PlannedMessage{
+			Step: step, Content: puntuale.Content{Text: sampleText}, Due: due, DueMax: due, ValidUntil: due.Add(24 * time.Hour),
+		})
 	}
-	return c.tenant, run
+	return c.id, run
+}
+
+// What every call brings, and every message says.
+const (
+	sampleRequest = `{"phone":"+393471234567","nome":"Maria"}`
+	sampleText    = "Gentile Maria, le ricordiamo l'appuntamento di domani alle 15:30."
+)
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Sync(), out.Close())
 }

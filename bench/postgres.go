@@ -5,31 +5,61 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
-	_ "modernc.org/sqlite"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver that PostgreSQL is reached with
+	_ "modernc.org/sqlite"             // and SQLite
 )
 
-// freshPostgres creates a database on the cluster and returns its address and what removes it.
-func freshPostgres(ctx context.Context, admin string) (address string, drop func(), err error) {
-	db, err := sql.Open("pgx", admin)
+var databases atomic.Int64
+
+// freshPostgres creates a database, a copy of another one if it is named, and returns its name, its address and what
+// removes it.
+func (b *bench) freshPostgres(ctx context.Context, template string) (name, address string, drop func(), err error) {
+	db, err := sql.Open("pgx", b.address)
 	if err != nil {
-		return "", nil, err
+		return "", "", nil, err
 	}
-	name := fmt.Sprintf("bench_%d", time.Now().UnixNano())
-	if _, err := db.ExecContext(ctx, "create database "+name); err != nil {
-		db.Close()
-		return "", nil, err
+	defer db.Close()
+	name = fmt.Sprintf("bench_%d_%d", time.Now().Unix(), databases.Add(1))
+	text := "create database " + name
+	if template != "" {
+		text += " template " + template + " strategy file_copy"
 	}
-	u, err := url.Parse(admin)
+	if _, err := db.ExecContext(ctx, text); err != nil {
+		return "", "", nil, fmt.Errorf("create a database: %w", err)
+	}
+	u, err := url.Parse(b.address)
 	if err != nil {
-		db.Close()
-		return "", nil, err
+		return "", "", nil, err
 	}
 	u.Path = "/" + name
-	return u.String(), func() {
-		_, _ = db.Exec("drop database if exists " + name + " with (force)")
-		db.Close()
-	}, nil
+	return name, u.String(), func() { b.admin("drop database if exists " + name + " with (force)") }, nil
+}
+
+// admin runs a statement on the server, for tidying up: what fails is left to whoever removes the cluster.
+func (b *bench) admin(text string) {
+	db, err := sql.Open("pgx", b.address)
+	if err != nil {
+		return
+	}
+	defer db.Close()
+	_, _ = db.Exec(text)
+}
+
+// calm ends what an earlier measurement left to be written.
+func (b *bench) calm(engine string) {
+	if engine == postgres {
+		b.admin("checkpoint")
+	}
+}
+
+// plain opens the databases' drivers as anybody would, with full durability.
+func plain(engine, address string) (*sql.DB, error) {
+	if engine == postgres {
+		return sql.Open("pgx", address)
+	}
+	return sql.Open("sqlite", "file:"+address+"?_pragma=journal_mode(wal)&_pragma=synchronous(full)&_pragma=busy_timeout(10000)"+
+		"&_pragma=cache_size(-65536)&_pragma=temp_store(memory)&_txlock=immediate")
 }

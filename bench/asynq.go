@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/hibiken/asynq"
+)
+
+// asynqTuning are asynq's settings that matter here. A zero one is asynq's default.
+type asynqTuning struct {
+	workers        int
+	forward, check time.Duration
+}
+
+var (
+	asynqDefault = asynqTuning{workers: 100}
+	asynqTuned   = asynqTuning{workers: 100, forward: 10 * time.Millisecond, check: 10 * time.Millisecond}
+	asynqWorkers = []int{20, 100, 400} // of which the best counts
+)
+
+// noWords keeps asynq from logging.
+type noWords struct{}
+
+func (noWords) Debug(...any) {}
+func (noWords) Info(...any)  {}
+func (noWords) Warn(...any)  {}
+func (noWords) Error(...any) {}
+func (noWords) Fatal(...any) {}
+
+// asynqServer is asynq on a Redis of its own.
+type asynqServer struct {
+	redis     *redisServer
+	client    *asynq.Client
+	inspector *asynq.Inspector
+	server    *asynq.Server
+	worked    atomic.Int64
+	first     atomic.Int64 // when the first task began
+	seen      func(*asynq.Task)
+}
+
+func (b *bench) newAsynq(ctx context.Context, t asynqTuning, seen func(*asynq.Task)) (*asynqServer, error) {
+	if err := b.redis.start(ctx, b.folder); err != nil {
+		return nil, err
+	}
+	where := asynq.RedisClientOpt{Network: "unix", Addr: b.redis.socket, PoolSize: 64}
+	a := &asynqServer{redis: &b.redis, seen: seen, client: asynq.NewClient(where), inspector: asynq.NewInspector(where)}
+	a.server = asynq.NewServer(where, asynq.Config{
+		Concurrency: t.workers, DelayedTaskCheckInterval: t.forward, TaskCheckInterval: t.check,
+		Logger: noWords{}, LogLevel: asynq.FatalLevel, ShutdownTimeout: 10 * time.Second,
+	})
+	return a, nil
+}
+
+func (a *asynqServer) close() {
+	_ = errors.Join(a.client.Close(), a.inspector.Close())
+	a.redis.stop()
+}
+
+// ProcessTask sends nothing.
+func (a *asynqServer) ProcessTask(_ context.Context, t *asynq.Task) error {
+	a.first.CompareAndSwap(0, time.Now().UnixNano())
+	if a.seen != nil {
+		a.seen(t)
+	}
+	a.worked.Add(1)
+	return nil
+}
+
+// enqueue plans a task; the zero moment is at once.
+func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
+	args := job{Client: int64(i % customers), Session: int64(i % customers), Run: int64(i), Phone: fmt.Sprintf("+39347%07d", i)}
+	var opts []asynq.Option
+	if !due.IsZero() {
+		args.Due = due.UnixMicro()
+		opts = append(opts, asynq.ProcessAt(due))
+	}
+	payload, err := json.Marshal(args)
+	if err != nil {
+		return err
+	}
+	_, err = a.client.EnqueueContext(ctx, asynq.NewTask("message", payload), opts...)
+	return err
+}
+
+// finish waits until n tasks were worked and none is left in Redis as one that is.
+func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
+	deadline := time.Now().Add(within)
+	for {
+		if a.worked.Load() >= int64(n) {
+			q, err := a.inspector.GetQueueInfo("default")
+			if err != nil {
+				return time.Time{}, err
+			}
+			if q.Active == 0 && q.Pending == 0 {
+				return time.Now(), nil
+			}
+		}
+		if time.Now().After(deadline) || ctx.Err() != nil {
+			return time.Time{}, errors.Join(ctx.Err(), fmt.Errorf("asynq worked only %d of %d tasks", a.worked.Load(), n))
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// asynqDispatch measures no-op tasks from the first that begins to the last that is taken off the list.
+func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) error {
+	workers, n := asynqWorkers, b.tasks
+	if b.quick {
+		workers = workers[1:2]
+	}
+	if durable {
+		n /= 4
+	}
+	best, chosen := 0.0, 0
+	for _, c := range workers {
+		rate, err := b.asynqRate(ctx, what, asynqTuning{workers: c, check: 10 * time.Millisecond}, n, durable)
+		if err != nil {
+			return err
+		}
+		if rate > best {
+			best, chosen = rate, c
+		}
+	}
+	b.sheet.note(what, perSecond, best)
+	b.say("%s: best with %d workers", what, chosen)
+	return nil
+}
+
+func (b *bench) asynqRate(ctx context.Context, what string, t asynqTuning, n int, durable bool) (float64, error) {
+	a, err := b.newAsynq(ctx, t, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer a.close()
+	if _, err := each(n, 64, func(_, i int) error { return a.enqueue(ctx, i, time.Time{}) }); err != nil {
+		return 0, fmt.Errorf("enqueue tasks: %w", err)
+	}
+	if durable {
+		if err := a.redis.fsync(ctx); err != nil {
+			return 0, err
+		}
+	}
+	w := b.watch(redis)
+	if err := a.server.Start(a); err != nil {
+		return 0, fmt.Errorf("start asynq: %w", err)
+	}
+	end, err := a.finish(ctx, n, 3*time.Minute)
+	if err == nil {
+		w.note(what, n)
+	}
+	a.server.Shutdown()
+	return float64(n) / end.Sub(time.Unix(0, a.first.Load())).Seconds(), err
+}

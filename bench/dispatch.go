@@ -1,0 +1,239 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/dispatch"
+	"puntuale/internal/store"
+)
+
+const (
+	ourDispatch    = "dispatch, intent and outcome on disk"
+	riverImmediate = "River, immediate jobs"
+	riverScheduled = "River, scheduled jobs that came due"
+	asynqFast      = "asynq, Redis without fsync"
+	asynqDurable   = "asynq, Redis with appendfsync always"
+)
+
+// dispatches measures from the first claim to the last outcome on disk, with everything due, on a network that takes
+// everything at once.
+func (b *bench) dispatches(ctx context.Context) error {
+	var failed error
+	for _, engine := range b.engines() {
+		failed = errors.Join(failed, b.dispatch(ctx, on(ourDispatch, engine), engine, 1, 0, false))
+	}
+	if b.address != "" {
+		failed = errors.Join(failed,
+			b.riverDispatch(ctx, riverImmediate, false),
+			b.dispatch(ctx, on(ourDispatch+", 3 nodes", postgres), postgres, 3, 0, false),
+			b.riverDispatch(ctx, riverScheduled, true))
+	}
+	return errors.Join(failed, b.asynqDispatch(ctx, asynqFast, false), b.asynqDispatch(ctx, asynqDurable, true))
+}
+
+// beside names dispatching while other messages wait.
+func beside(pending int, engine string) string {
+	return on(ourDispatch+", beside "+count(pending)+" pending", engine)
+}
+
+func scattered(pending int, engine string) string {
+	return on(ourDispatch+", among "+count(pending)+" pending", engine)
+}
+
+// dispatchesBeside measures the same while other messages wait for days to come: first planned after those, as a
+// reminder for today is, then scattered among them, each on a page of its own.
+func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
+	for _, engine := range b.engines() {
+		failed = errors.Join(failed, b.dispatch(ctx, beside(0, engine), engine, 1, 0, false))
+		for _, pending := range b.pending {
+			if pending < 1_000_000 || engine == sqlite && pending > 1_000_000 {
+				continue
+			}
+			failed = errors.Join(failed,
+				b.dispatch(ctx, beside(pending, engine), engine, 1, pending, false),
+				b.dispatch(ctx, scattered(pending, engine), engine, 1, pending, true))
+		}
+	}
+	return failed
+}
+
+// dispatch measures one of these.
+func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pending int, among bool) error {
+	f, err := b.fixture(ctx, engine, pending)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	due := time.Now().Add(-time.Minute)
+	if among {
+		err = f.makeDue(ctx, b.rows, pending, due)
+	} else {
+		err = f.put(ctx, load{first: 2*pending + 1, n: b.rows, steps: 1, due: due.UnixMicro()})
+	}
+	if err != nil {
+		return fmt.Errorf("plan messages: %w", err)
+	}
+	b.calm(engine)
+	t := newTally(b.rows)
+	w := b.watch(engine)
+	stop, err := f.dispatchers(ctx, nodes, t, puntuale.NoMeter{})
+	if err != nil {
+		return err
+	}
+	took, err := t.wait(ctx, 5*time.Minute)
+	if err == nil {
+		b.sheet.note(what, perSecond, float64(b.rows)/took.Seconds())
+		w.note(what, b.rows)
+	}
+	return errors.Join(err, stop())
+}
+
+// put inserts past the store.
+func (f *fixture) put(ctx context.Context, l load) error {
+	db, err := plain(f.engine, f.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s := stocked{place: f.place, clients: f.clients}
+	if err := s.put(ctx, db, l); err != nil {
+		return err
+	}
+	return s.tidy(ctx, db)
+}
+
+// makeDue moves some of the messages that wait, evenly spread over the table, to a moment that has passed. Only the first
+// of each run, for the recipient's others would wait for it.
+func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) error {
+	db, err := plain(f.engine, f.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	every := pending / 3 / n
+	if every < 1 {
+		return fmt.Errorf("%d of %d pending messages cannot be made due", n, pending)
+	}
+	first := 1 + pending/4
+	_, err = db.ExecContext(ctx, fmt.Sprintf(`update message set due_at = %d, next_at = %[1]d, valid_until = %d
+ where step = 0 and state = 0 and ((id - %d) / 3) %% %d = 0 and (id - %[3]d) / 3 < %d`,
+		due.UnixMicro(), due.Add(24*time.Hour).UnixMicro(), first, every, every*n))
+	if err != nil {
+		return err
+	}
+	s := stocked{place: f.place, clients: f.clients}
+	return s.tidy(ctx, db)
+}
+
+// dispatchers starts nodes on the fixture's database, each with a store of its own but the first.
+func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntuale.Meter) (stop func() error, err error) {
+	var running []*dispatch.Dispatcher
+	var stores []*store.Store
+	stop = func() (err error) {
+		for _, d := range running {
+			err = errors.Join(err, d.Stop(context.WithoutCancel(ctx)))
+		}
+		for _, s := range stores {
+			err = errors.Join(err, s.Close())
+		}
+		return err
+	}
+	for i := range nodes {
+		s := f.store
+		if i > 0 {
+			if s, err = f.open(ctx); err != nil {
+				return nil, errors.Join(err, stop())
+			}
+			stores = append(stores, s)
+		}
+		d := dispatch.New(dispatch.Config{
+			Queue: t.on(s), Fleet: s, Clock: clock.System(), Meter: m, Logger: quiet(),
+			Connector: func(puntuale.Session) puntuale.Connector { return noop{} },
+		})
+		if err := d.Start(ctx); err != nil {
+			return nil, errors.Join(err, stop())
+		}
+		running = append(running, d)
+	}
+	return stop, nil
+}
+
+// noop accepts everything at once.
+type noop struct{}
+
+func (noop) Traits() puntuale.Traits {
+	return puntuale.Traits{Name: "noop", Slots: 1000, SendTimeout: 10 * time.Second, Recovery: puntuale.RecoverSameID}
+}
+func (noop) Online(puntuale.SessionID) bool { return true }
+func (noop) Prepare(_ context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
+	return puntuale.Prepared{Envelope: e}, nil
+}
+
+func (noop) Send(context.Context, puntuale.Prepared) (puntuale.Receipt, error) {
+	return puntuale.Receipt{}, nil
+}
+
+// tally counts outcomes that are on disk, from the first claim on.
+type tally struct {
+	want  int64
+	mu    sync.Mutex
+	first time.Time
+	last  time.Time
+	done  atomic.Int64
+	all   chan struct{}
+}
+
+func newTally(want int) *tally { return &tally{want: int64(want), all: make(chan struct{})} }
+
+// counted is a queue whose claims and outcomes are counted.
+type counted struct {
+	puntuale.Queue
+	t *tally
+}
+
+func (t *tally) on(q puntuale.Queue) puntuale.Queue { return counted{q, t} }
+
+func (c counted) Claim(ctx context.Context, claim puntuale.Claim) ([]puntuale.Granted, error) {
+	c.t.mu.Lock()
+	if c.t.first.IsZero() {
+		c.t.first = time.Now()
+	}
+	c.t.mu.Unlock()
+	return c.Queue.Claim(ctx, claim)
+}
+
+func (c counted) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
+	applied, err := c.Queue.Record(ctx, now, results)
+	n := int64(0)
+	for i, ok := range applied {
+		if ok && results[i].Outcome.Verdict == puntuale.Sent {
+			n++
+		}
+	}
+	if sum := c.t.done.Add(n); err == nil && n > 0 && sum >= c.t.want && sum-n < c.t.want {
+		c.t.last = time.Now()
+		close(c.t.all)
+	}
+	return applied, err
+}
+
+// wait returns the time from the first claim to the last outcome.
+func (t *tally) wait(ctx context.Context, within time.Duration) (time.Duration, error) {
+	select {
+	case <-t.all:
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		return t.last.Sub(t.first), nil
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	case <-time.After(within):
+		return 0, fmt.Errorf("only %d of %d were sent", t.done.Load(), t.want)
+	}
+}

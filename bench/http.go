@@ -1,0 +1,210 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/httpapi"
+)
+
+// Besides databases, calls are measured on these.
+const (
+	noStore   = "without the store"
+	aloneText = "one transaction a request"
+)
+
+// call names start calls; wholeCall those with a cap and an idempotency key.
+func call(connections int, engine string) string {
+	return on(fmt.Sprintf("start calls of 3 messages over HTTP, %d connections", connections), engine)
+}
+
+func wholeCall(connections int, engine string) string {
+	return on(fmt.Sprintf("start calls with cap and idempotency, %d connections", connections), engine)
+}
+
+const storeCall = "start calls of 3 messages, store only"
+
+// httpCalls measures whole start calls: edge, authentication, decoding, validation, planning, rendering, the commit, the
+// answer; then the same where the store is a few fields in memory.
+func (b *bench) httpCalls(ctx context.Context) (failed error) {
+	for _, engine := range b.engines() {
+		failed = errors.Join(failed, b.storeCalls(ctx, engine))
+	}
+	for _, connections := range []int{64, 256} {
+		for _, v := range b.variants() {
+			failed = errors.Join(failed, b.call(ctx, connections, v))
+		}
+	}
+	return failed
+}
+
+// variant is one way of taking start calls.
+type variant struct {
+	what   func(connections int, where string) string
+	where  string
+	engine string
+	over   func(context.Context, *fixture) (puntuale.Operator, func(), error) // nil: the store as it is
+	whole  bool                                                               // with a cap and a key
+}
+
+func (b *bench) variants() (all []variant) {
+	for _, engine := range b.engines() {
+		all = append(all, variant{what: call, where: engine, engine: engine}, variant{what: wholeCall, where: engine, engine: engine, whole: true})
+	}
+	all = append(all, variant{what: call, where: noStore, engine: sqlite, over: inMemory})
+	for _, engine := range b.engines() {
+		all = append(all, variant{what: call, where: aloneText + ", " + engine, engine: engine, over: oneByOne})
+	}
+	return all
+}
+
+// call measures one of them.
+func (b *bench) call(ctx context.Context, connections int, v variant) error {
+	f, err := b.fixture(ctx, v.engine, 0)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	if v.whole {
+		if err := f.setCaps(ctx); err != nil {
+			return err
+		}
+	}
+	var operator puntuale.Operator = f.store
+	if v.over != nil {
+		o, done, err := v.over(ctx, f)
+		if err != nil {
+			return err
+		}
+		defer done()
+		operator = o
+	}
+	address, stop, err := serve(operator)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	what, calls := v.what(connections, v.where), b.calls
+	if v.over != nil && v.where != noStore {
+		calls /= 2 // slow, and not in a target
+	}
+	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // connections, plans, statements
+		return err
+	}
+	w := b.watch(v.engine)
+	took, err := f.drive(ctx, address, connections, calls, 4*connections, v.whole)
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	b.sheet.note(what, perSecond, float64(calls)/took.Seconds())
+	w.note(what, calls)
+	return nil
+}
+
+// storeCalls measures the store's start calls, without HTTP.
+func (b *bench) storeCalls(ctx context.Context, engine string) error {
+	f, err := b.fixture(ctx, engine, 0)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	now := clock.System().Now()
+	due := now.AddDate(0, 0, 1)
+	w := b.watch(engine)
+	took, err := each(b.calls, b.workers, func(_, i int) error {
+		id, run := f.startRun(i, 3, due, now)
+		_, err := f.store.Tenant(id).Start(ctx, run)
+		return err
+	})
+	if err == nil {
+		b.sheet.note(on(storeCall, engine), perSecond, float64(b.calls)/took.Seconds())
+		w.note(on(storeCall, engine), b.calls)
+	}
+	return err
+}
+
+// serve answers the API's calls on a port of its own.
+func serve(operator puntuale.Operator) (address string, stop func(), err error) {
+	api, err := httpapi.New(httpapi.Config{
+		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
+		Control: control.New(control.Config{Operator: operator, Clock: clock.System(), Sandbox: true}),
+	})
+	if err != nil {
+		return "", nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	server := &http.Server{Handler: api}
+	go func() { _ = server.Serve(l) }()
+	return l.Addr().String(), func() { _ = server.Close() }, nil
+}
+
+// caller is one connection of a load generator that costs little: what it measures shares its processors.
+type caller struct {
+	net.Conn
+	in  *bufio.Reader
+	out bytes.Buffer
+}
+
+func dial(address string) (*caller, error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	return &caller{Conn: conn, in: bufio.NewReader(conn)}, nil
+}
+
+// post sends a body as JSON and reads the answer, whatever it says but an error.
+func (c *caller) post(path, key, once string, body []byte) error {
+	c.out.Reset()
+	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", path, key, len(body))
+	if once != "" {
+		fmt.Fprintf(&c.out, "Idempotency-Key: %s\r\n", once)
+	}
+	c.out.WriteString("\r\n")
+	c.out.Write(body)
+	if _, err := c.Write(c.out.Bytes()); err != nil {
+		return err
+	}
+	status, err := c.in.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	length := -1
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if line = bytes.TrimRight(line, "\r\n"); len(line) == 0 {
+			break
+		}
+		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if length, err = strconv.Atoi(string(value)); err != nil {
+				return err
+			}
+		}
+	}
+	if length < 0 {
+		return errors.New("an answer without a length")
+	}
+	if status != "HTTP/1.1 200 OK\r\n" {
+		text, _ := io.ReadAll(io.LimitReader(c.in, int64(length)))
+		return fmt.Errorf("%s: %s", status, text)
+	}
+	_, err = c.in.Discard(length)
+	return err
+}

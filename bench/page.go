@@ -1,0 +1,3 @@
+package main
+
+func (b *bench) writePage(page, picture string) error { return nil }

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+)
+
+// say tells whoever waits something that is not a figure.
+func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
+
+// count writes a number of messages shortly.
+func count(n int) string {
+	switch {
+	case n >= 1_000_000:
+		return fmt.Sprintf("%dM", n/1_000_000)
+	case n >= 1000:
+		return fmt.Sprintf("%dk", n/1000)
+	}
+	return fmt.Sprint(n)
+}
+
+// shown writes a figure with three digits that count.
+func shown(v float64) string {
+	switch {
+	case v >= 1000:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 100:
+		return fmt.Sprintf("%.0f", v)
+	case v >= 10:
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.2f", v)
+}
+
+// print writes the tables as text.
+func (b *bench) print(to io.Writer) error {
+	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, strings.Join(b.machine.lines, "\n"))
+	fmt.Fprintln(out, "\ntarget\tmedian\tleast to most\tbound\tverdict")
+	for _, v := range b.sheet.verdicts() {
+		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.bound(), v.word())
+	}
+	fmt.Fprintln(out, "\nmeasured\tmedian\tleast to most\tunit")
+	for _, f := range b.sheet.rows {
+		if median, least, most, ok := spread(f.values); ok {
+			fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\n", f.what, shown(median), shown(least), shown(most), f.unit)
+		}
+	}
+	return out.Flush()
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"math"
+	"slices"
+)
+
+// sheet keeps what was measured, in the order of the first repeat.
+type sheet struct {
+	repeat int
+	rows   []*figure
+}
+
+// figure is one thing that was measured, once in each repeat. One that a repeat lacks is not a number.
+type figure struct {
+	what, unit string
+	values     []float64
+}
+
+// Units.
+const (
+	perSecond = "/s"
+	millis    = "ms"
+	microCPU  = "µs CPU"
+	mebibytes = "MiB"
+)
+
+// note keeps a value of this repeat.
+func (s *sheet) note(what, unit string, value float64) {
+	f := s.find(what)
+	if f == nil {
+		f = &figure{what: what, unit: unit}
+		s.rows = append(s.rows, f)
+	}
+	for len(f.values) <= s.repeat {
+		f.values = append(f.values, math.NaN())
+	}
+	f.values[s.repeat] = value
+}
+
+func (s *sheet) find(what string) *figure {
+	for _, f := range s.rows {
+		if f.what == what {
+			return f
+		}
+	}
+	return nil
+}
+
+// ratio divides what was measured in the same repeat, and returns the median, the least and the most.
+func (s *sheet) ratio(of, per string) (median, least, most float64, ok bool) {
+	f, g := s.find(of), s.find(per)
+	if f == nil || g == nil {
+		return 0, 0, 0, false
+	}
+	var all []float64
+	for i := range min(len(f.values), len(g.values)) {
+		if r := f.values[i] / g.values[i]; !math.IsNaN(r) {
+			all = append(all, r)
+		}
+	}
+	return spread(all)
+}
+
+// spread returns the median, the least and the most of values that are numbers.
+func spread(values []float64) (median, least, most float64, ok bool) {
+	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
+	if len(sorted) == 0 {
+		return 0, 0, 0, false
+	}
+	slices.Sort(sorted)
+	median = sorted[len(sorted)/2]
+	if len(sorted)%2 == 0 {
+		median = (median + sorted[len(sorted)/2-1]) / 2
+	}
+	return median, sorted[0], sorted[len(sorted)-1], true
+}
+
+// on names a figure of one database.
+func on(what, engine string) string { return what + ", " + engine }

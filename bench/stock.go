@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// stockKey names a database that is made once and copied for each measurement.
+type stockKey struct {
+	engine  string
+	pending int
+}
+
+type stocked struct {
+	place
+	clients []client
+}
+
+// stocked makes the database, or finds it.
+func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocked, error) {
+	key := stockKey{engine, pending}
+	if s, ok := b.stock[key]; ok {
+		return s, nil
+	}
+	p, err := b.newPlace(ctx, engine, nil)
+	if err != nil {
+		return stocked{}, err
+	}
+	s := stocked{place: p}
+	b.stock[key] = s // dropped at the end, whatever happens
+	opened, err := p.open(ctx)
+	if err != nil {
+		return s, err
+	}
+	s.clients, err = populate(ctx, opened)
+	if closed := opened.Close(); err == nil {
+		err = closed
+	}
+	if err == nil && pending > 0 {
+		err = s.fill(ctx, pending)
+	}
+	if err != nil {
+		return s, fmt.Errorf("fill a database with %d messages: %w", pending, err)
+	}
+	b.stock[key] = s
+	return s, nil
+}
+
+// load is a number of messages to put into a database past the product, as it would have.
+type load struct {
+	first, n int   // ids
+	steps    int   // messages a run
+	due      int64 // microseconds: of the first
+	every    int64 // microseconds between two
+	scatter  int64 // if not 0, moments are spread over so many microseconds instead
+	left     bool  // they left at their moments
+}
+
+// fill puts in what waits, over the 30 days after tomorrow, and a fourth of it that left in the 30 days before today.
+func (s *stocked) fill(ctx context.Context, pending int) error {
+	db, err := plain(s.engine, s.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	now, month := time.Now().UnixMicro(), (30 * 24 * time.Hour).Microseconds()
+	day := (24 * time.Hour).Microseconds()
+	for _, l := range []load{
+		{first: 1, n: pending / 4, steps: 3, due: now - day - month, scatter: month, left: true},
+		{first: 1 + pending/4, n: pending, steps: 3, due: now + day, scatter: month},
+	} {
+		if err := s.put(ctx, db, l); err != nil {
+			return err
+		}
+	}
+	return s.tidy(ctx, db)
+}
+
+// tidy leaves the database as one that has been in use: with statistics, and nothing waiting to be written.
+func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
+	statements := []string{"vacuum analyze", "checkpoint"}
+	if s.engine == sqlite {
+		statements = []string{"analyze", "pragma wal_checkpoint(truncate)"}
+	}
+	for _, text := range statements {
+		if _, err := db.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	return nil
+}
+
+// put inserts runs and messages. The ids of a run's messages follow each other, and clients take turns.
+func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := s.clientTable(ctx, conn); err != nil {
+		return err
+	}
+	const part = 500_000 // rows a statement
+	for done := 0; done < l.n; done += part {
+		next := l
+		next.n = min(part, l.n-done)
+		if _, err := conn.ExecContext(ctx, next.sql(s.engine, runColumns, done)); err != nil {
+			return fmt.Errorf("insert runs: %w", err)
+		}
+		if _, err := conn.ExecContext(ctx, next.sql(s.engine, messageColumns, done)); err != nil {
+			return fmt.Errorf("insert messages: %w", err)
+		}
+	}
+	return nil
+}
+
+// clientTable makes the clients known to statements.
+func (s *stocked) clientTable(ctx context.Context, conn *sql.Conn) error {
+	var rows []string
+	for i, c := range s.clients {
+		rows = append(rows, fmt.Sprintf("(%d, %d, %d, %d)", i, c.id, c.session, c.sequence))
+	}
+	for _, text := range []string{
+		"drop table if exists bench_client",
+		"create temporary table bench_client (n bigint primary key, client bigint, session bigint, sequence bigint)",
+		"insert into bench_client values " + strings.Join(rows, ", "),
+	} {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("list the clients: %w", err)
+		}
+	}
+	return nil
+}
+
+const (
+	runColumns = `insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request, client_name, sequence_name, content)
+select c.client, $first + i, c.sequence, c.session, '+39347' || substr(cast(10000000 + i / $steps as text), 2), 2, $steps, '', 'Europe/Rome', $due, $request, 'Bench', 'Promemoria', '$content'
+from $series join bench_client c on c.n = (i / $steps) % $clients where i % $steps = 0`
+
+	messageColumns = `insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, intent, intent_at, done_at, attempt, state, outcome)
+select client, id, session, run, 0, due, due, due + 86400000000, step, 2, phone, $intent, $at, $done, $left, $left, $left from (
+select c.client, $first + i as id, c.session, $first + i - i % $steps as run, $moment as due, i % $steps as step,
+ '+39347' || substr(cast(10000000 + i / $steps as text), 2) as phone
+from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
+)
+
+// sql writes one of the statements out, for the rows after the first skip ones.
+func (l load) sql(engine, text string, skip int) string {
+	skip -= skip % l.steps
+	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
+	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)
+	if engine == sqlite {
+		series = fmt.Sprintf("(with recursive s(i) as (select %d union all select i + 1 from s where i < %d) select i from s) as series", skip, skip+l.n-1)
+		request = fmt.Sprintf("x'%x'", sampleRequest)
+	}
+	moment := fmt.Sprintf("%d + i * %d", l.due, l.every)
+	if l.scatter > 0 {
+		// A prime that is far from a fraction of the range visits it without order.
+		moment = fmt.Sprintf("%d + (cast(i as bigint) * 1234567891) %% %d", l.due, l.scatter)
+	}
+	intent, at, done, left := "0", "0", "null", "0"
+	if l.left {
+		intent, at, done, left = "-1", "due", "due", "1"
+	}
+	var steps []string
+	for i := range l.steps {
+		steps = append(steps, fmt.Sprintf(`{"step":%d,"content":{"text":"%s"}}`, i, strings.ReplaceAll(sampleText, "'", "''")))
+	}
+	return strings.NewReplacer(
+		"$series", series, "$request", request, "$moment", moment, "$content", "["+strings.Join(steps, ",")+"]",
+		"$first", fmt.Sprint(l.first), "$steps", fmt.Sprint(l.steps), "$due", fmt.Sprint(l.due), "$clients", fmt.Sprint(customers),
+		"$intent", intent, "$at", at, "$done", done, "$left", left,
+	).Replace(text)
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+// The databases that the product runs on.
+const (
+	sqlite   = "SQLite"
+	postgres = "PostgreSQL"
+)
+
+// bench is one run: where it works, how much of everything, and what it found.
+type bench struct {
+	options
+	sizes
+	address string // of a PostgreSQL, for databases of our own; "": there is none
+	folder  string // of everything on the disk
+	binary  string // the product, once built
+	redis   redisServer
+	stock   map[stockKey]stocked
+	machine machine
+	sheet   sheet
+}
+
+// sizes say how much is measured.
+type sizes struct {
+	rows      int           // inserted, or dispatched, by us and by River
+	tasks     int           // dispatched by asynq without fsync; a quarter with it
+	calls     int           // over HTTP
+	workers   int           // concurrent callers of stores
+	late      time.Duration // of each measurement of lateness
+	lateRates []int         // messages a second
+	pending   []int         // other messages, planned for later
+	reads     int           // of each kind of query
+	settle    time.Duration // before memory is read
+}
+
+func sizesOf(o options) sizes {
+	s := sizes{
+		rows: 120_000, tasks: 40_000, calls: 30_000, workers: 64, late: 10 * time.Second, lateRates: []int{500, 2000, 10_000},
+		pending: []int{10_000, 100_000, 1_000_000}, reads: 200, settle: 15 * time.Second,
+	}
+	if o.quick {
+		s = sizes{
+			rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{500, 2000, 10_000},
+			pending: []int{10_000, 1_000_000}, reads: 50, settle: 3 * time.Second,
+		}
+	}
+	if o.full {
+		s.pending = append(s.pending, 10_000_000)
+	}
+	return s
+}
+
+// part is one measurement; those that are compared stand side by side.
+type part struct {
+	name string
+	take func(*bench, context.Context) error
+}
+
+var parts = []part{
+	{"insert", (*bench).inserts},
+	{"dispatch", (*bench).dispatches},
+	{"pending", (*bench).dispatchesBeside},
+	{"http", (*bench).httpCalls},
+	{"late", (*bench).lateness},
+	{"reads", (*bench).readings},
+	{"memory", (*bench).memory},
+}
+
+func partNames() (names []string) {
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func newBench(ctx context.Context, o options, address string) (*bench, error) {
+	if o.quick {
+		o.repeats = 1
+	}
+	folder, err := os.MkdirTemp("", "puntuale-bench-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder: %w", err)
+	}
+	b := &bench{options: o, sizes: sizesOf(o), address: address, folder: folder, stock: map[stockKey]stocked{}}
+	b.machine, err = describe(ctx, b)
+	if err != nil {
+		return nil, errors.Join(err, b.close())
+	}
+	return b, nil
+}
+
+func (b *bench) close() error {
+	for _, s := range b.stock {
+		s.drop()
+	}
+	return os.RemoveAll(b.folder)
+}
+
+// engines are the databases that there are.
+func (b *bench) engines() []string {
+	if b.address == "" {
+		return []string{sqlite}
+	}
+	return []string{sqlite, postgres}
+}
+
+// measure takes every measurement in each repeat.
+func (b *bench) measure(ctx context.Context) (failed error) {
+	for b.sheet.repeat = range b.repeats {
+		for _, p := range parts {
+			if !b.wanted(p.name) {
+				continue
+			}
+			begun := time.Now()
+			if err := p.take(b, ctx); err != nil {
+				failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
+			}
+			fmt.Fprintf(os.Stderr, "%s %d/%d: %.0f s\n", p.name, b.sheet.repeat+1, b.repeats, time.Since(begun).Seconds())
+			if ctx.Err() != nil {
+				return errors.Join(failed, ctx.Err())
+			}
+		}
+	}
+	return failed
+}
+
+func (b *bench) wanted(name string) bool {
+	for word := range strings.SplitSeq(b.only, ",") {
+		if strings.Contains(name, strings.TrimSpace(word)) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,115 @@
+package main
+
+import "fmt"
+
+// target is a bound that the product is to keep: on the ratio of two figures, or, without per, on one.
+type target struct {
+	of, per string
+	least   float64 // 0: none
+	most    float64
+}
+
+// targets are those of the project, in the order of the table.
+var targets = []target{
+	{of: on(groupedInsert, postgres), per: copyInsert, least: 0.65},
+	{of: on(groupedInsert, postgres), per: riverInsert, least: 2},
+	{of: on(ourDispatch, postgres), per: riverImmediate, least: 2},
+	{of: on(ourDispatch, postgres), per: riverScheduled, least: 6},
+	{of: on(ourDispatch, postgres), per: asynqFast, least: 4},
+	{of: on(ourDispatch, postgres), per: asynqDurable, least: 20},
+	{of: on(ourDispatch, sqlite), per: riverImmediate, least: 1},
+	{of: beside(1_000_000, postgres), per: beside(0, postgres), least: 0.85},
+	{of: beside(10_000_000, postgres), per: beside(0, postgres), least: 0.5},
+	{of: beside(1_000_000, sqlite), per: beside(0, sqlite), least: 0.85},
+	{of: late(2000, "p50", postgres), most: 2},
+	{of: late(2000, "p99", postgres), most: 10},
+	{of: late(2000, "p99.9", postgres), most: 40},
+	{of: late(10_000, "p50", postgres), most: 2},
+	{of: late(10_000, "p99", postgres), most: 10},
+	{of: late(10_000, "p99.9", postgres), most: 40},
+	{of: late(2000, "p50", sqlite), most: 2},
+	{of: late(2000, "p99", sqlite), most: 10},
+	{of: late(2000, "p99.9", sqlite), most: 40},
+	{of: late(10_000, "p50", sqlite), most: 2},
+	{of: late(10_000, "p99", sqlite), most: 10},
+	{of: late(10_000, "p99.9", sqlite), most: 40},
+	{of: late(10_000, "earliest", postgres), least: 0.000001},
+	{of: late(10_000, "earliest", sqlite), least: 0.000001},
+	{of: call(64, postgres), per: call(64, noStore), least: 0.35},
+	{of: call(256, postgres), per: call(256, noStore), least: 0.40},
+	{of: call(64, sqlite), per: call(64, noStore), least: 0.30},
+	{of: call(256, sqlite), per: call(256, noStore), least: 0.35},
+	{of: wholeCall(64, postgres), per: call(64, postgres), least: 0.7},
+	{of: wholeCall(64, sqlite), per: call(64, sqlite), least: 0.7},
+	{of: resident(sqlite, 0), most: 60},
+	{of: resident(sqlite, 1_000_000), most: 250},
+	{of: resident(postgres, 0), most: 60},
+	{of: resident(postgres, 1_000_000), most: 250},
+}
+
+// verdict is a target beside what was measured.
+type verdict struct {
+	target
+	median, least, most float64
+	unit                string // "" of a ratio
+	met                 bool
+}
+
+func (v verdict) name() string {
+	if v.per == "" {
+		return v.of
+	}
+	return v.of + " ÷ " + v.per
+}
+
+func (v verdict) bound() string {
+	switch {
+	case v.target.most > 0:
+		return fmt.Sprintf("≤ %g %s", v.target.most, v.unit)
+	case v.unit != "":
+		return "never early"
+	}
+	return fmt.Sprintf("≥ %g", v.target.least)
+}
+
+func (v verdict) word() string {
+	if v.met {
+		return "met"
+	}
+	return "MISSED"
+}
+
+// share is how far the bound is reached: 1 is the bound itself, more is better.
+func (v verdict) share() float64 {
+	switch {
+	case v.target.most > 0 && v.median > 0:
+		return v.target.most / v.median
+	case v.unit != "":
+		return 0 // not to be drawn
+	}
+	return v.median / v.target.least
+}
+
+// verdicts compares what was measured with the targets.
+func (s *sheet) verdicts() (all []verdict) {
+	for _, t := range targets {
+		v := verdict{target: t}
+		var ok bool
+		if t.per != "" {
+			v.median, v.least, v.most, ok = s.ratio(t.of, t.per)
+		} else if f := s.find(t.of); f != nil {
+			v.unit = f.unit
+			v.median, v.least, v.most, ok = spread(f.values)
+		}
+		if !ok {
+			continue
+		}
+		if t.most > 0 {
+			v.met = v.median <= t.most
+		} else {
+			v.met = v.median >= t.least
+		}
+		all = append(all, v)
+	}
+	return all
+}

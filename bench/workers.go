@@ -1,0 +1,43 @@
+package main
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// each calls f for 0 to n-1 from many workers, of which each gets its own number, and returns how long all took. After
+// an error a worker stops.
+func each(n, workers int, f func(worker, i int) error) (time.Duration, error) {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	errs := make(chan error, workers)
+	begun := time.Now()
+	for w := range workers {
+		group.Go(func() {
+			for i := next.Add(1) - 1; i < int64(n); i = next.Add(1) - 1 {
+				if err := f(w, int(i)); err != nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	took := time.Since(begun)
+	select {
+	case err := <-errs:
+		return 0, err
+	default:
+		return took, nil
+	}
+}
+
+// steadily calls f for 0 to n-1 at a rate a second from a moment on, from many workers.
+func steadily(n int, rate float64, from time.Time, workers int, f func(i int) error) error {
+	_, err := each(n, workers, func(_, i int) error {
+		time.Sleep(time.Until(from.Add(time.Duration(float64(i) / rate * float64(time.Second)))))
+		return f(i)
+	})
+	return err
+}
