@@ -36,8 +36,9 @@ long: ## many nodes with the shipped lease, each fault several times, a hundred 
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
 		-run 'UnderLoad|Histories|CapIsExact' ./internal/e2e
 
-bench: ## rates and lateness on both databases, beside a plain grouped insert
-	scripts/with-postgres go -C bench run . $(BENCHFLAGS)
+bench: ## the product beside its peers, on a disk: make bench BENCHFLAGS=-quick
+	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \
+		scripts/with-postgres go -C bench run . $(or $(BENCHFLAGS),-write ../docs)
 
 figures: ## of several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3
 	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \

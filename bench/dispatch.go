@@ -53,7 +53,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, beside(0, engine), engine, 1, 0, false))
 		for _, pending := range b.pending {
-			if pending < 1_000_000 || engine == sqlite && pending > 1_000_000 {
+			if pending < 3*b.rows || engine == sqlite && pending > 1_000_000 {
 				continue
 			}
 			failed = errors.Join(failed,
@@ -87,7 +87,7 @@ func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pendin
 	if err != nil {
 		return err
 	}
-	took, err := t.wait(ctx, 5*time.Minute)
+	took, err := t.wait(ctx, 30*time.Second+time.Duration(b.rows/2000)*time.Second)
 	if err == nil {
 		b.sheet.note(what, perSecond, float64(b.rows)/took.Seconds())
 		w.note(what, b.rows)
@@ -121,9 +121,9 @@ func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) er
 	if every < 1 {
 		return fmt.Errorf("%d of %d pending messages cannot be made due", n, pending)
 	}
-	first := 1 + pending/4
+	first := f.firstPending
 	_, err = db.ExecContext(ctx, fmt.Sprintf(`update message set due_at = %d, next_at = %[1]d, valid_until = %d
- where step = 0 and state = 0 and ((id - %d) / 3) %% %d = 0 and (id - %[3]d) / 3 < %d`,
+ where step = 0 and state = 0 and ((id - %d) / 3) %% %d = 0 and (id - %[3]d) / 3 < %[5]d`,
 		due.UnixMicro(), due.Add(24*time.Hour).UnixMicro(), first, every, every*n))
 	if err != nil {
 		return err

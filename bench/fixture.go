@@ -84,7 +84,7 @@ func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixtu
 	if err != nil {
 		return nil, err
 	}
-	f := &fixture{place: p, clients: s.clients, today: puntuale.DateOf(time.Now()), firstPending: 1 + pending/4}
+	f := &fixture{place: p, clients: s.clients, today: puntuale.DateOf(time.Now()), firstPending: firstPending(pending)}
 	if f.store, err = f.open(ctx); err != nil {
 		p.drop()
 		return nil, err

@@ -69,8 +69,8 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	now, month := time.Now().UnixMicro(), (30 * 24 * time.Hour).Microseconds()
 	day := (24 * time.Hour).Microseconds()
 	for _, l := range []load{
-		{first: 1, n: pending / 4, steps: 3, due: now - day - month, scatter: month, left: true},
-		{first: 1 + pending/4, n: pending, steps: 3, due: now + day, scatter: month},
+		{first: 1, n: leftBeside(pending), steps: 3, due: now - day - month, scatter: month, left: true},
+		{first: firstPending(pending), n: pending, steps: 3, due: now + day, scatter: month},
 	} {
 		if err := s.put(ctx, db, l); err != nil {
 			return err
@@ -78,6 +78,11 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	}
 	return s.tidy(ctx, db)
 }
+
+// leftBeside is how many messages left long ago in a database with so many that wait, and firstPending the id of the
+// first of these.
+func leftBeside(pending int) int   { return pending / 12 * 3 }
+func firstPending(pending int) int { return 1 + leftBeside(pending) }
 
 // tidy leaves the database as one that has been in use: with statistics, and nothing waiting to be written.
 func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
@@ -103,7 +108,7 @@ func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 	if err := s.clientTable(ctx, conn); err != nil {
 		return err
 	}
-	const part = 500_000 // rows a statement
+	const part = 480_000 // rows a statement: whole runs
 	for done := 0; done < l.n; done += part {
 		next := l
 		next.n = min(part, l.n-done)
@@ -149,7 +154,6 @@ from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
 
 // sql writes one of the statements out, for the rows after the first skip ones.
 func (l load) sql(engine, text string, skip int) string {
-	skip -= skip % l.steps
 	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
 	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)
 	if engine == sqlite {

@@ -49,7 +49,7 @@ func sizesOf(o options) sizes {
 	if o.quick {
 		s = sizes{
 			rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{500, 2000, 10_000},
-			pending: []int{10_000, 1_000_000}, reads: 50, settle: 3 * time.Second,
+			pending: []int{10_000, quickPending}, reads: 50, settle: 3 * time.Second,
 		}
 	}
 	if o.full {

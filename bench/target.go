@@ -9,6 +9,9 @@ type target struct {
 	most    float64
 }
 
+// quickPending stands for a million where there is no time to make one.
+const quickPending = 200_000
+
 // targets are those of the project, in the order of the table.
 var targets = []target{
 	{of: on(groupedInsert, postgres), per: copyInsert, least: 0.65},
@@ -21,6 +24,8 @@ var targets = []target{
 	{of: beside(1_000_000, postgres), per: beside(0, postgres), least: 0.85},
 	{of: beside(10_000_000, postgres), per: beside(0, postgres), least: 0.5},
 	{of: beside(1_000_000, sqlite), per: beside(0, sqlite), least: 0.85},
+	{of: beside(quickPending, postgres), per: beside(0, postgres), least: 0.85},
+	{of: beside(quickPending, sqlite), per: beside(0, sqlite), least: 0.85},
 	{of: late(2000, "p50", postgres), most: 2},
 	{of: late(2000, "p99", postgres), most: 10},
 	{of: late(2000, "p99.9", postgres), most: 40},

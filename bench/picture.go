@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strings"
+)
+
+// Measures of the picture, in pixels.
+const (
+	rowHeight  = 26
+	labelWidth = 640
+	barWidth   = 360
+	barMost    = 4.0 // times the bound; what is longer is cut off there
+	headHeight = 44
+)
+
+// drawing draws a bar for each target: how far its bound is reached, on a scale where the bound is 1 and twice as good is
+// twice as long.
+func drawing(all []verdict) string {
+	var out strings.Builder
+	var drawn []verdict
+	for _, v := range all {
+		if v.share() > 0 {
+			drawn = append(drawn, v)
+		}
+	}
+	width, height := labelWidth+barWidth+90, headHeight+rowHeight*len(drawn)+8
+	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="How far each bound is reached">`+"\n", width, height)
+	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
+	bound := labelWidth + barWidth/barMost
+	fmt.Fprintf(&out, `<text x="%.0f" y="16" text-anchor="middle" fill="#333333">the bound</text>`+"\n", bound)
+	fmt.Fprintf(&out, `<text x="%d" y="16" text-anchor="end" fill="#333333">longer is better; beyond %.0f times the bound bars are cut</text>`+"\n", width-8, barMost)
+	for i, v := range drawn {
+		y := headHeight + i*rowHeight
+		length := barWidth * math.Min(v.share(), barMost) / barMost
+		colour := "#1b7f3b"
+		if !v.met {
+			colour = "#b3261e"
+		}
+		fmt.Fprintf(&out, `<text x="%d" y="%d" text-anchor="end" fill="#111111">%s</text>`+"\n", labelWidth-8, y+14, html.EscapeString(v.short()))
+		fmt.Fprintf(&out, `<rect x="%d" y="%d" width="%.1f" height="16" fill="%s"><title>%s: %s, %s</title></rect>`+"\n",
+			labelWidth, y+2, length, colour, html.EscapeString(v.name()), v.word(), html.EscapeString(v.bound()))
+		fmt.Fprintf(&out, `<text x="%.1f" y="%d" fill="#111111">%s</text>`+"\n", labelWidth+length+6, y+14, html.EscapeString(v.value()))
+	}
+	fmt.Fprintf(&out, `<line x1="%.0f" y1="%d" x2="%[1]f" y2="%d" stroke="#333333" stroke-dasharray="3 3"/>`+"\n</svg>\n", bound, headHeight-20, height-6)
+	return out.String()
+}
+
+// short is the name that fits beside a bar.
+func (v verdict) short() string {
+	return strings.NewReplacer(
+		"message rows inserted, 1,000 a statement", "grouped insert", "message rows by COPY, 10,000 at a time", "COPY",
+		ourDispatch, "dispatch", "start calls of 3 messages over HTTP", "start calls", " ÷ ", " : ",
+		"resident memory of the server", "memory", "start calls with cap and idempotency", "start calls, capped and keyed",
+	).Replace(v.name())
+}
+
+// value is what was measured beside its bound.
+func (v verdict) value() string {
+	if v.unit == "" {
+		return fmt.Sprintf("%s (%s)", shown(v.median), v.bound())
+	}
+	return fmt.Sprintf("%s %s (%s)", shown(v.median), v.unit, v.bound())
+}
