@@ -143,6 +143,9 @@ func (s *scheduler) missed(e *entry, now time.Time) (o puntuale.Outcome, missed 
 func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, granted []puntuale.Granted, err error) {
 	now := s.cfg.Clock.Now()
 	s.claims.running--
+	if !errors.Is(err, puntuale.ErrFenced) {
+		s.health.claimed(err == nil, now)
+	}
 	if err != nil {
 		s.lostClaim(node, token, batch, err, now)
 		return
@@ -155,7 +158,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
-			e.stage, e.sent = sending, now
+			e.stage, e.sent = sending, s.polls
 			continue
 		case puntuale.ClaimHeld:
 			s.holdClient(e.lane.share)

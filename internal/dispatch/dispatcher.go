@@ -59,7 +59,8 @@ type Sessions interface {
 const (
 	stopWait  = 20 * time.Second // for what is in flight when stopping
 	leaveWait = 5 * time.Second
-	callWait  = 15 * time.Second // for one call of the store
+	closeSoon = 500 * time.Millisecond // for all sessions to close: then those that did are free already
+	callWait  = 15 * time.Second       // for one call of the store
 	horizon   = 2 * time.Second
 )
 
@@ -170,17 +171,43 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	d.cancel()
 	d.wg.Wait()
 	// The caller's patience is for what is in flight; leaving is brief and spares the others a lease's wait.
-	leave, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveWait)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	if d.cfg.Sessions != nil {
-		d.cfg.Sessions.ReleaseAll(leave)
+		d.release(ctx)
 	}
+	leave, cancel := context.WithTimeout(ctx, leaveWait)
+	defer cancel()
 	if err := d.member.leave(leave); err != nil {
 		errs = append(errs, fmt.Errorf("leave the fleet: %w", err))
 	} else {
 		d.cfg.Elsewhere(0, time.Time{})
 	}
 	return errors.Join(errs...)
+}
+
+// release closes the node's sessions. While one hangs, those that closed are free already.
+func (d *Dispatcher) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, leaveWait)
+	defer cancel()
+	left := len(d.sched.lanes)
+	closed := make(chan puntuale.SessionID, left)
+	for id := range d.sched.lanes {
+		d.cfg.Sessions.Release(id, func() { closed <- id })
+	}
+	fired, release := d.cfg.Clock.After(closeSoon)
+	defer release()
+	var free []puntuale.SessionID
+	for ; left > 0; left-- {
+		select {
+		case id := <-closed:
+			free = append(free, id)
+			continue
+		case <-fired:
+			d.member.giveUp(ctx, free)
+		}
+		break
+	}
+	d.cfg.Sessions.ReleaseAll(ctx)
 }
 
 // abandon cuts the attempts still under way and gives their outcomes a last chance to be recorded.

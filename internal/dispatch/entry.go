@@ -39,7 +39,7 @@ type entry struct {
 
 	token int64     // of its attempt
 	begun time.Time // when the present attempt was claimed
-	sent  time.Time // when it was handed over
+	sent  int64     // the poll after which it was handed over
 	late  bool      // given up unanswered; its answer may still come
 }
 

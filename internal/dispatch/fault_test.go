@@ -566,3 +566,30 @@ func TestNoConnector(t *testing.T) {
 		}
 	})
 }
+
+// TestClaimsThatFail: a node whose claims the store will not take says so, once that lasts, and until one is taken.
+func TestClaimsThatFail(t *testing.T) {
+	t.Parallel()
+	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		m.fail(func(method string) error {
+			if method == "Claim" {
+				return errors.New("a statement that the database refuses")
+			}
+			return nil
+		})
+		id := m.add(1, "+391", time.Now())[0]
+		after(5 * time.Second)
+		if err := d.Healthy(); err != nil {
+			t.Errorf("after a moment: %v", err)
+		}
+		after(10 * time.Second)
+		if d.Healthy() == nil {
+			t.Error("it calls itself healthy")
+		}
+		m.fail(nil)
+		after(2 * time.Second)
+		if err := d.Healthy(); err != nil || len(n.of(id)) != 1 {
+			t.Errorf("once claims are taken: %v, handed over %d times", err, len(n.of(id)))
+		}
+	})
+}

@@ -21,6 +21,10 @@ type health struct {
 	records bool
 	asked   bool      // some read ended
 	readAt  time.Time // the last that succeeded
+
+	refused int       // claims that failed since the last that succeeded
+	since   time.Time // the first of them
+	lately  time.Time // the last of them
 }
 
 func newHealth(cfg *Config) *health {
@@ -49,9 +53,38 @@ func (h *health) read(ok bool, now time.Time) {
 	}
 }
 
+// Claims that fail one after the other for a while are more than a moment's trouble.
+const (
+	claimsFail   = 10 * time.Second
+	claimsRefuse = 3
+)
+
+// claimed learns whether the store took a claim.
+func (h *health) claimed(ok bool, now time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if ok {
+		h.refused = 0
+		return
+	}
+	if h.refused++; h.refused == 1 || now.Before(h.since) || now.Sub(h.lately) > h.stale {
+		h.refused, h.since = 1, now
+	}
+	h.lately = now
+}
+
+// claims tells whether the store takes claims, as far as any are made.
+func (h *health) claims(now time.Time) bool {
+	return h.refused < claimsRefuse || h.lately.Sub(h.since) < claimsFail || now.Sub(h.lately) > h.stale
+}
+
 func (h *health) err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	now := h.clock.Now()
+	if h.readAt.After(now) {
+		h.readAt = now // the clock was set back
+	}
 	switch {
 	case !h.member:
 		return errors.New("dispatch: not a member of the fleet")
@@ -59,8 +92,10 @@ func (h *health) err() error {
 		return errors.New("dispatch: the lease could not be prolonged in time")
 	case !h.records:
 		return errors.New("dispatch: outcomes cannot be recorded")
-	case h.asked && h.clock.Now().Sub(h.readAt) > h.stale:
+	case h.asked && now.Sub(h.readAt) > h.stale:
 		return errors.New("dispatch: due messages cannot be read")
+	case !h.claims(now):
+		return errors.New("dispatch: messages cannot be claimed")
 	}
 	return nil
 }

@@ -172,6 +172,7 @@ func (s *scheduler) overtaken(e *entry, now time.Time) bool {
 		e.parked = true
 		if !wait.IsZero() {
 			s.alarms.set(&e.alarm, wait)
+			s.doubts.add(doubt{e.lane, e.m.Phone})
 		}
 	}
 	return !ok

@@ -69,7 +69,7 @@ func (b *mailbox) hint(session puntuale.SessionID, due time.Time, here bool) {
 	if due.After(h.until) {
 		h.until = due
 	}
-	if h.first.IsZero() || due.Before(h.first) {
+	if !due.IsZero() && (h.first.IsZero() || due.Before(h.first)) {
 		h.first = due
 	}
 	b.mail.hints[session] = h

@@ -73,6 +73,18 @@ func (m *member) leave(ctx context.Context) error {
 	return err
 }
 
+// giveUp frees sessions before the node leaves. Nothing of the member runs any more.
+func (m *member) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
+	if m.node == 0 || len(sessions) == 0 {
+		return
+	}
+	if _, err := m.cfg.Fleet.Assign(ctx, m.node, 0, sessions); err != nil {
+		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they are with the node
+		return
+	}
+	m.cfg.Elsewhere(0, time.Time{})
+}
+
 // rejoin gives up the incarnation. Any goroutine.
 func (m *member) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
@@ -213,7 +225,7 @@ func (m *member) keepSessions(ctx context.Context) {
 		case beat:
 			m.refresh(ctx)
 			every := m.cfg.Beat
-			if m.cfg.Clock.Now().Before(m.eager) {
+			if left := m.eager.Sub(m.cfg.Clock.Now()); left > 0 && left <= 2*m.cfg.Lease {
 				every = min(every, eagerly)
 			}
 			next = m.cfg.Clock.Now().Add(every)
@@ -319,7 +331,7 @@ func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions 
 			continue
 		}
 		since, ok := m.free[s.ID]
-		if !ok {
+		if !ok || since.After(now) { // a clock set back must not lengthen it
 			since = now
 		}
 		still[s.ID] = since

@@ -164,6 +164,9 @@ func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.Send
 		}
 	}
 	next := now.Add(puntuale.Backoff(e.m.ID, tries))
+	if next.After(e.m.ValidUntil) {
+		next = e.m.ValidUntil
+	}
 	r.hold(&e.m, now, next, true)
 	s.postpone(e, next, reason, detail)
 }

@@ -337,7 +337,11 @@ func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
 	if l == nil || l.learnt || m.Intent != 0 || !now.Before(m.IntentAt.Add(orderWait)) {
 		return
 	}
-	l.recipient(m.Phone).hold(m, m.IntentAt, m.Next, false)
+	since := m.IntentAt
+	if since.After(now) {
+		since = now // another node's clock, or this one's before it was set back
+	}
+	l.recipient(m.Phone).hold(m, since, m.Next, false)
 }
 
 // admission is what became of a row that was read.

@@ -22,6 +22,7 @@ type recipient struct {
 type hold struct {
 	turn  turn
 	until time.Time // no longer in the way of others
+	next  time.Time // of the message, on disk
 	keep  time.Time // forgotten
 	tries int       // preparations that failed
 }
@@ -86,6 +87,7 @@ func (r *recipient) hold(m *puntuale.DueMessage, since, next time.Time, prepare 
 		r.holds = append(r.holds, hold{turn: t, until: since.Add(orderWait)})
 	}
 	h := &r.holds[at]
+	h.next = next
 	if keep := next.Add(orderWait); keep.After(h.keep) {
 		h.keep = keep
 	}
@@ -100,6 +102,23 @@ func (r *recipient) release(id puntuale.MessageID) {
 	if len(r.holds) > 0 {
 		r.holds = slices.DeleteFunc(r.holds, func(h hold) bool { return h.turn.id == id })
 	}
+}
+
+// held tells whether a message in retry is in the way of others.
+func (r *recipient) held(now time.Time) bool {
+	return slices.ContainsFunc(r.holds, func(h hold) bool { return now.Before(h.until) })
+}
+
+// lift takes a message in retry out of the way, if it is still the one to be tried again at next. What is known of its
+// preparations stays.
+func (r *recipient) lift(id puntuale.MessageID, next time.Time) bool {
+	for i := range r.holds {
+		if h := &r.holds[i]; h.turn.id == id && h.next.Equal(next) {
+			h.until = time.Time{}
+			return true
+		}
+	}
+	return false
 }
 
 // tries is how often the message's preparation failed.

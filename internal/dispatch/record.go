@@ -170,6 +170,9 @@ func (r *recorder) write(ctx context.Context, batch []recording) error {
 				x.e.lane.stray()
 			}
 			r.s.finished(x.e)
+			if x.outcome.Verdict == puntuale.Retry {
+				r.s.doubts.known(doubt{x.e.lane, x.e.m.Phone}) // it may have been stopped meanwhile
+			}
 		}
 	})
 	return nil

@@ -9,12 +9,18 @@ import (
 // A session may be asked to rest, so that it can be unlinked or deleted with nothing in flight. A rest always ends by
 // itself: whoever asked for it may be gone.
 
+// restMost bounds it, by whatever clock its end was told.
+const restMost = 40 * time.Second
+
 // rest has a lane begin nothing new until a moment; quiet is closed once nothing of it is in flight.
 func (s *scheduler) rest(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
 	l := s.lanes[session]
 	if l == nil {
 		close(quiet)
 		return
+	}
+	if most := s.cfg.Clock.Now().Add(restMost); until.After(most) {
+		until = most
 	}
 	l.resting = until
 	s.clear(l)

@@ -177,3 +177,47 @@ func TestSessionsAreTold(t *testing.T) {
 		}
 	})
 }
+
+// hanging is a keeper of which one session never closes.
+type hanging struct{ keeper }
+
+func (h *hanging) Release(session puntuale.SessionID, done func()) {
+	if session != 1 {
+		go done()
+	}
+}
+
+func (h *hanging) ReleaseAll(ctx context.Context) { <-ctx.Done() }
+
+// leaving is a fleet that takes no call whose time is up.
+type leaving struct{ *memory }
+
+func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return l.memory.Leave(ctx, node)
+}
+
+// A session that hangs while the node stops costs the others nothing, and is free itself once the node has left.
+func TestStopWithHangingSession(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(cfg *dispatch.Config, m *memory, _ *network) {
+		m.session(2, 1, 0)
+		cfg.Sessions, cfg.Fleet = &hanging{}, leaving{m}
+	}, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
+		after(time.Second)
+		stopped := make(chan error, 1)
+		go func() { stopped <- d.Stop(context.Background()) }()
+		after(time.Second)
+		if first, second := m.owner(1), m.owner(2); first == 0 || second != 0 {
+			t.Errorf("while one hangs: %d, %d", first, second)
+		}
+		if err := <-stopped; err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		if owner := m.owner(1); owner != 0 {
+			t.Errorf("once it stopped: %d", owner)
+		}
+	})
+}

@@ -37,8 +37,12 @@ type scheduler struct {
 	records *recorder
 	settles *settler
 
+	doubts doubts
+
+	last     time.Time // when the loop last looked at the clock
 	nextPoll time.Time
-	asking   bool // Standings is under way
+	polls    int64 // so far: Poll apart, whatever the clock shows
+	asking   bool  // Standings is under way
 	retiring bool
 	idle     chan struct{} // closed once retiring and nothing is in flight
 	sendCtx  context.Context
@@ -51,6 +55,7 @@ func newScheduler(cfg *Config, box *mailbox) *scheduler {
 		lanes:  map[puntuale.SessionID]*lane{},
 		shares: map[puntuale.ClientID]*share{},
 		alive:  map[puntuale.MessageID]*entry{},
+		doubts: doubts{all: map[doubt]struct{}{}},
 		orphan: map[int64]time.Time{},
 		idle:   make(chan struct{}),
 	}
@@ -82,13 +87,14 @@ func (s *scheduler) run() {
 	post := newMail()
 	for s.ctx.Err() == nil {
 		s.box.take(&post)
-		now := s.cfg.Clock.Now()
+		now := s.tick()
 		s.open(&post, now)
 		s.poll(now)
 		s.fire(now)
 		s.claim(now)
 		s.load()
 		s.read(now)
+		s.doubt(now)
 		if s.retiring && s.claims.running == 0 && len(s.alive) == 0 {
 			s.retired()
 		}
@@ -165,6 +171,7 @@ func (s *scheduler) poll(now time.Time) {
 		return
 	}
 	s.nextPoll = now.Add(s.cfg.Poll)
+	s.polls++
 	held := map[puntuale.ClientID]bool{}
 	s.reader.blocked = 0
 	for _, l := range s.lanes {
@@ -187,6 +194,7 @@ func (s *scheduler) poll(now time.Time) {
 	}
 	s.askStandings(held)
 	s.overdue(now)
+	s.doubts.again()
 	for token, since := range s.orphan {
 		if now.Sub(since) > orphanKept {
 			delete(s.orphan, token)
@@ -271,6 +279,9 @@ func (s *scheduler) passOn(session puntuale.SessionID, h hint) {
 	}
 	if !h.until.IsZero() {
 		s.cfg.Elsewhere(session, h.until)
+	}
+	if h.first.Before(h.until) {
+		s.cfg.Elsewhere(session, h.first)
 	}
 }
 

@@ -100,13 +100,13 @@ func (s *scheduler) answer(e *entry, o puntuale.Outcome, now time.Time) {
 }
 
 // overdue gives up attempts whose connector ignores its timeout: their slots are needed. An answer that still comes is
-// recorded as evidence.
+// recorded as evidence. Time is counted by polls: a clock that was set forward is no reason to give up.
 func (s *scheduler) overdue(now time.Time) {
 	for _, e := range s.alive {
 		if e.stage != sending || e.lane.traits.SendTimeout <= 0 {
 			continue
 		}
-		if now.Sub(e.sent) < e.lane.traits.SendTimeout+unansweredGrace {
+		if time.Duration(s.polls-e.sent-1)*s.cfg.Poll < e.lane.traits.SendTimeout+unansweredGrace {
 			continue
 		}
 		e.late = true

@@ -145,7 +145,8 @@ func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, 
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		err := m.drain(ctx, c.Session, order.Until)
+		// As long as was asked for, by the clock of whoever gave the command.
+		err := m.drain(ctx, c.Session, m.cfg.Clock.Now().Add(order.Until.Sub(c.Created)))
 		if err != nil {
 			m.cfg.Resume(c.Session)
 		}

@@ -196,6 +196,24 @@ func TestDrain(t *testing.T) {
 		if resting, _, _ := n.lines.seen(); resting {
 			t.Error("it still rests")
 		}
+		// Given by a node whose clock is behind: it rests as long as was asked for.
+		there := w.DB.Clock.Now().Add(-time.Hour)
+		id, err := w.client.GiveCommand(t.Context(), puntuale.Command{
+			Session: w.client.Session, Verb: puntuale.CommandDrain, Created: there, Expires: there.Add(2 * time.Hour),
+			Detail: w.vault.Seal(puntuale.SealedCommand, w.client.Session.SealPlace(), puntuale.DrainOrder{Until: there.Add(40 * time.Second)}.JSON()),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Hint(w.client.Session)
+		if err := w.answer(id); err != nil {
+			t.Fatal(err)
+		}
+		n.lines.mu.Lock()
+		defer n.lines.mu.Unlock()
+		if !n.lines.until.Equal(until) {
+			t.Errorf("it rests until %v, want %v", n.lines.until, until)
+		}
 	})
 }
 

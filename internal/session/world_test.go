@@ -74,14 +74,16 @@ func (n *network) Unlink(ctx context.Context, _ puntuale.SessionID) error {
 type lines struct {
 	mu      sync.Mutex
 	quiet   chan struct{} // what Rest returns
+	until   time.Time     // the end of the last rest
 	resting bool
 	changed int
 	resumed int
 }
 
-func (l *lines) rest(puntuale.SessionID, time.Time) <-chan struct{} {
+func (l *lines) rest(_ puntuale.SessionID, until time.Time) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.until = until
 	l.resting = true
 	return l.quiet
 }

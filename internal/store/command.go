@@ -11,7 +11,7 @@ import (
 )
 
 // Commands wait in rows for the node that owns their session. There are few, and the open ones have an index of their
-// own, so that each node can look for its own every second.
+// own, so that each node can look for its own every second. When they expire is kept by the database's clock.
 
 // waitingMost bounds the commands of one session without an answer, whoever gives them.
 const waitingMost = 20
@@ -19,16 +19,19 @@ const waitingMost = 20
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
 	var id int64
 	err := t.write(ctx, func(ctx context.Context, a asker) error {
-		if err := t.commandable(ctx, a, c.Session, c.Created); err != nil {
+		skew, err := t.s.skew(ctx, a)
+		if err != nil {
 			return err
 		}
-		var err error
+		if err := t.commandable(ctx, a, c.Session, c.Created.Add(skew)); err != nil {
+			return err
+		}
 		if id, err = number(ctx, a, "command"); err != nil {
 			return err
 		}
 		_, err = a.exec(ctx, `insert into command (id, client_id, session_id, verb, detail, created_at, expires_at)
  values ($1, $2, $3, $4, $5, $6, $7)`,
-			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), micros(c.Created), micros(c.Expires))
+			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), micros(c.Created), micros(c.Expires.Add(skew)))
 		if err != nil {
 			return fmt.Errorf("insert a command: %w", err)
 		}
@@ -57,6 +60,11 @@ func (t tenant) commandable(ctx context.Context, a asker, session puntuale.Sessi
 }
 
 func (t tenant) CommandAnswer(ctx context.Context, id puntuale.CommandID, now time.Time) ([]byte, error) {
+	skew, err := t.s.skew(ctx, t.s.read)
+	if err != nil {
+		return nil, outward(err)
+	}
+	now = now.Add(skew)
 	var at int64
 	var answer []byte
 	found, err := one(ctx, t.s.read, `select answered_at, answer from command where id = $1 and client_id = $2 and expires_at > $3`,
@@ -73,7 +81,11 @@ from command c join session s on s.client_id = c.client_id and s.id = c.session_
 where c.answered_at = 0 and c.expires_at > $2 and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Store) OpenCommands(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.Command, error) {
-	all, err := list(ctx, s.look, openCommands, []any{node, micros(now)}, func(rows *sql.Rows, c *puntuale.Command) error {
+	skew, err := s.skew(ctx, s.look)
+	if err != nil {
+		return nil, outward(err)
+	}
+	all, err := list(ctx, s.look, openCommands, []any{node, micros(now.Add(skew))}, func(rows *sql.Rows, c *puntuale.Command) error {
 		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, moment{&c.Created}, moment{&c.Expires}, &c.Taken)
 	})
 	if err != nil {
@@ -88,8 +100,12 @@ const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 f
 
 func (s *Store) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, now, until time.Time) (taken bool, err error) {
 	err = s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
+		skew, err := s.skew(ctx, a)
+		if err != nil {
+			return err
+		}
 		n, err := a.exec(ctx, `update command set taken = $1, expires_at = greatest(expires_at, $4) where id = $2`+byOwner,
-			node, id, micros(now), micros(until))
+			node, id, micros(now.Add(skew)), micros(until.Add(skew)))
 		taken = n > 0
 		return err
 	})
@@ -98,8 +114,12 @@ func (s *Store) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntua
 
 func (s *Store) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
 	return s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
-			node, id, micros(now), micros(until), append([]byte{}, answer...), []byte{})
+		skew, err := s.skew(ctx, a)
+		if err != nil {
+			return err
+		}
+		_, err = a.exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
+			node, id, micros(now.Add(skew)), micros(until.Add(skew)), append([]byte{}, answer...), []byte{})
 		return err
 	})
 }
@@ -116,6 +136,11 @@ func (s *Store) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx c
 
 // purgeCommands removes commands that expired, with their answers.
 func (s *Store) purgeCommands(ctx context.Context, now time.Time) error {
+	skew, err := s.skew(ctx, s.work)
+	if err != nil {
+		return outward(err)
+	}
+	now = now.Add(skew)
 	return purge(ctx, s, "commands", `select id from command where expires_at < $1 order by expires_at limit $2`, micros(now),
 		scanOne[int64], cmp.Compare[int64],
 		func(ctx context.Context, a asker, part []int64) error {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 )
 
 // PlainRow is a message of the benchmarks.
@@ -136,6 +137,21 @@ var Hear = hear
 func Word(session puntuale.SessionID, due time.Time) string {
 	return notice{changed: due.IsZero(), until: due}.word(session)
 }
+
+// Words is what a notification carries of one session's hints.
+func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
+	t := &teller{waiting: map[puntuale.SessionID]notice{}, wake: make(chan struct{}, 1)}
+	if changed {
+		t.add(session, time.Time{})
+	}
+	for _, at := range due {
+		t.add(session, at)
+	}
+	return t.take()[0]
+}
+
+// OnMachine gives a store that was just opened the clock of another machine.
+func OnMachine(s *Store, c clock.Clock) { s.machine = c }
 
 // Waiting counts the sessions that other nodes are still to be told of.
 func Waiting(s *Store) int {

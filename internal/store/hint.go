@@ -56,7 +56,8 @@ type teller struct {
 // notice is what waits for one session.
 type notice struct {
 	changed bool
-	until   time.Time // the latest moment at which something is due; zero: none was said
+	first   time.Time // the earliest moment at which something is due; zero: none was said
+	until   time.Time // the latest
 }
 
 func startTeller(cfg *pgx.ConnConfig, w *watch, logger *slog.Logger) *teller {
@@ -89,6 +90,9 @@ func (t *teller) add(session puntuale.SessionID, due time.Time) {
 	n.changed = n.changed || due.IsZero()
 	if due.After(n.until) {
 		n.until = due
+	}
+	if !due.IsZero() && (n.first.IsZero() || due.Before(n.first)) {
+		n.first = due
 	}
 	t.waiting[session] = n
 	t.mu.Unlock()
@@ -199,6 +203,9 @@ func (t *teller) take() (payloads []string) {
 	text := t.origin
 	for session, n := range waiting {
 		word := " " + n.word(session)
+		if n.first.Before(n.until) {
+			word += " " + notice{until: n.first}.word(session)
+		}
 		if len(text)+len(word) > hintBytes {
 			payloads = append(payloads, text)
 			text = t.origin
@@ -212,8 +219,8 @@ func (t *teller) take() (payloads []string) {
 }
 
 // A payload is the sender's origin and, after a blank each, words: a session, or a session, "." and the moment at which
-// something is due, with "!" in place of "." when the session changed besides. Numbers are written to the base 36,
-// moments in microseconds of the Unix epoch.
+// something is due, with "!" in place of "." when the session changed besides. Of several moments the latest has a word,
+// and the earliest another. Numbers are written to the base 36, moments in microseconds of the Unix epoch.
 const numerals = 36
 
 func (n notice) word(session puntuale.SessionID) string {

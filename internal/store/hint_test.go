@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -17,16 +18,20 @@ import (
 
 // hints are what a store heard, the last for each session.
 type hints struct {
-	mu  sync.Mutex
-	all map[puntuale.SessionID]time.Time
+	mu   sync.Mutex
+	all  map[puntuale.SessionID]time.Time
+	late map[puntuale.SessionID]time.Time // the latest moment of each
 }
 
 func listening(s *store.Store) *hints {
-	h := &hints{all: map[puntuale.SessionID]time.Time{}}
+	h := &hints{all: map[puntuale.SessionID]time.Time{}, late: map[puntuale.SessionID]time.Time{}}
 	s.Listen(func(session puntuale.SessionID, due time.Time) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.all[session] = due
+		if due.After(h.late[session]) {
+			h.late[session] = due
+		}
 	})
 	return h
 }
@@ -66,12 +71,19 @@ func TestHintsReachOtherNodes(t *testing.T) {
 	ears(t, w, 2)
 	due := storetest.Begin.Add(1234567 * time.Microsecond)
 	w.Hint(7, due)
-	w.Hint(7, due.Add(-time.Second)) // the later one stands for both
+	w.Hint(7, due.Add(-time.Second)) // the latest is told, and then the earliest
+	w.Hint(7, due.Add(-time.Millisecond))
+	w.Hint(7, due.Add(-time.Second))
 	w.Hint(8, time.Time{})
 	w.Hint(0, time.Time{})
 	w.Hint(puntuale.SessionID(puntuale.MaxID), due)
-	want := map[puntuale.SessionID]time.Time{7: due, 8: {}, 0: {}, puntuale.SessionID(puntuale.MaxID): due}
+	want := map[puntuale.SessionID]time.Time{7: due.Add(-time.Second), 8: {}, 0: {}, puntuale.SessionID(puntuale.MaxID): due}
 	until(t, "the other node heard", func() bool { return maps.Equal(there.heard(), want) })
+	there.mu.Lock()
+	if late := there.late[7]; !late.Equal(due) {
+		t.Errorf("the latest moment heard is %v, want %v", late, due)
+	}
+	there.mu.Unlock()
 	silent.Hint(9, due) // from one that does not listen
 	until(t, "both nodes heard", func() bool { return here.heard()[9].Equal(due) && there.heard()[9].Equal(due) })
 	if n := len(here.heard()); n != 1 {
@@ -191,6 +203,25 @@ func TestHintsOnSQLite(t *testing.T) {
 	w.Hint(1, storetest.Begin)
 	if err := w.Close(); err != nil || len(there.heard()) > 0 {
 		t.Errorf("%v, %v", there.heard(), err)
+	}
+}
+
+// Of several moments of a session the latest and the earliest are told, also where it changed besides.
+func TestWordsOfHints(t *testing.T) {
+	t.Parallel()
+	due := storetest.Begin
+	for _, changed := range []bool{false, true} {
+		var heard []time.Time
+		store.Hear(store.Words(7, changed, due, due.Add(time.Second), due.Add(-time.Second)), func(_ puntuale.SessionID, at time.Time) {
+			heard = append(heard, at)
+		})
+		want := []time.Time{due.Add(time.Second), due.Add(-time.Second)}
+		if changed {
+			want = append([]time.Time{{}}, want...)
+		}
+		if !slices.EqualFunc(heard, want, time.Time.Equal) {
+			t.Errorf("changed %v: heard %v, want %v", changed, heard, want)
+		}
 	}
 }
 

@@ -177,7 +177,7 @@ const standingsOf = `
 select k.id, k.deleted_at, k.suspended, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that made a blacklisted number a mark. The database reads it once a statement.
-const erasures = `(select n.next from counter n where n.noun = 'erasure')`
+const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // standings leaves out clients that never existed. It returns the number of erasures up to then.
 func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.Standing, erased int64, err error) {

@@ -51,6 +51,8 @@ type Store struct {
 	work  *pool // what maintains the store, which may take its time
 	turns turns // at list
 
+	machine clock.Clock // this machine's, whatever cfg.Clock shows
+
 	writers []*writer
 	tenants []*writer // by client
 	claims  *writer
@@ -105,7 +107,7 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 	if cfg.ListTimeout <= 0 {
 		cfg.ListTimeout = listTimeout
 	}
-	s := &Store{cfg: cfg, name: name, d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
+	s := &Store{cfg: cfg, name: name, machine: clock.System(), d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"), blank: newSingle("blank"), erase: newSingle("erase"),

@@ -105,6 +105,10 @@ func testStandings(t *testing.T, w *World) {
 	if s := all[b.ID]; s.Credits != nil || !s.Suspended || s.Hold(Begin) != puntuale.SaysSuspended {
 		t.Errorf("second = %+v", s)
 	}
+	w.Exec("delete from counter where noun = 'erasure'") // a database that was tampered with
+	if all, err := w.Standings(context.Background(), []puntuale.ClientID{a.ID}); err != nil || len(all) != 1 {
+		t.Errorf("without the counter of erasures: %v, %v", all, err)
+	}
 }
 
 // Identifiers of messages are unique over two stores on one database, grow with each start of a client, keep clear of

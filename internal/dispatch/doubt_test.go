@@ -1,0 +1,94 @@
+package dispatch_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/dispatch"
+)
+
+// refuseFirst has the first message to be retried, after a while, and takes all others.
+func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) {
+	return func(_ *dispatch.Config, _ *memory, n *network) {
+		n.send = func(_ context.Context, p puntuale.Prepared) error {
+			if p.Message != 1001 {
+				return nil
+			}
+			time.Sleep(takes)
+			return &puntuale.SendError{Kind: puntuale.Transient}
+		}
+	}
+}
+
+func cancelled(r *row) { r.state = puntuale.Cancelled }
+
+// TestStoppedInRetry: a message that was stopped while it waited for its next attempt holds up no later one.
+func TestStoppedInRetry(t *testing.T) {
+	t.Parallel()
+	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		now := time.Now()
+		tried := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(time.Second)
+		m.change(tried, cancelled)
+		now = time.Now()
+		id := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(100 * time.Millisecond)
+		if at := n.of(id); len(at) != 1 {
+			t.Errorf("left %v, want at %v", at, now)
+		}
+	})
+}
+
+// TestStoppedWhileOneWaits: nor one that waits for it already.
+func TestStoppedWhileOneWaits(t *testing.T) {
+	t.Parallel()
+	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		now := time.Now()
+		tried := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(time.Second)
+		now = time.Now()
+		id := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(3 * time.Second)
+		if len(n.of(id)) > 0 {
+			t.Error("it overtook one in retry")
+		}
+		m.change(tried, cancelled)
+		after(1100 * time.Millisecond)
+		if len(n.of(id)) != 1 {
+			t.Error("it waits for one that was stopped")
+		}
+	})
+}
+
+// TestStoppedDuringAttempt: a message that was stopped during an attempt that ends in a retry holds up no later one.
+func TestStoppedDuringAttempt(t *testing.T) {
+	t.Parallel()
+	setup := func(cfg *dispatch.Config, m *memory, n *network) {
+		refuseFirst(3*time.Second)(cfg, m, n)
+		m.commit = 20 * time.Millisecond
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		now := time.Now()
+		tried := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(time.Second)
+		m.change(tried, cancelled)
+		now = time.Now()
+		id := m.add(1, "+391", now)[0]
+		d.Hint(1, now)
+		after(1900 * time.Millisecond)
+		if len(n.of(id)) > 0 {
+			t.Error("it overtook one in flight")
+		}
+		after(300 * time.Millisecond)
+		if len(n.of(id)) != 1 {
+			t.Error("it waits for one that was stopped")
+		}
+	})
+}

@@ -1,0 +1,47 @@
+package dispatch
+
+import (
+	"container/heap"
+	"time"
+)
+
+// The wall clock may be set while the process runs. What was promised on disk is due by it, whatever it shows: messages
+// keep their moments. What this process wants to wait from one moment to another is no promise: when the clock is set
+// back it moves along. Set forward, it merely comes early, so nothing that counts time to give up an attempt may go by
+// the clock (overdue).
+
+// tick takes the present moment, and notices when the clock was set back.
+func (s *scheduler) tick() time.Time {
+	now := s.cfg.Clock.Now()
+	if by := s.last.Sub(now); by > 0 {
+		s.setBack(by)
+	}
+	s.last = now
+	return now
+}
+
+// setBack moves all that this process waits for by as much as the clock was set back.
+func (s *scheduler) setBack(by time.Duration) {
+	back := func(moments ...*time.Time) {
+		for _, t := range moments {
+			if !t.IsZero() {
+				*t = t.Add(-by)
+			}
+		}
+	}
+	back(&s.nextPoll, &s.claims.resume)
+	for _, l := range s.lanes {
+		back(&l.readAfter, &l.glance, &l.depths, &l.seenUntil, &l.paused, &l.resting)
+		for _, r := range l.recipients {
+			for i := range r.holds {
+				back(&r.holds[i].until)
+			}
+		}
+	}
+	for _, a := range s.alarms {
+		if a.entry == nil || a.entry.parked { // else it is a message's own moment
+			a.at -= by.Microseconds()
+		}
+	}
+	heap.Init(&s.alarms)
+}
