@@ -116,6 +116,10 @@ type SessionStore interface {
 	// messages, whose count is named, and neither cancel nor moveTo is given); busy (some are just being sent).
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
+	// GiveUp ends the session's attempts that were begun by now and have no outcome as FAILED, with an uncertain one. It
+	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover.
+	GiveUp(ctx context.Context, id SessionID, now time.Time) error
+
 	// SetDefaultPair sets the session's default sequences, 0 for none. Codes: not_found (the session; a sequence, with
 	// a fault at body.start or body.stop).
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID) error

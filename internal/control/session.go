@@ -128,7 +128,7 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	}
 	err = remove()
 	if puntuale.CodeOf(err) == puntuale.CodeBusy && c.control.vault != nil { // something is just being sent
-		err = c.drained(ctx, found.ID, remove)
+		err = c.drained(ctx, found.ID, func() error { return c.removeQuiet(ctx, found.ID, remove) })
 	}
 	if err != nil {
 		return fmt.Errorf("delete session %d: %w", found.ID, err)
@@ -139,6 +139,19 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 		}
 	}
 	return nil
+}
+
+// removeQuiet removes a session of which nothing is in flight. What looks so all the same was left by a server that
+// stopped, or by a failover, and a session that cannot send would keep it for a day.
+func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
+	err := remove()
+	if puntuale.CodeOf(err) != puntuale.CodeBusy {
+		return err
+	}
+	if err := c.tenant.GiveUp(ctx, id, c.control.clock.Now()); err != nil {
+		return fmt.Errorf("give up what was left: %w", err)
+	}
+	return remove()
 }
 
 // SetDefaultPair sets a session's default sequences as a pair; "" is none. found are faults that the caller found in the

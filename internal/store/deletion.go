@@ -99,6 +99,30 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	return nil
 }
 
+// GiveUp ends attempts a chunk a transaction.
+func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
+	d := &departure{tenant: t, id: id}
+	present := t.s.from(now)
+	for more := true; more; {
+		if err := t.write(ctx, func(ctx context.Context, a asker) error {
+			d.now = present()
+			refs, err := d.candidates(ctx, a, " and m.intent > 0 and m.intent_at <= $4", micros(now))
+			if err != nil {
+				return err
+			}
+			more = len(refs) == chunk
+			open, err := d.lock(ctx, a, refs)
+			if err != nil {
+				return err
+			}
+			return d.giveUp(ctx, a, slices.DeleteFunc(open, func(m openMessage) bool { return m.intent == 0 }))
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // departure is the deletion of a session.
 type departure struct {
 	tenant
@@ -194,9 +218,9 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 
 // candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever
 // becomes meanwhile of those that it names.
-func (d *departure) candidates(ctx context.Context, a asker, which string) ([]puntuale.MessageRef, error) {
+func (d *departure) candidates(ctx context.Context, a asker, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := list(ctx, a, `select m.client_id, m.id from message m
- where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, []any{d.tenant.id, d.id, chunk}, scanRef)
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, chunk}, args...), scanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}
@@ -221,21 +245,19 @@ func (d *departure) lock(ctx context.Context, a asker, refs []puntuale.MessageRe
 // being repeated looks uncertain too; its evidence, if it comes, still counts.)
 func (d *departure) settle(ctx context.Context, a asker, open []openMessage) error {
 	var free []puntuale.MessageRef
-	var lost []puntuale.Settlement
+	var lost []openMessage
 	for _, m := range open {
 		switch {
 		case m.intent == 0:
 			free = append(free, m.MessageRef)
 		case m.uncertain:
-			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
+			lost = append(lost, m)
 		default:
 			return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages of the session are just being sent; try again", RetryAfter: 2 * time.Second}
 		}
 	}
-	if len(lost) > 0 {
-		if err := settle(ctx, a, 0, d.now, lost); err != nil {
-			return err
-		}
+	if err := d.giveUp(ctx, a, lost); err != nil {
+		return err
 	}
 	if d.moveTo == 0 {
 		_, err := cancelOpen(ctx, a, free, d.now)
@@ -248,6 +270,12 @@ func (d *departure) settle(ctx context.Context, a asker, open []openMessage) err
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil
+}
+
+func (d *departure) giveUp(ctx context.Context, a asker, lost []openMessage) error {
+	return settle(ctx, a, 0, d.now, pick(lost, func(m *openMessage) puntuale.Settlement {
+		return puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain}
+	}))
 }
 
 // A claim of a message compares the session that the dispatcher saw, so none goes out by the session it left.

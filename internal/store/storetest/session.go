@@ -173,6 +173,44 @@ func testDeleteSessionInFlight(t *testing.T, w *World) {
 	}
 }
 
+// What a server that stopped left in flight is given up by whoever knows that nobody is sending it: then the session can
+// go. What began later is left alone.
+func testGiveUp(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	for _, moveTo := range []puntuale.SessionID{0, c.Session} {
+		second := c.mustSession("seconda")
+		ids := c.mustStartOn(second, 3)
+		now := Begin.Add(time.Minute)
+		token, _ := w.MustClaim(node, now, c.Items(phone, 0, ids[0])...)
+		late, _ := w.MustClaim(node, now.Add(time.Second), c.Items(phone, 0, ids[1])...)
+		for _, of := range []*Client{other, c} { // another client's call changes nothing
+			wantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
+			if err := of.GiveUp(ctx, second, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if d := c.Detail(ids[0]); d.State != puntuale.Failed || d.Response() != puntuale.SaysUncertain {
+			t.Errorf("what was left became %+v", d.Message)
+		}
+		if d := c.Detail(ids[1]); d.State != puntuale.Pending || d.Intent != late {
+			t.Errorf("what began later became %+v", d.Message)
+		}
+		wantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
+		if err := c.GiveUp(ctx, second, now.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if err := c.DeleteSession(ctx, second, moveTo == 0, moveTo, now); err != nil {
+			t.Fatal(err)
+		}
+		w.MustRecord(now, c.Items(phone, 0, ids[0])[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
+		if d := c.Detail(ids[0]); d.State != puntuale.Completed {
+			t.Errorf("with evidence it became %v", d.State)
+		}
+	}
+}
+
 // A dispatcher that read a message before it was moved does not send it by the session it left.
 func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)

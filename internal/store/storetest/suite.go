@@ -37,7 +37,7 @@ var suite = []func(*testing.T, *World){
 	testCancelMessages, testListMessages, testListMessagesPages,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,
 	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays,
-	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testMovedMessageIsNotClaimedByOldSession,
+	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testAccounts, testKeys, testSandbox,
