@@ -117,7 +117,7 @@ type SessionStore interface {
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
 	// GiveUp ends the session's attempts that were begun by now and have no outcome as FAILED, with an uncertain one. It
-	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover.
+	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
 	// SetDefaultPair sets the session's default sequences, 0 for none. Codes: not_found (the session; a sequence, with

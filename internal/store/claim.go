@@ -15,7 +15,7 @@ import (
 func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
 	var answers []puntuale.Granted
 	present := s.from(c.Now)
-	t := &task{kind: s.kinds.claim, weight: 1, done: make(chan error, 1)}
+	t := &task{kind: s.kinds.claim, weight: 1, dated: true, done: make(chan error, 1)}
 	t.do = func(ctx context.Context, a asker) error {
 		b := &claimBatch{Claim: c, a: a, done: present()}
 		err := b.run(ctx)

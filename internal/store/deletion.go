@@ -87,7 +87,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 	present := t.s.from(now)
 	for _, step := range []func(ctx context.Context, a asker) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
-			if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+			if err := t.writeDated(ctx, func(ctx context.Context, a asker) (err error) {
 				d.now = present()
 				more, err = step(ctx, a)
 				return err
@@ -104,8 +104,12 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 	d := &departure{tenant: t, id: id}
 	present := t.s.from(now)
 	for more := true; more; {
-		if err := t.write(ctx, func(ctx context.Context, a asker) error {
+		if err := t.writeDated(ctx, func(ctx context.Context, a asker) error {
 			d.now = present()
+			locked, err := d.lockSessions(ctx, a, id)
+			if err := thereOr(len(locked) > 0, err, "session"); err != nil {
+				return err
+			}
 			refs, err := d.candidates(ctx, a, " and m.intent > 0 and m.intent_at <= $4", micros(now))
 			if err != nil {
 				return err

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"puntuale"
 )
@@ -17,6 +18,7 @@ import (
 type received struct {
 	puntuale.SandboxMessage
 	content string
+	at      func() time.Time
 }
 
 // receiveWeight bounds the messages of one batch.
@@ -29,7 +31,9 @@ func (s *Store) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	if err != nil {
 		return err
 	}
-	return s.ledger.perform(ctx, joined(s.kinds.receive, 1, &received{m, content}), false)
+	t := joined(s.kinds.receive, 1, &received{m, content, s.from(m.Received)})
+	t.dated = true
+	return s.ledger.perform(ctx, t, false)
 }
 
 func runReceive(ctx context.Context, w *writer, tasks []*task) error {
@@ -59,7 +63,7 @@ on conflict (client_id, connector_id) do update set copies = g.copies + excluded
 		pick(rows, func(m *R) string { return (*m).ConnectorID }),
 		pick(rows, func(m *R) string { return (*m).Phone }),
 		pick(rows, func(m *R) string { return (*m).content }),
-		pick(rows, func(m *R) int64 { return micros((*m).Received) }),
+		pick(rows, func(m *R) int64 { return micros((*m).at()) }),
 		pick(rows, func(m *R) int64 { return copies[id{(*m).Client, (*m).ConnectorID}] }),
 	})
 	if err != nil {

@@ -33,7 +33,7 @@ func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return compareRefs(a.MessageRef, b.MessageRef) })
 	present := s.from(now)
 	for part := range slices.Chunk(all, chunk) {
-		if err := s.records.perform(ctx, single(s.kinds.settle, func(ctx context.Context, a asker) error {
+		if err := s.records.perform(ctx, dated(s.kinds.settle, func(ctx context.Context, a asker) error {
 			return settle(ctx, a, node, present(), part)
 		}), false); err != nil {
 			return err

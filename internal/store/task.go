@@ -35,6 +35,7 @@ type task struct {
 	weight int // messages, or the like; at least 1
 	body   any // what a joining kind works on
 	do     func(ctx context.Context, a asker) error
+	dated  bool // writes rows that are read in the order of the moments that they bear
 	state  atomic.Int32
 	done   chan error
 
@@ -46,6 +47,13 @@ type task struct {
 // single makes a task that is a transaction by itself (on SQLite a savepoint in a shared one).
 func single(k *kind, do func(ctx context.Context, a asker) error) *task {
 	return &task{kind: k, weight: 1, do: do, done: make(chan error, 1)}
+}
+
+// dated is single for a task whose rows are read in the order of the moments that they bear.
+func dated(k *kind, do func(ctx context.Context, a asker) error) *task {
+	t := single(k, do)
+	t.dated = true
+	return t
 }
 
 // joined makes a task of a joining kind.

@@ -35,6 +35,11 @@ func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker)
 	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do), false)
 }
 
+// writeDated is write for what closes messages.
+func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return t.s.tenantWriter(t.id).perform(ctx, dated(t.s.kinds.write, do), false)
+}
+
 // once runs a transaction for the client, under a key of the caller if o is not nil.
 func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
 	return t.s.once(ctx, t.s.tenantWriter(t.id), int64(t.id), o, do)

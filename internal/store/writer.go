@@ -217,7 +217,7 @@ func (w *writer) answer(u *unit) {
 func (w *writer) persist(all []*unit) error {
 	for try := 1; ; try++ {
 		ctx, cancel := w.s.deadline()
-		err := w.attempt(ctx, all)
+		err := w.attempt(ctx, all, try)
 		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
 			err = fmt.Errorf("%w: %w", errAway, err) // our own limit, nobody's who called
 		}
@@ -247,7 +247,7 @@ func (w *writer) persist(all []*unit) error {
 }
 
 // attempt is one transaction.
-func (w *writer) attempt(ctx context.Context, all []*unit) error {
+func (w *writer) attempt(ctx context.Context, all []*unit, try int) error {
 	l := &w.link
 	if err := l.connect(ctx); err != nil {
 		return err
@@ -266,6 +266,7 @@ func (w *writer) attempt(ctx context.Context, all []*unit) error {
 	if err := l.begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
+	begun := w.s.cfg.Clock.Now()
 	for _, u := range all {
 		if len(all) == 1 {
 			if err := u.kind.run(ctx, w, u.tasks); err != nil {
@@ -277,6 +278,9 @@ func (w *writer) attempt(ctx context.Context, all []*unit) error {
 			return errors.Join(fmt.Errorf("%s: %w", u.kind.name, err), l.rollback(ctx))
 		}
 	}
+	if stale(all, begun, w.s.cfg.Clock.Now()) && try <= staleTries {
+		return errors.Join(fmt.Errorf("its moments are too old to commit: %w", errAgain), l.rollback(ctx))
+	}
 	err := l.commit(ctx)
 	if err == nil {
 		return nil
@@ -286,6 +290,20 @@ func (w *writer) attempt(ctx context.Context, all []*unit) error {
 		return w.resolve(all, err)
 	}
 	return errors.Join(fmt.Errorf("commit: %w", err), l.rollback(ctx))
+}
+
+// Who reads outcomes in the order of their moments goes on once the last he saw is two seconds old. So a transaction that
+// waited for locks, and would commit moments older than datedMost, runs again with newer ones; but not more often than
+// staleTries, because what is slow by itself must end, too.
+const (
+	datedMost  = time.Second
+	staleTries = 2
+)
+
+func stale(all []*unit, begun, now time.Time) bool {
+	return now.Sub(begun) > datedMost && slices.ContainsFunc(all, func(u *unit) bool {
+		return slices.ContainsFunc(u.tasks, func(t *task) bool { return t.dated })
+	})
 }
 
 // guarded runs one unit of several, so that its failure undoes its own work only.

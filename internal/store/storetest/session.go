@@ -185,11 +185,10 @@ func testGiveUp(t *testing.T, w *World) {
 		now := Begin.Add(time.Minute)
 		token, _ := w.MustClaim(node, now, c.Items(phone, 0, ids[0])...)
 		late, _ := w.MustClaim(node, now.Add(time.Second), c.Items(phone, 0, ids[1])...)
-		for _, of := range []*Client{other, c} { // another client's call changes nothing
-			wantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
-			if err := of.GiveUp(ctx, second, now); err != nil {
-				t.Fatal(err)
-			}
+		wantCode(t, other.GiveUp(ctx, second, now), puntuale.CodeNotFound)
+		wantCode(t, c.DeleteSession(ctx, second, moveTo == 0, moveTo, now), puntuale.CodeBusy)
+		if err := c.GiveUp(ctx, second, now); err != nil {
+			t.Fatal(err)
 		}
 		if d := c.Detail(ids[0]); d.State != puntuale.Failed || d.Response() != puntuale.SaysUncertain {
 			t.Errorf("what was left became %+v", d.Message)

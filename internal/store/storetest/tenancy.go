@@ -79,6 +79,9 @@ var foreignCalls = map[string]foreign{
 	"DeleteSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.DeleteSession(context.Background(), other.Session, true, 0, Begin)
 	},
+	"GiveUp": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.GiveUp(context.Background(), other.Session, Begin)
+	},
 	"SetDefaultPair": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		err := mine.SetDefaultPair(context.Background(), other.Session, 0, 0)
 		if puntuale.CodeOf(err) != puntuale.CodeNotFound {
