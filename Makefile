@@ -32,7 +32,7 @@ e2e: ## the built binary, from outside
 mutations: ## each guarantee's test fails once its mechanism is taken away
 	scripts/with-postgres scripts/mutations
 
-long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap (about 20 minutes)
+long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap (about 10 minutes)
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
 		-run 'UnderLoad|Histories|CapIsExact' ./internal/e2e
 
