@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -39,7 +40,7 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 	})
 	bar.end()
 	if err != nil {
-		return errors.Join(moving(err, &c.baseSettings), out.remove())
+		return errors.Join(c.failed(ctx, err), out.remove())
 	}
 	fmt.Fprintf(p.stderr, "Exported %d rows of %s as they were at %s.\n", header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339))
 	if c.Final {
@@ -48,11 +49,25 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
+// failed says why nothing was exported.
+func (c *exportCommand) failed(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() == nil:
+		return moving(err, &c.baseSettings)
+	case c.Final:
+		return errors.New("interrupted; there is no whole export. Should servers not start here any more, `puntuale reopen` gives the installation back")
+	case c.To == "-":
+		return errors.New("interrupted; what was written is no whole export")
+	}
+	return errors.New("interrupted; nothing was written")
+}
+
 // exportFile is where an export goes: a file under another name until it is complete, or standard output.
 type exportFile struct {
 	w    io.Writer
 	file *os.File
 	name string
+	free func() // once it is closed; until then it is locked
 }
 
 func (p *program) createExport(to string) (*exportFile, error) {
@@ -69,11 +84,44 @@ func (p *program) createExport(to string) (*exportFile, error) {
 		}
 		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*") // readable by its owner alone
+	f, err := os.CreateTemp(filepath.Dir(name), unfinished(name)+"*") // readable by its owner alone
 	if err != nil {
 		return nil, fmt.Errorf("write the export: %w", err)
 	}
-	return &exportFile{w: f, file: f, name: name}, nil
+	e := &exportFile{w: f, file: f, name: name}
+	if e.free, err = hold(f.Name()); err != nil {
+		e.free = func() {}
+		return nil, errors.Join(fmt.Errorf("write the export: %w", err), e.remove())
+	}
+	e.removeRemains()
+	return e, nil
+}
+
+// unfinished begins the names of files that are to become an export.
+func unfinished(name string) string { return "." + filepath.Base(name) + ".unfinished-" }
+
+// remainsAge keeps from removing a file that was just made and is not locked yet.
+const remainsAge = time.Minute
+
+// removeRemains removes what exports to the same name left that were killed. What somebody writes is locked. What cannot
+// be removed is in nobody's way.
+func (e *exportFile) removeRemains() {
+	own, err := e.file.Stat()
+	if err != nil {
+		return
+	}
+	there, _ := os.ReadDir(filepath.Dir(e.name))
+	for _, entry := range there {
+		info, err := entry.Info()
+		if err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(entry.Name(), unfinished(e.name)) || own.ModTime().Sub(info.ModTime()) < remainsAge {
+			continue
+		}
+		name := filepath.Join(filepath.Dir(e.name), entry.Name())
+		if free, err := hold(name); err == nil {
+			free()
+			_ = os.Remove(name)
+		}
+	}
 }
 
 // finish has the file on disk under its own name, or fails.
@@ -81,7 +129,9 @@ func (e *exportFile) finish() error {
 	if e.file == nil {
 		return nil
 	}
-	if err := errors.Join(e.file.Sync(), e.file.Close()); err != nil {
+	err := errors.Join(e.file.Sync(), e.file.Close())
+	e.free()
+	if err != nil {
 		return fmt.Errorf("write the export: %w", err)
 	}
 	if err := os.Rename(e.file.Name(), e.name); err != nil {
@@ -103,6 +153,7 @@ func (e *exportFile) remove() error {
 		return nil
 	}
 	_ = e.file.Close() // perhaps it is
+	e.free()
 	if err := os.Remove(e.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove the unfinished export: %w", err)
 	}
@@ -161,6 +212,9 @@ type reopenCommand struct {
 }
 
 func (c *reopenCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so nothing to reopen", fresh)
+	}
 	c.Data = p.path(c.Data)
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
 	was, err := store.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))

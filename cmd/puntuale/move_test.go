@@ -25,7 +25,12 @@ func TestMoving(t *testing.T) {
 		}
 		return out
 	}
-	says(exitFailed, "there is no database", "export", "--to", "a.gz")
+	for _, args := range [][]string{{"export", "--to", "a.gz"}, {"reopen"}} {
+		says(exitFailed, "there is no database", args...)
+		if _, err := os.Stat(filepath.Join(term.dir, "puntuale-data")); err == nil {
+			t.Errorf("puntuale %v made a folder", args)
+		}
+	}
 	key := field(t, says(exitDone, "", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x", "--json"), "api_key")
 
 	says(exitDone, "Exported", "export", "--to", "a.gz")
@@ -73,6 +78,47 @@ func TestExportFails(t *testing.T) {
 	term.stdout = &term.out
 	if code, _, said := term.runs("", "reopen"); code != exitDone || !strings.Contains(said, "was not exported") {
 		t.Errorf("exit code %d, %s", code, said)
+	}
+}
+
+// TestExportAfterAKilledOne: what an export left that was killed is removed by the next one to the same file; what another
+// one is just writing is not.
+func TestExportAfterAKilledOne(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	if code, _, said := term.runs("", "partner", "create", "--name", "A", "--email", "a@b", "--password", "x"); code != exitDone {
+		t.Fatal(said)
+	}
+	left := map[string]bool{".a.gz.unfinished-1": false, ".a.gz.unfinished-2": true, ".a.gz.unfinished-3": true, ".b.gz.unfinished-1": true, ".a.gz.1": true}
+	for name := range left {
+		term.file(t, name, "a part")
+		if name != ".a.gz.unfinished-3" { // just begun
+			old := time.Now().Add(-time.Hour)
+			if err := os.Chtimes(filepath.Join(term.dir, name), old, old); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	free, err := hold(filepath.Join(term.dir, ".a.gz.unfinished-2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer free()
+	if code, _, said := term.runs("", "export", "--to", "a.gz"); code != exitDone {
+		t.Fatal(said)
+	}
+	for name, stays := range left {
+		if _, err := os.Stat(filepath.Join(term.dir, name)); (err == nil) != stays {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for to, says := range map[string]string{"b.gz": "interrupted; nothing was written", "-": "interrupted; what was written is no whole export"} {
+		term.errs.Reset()
+		if code := term.run(ctx, []string{"export", "--to", to}); code != exitFailed || !strings.Contains(term.errs.String(), says) {
+			t.Errorf("exit code %d, %s", code, term.errs.String())
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 
 	"puntuale"
@@ -23,9 +24,6 @@ func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	if err != nil {
 		return nil, err
 	}
-	if master == nil {
-		cfg.Logger.Warn("secrets lie in the database beside the key that opens them; set PUNTUALE_KEY or key-file on every server")
-	}
 	vault, err := auth.OpenVault(ctx, secrets, master)
 	switch {
 	case errors.Is(err, auth.ErrMasterKey) && master == nil:
@@ -35,7 +33,19 @@ func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	case err != nil:
 		return nil, fmt.Errorf("open the vault: %w", err)
 	}
+	if master == nil {
+		cfg.Logger.Warn("secrets lie in the database beside the key that opens them; set PUNTUALE_KEY or key-file on every server")
+	}
+	if cfg.Key == "" && others(file) {
+		cfg.Logger.Warn("others than its owner may read the key file; take that away with chmod 600", "file", file)
+	}
 	return vault, nil
+}
+
+// others reports whether a file, if it is one, is open to others than its owner. Windows does not tell.
+func others(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && runtime.GOOS != "windows" && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
 
 // masterKey returns the key and where it came from; nil when there is none.

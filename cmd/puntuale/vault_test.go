@@ -16,12 +16,16 @@ func TestKeyFile(t *testing.T) {
 	term := newTerminal(t, nil)
 	args := []string{"serve", "--addr", "127.0.0.1:0", "--data", "data"}
 	file := filepath.Join(term.dir, "data", "puntuale.db.key")
-	serve := func() {
+	serve := func() string {
 		server := start(t, term, args...)
 		server.logged.waitFor(t, `"url":"([^"]+)"`)
 		server.end()
+		return server.logged.String()
 	}
-	serve()
+	const open = "others than its owner may read the key file"
+	if log := serve(); strings.Contains(log, open) {
+		t.Error(log)
+	}
 	first, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +62,14 @@ func TestKeyFile(t *testing.T) {
 	refused(nil, "shorter than 32")
 	term.file(t, "elsewhere/key", string(first))
 	args = append(args, "--key-file", "elsewhere/key")
-	serve()
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o640: true, 0o604: true} {
+		if err := os.Chmod(filepath.Join(term.dir, "elsewhere/key"), mode); err != nil {
+			t.Fatal(err)
+		}
+		if log := serve(); strings.Contains(log, open) != warns {
+			t.Errorf("mode %o: %s", mode, log)
+		}
+	}
 	// The same key as a text, with the line's end that a secret's file often has.
 	text := start(t, withFolder(newTerminal(t, map[string]string{"PUNTUALE_KEY": string(first)}), term.dir), args[:len(args)-2]...)
 	text.logged.waitFor(t, `"url":"([^"]+)"`)
@@ -93,7 +104,7 @@ func TestKeyOnPostgres(t *testing.T) {
 	}
 	term := newTerminal(t, nil)
 	if code := term.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0", "--database", database}); code == exitDone ||
-		!strings.Contains(term.errs.String(), "the stored secrets are sealed") {
+		!strings.Contains(term.errs.String(), "the stored secrets are sealed") || strings.Contains(term.errs.String(), warning) {
 		t.Errorf("%d %s", code, term.errs.String())
 	}
 	serve(key)

@@ -14,8 +14,8 @@ import (
 // a hint tells of it when the owner is in this process, else it is looked for.
 
 const (
-	commandTakes = 30 * time.Second // within which a command must be taken
-	commandWait  = 35 * time.Second // for its answer
+	commandTakes = 10 * time.Second // within which a command must be taken
+	commandWait  = 12 * time.Second // for its answer: callers often give up after 15
 	answerFirst  = 50 * time.Millisecond
 	answerLast   = time.Second // between looks for it
 )
@@ -122,4 +122,4 @@ func (c *Client) read(session puntuale.SessionID, sealed []byte) error {
 }
 
 // errNobody says that no server took the command, or that the one which did gave no answer.
-var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that sends for the session has not answered; try again", RetryAfter: 5 * time.Second}
+var errNobody = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that sends for the session has not answered yet; try again", RetryAfter: 5 * time.Second}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,9 +59,15 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 
 // pairPhone reads the number of the phone that is to be linked, which is no group.
 func (c *Client) pairPhone(f *faults, text string) string {
-	phone := c.recipient(f, "body.phone", text)
-	if phone != "" && phone[0] != '+' {
-		f.add("body.phone", "is not a phone number", text)
+	phone, err := ParseRecipient(text, c.account.Region)
+	switch {
+	case f.at("body.phone"): // the caller found it to be none
+	case text == "":
+		f.add("body.phone", "is required", nil)
+	case err == nil && phone[0] != '+', errors.Is(err, errNeither), errors.Is(err, errLetters):
+		f.add("body.phone", "is not a valid phone number", text)
+	case err != nil:
+		f.add("body.phone", err.Error(), text)
 	}
 	return phone
 }

@@ -42,7 +42,7 @@ func ParseRecipient(text, region string) (string, error) {
 	case kind == phonenumbers.UNKNOWN && withCountry && isPossible(number):
 		return "+" + digits, nil
 	case kind == phonenumbers.UNKNOWN:
-		return "", errors.New("is not a valid phone number or group id")
+		return "", errNeither
 	case kind == phonenumbers.PREMIUM_RATE:
 		return "", errors.New("is a premium-rate number")
 	case kind == phonenumbers.SHARED_COST:
@@ -52,6 +52,12 @@ func ParseRecipient(text, region string) (string, error) {
 	}
 	return phonenumbers.Format(number, phonenumbers.E164), nil
 }
+
+// What is neither a number nor a group.
+var (
+	errNeither = errors.New("is not a valid phone number or group id")
+	errLetters = errors.New("has letters or signs that no phone number has, and not the shape of a group id")
+)
 
 // parsePhone reads a number and what kind it is; UNKNOWN is exactly what the library finds not valid, and the number is
 // nil where it finds none.
@@ -95,7 +101,7 @@ func phoneText(text string) (string, error) {
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
 		default:
-			return "", errors.New("has letters or signs that no phone number has, and not the shape of a group id")
+			return "", errLetters
 		}
 	}
 	number := strings.TrimSpace(kept.String())

@@ -105,6 +105,11 @@ func TestLinkingRefused(t *testing.T) {
 				t.Errorf("%s: %d %s, want %s", body, r.status, r.body, want)
 			}
 		}
+		for _, phone := range []string{"333", "abc", "123@g.us"} {
+			if r := s.call("POST", session+"/pair", a.Key, `{"method":"code","phone":"`+phone+`"}`); !strings.Contains(r.body, `"is not a valid phone number"`) {
+				t.Errorf("%s: %d %s", phone, r.status, r.body)
+			}
+		}
 		for _, method := range []string{"POST", "DELETE"} {
 			if r := s.call(method, "/api/sessions/999/pair", a.Key, `{"method":"telepathy"}`); r.status != 404 {
 				t.Errorf("%s of no session: %d %s", method, r.status, r.body)
