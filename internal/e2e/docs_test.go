@@ -48,6 +48,9 @@ func TestDocsPage(t *testing.T) {
 		if wide := evaluate[int64](b, "document.documentElement.scrollWidth"); wide > screen.width {
 			t.Errorf("%s: the page is %d wide", screen.name, wide)
 		}
+		if screen.width < 640 {
+			b.openEach(screen.name)
+		}
 		if kept := evaluate[int](b, "localStorage.length + sessionStorage.length + document.cookie.length"); kept != 0 {
 			t.Errorf("%s: the page keeps something", screen.name)
 		}
@@ -68,6 +71,28 @@ func TestDocsPage(t *testing.T) {
 		t.Errorf("%d calls were tried, want %d", tried, len(screens))
 	}
 }
+
+// openEach opens calls of each kind, and looks whether one is wider than the page.
+func (b *browser) openEach(screen string) {
+	b.t.Helper()
+	for _, id := range []string{"client-sendMessage", "client-pairSession", "client-getMessageDetails", "partner-changeClient"} {
+		operation := "#operations-" + id
+		b.do(chromedp.Click(chromedp.CSS(operation+" .opblock-summary-control")),
+			chromedp.WaitVisible(chromedp.CSS(operation+" .responses-inner .model-example")))
+		if wide := evaluate[[]string](b, beyond); len(wide) > 0 {
+			b.t.Errorf("%s: with %s opened %d elements reach beyond the page: %q", screen, id, len(wide), wide[:min(len(wide), 8)])
+		}
+		b.do(chromedp.Click(chromedp.CSS(operation + " .opblock-summary-control")))
+	}
+}
+
+// beyond lists what reaches beyond the page's right edge and makes it wider.
+const beyond = `(() => {
+	const page = document.documentElement;
+	if (page.scrollWidth <= page.clientWidth) return [];
+	return [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > page.clientWidth + 0.5)
+		.map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right));
+})()`
 
 // tryCall gives the page a key and makes it call the list of sequences.
 func (b *browser) tryCall(key, screen string) {

@@ -121,7 +121,7 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.body), true, op.id+"Request")
 	documented.RequestBody = &huma.RequestBody{
 		Required: !op.optional,
-		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema}},
+		Content:  map[string]*huma.MediaType{"application/json": {Schema: schema, Example: exampleOf(op.id)}},
 	}
 	if op.closed {
 		a.strictBodies[path.Base(schema.Ref)] = true

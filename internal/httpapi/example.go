@@ -1,0 +1,42 @@
+package httpapi
+
+import "encoding/json"
+
+// bodyExamples are bodies, by operation, with which calls succeed: a page that makes one out of the schema fills in every
+// member, also those of which only one may be there.
+var bodyExamples = map[string]json.RawMessage{
+	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
+	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
+	"changeClient":          []byte(`{"expiration_date": "2030-12-31", "daily_api_cap": 2000}`),
+	"createClient":          []byte(`{"name": "Studio dentistico Bianchi", "email": "bianchi@example.com", "password": "a good long one", "phone": "+39 011 765 4321", "account_type": "test", "sandbox": true}`),
+	"createKey":             []byte(`{"name": "CRM"}`),
+	"createSequence":        sequenceExample,
+	"createSession":         []byte(`{"name": "Banco", "connection_type": "Socket", "sandbox": true}`),
+	"createTemplate":        templateExample,
+	"eraseContact":          personExample,
+	"pairSession":           []byte(`{"method": "qr"}`),
+	"removeFromBlacklist":   personExample,
+	"replaceSequence":       sequenceExample,
+	"replaceTemplate":       templateExample,
+	"rotateKey":             []byte(`{"grace": 3600}`),
+	"sendMessage":           []byte(`{"phone": "+39 333 123 4567", "text": "La fattura 118 è pronta."}`),
+	"setDefaultSequences":   []byte(`{"start": null, "stop": null}`),
+	"startSequence":         []byte(`{"phone": "+39 333 123 4567", "nome": "Anna"}`),
+	"stopSequence":          personExample,
+}
+
+var (
+	personExample   = json.RawMessage(`{"phone": "+39 333 123 4567"}`)
+	templateExample = json.RawMessage(`{"name": "Grazie", "text": "Grazie, {{nome|e a presto}}!"}`)
+	sequenceExample = json.RawMessage(`{"name": "Benvenuto", "steps": [` +
+		`{"text": "Ciao {{nome|gentile cliente}}!", "timing": {"anchor": "start", "offset": {"amount": 0}}}, ` +
+		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
+)
+
+// exampleOf is nil where there is none.
+func exampleOf(operation string) any {
+	if example, ok := bodyExamples[operation]; ok {
+		return example
+	}
+	return nil
+}
