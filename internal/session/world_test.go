@@ -309,11 +309,18 @@ func (n *node) did(want ...string) {
 	})
 }
 
-// advance moves the clock on, once somebody is seen to wait for what comes then.
+// stepsMost bounds how far advance moves the clock, in steps of a second: an answer to a command is kept for a minute.
+const stepsMost = 40
+
+// advance moves the clock on step by step, with time after each for what it wakes.
 func (w *world) advance(d time.Duration, until func() error) {
 	w.t.Helper()
+	steps, next := 0, time.Now()
 	w.eventually(fmt.Sprintf("something within steps of %v", d), func() error {
-		w.DB.Clock.Advance(d)
+		if now := time.Now(); steps < stepsMost && !now.Before(next) {
+			w.DB.Clock.Advance(d)
+			steps, next = steps+1, now.Add(50*time.Millisecond)
+		}
 		return until()
 	})
 }
