@@ -99,12 +99,24 @@ func (s *Store) refuseServers(ctx context.Context) error {
 		case nodes+connections == 0:
 			return nil
 		case try == serverTries:
-			return puntuale.Conflict(fmt.Sprintf("%d servers send from it and %d connections of servers are open; stop them all first", nodes, connections))
+			return puntuale.Conflict(serversRun(nodes, connections))
 		}
 		if err := clock.System().Sleep(ctx, serverPause); err != nil {
 			return fmt.Errorf("wait for servers: %w", err)
 		}
 	}
+}
+
+// serversRun says what uses an installation.
+func serversRun(nodes, connections int64) string {
+	send, open := fmt.Sprintf("%d servers send", nodes), fmt.Sprintf("%d connections of servers are", connections)
+	if nodes == 1 {
+		send = "1 server sends"
+	}
+	if connections == 1 {
+		open = "1 connection of a server is"
+	}
+	return send + " from it and " + open + " open; stop them all first"
 }
 
 // A process that ended a moment ago may not have been noticed yet.
