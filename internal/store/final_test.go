@@ -1,15 +1,232 @@
-package store
+package store_test
 
-import "testing"
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"time"
 
-func TestServersRun(t *testing.T) {
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+)
+
+// A server that only answers calls holds no lease and no dispatch lock. What it accepts must be in the file, or refused.
+func TestFinalExportBesideCalls(t *testing.T) {
 	t.Parallel()
-	for want, n := range map[string][2]int64{
-		"1 server sends from it and 1 connection of a server is open; stop them all first":  {1, 1},
-		"0 servers send from it and 3 connections of servers are open; stop them all first": {0, 3},
-	} {
-		if got := serversRun(n[0], n[1]); got != want {
-			t.Errorf("%v: %s", n, got)
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx := context.Background()
+			d := driver(t)
+			s := d.Open(t)
+			if err := s.Check(ctx); err != nil {
+				t.Fatal(err)
+			}
+			conflicts := func(what string, err error) {
+				t.Helper()
+				if puntuale.CodeOf(err) != puntuale.CodeConflict {
+					t.Errorf("%s: %v", what, err)
+				}
+			}
+			_, err := store.Export(ctx, d.Config, io.Discard, store.ExportConfig{Final: true})
+			conflicts("an export for good", err)
+			if err := s.Check(ctx); err != nil {
+				t.Errorf("the server then: %v", err)
+			}
+			file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+			_, err = store.Import(ctx, d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true})
+			conflicts("an import", err)
+			exported(t, d, store.ExportConfig{}) // a copy is taken beside servers
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			imported(t, d, file)
+			exported(t, d, store.ExportConfig{Final: true})
+		})
+	}
+}
+
+// Nobody begins to use a SQLite file while it is moved, nor takes its mark away.
+func TestOpenWhileMoving(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	d := newInstallation(t, storetest.SQLite(t))
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(cfg store.Config) {
+		t.Helper()
+		s, err := store.Open(ctx, cfg)
+		if puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Errorf("opened: %v", err)
 		}
+		if err == nil {
+			s.Close()
+		}
+		if _, err := store.Reopen(ctx, cfg); puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Errorf("reopened: %v", err)
+		}
+	}
+	file := exported(t, d.DB, store.ExportConfig{Final: true, Progress: func(store.Stage, int64, int64) { refused(d.DB.Config) }})
+	to := storetest.SQLite(t)
+	if _, err := store.Import(ctx, to.Config, bytes.NewReader(file), store.ImportConfig{Progress: func(s store.Stage, _, _ int64) {
+		if s == store.Checking {
+			refused(to.Config)
+		}
+	}}); err != nil {
+		t.Errorf("import: %v", err)
+	}
+	to.Open(t)
+}
+
+// A server whose connections were cut is not seen by an export for good. When it comes back it finds the mark.
+func TestFinalExportBesideTheCutOff(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	d := storetest.Postgres(t)
+	direct := d.Config
+	p := behindProxy(t, d)
+	in := newInstallation(t, d)
+	if _, err := d.SQL.Exec("delete from node"); err != nil { // it answers calls only
+		t.Fatal(err)
+	}
+	start := func() error {
+		_, err := in.client.Start(ctx, in.client.Run(patient, storetest.Begin, 1))
+		return err
+	}
+	p.mu.Lock()
+	there := p.server
+	p.server = func() (net.Conn, error) { return nil, errors.New("the network is down") }
+	p.mu.Unlock()
+	p.cutAll()
+	if _, err := store.Export(ctx, direct, io.Discard, store.ExportConfig{Final: true}); err != nil {
+		t.Fatal(err)
+	}
+	exported := in.Int("select count(*) from run")
+	p.mu.Lock()
+	p.server = there
+	p.mu.Unlock()
+
+	until := func(what string, did func() bool) {
+		t.Helper()
+		for began := time.Now(); !did(); {
+			if time.Since(began) > 3*prompt {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("calls are not refused", func() bool {
+		err := start()
+		if err == nil {
+			t.Fatal("a call was accepted")
+		}
+		return puntuale.CodeOf(err) == puntuale.CodeUnavailable && errors.Is(err, store.ErrMoved)
+	})
+	if err := in.Check(ctx); puntuale.CodeOf(err) != puntuale.CodeUnavailable || !errors.Is(err, store.ErrMoved) {
+		t.Errorf("readiness: %v", err)
+	}
+	if n := in.Int("select count(*) from run"); n != exported {
+		t.Errorf("%d runs, %d in the file", n, exported)
+	}
+	if _, err := store.Reopen(ctx, direct); err != nil {
+		t.Fatal(err)
+	}
+	until("the way back is not found", func() bool { return start() == nil })
+}
+
+// Readiness looks at the mark even where no connection was ever lost.
+func TestCheckFindsTheMark(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	s := d.Open(t)
+	if err := s.Check(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := d.SQL.Exec("insert into moved (one, at) values (1, 1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check(context.Background()); puntuale.CodeOf(err) != puntuale.CodeUnavailable || !errors.Is(err, store.ErrMoved) {
+		t.Errorf("%v", err)
+	}
+}
+
+// When the file is put in its place everything has been read and given back, so that nothing can undo the mark later.
+func TestExportFinishesLast(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			in := newInstallation(t, d)
+			if err := in.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := d.SQL.Exec("delete from node"); err != nil {
+				t.Fatal(err)
+			}
+			reads := "pragma wal_checkpoint(restart)" // whose first column says that somebody still reads
+			if d.Postgres {
+				reads = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"
+			}
+			exported(t, d, store.ExportConfig{Final: true, Finish: func() error {
+				var n, log, copied int64
+				into := []any{&n}
+				if !d.Postgres {
+					into = append(into, &log, &copied)
+				}
+				if err := d.SQL.QueryRow(reads).Scan(into...); err != nil || n != 0 {
+					t.Errorf("%d read when the file is put in its place, %v", n, err)
+				}
+				return nil
+			}})
+		})
+	}
+}
+
+// What only an owner knows of a link is not true where nobody owns the session yet.
+func TestImportedLinks(t *testing.T) {
+	t.Parallel()
+	type link struct {
+		state  puntuale.LinkState
+		at     int64
+		detail string
+	}
+	const since = 7
+	now := storetest.Begin.UnixMicro()
+	tests := map[puntuale.LinkState]link{
+		puntuale.LinkAsCreated: {puntuale.LinkAsCreated, since, "d"},
+		puntuale.LinkUnlinked:  {puntuale.LinkUnlinked, since, "d"},
+		puntuale.LinkPairing:   {puntuale.LinkUnlinked, now, ""},
+		puntuale.LinkLinked:    {puntuale.LinkLinked, since, "d"},
+		puntuale.LinkOnline:    {puntuale.LinkLinked, now, ""},
+	}
+	from := storetest.NewWorld(t, storetest.SQLite(t))
+	sessions := map[puntuale.LinkState]puntuale.SessionID{}
+	for state := range tests {
+		sessions[state] = from.Client(puntuale.AccountFull).Session
+		from.Exec("update session set link = $1, link_at = $2, number = '+39', link_detail = 'd' where id = $3", int64(state), since, int64(sessions[state]))
+	}
+	file := exported(t, from.DB, store.ExportConfig{})
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := driver(t)
+			imported(t, d, file)
+			for state, want := range tests {
+				var got link
+				var number string
+				if err := d.SQL.QueryRow("select link, link_at, link_detail, number from session where id = $1", int64(sessions[state])).
+					Scan(&got.state, &got.at, &got.detail, &number); err != nil {
+					t.Fatal(err)
+				}
+				if got != want || number != "+39" {
+					t.Errorf("%s became %+v with %q, want %+v", state, got, number, want)
+				}
+			}
+		})
 	}
 }
