@@ -3,10 +3,8 @@ package main
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -23,6 +21,31 @@ func ownCPU() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// endedCPU is the processor time of children of this process that ended.
+func endedCPU() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// othersCPU is the processor time of everybody but us and our databases, on all cores, with what the host took away.
+func (b *bench) othersCPU() time.Duration {
+	text, _ := os.ReadFile("/proc/stat")
+	var busy time.Duration
+	for i, field := range strings.Fields(strings.SplitN(string(text), "\n", 2)[0]) {
+		if n, err := strconv.Atoi(field); err == nil && i != 4 && i != 5 && i < 9 { // not idle, nor waiting for the disk
+			busy += time.Duration(n) * tick
+		}
+	}
+	ours := ownCPU() + endedCPU()
+	if b.machine.postmaster > 0 {
+		ours += childrenCPU(b.machine.postmaster).total()
+	}
+	return busy - ours
 }
 
 // usage is the processor time of processes by id, and of those that ended meanwhile under 0.
@@ -83,69 +106,3 @@ func postmaster(ctx context.Context, address string) int {
 	return pid
 }
 
-// stopwatch measures what the processor does for something on a database.
-type stopwatch struct {
-	b      *bench
-	server int // its process; 0: there is none
-	own    time.Duration
-	all    usage
-}
-
-func (b *bench) watch(engine string) stopwatch {
-	w := stopwatch{b: b}
-	switch engine {
-	case postgres:
-		w.server = b.machine.postmaster
-	case redis:
-		w.server = b.redis.pid()
-	}
-	w.own, w.all = ownCPU(), childrenCPU(w.server)
-	return w
-}
-
-// note writes down the processor time for each of n things.
-func (w stopwatch) note(what string, n int) {
-	own, all := ownCPU(), childrenCPU(w.server)
-	w.b.sheet.note(what+": CPU of this process", microCPU, (own-w.own).Seconds()*1e6/float64(n))
-	if w.server == 0 {
-		return
-	}
-	w.b.sheet.note(what+": CPU of the database", microCPU, (all.total()-w.all.total()).Seconds()*1e6/float64(n))
-	if w.b.backends && w.server == w.b.machine.postmaster {
-		w.backends(what, all, n)
-	}
-}
-
-// backends shows which of PostgreSQL's processes took the time. A connection is told by its last statement.
-func (w stopwatch) backends(what string, all usage, n int) {
-	db, err := sql.Open("pgx", w.b.address)
-	if err != nil {
-		return
-	}
-	defer db.Close()
-	names := map[int]string{0: "ended meanwhile", w.server: "postmaster"}
-	rows, err := db.Query(`select pid, backend_type || ' ' || coalesce(application_name, '') || ' ' || left(regexp_replace(query, '\s+', ' ', 'g'), 70) from pg_stat_activity`)
-	if err != nil {
-		return
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var pid int
-		var name string
-		if rows.Scan(&pid, &name) == nil {
-			names[pid] = name
-		}
-	}
-	var pids []int
-	for pid := range all {
-		pids = append(pids, pid)
-	}
-	spent := func(pid int) time.Duration { return all[pid] - w.all[pid] }
-	slices.SortFunc(pids, func(a, b int) int { return int(spent(b) - spent(a)) })
-	fmt.Fprintf(os.Stderr, "%s, µs of each of PostgreSQL's processes:\n", what)
-	for _, pid := range pids {
-		if d := spent(pid); d > 0 {
-			fmt.Fprintf(os.Stderr, "  %7.2f  %s\n", d.Seconds()*1e6/float64(n), names[pid])
-		}
-	}
-}

@@ -23,6 +23,7 @@ const (
 	millis    = "ms"
 	microCPU  = "µs CPU"
 	mebibytes = "MiB"
+	percent   = "%"
 )
 
 // note keeps a value of this repeat.

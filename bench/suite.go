@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"time"
 )
@@ -48,7 +49,7 @@ func sizesOf(o options) sizes {
 	}
 	if o.quick {
 		s = sizes{
-			rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{500, 2000, 10_000},
+			rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{2000, 10_000},
 			pending: []int{10_000, quickPending}, reads: 50, settle: 3 * time.Second,
 		}
 	}
@@ -119,11 +120,9 @@ func (b *bench) measure(ctx context.Context) (failed error) {
 			if !b.wanted(p.name) {
 				continue
 			}
-			begun := time.Now()
-			if err := p.take(b, ctx); err != nil {
+			if err := b.takePart(ctx, p); err != nil {
 				failed = errors.Join(failed, fmt.Errorf("%s: %w", p.name, err))
 			}
-			fmt.Fprintf(os.Stderr, "%s %d/%d: %.0f s\n", p.name, b.sheet.repeat+1, b.repeats, time.Since(begun).Seconds())
 			if ctx.Err() != nil {
 				return errors.Join(failed, ctx.Err())
 			}
@@ -131,6 +130,20 @@ func (b *bench) measure(ctx context.Context) (failed error) {
 	}
 	return failed
 }
+
+// takePart takes one, and notes how much of the machine others had meanwhile.
+func (b *bench) takePart(ctx context.Context, p part) error {
+	begun, others := time.Now(), b.othersCPU()
+	err := p.take(b, ctx)
+	took := time.Since(begun)
+	share := 100 * (b.othersCPU() - others).Seconds() / took.Seconds() / float64(runtime.NumCPU())
+	b.sheet.note(othersShare+p.name, percent, max(0, share))
+	fmt.Fprintf(os.Stderr, "%s %d/%d: %.0f s, others took %.0f %% of the machine\n", p.name, b.sheet.repeat+1, b.repeats, took.Seconds(), share)
+	return err
+}
+
+// othersShare begins the names of figures that tell how far the others are to be believed.
+const othersShare = "the machine's share that others had during "
 
 func (b *bench) wanted(name string) bool {
 	for word := range strings.SplitSeq(b.only, ",") {

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// stopwatch measures what the processor does for something on a database.
+type stopwatch struct {
+	b       *bench
+	server  int // its process; 0: there is none
+	own     time.Duration
+	all     usage
+	sampled *samples // nil: nobody asked
+}
+
+func (b *bench) watch(engine string) stopwatch {
+	w := stopwatch{b: b}
+	switch engine {
+	case postgres:
+		w.server = b.machine.postmaster
+	case redis:
+		w.server = b.redis.pid()
+	}
+	if b.backends && engine == postgres && w.server > 0 {
+		w.sampled = sample(b.address)
+	}
+	w.own, w.all = ownCPU(), childrenCPU(w.server)
+	return w
+}
+
+// note writes down the processor time for each of n things.
+func (w stopwatch) note(what string, n int) {
+	own, all := ownCPU(), childrenCPU(w.server)
+	w.b.sheet.note(what+": CPU of this process", microCPU, (own-w.own).Seconds()*1e6/float64(n))
+	if w.server == 0 {
+		return
+	}
+	w.b.sheet.note(what+": CPU of the database", microCPU, (all.total()-w.all.total()).Seconds()*1e6/float64(n))
+	if w.sampled != nil {
+		w.backends(what, all, n)
+	}
+}
+
+// backends shows which of PostgreSQL's processes took the time.
+func (w stopwatch) backends(what string, all usage, n int) {
+	names := w.sampled.end()
+	names[0], names[w.server] = "ended meanwhile", "postmaster"
+	spent := func(pid int) time.Duration { return all[pid] - w.all[pid] }
+	pids := slices.SortedFunc(maps.Keys(all), func(a, b int) int { return int(spent(b) - spent(a)) })
+	fmt.Fprintf(os.Stderr, "%s, µs of each of PostgreSQL's processes:\n", what)
+	for _, pid := range pids {
+		if d := spent(pid); d > 0 {
+			fmt.Fprintf(os.Stderr, "  %7.2f  %s\n", d.Seconds()*1e6/float64(n), names[pid])
+		}
+	}
+}
+
+// samples are what PostgreSQL's processes were seen doing, so that they can be told apart.
+type samples struct {
+	stop chan struct{}
+	done sync.WaitGroup
+	seen map[int]map[string]int
+}
+
+// sample looks again and again, which costs a little.
+func sample(address string) *samples {
+	s := &samples{stop: make(chan struct{}), seen: map[int]map[string]int{}}
+	s.done.Go(func() {
+		db, err := sql.Open("pgx", address)
+		if err != nil {
+			return
+		}
+		defer db.Close()
+		for {
+			s.look(db)
+			select {
+			case <-s.stop:
+				return
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	})
+	return s
+}
+
+func (s *samples) look(db *sql.DB) {
+	rows, err := db.Query(`select pid, backend_type, ltrim(left(regexp_replace(query, '\s+', ' ', 'g'), 60)) from pg_stat_activity where pid <> pg_backend_pid()`)
+	if err != nil {
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var pid int
+		var kind, query string
+		if rows.Scan(&pid, &kind, &query) != nil {
+			return
+		}
+		if s.seen[pid] == nil {
+			s.seen[pid] = map[string]int{}
+		}
+		name := kind + " " + query
+		s.seen[pid][name]++
+		if query == "commit" || query == "begin" {
+			s.seen[pid][name] = 0 // all do that
+		}
+	}
+}
+
+// end returns what each process was seen doing most.
+func (s *samples) end() map[int]string {
+	close(s.stop)
+	s.done.Wait()
+	names := map[int]string{}
+	for pid, seen := range s.seen {
+		most := -1
+		for name, n := range seen {
+			if n > most {
+				names[pid], most = name, n
+			}
+		}
+	}
+	return names
+}
