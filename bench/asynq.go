@@ -119,6 +119,10 @@ func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) er
 	best, chosen := 0.0, 0
 	for _, c := range workers {
 		rate, err := b.asynqRate(ctx, what, asynqTuning{workers: c, check: 10 * time.Millisecond}, n, durable)
+		if errors.Is(err, errNoRedis) {
+			b.say("%v", err)
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -29,11 +29,14 @@ func (b *bench) dispatches(ctx context.Context) error {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, on(ourDispatch, engine), engine, 1, 0, false))
 	}
-	if b.address != "" {
-		failed = errors.Join(failed,
-			b.riverDispatch(ctx, riverImmediate, false),
-			b.dispatch(ctx, on(ourDispatch+", 3 nodes", postgres), postgres, 3, 0, false),
-			b.riverDispatch(ctx, riverScheduled, true))
+	if b.onPostgres() {
+		failed = errors.Join(failed, b.dispatch(ctx, on(ourDispatch+", 3 nodes", postgres), postgres, 3, 0, false))
+	}
+	if !b.against() {
+		return failed
+	}
+	if b.onPostgres() {
+		failed = errors.Join(failed, b.riverDispatch(ctx, riverImmediate, false), b.riverDispatch(ctx, riverScheduled, true))
 	}
 	return errors.Join(failed, b.asynqDispatch(ctx, asynqFast, false), b.asynqDispatch(ctx, asynqDurable, true))
 }

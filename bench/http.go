@@ -64,6 +64,9 @@ func (b *bench) variants() (all []variant) {
 	}
 	all = append(all, variant{what: call, where: noStore, engine: sqlite, over: inMemory})
 	for _, engine := range b.engines() {
+		if b.ours {
+			break
+		}
 		all = append(all, variant{what: call, where: aloneText + ", " + engine, engine: engine, over: oneByOne})
 	}
 	return all

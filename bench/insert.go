@@ -23,10 +23,10 @@ func (b *bench) inserts(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.address == "" {
+	if !b.onPostgres() {
 		return nil
 	}
-	if err := b.copyInsert(ctx); err != nil {
+	if err := b.copyInsert(ctx); err != nil || !b.against() {
 		return err
 	}
 	return b.riverInsert(ctx)
@@ -108,7 +108,7 @@ func (b *bench) copyInsert(ctx context.Context) error {
 	now := time.Now().UnixMicro()
 	names := []string{"client_id", "id", "session_id", "run_id", "desired_at", "due_at", "next_at", "valid_until", "step", "origin", "phone"}
 	const part = 10_000
-	begun := time.Now()
+	w, begun := b.watch(postgres), time.Now()
 	for first := 1; first <= b.rows; first += part {
 		_, err := conn.CopyFrom(ctx, pgx.Identifier{"message"}, names, pgx.CopyFromSlice(part, func(i int) ([]any, error) {
 			c := f.clients[i%len(f.clients)]
@@ -120,6 +120,7 @@ func (b *bench) copyInsert(ctx context.Context) error {
 		}
 	}
 	b.sheet.note(copyInsert, perSecond, float64(b.rows)/time.Since(begun).Seconds())
+	w.note(copyInsert, b.rows)
 	return nil
 }
 
@@ -129,10 +130,11 @@ func (b *bench) riverInsert(ctx context.Context) error {
 		return err
 	}
 	defer r.close()
-	begun := time.Now()
+	w, begun := b.watch(postgres), time.Now()
 	if err := r.insert(ctx, b.rows, 1000, func(int) *river.InsertOpts { return nil }); err != nil {
 		return err
 	}
 	b.sheet.note(riverInsert, perSecond, float64(b.rows)/time.Since(begun).Seconds())
+	w.note(riverInsert, b.rows)
 	return nil
 }

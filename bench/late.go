@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,8 +11,6 @@ import (
 
 	"github.com/hibiken/asynq"
 	"github.com/riverqueue/river"
-
-	"encoding/json"
 
 	"puntuale"
 )
@@ -28,10 +27,10 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 		for _, engine := range b.engines() {
 			failed = errors.Join(failed, b.ourLateness(ctx, rate, engine))
 		}
-		if b.quick && rate != 2000 {
+		if b.quick && rate != 2000 || !b.against() {
 			continue
 		}
-		if b.address != "" {
+		if b.onPostgres() {
 			failed = errors.Join(failed, b.riverLateness(ctx, rate, "River tuned", riverTuned), b.riverLateness(ctx, rate, "River by default", riverDefault))
 		}
 		failed = errors.Join(failed, b.asynqLateness(ctx, rate, "asynq tuned", asynqTuned), b.asynqLateness(ctx, rate, "asynq by default", asynqDefault))

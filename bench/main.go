@@ -24,6 +24,8 @@ func main() {
 	flag.IntVar(&o.repeats, "repeats", 3, "interleaved repeats of each measurement")
 	flag.StringVar(&o.write, "write", "", "put the tables into benchmark.md of this folder, and the picture beside it")
 	flag.BoolVar(&o.backends, "backends", false, "show the processor time of each of PostgreSQL's processes")
+	flag.BoolVar(&o.ours, "ours", false, "leave the peers out")
+	flag.StringVar(&o.engine, "engine", "", "only on SQLite or on PostgreSQL")
 	flag.StringVar(&o.profile, "cpuprofile", "", "write a CPU profile of this process to the file")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -37,9 +39,9 @@ func main() {
 
 // options are the flags.
 type options struct {
-	quick, full, backends bool
-	only, write, profile  string
-	repeats               int
+	quick, full, backends, ours  bool
+	only, write, profile, engine string
+	repeats                      int
 }
 
 // run takes all measurements and prints them. What fails is said, and keeps nothing else from being measured.

@@ -47,9 +47,9 @@ func (b *bench) markdown() string {
 	for _, line := range b.machine.lines {
 		fmt.Fprintf(&out, "- %s\n", line)
 	}
-	out.WriteString("\n## Targets\n\n![How far each bound is reached](benchmark.svg)\n\n| target | median | least to most | bound | verdict |\n|---|---|---|---|---|\n")
+	out.WriteString("\n## Targets\n\n![How far each bound is reached](benchmark.svg)\n\n| target | median | least to most | by processor time | bound | verdict |\n|---|---|---|---|---|---|\n")
 	for _, v := range b.sheet.verdicts() {
-		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s |\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.bound(), v.word())
+		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s | %s |\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
 	}
 	out.WriteString("\n## Figures\n\n| measured | median | least to most | unit |\n|---|---|---|---|\n")
 	for _, f := range b.sheet.rows {

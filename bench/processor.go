@@ -105,4 +105,3 @@ func postmaster(ctx context.Context, address string) int {
 	pid, _ := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
 	return pid
 }
-

@@ -39,9 +39,9 @@ func shown(v float64) string {
 func (b *bench) print(to io.Writer) error {
 	out := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, strings.Join(b.machine.lines, "\n"))
-	fmt.Fprintln(out, "\ntarget\tmedian\tleast to most\tbound\tverdict")
+	fmt.Fprintln(out, "\ntarget\tmedian\tleast to most\tby processor time\tbound\tverdict")
 	for _, v := range b.sheet.verdicts() {
-		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.bound(), v.word())
+		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
 	}
 	fmt.Fprintln(out, "\nmeasured\tmedian\tleast to most\tunit")
 	for _, f := range b.sheet.rows {

@@ -63,6 +63,23 @@ func (s *sheet) ratio(of, per string) (median, least, most float64, ok bool) {
 	return spread(all)
 }
 
+// The processor time of each thing, in this process and in the database's.
+const (
+	ownEffort = ": CPU of this process"
+	itsEffort = ": CPU of the database"
+)
+
+// effort is the median processor time of each of the things that a figure counts, 0 when it was not measured.
+func (s *sheet) effort(what string) (sum float64) {
+	for _, part := range []string{ownEffort, itsEffort} {
+		if f := s.find(what + part); f != nil {
+			median, _, _, _ := spread(f.values)
+			sum += median
+		}
+	}
+	return sum
+}
+
 // spread returns the median, the least and the most of values that are numbers.
 func spread(values []float64) (median, least, most float64, ok bool) {
 	sorted := slices.DeleteFunc(slices.Clone(values), math.IsNaN)

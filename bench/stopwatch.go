@@ -37,11 +37,11 @@ func (b *bench) watch(engine string) stopwatch {
 // note writes down the processor time for each of n things.
 func (w stopwatch) note(what string, n int) {
 	own, all := ownCPU(), childrenCPU(w.server)
-	w.b.sheet.note(what+": CPU of this process", microCPU, (own-w.own).Seconds()*1e6/float64(n))
+	w.b.sheet.note(what+ownEffort, microCPU, (own-w.own).Seconds()*1e6/float64(n))
 	if w.server == 0 {
 		return
 	}
-	w.b.sheet.note(what+": CPU of the database", microCPU, (all.total()-w.all.total()).Seconds()*1e6/float64(n))
+	w.b.sheet.note(what+itsEffort, microCPU, (all.total()-w.all.total()).Seconds()*1e6/float64(n))
 	if w.sampled != nil {
 		w.backends(what, all, n)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -106,12 +107,18 @@ func (b *bench) close() error {
 }
 
 // engines are the databases that there are.
-func (b *bench) engines() []string {
-	if b.address == "" {
-		return []string{sqlite}
+func (b *bench) engines() (all []string) {
+	for _, engine := range []string{sqlite, postgres} {
+		if (engine == sqlite || b.address != "") && strings.Contains(strings.ToLower(engine), strings.ToLower(b.engine)) {
+			all = append(all, engine)
+		}
 	}
-	return []string{sqlite, postgres}
+	return all
 }
+
+// onPostgres reports whether anything on PostgreSQL is wanted, against whether the peers are.
+func (b *bench) onPostgres() bool { return slices.Contains(b.engines(), postgres) }
+func (b *bench) against() bool    { return !b.ours }
 
 // measure takes every measurement in each repeat.
 func (b *bench) measure(ctx context.Context) (failed error) {

@@ -1,6 +1,9 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+)
 
 // target is a bound that the product is to keep: on the ratio of two figures, or, without per, on one.
 type target struct {
@@ -56,7 +59,8 @@ var targets = []target{
 type verdict struct {
 	target
 	median, least, most float64
-	unit                string // "" of a ratio
+	unit                string  // "" of a ratio
+	effort              float64 // the ratio by processor time instead of rates; 0: not measured
 	met                 bool
 }
 
@@ -75,6 +79,14 @@ func (v verdict) bound() string {
 		return "never early"
 	}
 	return fmt.Sprintf("≥ %g", v.target.least)
+}
+
+// byEffort tells what the ratio would be if only processor time counted.
+func (v verdict) byEffort() string {
+	if v.effort > 0 && !math.IsInf(v.effort, 0) {
+		return shown(v.effort)
+	}
+	return ""
 }
 
 func (v verdict) word() string {
@@ -102,6 +114,7 @@ func (s *sheet) verdicts() (all []verdict) {
 		var ok bool
 		if t.per != "" {
 			v.median, v.least, v.most, ok = s.ratio(t.of, t.per)
+			v.effort = s.effort(t.per) / s.effort(t.of)
 		} else if f := s.find(t.of); f != nil {
 			v.unit = f.unit
 			v.median, v.least, v.most, ok = spread(f.values)
