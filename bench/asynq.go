@@ -116,9 +116,9 @@ func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) er
 	if durable {
 		n /= 4
 	}
-	best, chosen := 0.0, 0
+	best, chosen, spent := 0.0, 0, effort{}
 	for _, c := range workers {
-		rate, err := b.asynqRate(ctx, what, asynqTuning{workers: c, check: 10 * time.Millisecond}, n, durable)
+		rate, e, err := b.asynqRate(ctx, what, asynqTuning{workers: c, check: 10 * time.Millisecond}, n, durable)
 		if errors.Is(err, errNoRedis) {
 			b.say("%v", err)
 			return nil
@@ -127,36 +127,37 @@ func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) er
 			return err
 		}
 		if rate > best {
-			best, chosen = rate, c
+			best, chosen, spent = rate, c, e
 		}
 	}
 	b.sheet.note(what, perSecond, best)
+	b.sheet.noteEffort(what, spent)
 	b.say("%s: best with %d workers", what, chosen)
 	return nil
 }
 
-func (b *bench) asynqRate(ctx context.Context, what string, t asynqTuning, n int, durable bool) (float64, error) {
+func (b *bench) asynqRate(ctx context.Context, what string, t asynqTuning, n int, durable bool) (rate float64, spent effort, err error) {
 	a, err := b.newAsynq(ctx, t, nil)
 	if err != nil {
-		return 0, err
+		return 0, spent, err
 	}
 	defer a.close()
 	if _, err := each(n, 64, func(_, i int) error { return a.enqueue(ctx, i, time.Time{}) }); err != nil {
-		return 0, fmt.Errorf("enqueue tasks: %w", err)
+		return 0, spent, fmt.Errorf("enqueue tasks: %w", err)
 	}
 	if durable {
 		if err := a.redis.fsync(ctx); err != nil {
-			return 0, err
+			return 0, spent, err
 		}
 	}
 	w := b.watch(redis)
 	if err := a.server.Start(a); err != nil {
-		return 0, fmt.Errorf("start asynq: %w", err)
+		return 0, spent, fmt.Errorf("start asynq: %w", err)
 	}
 	end, err := a.finish(ctx, n, 3*time.Minute)
 	if err == nil {
-		w.note(what, n)
+		spent = w.stop(what, n)
 	}
 	a.server.Shutdown()
-	return float64(n) / end.Sub(time.Unix(0, a.first.Load())).Seconds(), err
+	return float64(n) / end.Sub(time.Unix(0, a.first.Load())).Seconds(), spent, err
 }

@@ -166,25 +166,26 @@ func (b *bench) riverDispatch(ctx context.Context, what string, scheduled bool) 
 	if b.quick {
 		tunings = tunings[1:2]
 	}
-	best, chosen := 0.0, riverTuning{}
+	best, chosen, spent := 0.0, riverTuning{}, effort{}
 	for _, t := range tunings {
-		rate, err := b.riverRate(ctx, what, t, scheduled)
+		rate, e, err := b.riverRate(ctx, what, t, scheduled)
 		if err != nil {
 			return err
 		}
 		if rate > best {
-			best, chosen = rate, t
+			best, chosen, spent = rate, t, e
 		}
 	}
 	b.sheet.note(what, perSecond, best)
+	b.sheet.noteEffort(what, spent)
 	b.say("%s: best with %v", what, chosen)
 	return nil
 }
 
-func (b *bench) riverRate(ctx context.Context, what string, t riverTuning, scheduled bool) (float64, error) {
+func (b *bench) riverRate(ctx context.Context, what string, t riverTuning, scheduled bool) (rate float64, spent effort, err error) {
 	r, err := b.newRiver(ctx, t, nil)
 	if err != nil {
-		return 0, err
+		return 0, spent, err
 	}
 	defer r.close()
 	opts := func(int) *river.InsertOpts { return nil }
@@ -192,25 +193,25 @@ func (b *bench) riverRate(ctx context.Context, what string, t riverTuning, sched
 		due := time.Now().Add(time.Second + time.Duration(b.rows/20_000)*time.Second) // all of them are in by then
 		opts = func(int) *river.InsertOpts { return &river.InsertOpts{ScheduledAt: due} }
 		if err := r.insert(ctx, b.rows, 5000, opts); err != nil {
-			return 0, err
+			return 0, spent, err
 		}
 		time.Sleep(time.Until(due))
 	} else if err := r.insert(ctx, b.rows, 5000, opts); err != nil {
-		return 0, err
+		return 0, spent, err
 	}
 	b.calm(postgres)
 	w := b.watch(postgres)
 	if err := r.client.Start(ctx); err != nil {
-		return 0, fmt.Errorf("start River: %w", err)
+		return 0, spent, fmt.Errorf("start River: %w", err)
 	}
 	end, err := r.finish(ctx, b.rows, 3*time.Minute)
 	if err == nil {
-		w.note(what, b.rows)
+		spent = w.stop(what, b.rows)
 	}
 	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
 	if err := errors.Join(err, r.client.Stop(stopping)); err != nil {
-		return 0, err
+		return 0, spent, err
 	}
-	return float64(b.rows) / end.Sub(time.Unix(0, r.first.Load())).Seconds(), nil
+	return float64(b.rows) / end.Sub(time.Unix(0, r.first.Load())).Seconds(), spent, nil
 }

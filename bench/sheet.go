@@ -69,6 +69,13 @@ const (
 	itsEffort = ": CPU of the database"
 )
 
+func (s *sheet) noteEffort(what string, e effort) {
+	s.note(what+ownEffort, microCPU, e.own)
+	if e.served {
+		s.note(what+itsEffort, microCPU, e.its)
+	}
+}
+
 // effort is the median processor time of each of the things that a figure counts, 0 when it was not measured.
 func (s *sheet) effort(what string) (sum float64) {
 	for _, part := range []string{ownEffort, itsEffort} {

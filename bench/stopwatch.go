@@ -34,18 +34,24 @@ func (b *bench) watch(engine string) stopwatch {
 	return w
 }
 
-// note writes down the processor time for each of n things.
-func (w stopwatch) note(what string, n int) {
+// effort is the processor time of each of n things, in microseconds.
+type effort struct {
+	own, its float64
+	served   bool // by a database with processes of its own
+}
+
+// stop reads the processor time for each of n things.
+func (w stopwatch) stop(what string, n int) (e effort) {
 	own, all := ownCPU(), childrenCPU(w.server)
-	w.b.sheet.note(what+ownEffort, microCPU, (own-w.own).Seconds()*1e6/float64(n))
-	if w.server == 0 {
-		return
-	}
-	w.b.sheet.note(what+itsEffort, microCPU, (all.total()-w.all.total()).Seconds()*1e6/float64(n))
+	e = effort{own: (own - w.own).Seconds() * 1e6 / float64(n), its: (all.total() - w.all.total()).Seconds() * 1e6 / float64(n), served: w.server > 0}
 	if w.sampled != nil {
 		w.backends(what, all, n)
 	}
+	return e
 }
+
+// note writes it down at once.
+func (w stopwatch) note(what string, n int) { w.b.sheet.noteEffort(what, w.stop(what, n)) }
 
 // backends shows which of PostgreSQL's processes took the time.
 func (w stopwatch) backends(what string, all usage, n int) {
