@@ -50,13 +50,13 @@ func (b *bench) groupedInsert(ctx context.Context, engine string) error {
 	}
 	now := time.Now().UnixMicro()
 	w, begun := b.watch(engine), time.Now()
-	for first := 0; first < b.rows; first += 1000 {
+	for first := 0; first < b.inserted; first += 1000 {
 		if err := insert(ctx, db, first+1, f, now); err != nil {
 			return fmt.Errorf("insert: %w", err)
 		}
 	}
-	b.sheet.note(on(groupedInsert, engine), perSecond, float64(b.rows)/time.Since(begun).Seconds())
-	w.note(on(groupedInsert, engine), b.rows)
+	b.sheet.note(on(groupedInsert, engine), perSecond, float64(b.inserted)/time.Since(begun).Seconds())
+	w.note(on(groupedInsert, engine), b.inserted)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (b *bench) copyInsert(ctx context.Context) error {
 	names := []string{"client_id", "id", "session_id", "run_id", "desired_at", "due_at", "next_at", "valid_until", "step", "origin", "phone"}
 	const part = 10_000
 	w, begun := b.watch(postgres), time.Now()
-	for first := 1; first <= b.rows; first += part {
+	for first := 1; first <= b.inserted; first += part {
 		_, err := conn.CopyFrom(ctx, pgx.Identifier{"message"}, names, pgx.CopyFromSlice(part, func(i int) ([]any, error) {
 			c := f.clients[i%len(f.clients)]
 			id := int64(first + i)
@@ -119,8 +119,8 @@ func (b *bench) copyInsert(ctx context.Context) error {
 			return fmt.Errorf("copy: %w", err)
 		}
 	}
-	b.sheet.note(copyInsert, perSecond, float64(b.rows)/time.Since(begun).Seconds())
-	w.note(copyInsert, b.rows)
+	b.sheet.note(copyInsert, perSecond, float64(b.inserted)/time.Since(begun).Seconds())
+	w.note(copyInsert, b.inserted)
 	return nil
 }
 
@@ -131,10 +131,10 @@ func (b *bench) riverInsert(ctx context.Context) error {
 	}
 	defer r.close()
 	w, begun := b.watch(postgres), time.Now()
-	if err := r.insert(ctx, b.rows, 1000, func(int) *river.InsertOpts { return nil }); err != nil {
+	if err := r.insert(ctx, b.inserted, 1000, func(int) *river.InsertOpts { return nil }); err != nil {
 		return err
 	}
-	b.sheet.note(riverInsert, perSecond, float64(b.rows)/time.Since(begun).Seconds())
-	w.note(riverInsert, b.rows)
+	b.sheet.note(riverInsert, perSecond, float64(b.inserted)/time.Since(begun).Seconds())
+	w.note(riverInsert, b.inserted)
 	return nil
 }

@@ -26,11 +26,11 @@ func drawing(all []verdict) string {
 			drawn = append(drawn, v)
 		}
 	}
-	width, height := labelWidth+barWidth+90, headHeight+rowHeight*len(drawn)+8
+	width, height := labelWidth+barWidth+130, headHeight+rowHeight*len(drawn)+8
 	fmt.Fprintf(&out, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12" role="img" aria-label="How far each bound is reached">`+"\n", width, height)
 	fmt.Fprintf(&out, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", width, height)
 	bound := labelWidth + barWidth/barMost
-	fmt.Fprintf(&out, `<text x="%.0f" y="16" text-anchor="middle" fill="#333333">the bound</text>`+"\n", bound)
+	fmt.Fprintf(&out, `<text x="%.0f" y="36" text-anchor="middle" fill="#333333">the bound</text>`+"\n", bound)
 	fmt.Fprintf(&out, `<text x="%d" y="16" text-anchor="end" fill="#333333">longer is better; beyond %.0f times the bound bars are cut</text>`+"\n", width-8, barMost)
 	for i, v := range drawn {
 		y := headHeight + i*rowHeight
@@ -44,7 +44,7 @@ func drawing(all []verdict) string {
 			labelWidth, y+2, length, colour, html.EscapeString(v.name()), v.word(), html.EscapeString(v.bound()))
 		fmt.Fprintf(&out, `<text x="%.1f" y="%d" fill="#111111">%s</text>`+"\n", labelWidth+length+6, y+14, html.EscapeString(v.value()))
 	}
-	fmt.Fprintf(&out, `<line x1="%.0f" y1="%d" x2="%[1]f" y2="%d" stroke="#333333" stroke-dasharray="3 3"/>`+"\n</svg>\n", bound, headHeight-20, height-6)
+	fmt.Fprintf(&out, `<line x1="%.0f" y1="%d" x2="%.0f" y2="%d" stroke="#333333" stroke-dasharray="3 3"/>`+"\n</svg>\n", bound, headHeight-4, bound, height-6)
 	return out.String()
 }
 
@@ -59,8 +59,9 @@ func (v verdict) short() string {
 
 // value is what was measured beside its bound.
 func (v verdict) value() string {
-	if v.unit == "" {
-		return fmt.Sprintf("%s (%s)", shown(v.median), v.bound())
+	text := fmt.Sprintf("%s (%s)", strings.TrimSpace(shown(v.median)+" "+v.unit), v.bound())
+	if !v.met {
+		text += " missed" // not by colour alone
 	}
-	return fmt.Sprintf("%s %s (%s)", shown(v.median), v.unit, v.bound())
+	return text
 }

@@ -32,7 +32,8 @@ type bench struct {
 
 // sizes say how much is measured.
 type sizes struct {
-	rows      int           // inserted, or dispatched, by us and by River
+	inserted  int           // rows, by us and by River
+	rows      int           // dispatched, by us and by River
 	tasks     int           // dispatched by asynq without fsync; a quarter with it
 	calls     int           // over HTTP
 	workers   int           // concurrent callers of stores
@@ -45,12 +46,12 @@ type sizes struct {
 
 func sizesOf(o options) sizes {
 	s := sizes{
-		rows: 120_000, tasks: 40_000, calls: 30_000, workers: 64, late: 10 * time.Second, lateRates: []int{500, 2000, 10_000},
+		inserted: 480_000, rows: 120_000, tasks: 40_000, calls: 30_000, workers: 64, late: 10 * time.Second, lateRates: []int{500, 2000, 10_000},
 		pending: []int{10_000, 100_000, 1_000_000}, reads: 200, settle: 15 * time.Second,
 	}
 	if o.quick {
 		s = sizes{
-			rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{2000, 10_000},
+			inserted: 120_000, rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{2000, 10_000},
 			pending: []int{10_000, quickPending}, reads: 50, settle: 3 * time.Second,
 		}
 	}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+)
+
+// The picture is well-formed, and draws a bar for each target with something measured.
+func TestDrawing(t *testing.T) {
+	var s sheet
+	for i, target := range targets {
+		s.note(target.of, perSecond, float64(100*(i%3+1)))
+		if target.per != "" {
+			s.note(target.per, perSecond, 50)
+		}
+	}
+	picture := drawing(s.verdicts())
+	for d := xml.NewDecoder(strings.NewReader(picture)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if bars := strings.Count(picture, "<title>"); bars < len(targets)-2 {
+		t.Errorf("%d bars for %d targets", bars, len(targets))
+	}
+	if name := os.Getenv("PICTURE"); name != "" {
+		if err := os.WriteFile(name, []byte(picture), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Ratios pair what was measured in the same repeat.
+func TestRatio(t *testing.T) {
+	var s sheet
+	for i, pair := range [][2]float64{{10, 5}, {30, 10}, {8, 8}} {
+		s.repeat = i
+		s.note("a", perSecond, pair[0])
+		s.note("b", perSecond, pair[1])
+	}
+	s.repeat = 3
+	s.note("a", perSecond, 1) // b failed
+	median, least, most, ok := s.ratio("a", "b")
+	if !ok || median != 2 || least != 1 || most != 3 {
+		t.Errorf("%v, %v to %v, %v", median, least, most, ok)
+	}
+}
