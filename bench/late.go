@@ -193,7 +193,7 @@ func (b *bench) asynqLateness(ctx context.Context, rate int, who string, t asynq
 		return err
 	}
 	defer a.close()
-	p := b.planFor(rate, 8000, time.Second)
+	p := b.planFor(rate, 5000, time.Second)
 	if _, err := each(p.total, 64, func(_, i int) error { return a.enqueue(ctx, i, p.due(i)) }); err != nil {
 		return err
 	}

@@ -45,6 +45,11 @@ var questions = []question{
 		found, _, err := t.Messages(ctx, puntuale.MessageFilter{State: &left}, puntuale.Page{Limit: 10})
 		return some(len(found), err)
 	}},
+	{"list of what waits, 20 a page", func(ctx context.Context, t puntuale.Tenant, _ *fixture, _ int) error {
+		waits := puntuale.Pending
+		found, _, err := t.Messages(ctx, puntuale.MessageFilter{State: &waits}, puntuale.Page{Limit: 20})
+		return some(len(found), err)
+	}},
 	{"list of a recipient", func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error {
 		found, _, err := t.Messages(ctx, puntuale.MessageFilter{Phone: phoneOf(i, 0)}, puntuale.Page{Limit: 20})
 		return some(len(found), err)
