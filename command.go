@@ -17,6 +17,7 @@ const (
 	CommandUnlink CommandVerb = "unlink" // no detail
 	CommandDrain  CommandVerb = "drain"  // detail: [DrainOrder]; answered once nothing of the session is in flight
 	CommandResume CommandVerb = "resume" // no detail; ends a drain before its time
+	CommandTest   CommandVerb = "test"   // no detail; the connector looks anew whether the session could send
 )
 
 // Command is an order to the node that owns a session, given by any node. Whoever gave it waits for its answer.

@@ -33,6 +33,7 @@ type Traits struct {
 	Name        string        // in logs and metrics
 	Slots       int           // messages a session may have in flight at once, at least 1
 	SendTimeout time.Duration // after which an attempt counts as unanswered
+	PerSecond   float64       // messages that a session may hand over a second at most; 0: no limit of the network's
 	Recovery    Recovery
 }
 
@@ -52,6 +53,7 @@ type Envelope struct {
 	Message     MessageID
 	ConnectorID string // the same for every attempt of one generation
 	Attempt     int    // from 1
+	Token       int64  // of this attempt, never used before; known to Send only
 	Repeat      bool   // an earlier attempt under this ConnectorID went unanswered: the network may have it already
 	To          string // "+…", or a group id as given
 	Content     Content
@@ -82,7 +84,8 @@ const (
 	Final       SendErrorKind = iota + 1 // never to be tried again
 	Transient                            // try again with backoff
 	SessionDown                          // try again once the session is online; not the message's fault
-	Throttled                            // try again after After; not the message's fault
+	Throttled                            // try again after After, the session's other messages too; not the message's fault
+	Deferred                             // try again after After; other recipients need not wait
 )
 
 // SendError is a connector's evidence that a message did not reach the network.
@@ -90,7 +93,7 @@ type SendError struct {
 	Kind   SendErrorKind
 	Reason string        // a short Italian sentence, for people
 	Detail string        // the network's words
-	After  time.Duration // with Throttled: not before
+	After  time.Duration // with Throttled and Deferred: not before
 	Err    error
 }
 

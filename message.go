@@ -55,6 +55,8 @@ type Content struct {
 	Latitude  *float64 `json:"latitude,omitempty"`  // degrees, -90 to 90; set together with Longitude
 	Longitude *float64 `json:"longitude,omitempty"` // degrees, -180 to 180
 	Template  string   `json:"template,omitempty"`  // the template's name
+
+	Official *Approved `json:"official,omitempty"` // what an Official session sends of the template instead
 }
 
 // PlannedMessage is one message as the planner made it.
@@ -168,9 +170,11 @@ type MessageDetail struct {
 	SequenceName string    // at start; "" without a sequence
 	Zone         string    // IANA name the run was planned in
 	Content      Content
-	Window       *Window // nil: any moment
-	Request      []byte  // the call's body, byte for byte
-	Blanked      bool    // Content and Request are gone; an erased person's Phone, RunName and Detail, too
+	Window       *Window   // nil: any moment
+	Request      []byte    // the call's body, byte for byte
+	Delivered    time.Time // as the network told it; zero: it has not
+	Read         time.Time // likewise
+	Blanked      bool      // Content and Request are gone; an erased person's Phone, RunName and Detail, too
 }
 
 // MessageOutcome is what became of a message, as the outcomes of a period list it. It is kept apart from the state: a

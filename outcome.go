@@ -76,7 +76,7 @@ func Decide(a Attempt, r Receipt, err error) Outcome {
 		o.Verdict = Refused
 	case SessionDown:
 		o.Next = a.Now.Add(downWait)
-	case Throttled:
+	case Throttled, Deferred:
 		o.Next = a.Now.Add(max(e.After, time.Second))
 	default:
 		o.Next, o.Failed = a.Now.Add(Backoff(a.Message, a.Number)), true

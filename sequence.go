@@ -40,6 +40,8 @@ type Step struct {
 	Longitude *float64 `json:"longitude,omitempty"`
 	Template  string   `json:"template,omitempty"`
 	Timing    Timing   `json:"timing"`
+
+	Official *Approved `json:"-"` // of the template, once its content stands in for its name
 }
 
 // Timing places a step in time: anchor and offset, then At, then Window, then Jitter.

@@ -23,6 +23,7 @@ type Tenant interface {
 	CommandStore
 	PrivacyStore
 	OnceStore
+	OfficialTenant
 }
 
 // RunStore starts and stops.

@@ -12,6 +12,26 @@ type Template struct {
 	MediaName string
 	Latitude  *float64
 	Longitude *float64
+	Official  *Approved // nil: an Official session sends its content as it is, inside the 24-hour window
 	Created   time.Time
 	Updated   time.Time
 }
+
+// Approved names a template that Meta approved for a number, and what goes into its places. A template with a media
+// header gets the media of the [Template], one with a location header its location. The JSON form is both the wire's and
+// what stores keep. Texts may hold {{field}} where they are written, and are rendered where they are frozen.
+type Approved struct {
+	Name     string      `json:"name"`
+	Language string      `json:"language"`         // as Meta writes it: "it", "en_US"
+	Header   []Parameter `json:"header,omitempty"` // of a text header
+	Body     []Parameter `json:"body,omitempty"`
+}
+
+// Parameter fills one place of an approved template.
+type Parameter struct {
+	Name string `json:"name,omitempty"` // "" in a template whose places are numbered
+	Text string `json:"text"`
+}
+
+// MaxParameters bounds the places of a header or a body.
+const MaxParameters = 100

@@ -68,15 +68,19 @@ func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane
 	return l
 }
 
-// setPace spaces messages evenly: perMin a minute at most, 0 for no pace.
+// setPace spaces messages evenly: perMin a minute at most, 0 for no pace; never more than the network takes.
 func (l *lane) setPace(perMin int, now time.Time) {
+	perSecond := float64(perMin) / 60
+	if most := l.traits.PerSecond; most > 0 && (perSecond <= 0 || perSecond > most) {
+		perSecond = most
+	}
 	switch {
-	case perMin <= 0:
+	case perSecond <= 0:
 		l.pace = nil
 	case l.pace == nil:
-		l.pace = rate.NewLimiter(rate.Limit(float64(perMin)/60), 1)
+		l.pace = rate.NewLimiter(rate.Limit(perSecond), 1)
 	default:
-		l.pace.SetLimitAt(now, rate.Limit(float64(perMin)/60))
+		l.pace.SetLimitAt(now, rate.Limit(perSecond))
 	}
 	l.session.PerMin = perMin
 }

@@ -134,6 +134,12 @@ func (s *scheduler) loaded(e *entry, now time.Time) {
 		s.postpone(e, now.Add(downQuiet), refusal.Reason, refusal.Detail)
 	case refusal != nil && refusal.Kind == puntuale.Throttled:
 		s.postpone(e, now.Add(max(refusal.After, time.Second)), refusal.Reason, refusal.Detail)
+	case refusal != nil && refusal.Kind == puntuale.Deferred:
+		next := now.Add(max(refusal.After, time.Second))
+		if !e.repeat() {
+			l.recipient(e.m.Phone).hold(&e.m, now, next, false)
+		}
+		s.postpone(e, next, refusal.Reason, refusal.Detail)
 	default:
 		s.retryPrepare(e, now, refusal, err)
 	}

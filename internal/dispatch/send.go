@@ -69,7 +69,9 @@ func (s *scheduler) deliver(e *entry) (r puntuale.Receipt, err error) {
 		ctx, cancel = context.WithTimeout(s.sendCtx, e.lane.traits.SendTimeout)
 	}
 	defer cancel()
-	return e.lane.conn.Send(ctx, e.prepared)
+	p := e.prepared
+	p.Token = e.token
+	return e.lane.conn.Send(ctx, p)
 }
 
 // ended takes an attempt's outcome from its goroutine: the slot is free, the recipient's next message may go, the

@@ -154,6 +154,8 @@ func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, 
 	case puntuale.CommandResume:
 		m.cfg.Resume(c.Session)
 		return nil
+	case puntuale.CommandTest:
+		return m.test(ctx, p)
 	}
 	return puntuale.Conflict("the server that sends for the session does not know this command") // of a later version
 }
@@ -230,6 +232,29 @@ func (m *Manager) unlink(ctx context.Context, p *place) error {
 	count := p.told
 	m.mu.Unlock()
 	m.cfg.Changed(id)
+	return m.await(ctx, p, func() bool { return p.stored >= count })
+}
+
+// test has a session's connector look anew whether it could send, and waits until what it found is stored.
+func (m *Manager) test(ctx context.Context, p *place) error {
+	m.mu.Lock()
+	linker, id, open := p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	tester, can := linker.(puntuale.Tester)
+	switch {
+	case !can:
+		return puntuale.Conflict("sessions of this type cannot be tested")
+	case !open:
+		return errMoved
+	}
+	ctx, cancel := m.within(ctx, m.cfg.Begin)
+	defer cancel()
+	if err := tester.Test(ctx, id); err != nil {
+		return inTime(ctx, err)
+	}
+	m.mu.Lock()
+	count := p.told
+	m.mu.Unlock()
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 

@@ -14,16 +14,25 @@ func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, d
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
 			return nil, err
 		}
-		id, err := number(ctx, a, "blacklist")
-		if err != nil {
-			return nil, err
-		}
-		_, err = a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
- select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint
- where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = $6)
- on conflict (client_id, phone) do nothing`, t.id, e.Phone, id, e.Reason, micros(e.Added), e.Mark)
+		_, err := addBlacklisted(ctx, a, t.id, e)
 		return nil, err
 	})
+}
+
+// addBlacklisted returns how many entries were made: none where the phone, or its mark, was there.
+func addBlacklisted(ctx context.Context, a asker, client puntuale.ClientID, e puntuale.BlacklistEntry) (int64, error) {
+	id, err := number(ctx, a, "blacklist")
+	if err != nil {
+		return 0, err
+	}
+	n, err := a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
+ select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint
+ where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = $6)
+ on conflict (client_id, phone) do nothing`, client, e.Phone, id, e.Reason, micros(e.Added), e.Mark)
+	if err != nil {
+		return 0, fmt.Errorf("add to the blacklist: %w", err)
+	}
+	return n, nil
 }
 
 func (t tenant) RemoveBlacklisted(ctx context.Context, phone, mark string, day puntuale.Date) (bool, error) {

@@ -50,13 +50,21 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 	if _, err := a.exec(ctx, endSessions+` and deleted_at = 0`, id, micros(now), []byte{}); err != nil {
 		return fmt.Errorf("delete a client's sessions: %w", err)
 	}
-	_, err := a.exec(ctx, `delete from login where client_id = $1`, id)
-	return err
+	for _, statement := range []string{
+		`delete from login where client_id = $1`,
+		`delete from contact where client_id = $1`, // the people whom it knew are nobody's business any more
+		`delete from upload where client_id = $1`,
+	} {
+		if _, err := a.exec(ctx, statement, id); err != nil {
+			return fmt.Errorf("delete what was a client's: %w", err)
+		}
+	}
+	return nil
 }
 
-// endSessions deletes sessions; nothing is left of the number that one sent from, nor of a code that was just shown.
-const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0
- where client_id = $1`
+// endSessions deletes sessions; nothing is left of the number that one sent from, of its keys, nor of a code that was just shown.
+const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0,
+ keys = $3 where client_id = $1`
 
 // cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
@@ -216,6 +224,14 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 	}
 	if _, err := a.exec(ctx, endSessions+` and id = $4`, d.tenant.id, micros(d.now), []byte{}, d.id); err != nil {
 		return false, fmt.Errorf("delete a session: %w", err)
+	}
+	for _, statement := range []string{
+		`delete from contact where client_id = $1 and session_id = $2`,
+		`delete from upload where client_id = $1 and session_id = $2`,
+	} {
+		if _, err := a.exec(ctx, statement, d.tenant.id, d.id); err != nil {
+			return false, fmt.Errorf("delete what was a session's: %w", err)
+		}
 	}
 	return false, nil
 }

@@ -254,6 +254,9 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(
 // is no longer so (claim.go). Locks: the entry, the client, the counter.
 func (x *erasing) mark(ctx context.Context) error {
 	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from contact where client_id = $1 and phone = $2`, x.id, x.Phone); err != nil {
+			return fmt.Errorf("forget a contact: %w", err)
+		}
 		var id, added int64
 		found, err := one(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)
 		switch {

@@ -92,7 +92,7 @@ func (l *listing) statement(f puntuale.MessageFilter) string {
 		found = l.pending()
 	}
 	return `with f as (` + found + `) select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
- join run r on r.client_id = m.client_id and r.id = m.run_id order by m.id desc`
+ join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
 }
 
 // bind adds an argument and returns its sign.

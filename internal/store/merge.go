@@ -61,6 +61,9 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 		if !ok {
 			continue // purged: nothing is brought back to life
 		}
+		if r.Outcome.Verdict == puntuale.Sent && m.state == puntuale.Completed {
+			continue // the network's own word was quicker
+		}
 		said := words(r.Outcome)
 		if m.erased {
 			said = ""

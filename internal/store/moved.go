@@ -32,10 +32,10 @@ var movedTables = []movedTable{
 		" zone region suspended features closed created_at deleted_at blanked_to erased"},
 	{name: "login", columns: "id partner_id client_id email password created_at"},
 	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
-	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail",
+	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys",
 		left: "owner code code_until"},
 	{name: "sequence", columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at"},
-	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at"},
+	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{name: "run", columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
 		" content blanked_at"},
 	{name: "late_run", columns: "client_id run_id since"},
@@ -46,6 +46,9 @@ var movedTables = []movedTable{
 	{name: "credit_entry", columns: "id client_id at kind amount", serial: "id"},
 	{name: "blacklist", columns: "client_id phone id reason added_at"},
 	{name: "event", columns: "id client_id message_id at kind detail", serial: "id"},
+	{name: "receipt", columns: "client_id message_id sent_at delivered_at read_at failed_at"},
+	{name: "contact", columns: "client_id session_id phone window_until preference_at"},
+	{name: "upload", columns: "client_id session_id number hash media until"},
 	{name: "sandbox_message", columns: "seq client_id message_id connector_id phone content received_at copies", serial: "seq"},
 }
 

@@ -10,4 +10,6 @@ var (
 	_ puntuale.LinkKeeper    = (*Store)(nil)
 	_ puntuale.SandboxLedger = (*Store)(nil)
 	_ puntuale.SecretStore   = (*Store)(nil)
+	_ puntuale.OfficialStore = (*Store)(nil)
+	_ puntuale.IntakeStore   = (*Store)(nil)
 )

@@ -32,6 +32,11 @@ func linkedFields(s *puntuale.Session) []any {
 func scanLinked(rows *sql.Rows, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
 
 func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
+	return t.createSession(ctx, s, nil, o)
+}
+
+// createSession inserts a session, with what seal (nil: nothing) makes of its id.
+func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
 		var n int64
@@ -39,8 +44,13 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 		if err := thereOr(found, err, "client"); err != nil {
 			return nil, err
 		}
-		id, err = insertSession(ctx, a, t.id, s)
-		return id, err
+		if id, err = insertSession(ctx, a, t.id, s); err != nil || seal == nil {
+			return id, err
+		}
+		if _, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, seal(id)); err != nil {
+			return nil, fmt.Errorf("store a session's keys: %w", err)
+		}
+		return id, nil
 	})
 	return id, err
 }

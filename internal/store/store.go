@@ -76,7 +76,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase *kind
+	start, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard *kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -111,10 +111,11 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"), blank: newSingle("blank"), erase: newSingle("erase"),
+		evidence: newSingle("evidence"), heard: newSingle("heard"),
 	}}
-	// Outcomes and settlements compare the intent they saw, and what is blanked is not found again: a second run finds
-	// what the first one did.
-	for _, k := range []*kind{s.kinds.record, s.kinds.settle, s.kinds.blank, s.kinds.erase} {
+	// Outcomes and settlements compare the intent they saw, what is blanked is not found again, and what was told before
+	// changes nothing: a second run finds what the first one did.
+	for _, k := range []*kind{s.kinds.record, s.kinds.settle, s.kinds.blank, s.kinds.erase, s.kinds.evidence, s.kinds.heard} {
 		k.check = neverSure
 	}
 	var err error

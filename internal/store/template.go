@@ -10,10 +10,29 @@ import (
 	"puntuale"
 )
 
-const templateColumns = `t.id, t.name, t.text, t.media, t.media_name, t.latitude, t.longitude, t.created_at, t.updated_at`
+const templateColumns = `t.id, t.name, t.text, t.media, t.media_name, t.latitude, t.longitude, t.created_at, t.updated_at, t.official`
 
 func templateFields(t *puntuale.Template) []any {
-	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, moment{&t.Created}, moment{&t.Updated}}
+	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, moment{&t.Created}, moment{&t.Updated}, approved{&t.Official}}
+}
+
+// approved scans what Meta approved: JSON, or nothing.
+type approved struct{ into **puntuale.Approved }
+
+func (a approved) Scan(value any) error {
+	*a.into = nil
+	if value == "" || value == nil {
+		return nil
+	}
+	*a.into = &puntuale.Approved{}
+	return inJSON{*a.into}.Scan(value)
+}
+
+func approvedText(a *puntuale.Approved) (string, error) {
+	if a == nil {
+		return "", nil
+	}
+	return toJSON(a)
 }
 
 func scanTemplate(rows *sql.Rows, t *puntuale.Template) error { return rows.Scan(templateFields(t)...) }
@@ -27,9 +46,13 @@ func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *punt
 			return nil, err
 		}
 		id = puntuale.TemplateID(n)
-		if _, err = a.exec(ctx, `insert into template (client_id, id, name, text, media, media_name, latitude, longitude, created_at, updated_at)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-			t.id, id, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Created), micros(m.Updated)); err != nil {
+		official, err := approvedText(m.Official)
+		if err != nil {
+			return nil, err
+		}
+		if _, err = a.exec(ctx, `insert into template (client_id, id, name, text, media, media_name, latitude, longitude, created_at, updated_at, official)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+			t.id, id, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Created), micros(m.Updated), official); err != nil {
 			if repeated(err) {
 				return nil, errTemplateName
 			}
@@ -51,9 +74,13 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template) error {
 				return err
 			}
 		}
+		official, err := approvedText(m.Official)
+		if err != nil {
+			return err
+		}
 		if _, err := a.exec(ctx, `update template set name = $3, text = $4, media = $5, media_name = $6, latitude = $7, longitude = $8,
- updated_at = $9 where client_id = $1 and id = $2`,
-			t.id, m.ID, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Updated)); err != nil {
+ updated_at = $9, official = $10 where client_id = $1 and id = $2`,
+			t.id, m.ID, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Updated), official); err != nil {
 			if repeated(err) {
 				return errTemplateName
 			}

@@ -1,0 +1,97 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// EvidenceKind is what the network tells of a message that it took.
+type EvidenceKind int8
+
+const (
+	EvidenceSent      EvidenceKind = iota + 1 // it left the network's own servers
+	EvidenceDelivered                         // it is on the recipient's device
+	EvidenceRead                              // the recipient has seen it
+	EvidenceFailed                            // it was given up after all
+)
+
+// Evidence is one thing that the network tells of one message. It may come in any order, late, and more than once.
+type Evidence struct {
+	MessageRef
+	Session SessionID // whose network told it: a message of another session is left alone
+	Token   int64     // of the attempt that it speaks of
+	Kind    EvidenceKind
+	At      time.Time
+	Reason  string // with EvidenceFailed: Italian, for people
+	Detail  string // the network's words and ids
+	Block   string // with EvidenceFailed: why the recipient goes on the blacklist, "" if not
+}
+
+// Receipts are what is known of a message after evidence. Each moment is that of the first evidence of its kind.
+type Receipts struct{ Sent, Delivered, Read, Failed time.Time }
+
+// With adds evidence. The order in which evidence is added does not matter, nor how often.
+func (r Receipts) With(k EvidenceKind, at time.Time) Receipts {
+	moment := map[EvidenceKind]*time.Time{EvidenceSent: &r.Sent, EvidenceDelivered: &r.Delivered, EvidenceRead: &r.Read, EvidenceFailed: &r.Failed}[k]
+	if moment != nil && (moment.IsZero() || at.Before(*moment)) {
+		*moment = at
+	}
+	return r
+}
+
+// Verdict is what the evidence amounts to, 0 for nothing: delivery always wins, then failure. That a message left the
+// network's servers outweighs only that nobody knew.
+func (r Receipts) Verdict() Verdict {
+	switch {
+	case !r.Delivered.IsZero() || !r.Read.IsZero():
+		return Sent
+	case !r.Failed.IsZero():
+		return Refused
+	case !r.Sent.IsZero():
+		return Sent
+	}
+	return 0
+}
+
+// Heard is one message that a person wrote to a session. What they wrote is not kept.
+type Heard struct {
+	Client  ClientID
+	Session SessionID
+	Phone   string // "+…"
+	At      time.Time
+}
+
+// Preference is a person's wish about what a client may send.
+type Preference struct {
+	Client  ClientID
+	Session SessionID
+	Phone   string // "+…"
+	Mark    string // of the phone; see [BlacklistEntry]
+	Stop    bool   // nothing more; else: as before again
+	At      time.Time
+	Reason  string // with Stop: the blacklist's, the proof
+}
+
+// Incoming is what the network told of one session at once.
+type Incoming struct {
+	Evidence    []Evidence
+	Heard       []Heard
+	Preferences []Preference
+}
+
+// IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
+type IntakeStore interface {
+	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [Receipts.Verdict] says: those that are open
+	// or uncertain (a failure only by the token of the present attempt), and those whose outcome rests on the network's
+	// word. What was cancelled, or failed for a reason of ours, stays as it is. A credit is given back with a failure, and
+	// taken again with a delivery. Messages that are not there, or another session's, are passed over; it returns how many.
+	KeepEvidence(ctx context.Context, now time.Time, e []Evidence) (unknown int, err error)
+
+	// KeepHeard opens windows for free text, and stops what was started before the person wrote by sequences that stop on
+	// a reply. It returns how many messages were cancelled.
+	KeepHeard(ctx context.Context, now time.Time, h []Heard) (cancelled int, err error)
+
+	// KeepPreference adds to the blacklist, or takes out what an earlier preference added; one that is older than what is
+	// known of the person changes nothing. It reports whether it did.
+	KeepPreference(ctx context.Context, now time.Time, p Preference) (bool, error)
+}

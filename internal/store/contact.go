@@ -1,0 +1,102 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// replyCandidates are messages that a reply stops: of sequences that stop on one, started for this person through this
+// session before they wrote.
+const replyCandidates = `
+select m.client_id, m.id from run r join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1
+ cross join message m
+where r.client_id = $1 and r.phone = $2 and r.session_id = $3 and r.received_at <= $4
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0 and m.valid_until > 0
+union all
+select m.client_id, m.id from run r join sequence q on q.client_id = r.client_id and q.id = r.sequence_id and q.stop_on_reply = 1
+ cross join message m
+where r.client_id = $1 and r.phone = $2 and r.session_id = $3 and r.received_at <= $4
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0 and m.valid_until > 0`
+
+func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Heard) (cancelled int, err error) {
+	for _, h := range all {
+		at := h.At
+		if at.After(now) {
+			at = now
+		}
+		refs, err := list(ctx, s.read, replyCandidates, []any{h.Client, h.Phone, h.Session, micros(at)}, scanRef)
+		if err != nil {
+			return cancelled, outward(fmt.Errorf("look for messages that a reply stops: %w", err))
+		}
+		slices.SortFunc(refs, compareRefs)
+		refs = slices.Compact(refs)
+		for first := true; first || len(refs) > 0; first = false {
+			part := refs[:min(chunk, len(refs))]
+			refs = refs[len(part):]
+			var done []puntuale.CancelledMessage
+			if err := s.tenantWriter(h.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) (err error) {
+				if done, err = cancelOpen(ctx, a, part, now); err != nil {
+					return err
+				}
+				return openWindow(ctx, a, h, at)
+			}), false); err != nil {
+				return cancelled, err
+			}
+			cancelled += len(done)
+		}
+	}
+	return cancelled, nil
+}
+
+func openWindow(ctx context.Context, a asker, h puntuale.Heard, at time.Time) error {
+	if _, err := a.exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until) values ($1, $2, $3, $4)
+ on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`,
+		h.Client, h.Session, h.Phone, micros(at.Add(puntuale.ServiceWindow))); err != nil {
+		return fmt.Errorf("open a window: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
+	var until time.Time
+	_, err := one(ctx, s.read, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
+		[]any{client, phone, session}, moment{&until})
+	if err != nil {
+		return time.Time{}, outward(fmt.Errorf("read a window: %w", err))
+	}
+	return until, nil
+}
+
+// preferencePrefix begins the reason of an entry that a preference added: only such an entry is taken out by another.
+const preferencePrefix = "Preferenza: "
+
+func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Preference) (changed bool, err error) {
+	at := p.At
+	if at.After(now) {
+		at = now
+	}
+	err = s.tenantWriter(p.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+		changed = false
+		n, err := a.exec(ctx, `insert into contact as g (client_id, session_id, phone, preference_at) values ($1, $2, $3, $4)
+ on conflict (client_id, phone, session_id) do update set preference_at = excluded.preference_at where g.preference_at < excluded.preference_at`,
+			p.Client, p.Session, p.Phone, micros(at))
+		if err != nil {
+			return fmt.Errorf("note a preference: %w", err)
+		}
+		if n == 0 {
+			return nil
+		}
+		if p.Stop {
+			n, err = addBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: preferencePrefix + p.Reason, Added: now})
+		} else {
+			n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, preferencePrefix+"%")
+		}
+		changed = n > 0
+		return err
+	}), false)
+	return changed, err
+}

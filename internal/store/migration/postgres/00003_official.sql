@@ -1,0 +1,43 @@
+-- +goose Up
+
+-- As in the step before: nodes of the version before may live through all of this.
+set local lock_timeout = '2s';
+
+-- What a session needs to reach its network, sealed for "session <id>".
+alter table session add column keys bytea not null default '';
+
+-- What Meta approved, by which an Official session sends a template: JSON, or nothing.
+alter table template add column official text not null default '';
+
+-- What the network told of messages that it took; 0: nothing. Only of networks that tell.
+create table receipt (
+    client_id bigint not null,
+    message_id bigint not null,
+    sent_at bigint not null default 0,
+    delivered_at bigint not null default 0,
+    read_at bigint not null default 0,
+    failed_at bigint not null default 0,
+    primary key (client_id, message_id)
+) with (fillfactor = 75);
+
+-- People as a session knows them.
+create table contact (
+    client_id bigint not null,
+    session_id bigint not null,
+    phone text not null,
+    window_until bigint not null default 0, -- free text may be sent until then; 0: they never wrote
+    preference_at bigint not null default 0, -- when they last said what they want; 0: never
+    primary key (client_id, phone, session_id)
+) with (fillfactor = 75);
+
+-- Files that are with the network already.
+create table upload (
+    client_id bigint not null,
+    session_id bigint not null,
+    number text not null, -- the network's id of the sender
+    hash text not null, -- of the content and its type
+    media text not null, -- the network's id of the file
+    until bigint not null, -- not used after
+    primary key (client_id, session_id, number, hash)
+);
+create index upload_until on upload (until);

@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+func (t tenant) CreateOfficial(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
+	return t.createSession(ctx, s, seal, o)
+}
+
+func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byte) error {
+	if sealed == nil {
+		sealed = []byte{}
+	}
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, sealed)
+		return thereOr(n > 0, err, "session")
+	})
+}
+
+func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (client puntuale.ClientID, sealed []byte, err error) {
+	found, err := one(ctx, s.read, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
+		[]any{id, puntuale.Official}, &client, &sealed)
+	if err := foundOr(found, err, "session"); err != nil {
+		return 0, nil, err
+	}
+	if len(sealed) == 0 {
+		sealed = nil
+	}
+	return client, sealed, nil
+}
+
+func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
+	client, _, err := s.SealedKeys(ctx, id)
+	if err != nil {
+		return err
+	}
+	return tenant{s, client}.SetKeys(ctx, id, nil)
+}
+
+// Addressed reads the client's outcomes of the time by their index. A window that was open when the message left began
+// at most its length before it ended; one that was opened again since is taken for the one of then, if it could be.
+func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
+	all := map[string]time.Time{}
+	err := s.list.each(ctx, `select m.phone, max(m.intent_at) from message m
+ where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
+ and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
+  and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)
+ group by m.phone`, []any{client, session, micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows *sql.Rows) error {
+		var phone string
+		var at time.Time
+		err := rows.Scan(&phone, moment{&at})
+		all[phone] = at
+		return err
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read whom a session addressed: %w", err))
+	}
+	return all, nil
+}
+
+func (s *Store) Upload(ctx context.Context, u puntuale.Upload, now time.Time) (id string, err error) {
+	_, err = one(ctx, s.read, `select media from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4 and until > $5`,
+		[]any{u.Client, u.Session, u.Number, u.Hash, micros(now)}, &id)
+	if err != nil {
+		return "", outward(fmt.Errorf("look for an upload: %w", err))
+	}
+	return id, nil
+}
+
+func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, until time.Time) error {
+	return tenant{s, u.Client}.write(ctx, func(ctx context.Context, a asker) error {
+		var err error
+		if id == "" {
+			_, err = a.exec(ctx, `delete from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4`, u.Client, u.Session, u.Number, u.Hash)
+		} else {
+			_, err = a.exec(ctx, `insert into upload (client_id, session_id, number, hash, media, until) values ($1, $2, $3, $4, $5, $6)
+ on conflict (client_id, session_id, number, hash) do update set media = excluded.media, until = excluded.until`,
+				u.Client, u.Session, u.Number, u.Hash, id, micros(until))
+		}
+		if err != nil {
+			return fmt.Errorf("keep an upload: %w", err)
+		}
+		return nil
+	})
+}
+
+// purgeUploads forgets files that the network no longer has.
+func (s *Store) purgeUploads(ctx context.Context, now time.Time) error {
+	return s.tenants[0].perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from upload where until < $1`, micros(now)); err != nil {
+			return fmt.Errorf("forget uploads: %w", err)
+		}
+		return nil
+	}), false)
+}

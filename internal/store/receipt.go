@@ -1,0 +1,246 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// KeepEvidence works on one client's evidence at a time: a webhook brings no other.
+func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.Evidence) (unknown int, err error) {
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b puntuale.Evidence) int { return compareRefs(a.MessageRef, b.MessageRef) })
+	present := s.from(now)
+	for len(all) > 0 {
+		n := 1
+		for n < len(all) && n < chunk && all[n].Client == all[0].Client {
+			n++
+		}
+		part := all[:n]
+		all = all[n:]
+		b := &evidenceBatch{evidence: part}
+		if err := s.tenantWriter(part[0].Client).perform(ctx, single(s.kinds.evidence, func(ctx context.Context, a asker) error {
+			b.a, b.now, b.unknown = a, present(), 0
+			return b.run(ctx)
+		}), false); err != nil {
+			return unknown, err
+		}
+		unknown += b.unknown
+	}
+	return unknown, nil
+}
+
+// evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), what belongs to them, client.
+type evidenceBatch struct {
+	a        asker
+	now      time.Time
+	evidence []puntuale.Evidence // sorted by message
+	unknown  int
+}
+
+// told is a message that evidence speaks of.
+type told struct {
+	stored
+	session  puntuale.SessionID
+	phone    string
+	receipts puntuale.Receipts // as they were, then with the evidence
+	turned   bool              // FAILED by the network's word
+	changed  bool
+	last     *puntuale.Evidence // that decided
+	block    string
+}
+
+func (b *evidenceBatch) run(ctx context.Context) error {
+	refs := slices.Compact(pick(b.evidence, func(e *puntuale.Evidence) puntuale.MessageRef { return e.MessageRef }))
+	found, err := b.lock(ctx, refs)
+	if err != nil {
+		return err
+	}
+	var changed, complete, fail []*told
+	var events []event
+	for i := range b.evidence {
+		e := &b.evidence[i]
+		m := found[e.MessageRef]
+		if m == nil || m.session != e.Session {
+			b.unknown++
+			continue
+		}
+		m.add(e)
+	}
+	for _, ref := range refs {
+		m := found[ref]
+		if m == nil || !m.changed {
+			continue
+		}
+		changed = append(changed, m)
+		switch m.verdict() {
+		case puntuale.Sent:
+			complete = append(complete, m)
+			events = append(events, m.event("merge"))
+		case puntuale.Refused:
+			fail = append(fail, m)
+			events = append(events, m.event("late refused"))
+		default:
+			if m.last.Kind == puntuale.EvidenceFailed {
+				events = append(events, m.event("late refused"))
+			}
+		}
+	}
+	if err := b.keepReceipts(ctx, changed); err != nil {
+		return err
+	}
+	if err := b.complete(ctx, complete); err != nil {
+		return err
+	}
+	if err := b.fail(ctx, fail); err != nil {
+		return err
+	}
+	if err := b.block(ctx, changed); err != nil {
+		return err
+	}
+	return writeEvents(ctx, b.a, b.now, events)
+}
+
+// lock reads the messages and what is known of them.
+func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*told, error) {
+	rows, err := list(ctx, b.a, `
+select message.client_id, message.id, message.session_id, message.intent, message.state, message.reason, message.credit, message.phone,
+ coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
+from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
+ left join receipt r on r.client_id = message.client_id and r.message_id = message.id
+order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows *sql.Rows, m *told) error {
+		r := &m.receipts
+		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.reason, &m.credit, &m.phone,
+			moment{&r.Sent}, moment{&r.Delivered}, moment{&r.Read}, moment{&r.Failed})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read messages with evidence: %w", err)
+	}
+	found := make(map[puntuale.MessageRef]*told, len(rows))
+	for i := range rows {
+		m := &rows[i]
+		m.erased = m.phone == ""
+		m.turned = m.receipts.Verdict() == puntuale.Refused
+		found[m.MessageRef] = m
+	}
+	return found, nil
+}
+
+// add joins evidence to what is known. A failure of another attempt than the present one says nothing of the message.
+func (m *told) add(e *puntuale.Evidence) {
+	if e.Kind == puntuale.EvidenceFailed && m.state == puntuale.Pending && m.intent != e.Token {
+		return
+	}
+	before := m.receipts
+	if m.receipts = before.With(e.Kind, e.At); m.receipts == before {
+		return
+	}
+	m.changed = true
+	if m.last == nil || e.Kind == puntuale.EvidenceFailed || m.last.Kind != puntuale.EvidenceFailed {
+		m.last = e
+	}
+	if e.Kind == puntuale.EvidenceFailed && before.Failed.IsZero() {
+		m.block = e.Block
+	}
+}
+
+// verdict is what the message becomes now, 0 when it stays.
+func (m *told) verdict() puntuale.Verdict {
+	gaveUp := (m.state == puntuale.Failed || m.state == puntuale.Rescheduled) && (m.turned || m.reason == puntuale.SaysUncertain)
+	switch v := m.receipts.Verdict(); {
+	case v == puntuale.Sent && (m.state == puntuale.Pending || gaveUp):
+		return v
+	case v == puntuale.Refused && (m.state == puntuale.Pending && m.intent > 0 || m.state == puntuale.Completed):
+		return v
+	}
+	return 0
+}
+
+func (m *told) event(kind string) event {
+	if m.erased {
+		return event{m.MessageRef, kind, ""}
+	}
+	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
+}
+
+func toldColumns(all []*told) batch {
+	return refColumns(pick(all, func(m **told) puntuale.MessageRef { return (*m).MessageRef }))
+}
+
+func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*told) error {
+	if len(all) == 0 {
+		return nil
+	}
+	at := func(f func(r *puntuale.Receipts) time.Time) []int64 {
+		return pick(all, func(m **told) int64 { return micros(f(&(*m).receipts)) })
+	}
+	if _, err := b.a.exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at)
+ select u.c, u.i, u.s, u.d, u.r, u.f from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint) where true
+ on conflict (client_id, message_id) do update set sent_at = excluded.sent_at, delivered_at = excluded.delivered_at,
+ read_at = excluded.read_at, failed_at = excluded.failed_at`, append(toldColumns(all),
+		at(func(r *puntuale.Receipts) time.Time { return r.Sent }), at(func(r *puntuale.Receipts) time.Time { return r.Delivered }),
+		at(func(r *puntuale.Receipts) time.Time { return r.Read }), at(func(r *puntuale.Receipts) time.Time { return r.Failed }))); err != nil {
+		return fmt.Errorf("keep receipts: %w", err)
+	}
+	return nil
+}
+
+// complete makes messages COMPLETED as late evidence of any other source does.
+func (b *evidenceBatch) complete(ctx context.Context, all []*told) error {
+	if len(all) == 0 {
+		return nil
+	}
+	r := &recordBatch{a: b.a, now: b.now}
+	var which []int
+	var unpaid []puntuale.MessageRef
+	for i, m := range all {
+		r.results = append(r.results, puntuale.Result{MessageRef: m.MessageRef, Outcome: puntuale.Outcome{Detail: m.last.Detail}})
+		which = append(which, i)
+		if m.credit != 1 {
+			unpaid = append(unpaid, m.MessageRef)
+		}
+	}
+	return r.complete(ctx, which, unpaid)
+}
+
+// fail makes messages FAILED that the network gave up; their credits go back.
+func (b *evidenceBatch) fail(ctx context.Context, all []*told) error {
+	if len(all) == 0 {
+		return nil
+	}
+	returned := map[puntuale.ClientID]int64{}
+	for _, m := range all {
+		if m.credit == 1 {
+			returned[m.Client]++
+		}
+	}
+	if _, err := b.a.exec(ctx, `
+update message set intent = -1, state = 2, outcome = 2, done_at = $1::bigint, reason = u.r,
+ detail = case when message.phone = '' then '' else u.d end, credit = case when message.credit = 1 then -1 else message.credit end,
+ next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
+from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
+		micros(b.now), append(toldColumns(all),
+			pick(all, func(m **told) string { return (*m).last.Reason }),
+			pick(all, func(m **told) string { return (*m).last.Detail }))); err != nil {
+		return fmt.Errorf("turn outcomes: %w", err)
+	}
+	return giveBack(ctx, b.a, b.now, returned)
+}
+
+// block adds recipients to the blacklist, each once for each failure that says so: whoever takes one out again is not
+// overruled by a repeat.
+func (b *evidenceBatch) block(ctx context.Context, all []*told) error {
+	for _, m := range all {
+		if m.block == "" || m.erased {
+			continue
+		}
+		if _, err := addBlacklisted(ctx, b.a, m.Client, puntuale.BlacklistEntry{Phone: m.phone, Reason: m.block, Added: b.now}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// OfficialKeys are what a session of type Official needs to reach WhatsApp's Cloud API, and to believe what comes from
+// there. The JSON form is what is sealed.
+type OfficialKeys struct {
+	PhoneNumberID string `json:"phone_number_id"` // Meta's id of the number, digits
+	AccessToken   string `json:"access_token"`
+	AppSecret     string `json:"app_secret"`
+	VerifyToken   string `json:"verify_token"` // told back when Meta asks whether the webhook is ours
+}
+
+// Limits of keys, in characters.
+const (
+	MaxPhoneNumberID = 64
+	MaxOfficialKey   = 4096
+)
+
+// JSON is what is sealed.
+func (k OfficialKeys) JSON() []byte { return jsonOf(k) }
+
+// SealedOfficial is what keys are sealed for; their place is that of their session.
+const SealedOfficial = "official"
+
+// OfficialWebhooks is the path below which each Official session has its own, by its id.
+const OfficialWebhooks = "/webhooks/official/"
+
+// WebhookPath is where Meta delivers what concerns an Official session.
+func (id SessionID) WebhookPath() string { return OfficialWebhooks + id.String() }
+
+// ServiceWindow is how long after a person's last message free text may be sent to them.
+const ServiceWindow = 24 * time.Hour
+
+// OfficialTenant keeps the keys of Official sessions. It is part of a [Tenant], which cannot read them.
+type OfficialTenant interface {
+	// CreateOfficial is CreateSession with keys: seal seals them once the id is known, in the transaction, perhaps more
+	// than once.
+	CreateOfficial(ctx context.Context, s Session, seal func(SessionID) []byte, o *Once) (SessionID, error)
+
+	// SetKeys puts other sealed keys in the place of a session's; nil: none. Codes: not_found.
+	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
+}
+
+// OfficialStore is what the connector of Official sessions asks.
+type OfficialStore interface {
+	// SealedKeys returns the client of a session of type Official that is no sandbox, and its sealed keys, nil while it
+	// has none. Codes: not_found.
+	SealedKeys(ctx context.Context, session SessionID) (ClientID, []byte, error)
+
+	// ForgetKeys removes them.
+	ForgetKeys(ctx context.Context, session SessionID) error
+
+	// WindowUntil returns until when free text may be sent to the person, zero if they never wrote.
+	WindowUntil(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
+
+	// Addressed returns to whom the session sent since a moment without that they had written in the 24 hours before,
+	// each with the latest such moment. It reads all that the client sent since, so it is for when a session opens.
+	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
+
+	// Upload returns the network's id of a file that was uploaded before and can still be used at the moment, "" for none.
+	Upload(ctx context.Context, u Upload, now time.Time) (string, error)
+
+	// KeepUpload keeps an id until the moment; "" forgets it.
+	KeepUpload(ctx context.Context, u Upload, id string, until time.Time) error
+}
+
+// Upload names a file by what it holds.
+type Upload struct {
+	Client  ClientID
+	Session SessionID
+	Number  string // the network's id of the sender, to whom uploads belong
+	Hash    string // of the content and its type
+}
