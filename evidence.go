@@ -72,6 +72,9 @@ type Preference struct {
 	Reason  string // with Stop: the blacklist's, the proof
 }
 
+// PreferenceReason begins the reason of what a preference puts on the blacklist: only that is taken out by another one.
+const PreferenceReason = "Preferenza: "
+
 // Incoming is what the network told of one session at once.
 type Incoming struct {
 	Evidence    []Evidence

@@ -71,9 +71,6 @@ func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, sessi
 	return until, nil
 }
 
-// preferencePrefix begins the reason of an entry that a preference added: only such an entry is taken out by another.
-const preferencePrefix = "Preferenza: "
-
 func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Preference) (changed bool, err error) {
 	at := p.At
 	if at.After(now) {
@@ -91,9 +88,9 @@ func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Pr
 			return nil
 		}
 		if p.Stop {
-			n, err = addBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: preferencePrefix + p.Reason, Added: now})
+			n, err = addBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: puntuale.PreferenceReason + p.Reason, Added: now})
 		} else {
-			n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, preferencePrefix+"%")
+			n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, puntuale.PreferenceReason+"%")
 		}
 		changed = n > 0
 		return err

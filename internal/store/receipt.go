@@ -238,7 +238,7 @@ func (b *evidenceBatch) block(ctx context.Context, all []*told) error {
 		if m.block == "" || m.erased {
 			continue
 		}
-		if _, err := addBlacklisted(ctx, b.a, m.Client, puntuale.BlacklistEntry{Phone: m.phone, Reason: m.block, Added: b.now}); err != nil {
+		if _, err := addBlacklisted(ctx, b.a, m.Client, puntuale.BlacklistEntry{Phone: m.phone, Reason: puntuale.PreferenceReason + m.block, Added: b.now}); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,176 @@
+package official
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// account is one open session: its keys, how far it is from sending, and what it may send.
+type account struct {
+	session puntuale.SessionID
+	clock   clock.Clock
+	log     *slog.Logger
+	report  func(puntuale.LinkReport)
+	pairs   *pairs
+	reach   *reach
+
+	ctx    context.Context // of what the connector does for it by itself
+	cancel context.CancelFunc
+	wake   chan struct{}
+	ended  chan struct{}
+	asking sync.Mutex // one look at Meta at a time
+
+	mu        sync.Mutex
+	client    puntuale.ClientID
+	keys      *puntuale.OfficialKeys // nil: none, or not read yet
+	closed    bool
+	state     puntuale.LinkState
+	number    string
+	detail    string
+	held      time.Time // nothing leaves until then
+	templates map[string]heldTemplate
+	slowUntil time.Time
+	slowFor   time.Duration
+	loaded    bool // whom it addressed before
+}
+
+// heldTemplate is a template that Meta refused.
+type heldTemplate struct {
+	until time.Time
+	says  *puntuale.SendError
+}
+
+func (c *Connector) newAccount(s puntuale.Session) *account {
+	a := &account{
+		session: s.ID, client: s.Client, clock: c.cfg.Clock, report: c.cfg.Report, pairs: newPairs(), reach: newReach(),
+		log:  c.cfg.Logger.With("session_id", int64(s.ID)),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}), templates: map[string]heldTemplate{},
+		state: s.LinkOf(), number: s.Link.Number,
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	return a
+}
+
+func (a *account) online(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.closed && a.keys != nil && a.loaded && a.state == puntuale.LinkOnline && !now.Before(a.held)
+}
+
+// access returns what is needed to call Meta, false when the session cannot send now.
+func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
+	if !a.online(now) {
+		return puntuale.OfficialKeys{}, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.keys == nil {
+		return puntuale.OfficialKeys{}, false
+	}
+	return *a.keys, true
+}
+
+// set notes how far the session is from sending, and reports it.
+func (a *account) set(state puntuale.LinkState, detail string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed || state == puntuale.LinkOnline && a.clock.Now().Before(a.held) { // held since Meta was asked
+		return
+	}
+	a.state, a.detail = state, detail
+	r := puntuale.LinkReport{Session: a.session, State: state, Detail: detail}
+	if state != puntuale.LinkUnlinked {
+		r.Number = a.number
+	}
+	a.report(r)
+}
+
+// hold stops all of the number's messages, and lets people know why.
+func (a *account) hold(state puntuale.LinkState, says string, e *graphError, wait time.Duration) {
+	now := a.clock.Now()
+	a.mu.Lock()
+	first := !now.Before(a.held)
+	a.held = now.Add(wait)
+	a.mu.Unlock()
+	if first {
+		a.log.Error("Meta refuses what a number sends; it is held back", "code", e.Code, "for", wait)
+	}
+	a.set(state, says+" ("+e.code()+")")
+	ring(a.wake)
+}
+
+// holding returns until when the number is held, zero if it is not.
+func (a *account) holding(now time.Time) time.Time {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Before(a.held) {
+		return a.held
+	}
+	return time.Time{}
+}
+
+// release lets go of all that is held.
+func (a *account) release() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held, a.slowUntil, a.slowFor = time.Time{}, time.Time{}, 0
+	clear(a.templates)
+}
+
+// slowDown has the number wait: a second at first, twice as long each time that it was still too fast.
+func (a *account) slowDown(now time.Time) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Before(a.slowUntil) { // of those that left together, one counts
+		return a.slowUntil.Sub(now)
+	}
+	a.slowFor = min(max(time.Second, 2*a.slowFor), slowMost)
+	a.slowUntil = now.Add(a.slowFor)
+	return a.slowFor
+}
+
+// accepted notes that Meta took a message.
+func (a *account) accepted(to string) {
+	a.pairs.accepted(to)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.clock.Now().Before(a.slowUntil) {
+		a.slowFor = 0
+	}
+}
+
+func (a *account) holdTemplate(name string, says *puntuale.SendError, until time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, known := a.templates[name]; !known {
+		a.log.Error("Meta refuses a template; it is held back", "reason", says.Reason)
+	}
+	a.templates[name] = heldTemplate{until, says}
+}
+
+// mayUse returns why a template cannot be used now, nil when it can.
+func (a *account) mayUse(name string, now time.Time) *puntuale.SendError {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	held, ok := a.templates[name]
+	switch {
+	case !ok:
+		return nil
+	case !now.Before(held.until):
+		delete(a.templates, name)
+		return nil
+	}
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: held.says.Reason, Detail: held.says.Detail, After: held.until.Sub(now)}
+}
+
+func ring(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

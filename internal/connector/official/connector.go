@@ -1,0 +1,103 @@
+package official
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what [New] needs. Store, Unseal, Report and Take must be set.
+type Config struct {
+	Store  puntuale.OfficialStore
+	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
+	Media  puntuale.MediaSource // nil: media are refused
+	// Report is told what becomes of sessions; it never blocks.
+	Report func(puntuale.LinkReport)
+	// Take keeps what Meta told, on disk.
+	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+
+	API     string  // address of the API; default https://graph.facebook.com
+	Version string  // of the API; default [DefaultVersion]
+	Rate    float64 // messages a second of one number; default 80
+
+	Transport http.RoundTripper // nil: one of its own
+	Clock     clock.Clock       // nil: the system's
+	Logger    *slog.Logger      // nil: slog.Default
+}
+
+const (
+	defaultAPI  = "https://graph.facebook.com"
+	defaultRate = 80
+	answerTime  = 500 * time.Millisecond // that an answer takes, generously: so many messages are in flight at full rate
+	sendTimeout = 30 * time.Second
+)
+
+// Connector is the way out of all Official sessions of this node.
+type Connector struct {
+	cfg    Config
+	graph  *graph
+	traits puntuale.Traits
+	shares uploads
+
+	mu   sync.RWMutex
+	open map[puntuale.SessionID]*account
+}
+
+var (
+	_ puntuale.Connector = (*Connector)(nil)
+	_ puntuale.Linker    = (*Connector)(nil)
+	_ puntuale.Tester    = (*Connector)(nil)
+)
+
+// New returns a connector. It does nothing before a session is opened.
+func New(cfg Config) *Connector {
+	if cfg.API == "" {
+		cfg.API = defaultAPI
+	}
+	if cfg.Version == "" {
+		cfg.Version = DefaultVersion
+	}
+	if cfg.Rate <= 0 {
+		cfg.Rate = defaultRate
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Transport == nil {
+		cfg.Transport = newTransport()
+	}
+	return &Connector{
+		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport),
+		traits: puntuale.Traits{
+			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
+			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,
+		},
+		open: map[puntuale.SessionID]*account{},
+	}
+}
+
+// Traits never change.
+func (c *Connector) Traits() puntuale.Traits { return c.traits }
+
+// Online answers from memory.
+func (c *Connector) Online(session puntuale.SessionID) bool {
+	a := c.account(session)
+	return a != nil && a.online(c.cfg.Clock.Now())
+}
+
+// account returns an open session, nil for one that is not.
+func (c *Connector) account(session puntuale.SessionID) *account {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.open[session]
+}

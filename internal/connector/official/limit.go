@@ -1,0 +1,173 @@
+package official
+
+import (
+	"sync"
+	"time"
+)
+
+// One person may get a message every 6 s; up to 45 may go at once, and then the time borrowed has to pass.
+const (
+	pairEvery = 6 * time.Second
+	pairBurst = 45
+	pairsMost = 10_000 // kept before those that are over are forgotten
+)
+
+// pairs is what each person was sent lately. Its methods may be called by many goroutines at once.
+type pairs struct {
+	mu  sync.Mutex
+	all map[string]*pair
+}
+
+// pair counts by the moment at which all that was sent is paid off at one message every pairEvery.
+type pair struct {
+	paid    time.Time
+	refused int       // times in a row that Meta said it was too much
+	until   time.Time // not before, since Meta said so
+}
+
+func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
+
+// wait is how long until a person may be sent one more, 0 for now.
+func (p *pairs) wait(to string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all[to].wait(now)
+}
+
+func (x *pair) wait(now time.Time) time.Duration {
+	if x == nil {
+		return 0
+	}
+	return max(0, x.until.Sub(now), x.paid.Sub(now)-(pairBurst-1)*pairEvery)
+}
+
+// take counts one message to a person, if it may leave now; else it says how long to wait.
+func (p *pairs) take(to string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.of(to, now)
+	if wait := x.wait(now); wait > 0 {
+		return wait
+	}
+	if x.paid.Before(now) {
+		x.paid = now
+	}
+	x.paid = x.paid.Add(pairEvery)
+	return 0
+}
+
+// refused notes that Meta had enough of messages to a person: 1 s, 4 s, 16 s and so on, until one is accepted.
+func (p *pairs) refused(to string, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x := p.of(to, now)
+	wait := time.Second << (2 * min(x.refused, pairMost))
+	x.refused++
+	x.until = now.Add(wait)
+	return wait
+}
+
+func (p *pairs) accepted(to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if x := p.all[to]; x != nil {
+		x.refused, x.until = 0, time.Time{}
+	}
+}
+
+func (p *pairs) of(to string, now time.Time) *pair {
+	x := p.all[to]
+	if x == nil {
+		if len(p.all) >= pairsMost {
+			p.sweep(now)
+		}
+		x = &pair{}
+		p.all[to] = x
+	}
+	return x
+}
+
+// sweep forgets those who may be sent a whole burst.
+func (p *pairs) sweep(now time.Time) {
+	for to, x := range p.all {
+		if !x.paid.After(now) && now.Sub(x.until) > time.Hour {
+			delete(p.all, to)
+		}
+	}
+}
+
+// reach is whom a number addressed first, without their having written in the 24 hours before: so many persons in any 24
+// hours as Meta allows. Its methods may be called by many goroutines at once.
+type reach struct {
+	mu    sync.Mutex
+	limit int // 0: as many as one likes
+	all   map[string]time.Time
+}
+
+// reachTime is how long a person counts.
+const reachTime = 24 * time.Hour
+
+func newReach() *reach { return &reach{all: map[string]time.Time{}} }
+
+// load adds whom the session addressed before it was opened here.
+func (r *reach) load(all map[string]time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for to, at := range all {
+		if at.After(r.all[to]) {
+			r.all[to] = at
+		}
+	}
+}
+
+func (r *reach) setLimit(limit int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limit = limit
+}
+
+// wait is how long until a person may be addressed, 0 for now.
+func (r *reach) wait(to string, now time.Time) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.room(to, now)
+}
+
+func (r *reach) room(to string, now time.Time) time.Duration {
+	if at, ok := r.all[to]; r.limit == 0 || len(r.all) < r.limit || ok && now.Sub(at) < reachTime {
+		return 0
+	}
+	first := now
+	for phone, at := range r.all {
+		switch {
+		case now.Sub(at) >= reachTime:
+			delete(r.all, phone)
+		case at.Before(first):
+			first = at
+		}
+	}
+	if len(r.all) < r.limit {
+		return 0
+	}
+	return max(time.Second, first.Add(reachTime).Sub(now))
+}
+
+// take counts a person, if they may be addressed now; else it says how long to wait. fresh tells that they did not count
+// before.
+func (r *reach) take(to string, now time.Time) (fresh bool, wait time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if wait := r.room(to, now); wait > 0 {
+		return false, wait
+	}
+	at, ok := r.all[to]
+	r.all[to] = now // they count for as long as anything was sent to them
+	return !ok || now.Sub(at) >= reachTime, 0
+}
+
+// undo takes back a fresh one that was not addressed after all.
+func (r *reach) undo(to string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.all, to)
+}

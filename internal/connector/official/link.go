@@ -1,0 +1,290 @@
+package official
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// How often a number is looked at.
+const (
+	lookAgain = time.Hour        // while all is well
+	lookSoon  = 10 * time.Second // while Meta, or the database, cannot be reached
+	lookLater = time.Minute      // while somebody has to see to it
+	lookWait  = 12 * time.Second // for one look
+)
+
+// Open takes charge of a session. One that was online is so again as soon as its keys are read: Meta not answering just
+// now keeps nobody from trying.
+func (c *Connector) Open(s puntuale.Session) {
+	a := c.newAccount(s)
+	c.mu.Lock()
+	old := c.open[s.ID]
+	c.open[s.ID] = a
+	c.mu.Unlock()
+	if old != nil {
+		old.cancel()
+	}
+	go c.keep(a)
+}
+
+// Close lets a session go. What is in flight ends with its own context.
+func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
+	c.mu.Lock()
+	a := c.open[session]
+	delete(c.open, session)
+	c.mu.Unlock()
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.cancel()
+	select {
+	case <-a.ended:
+	case <-ctx.Done():
+	}
+}
+
+// Pair refuses: an Official number is linked by its keys.
+func (c *Connector) Pair(context.Context, puntuale.SessionID, puntuale.PairMethod, string) error {
+	return puntuale.Conflict("an Official session is not paired with a phone: give it its keys with PUT /api/sessions/{id}/official")
+}
+
+// Unlink forgets the keys.
+func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
+	if err := c.cfg.Store.ForgetKeys(ctx, session); err != nil {
+		return fmt.Errorf("forget a session's keys: %w", err)
+	}
+	if a := c.account(session); a != nil {
+		a.mu.Lock()
+		a.keys, a.state = nil, puntuale.LinkUnlinked
+		a.mu.Unlock()
+	}
+	return nil
+}
+
+// Test looks at a session at once, with whatever was held let go.
+func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
+	a := c.account(session)
+	if a == nil {
+		return fmt.Errorf("session %d is not open", session)
+	}
+	a.release()
+	_, err := c.look(ctx, a)
+	return err
+}
+
+// keep looks at a session now and then, and whenever it is held or let go.
+func (c *Connector) keep(a *account) {
+	defer close(a.ended)
+	for {
+		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
+		wait, err := c.look(ctx, a)
+		cancel()
+		if err != nil && a.ctx.Err() == nil {
+			a.log.Warn("looking at an Official number failed", "error", err)
+		}
+		WarnOfVersion(a.log, c.cfg.Version, c.cfg.Clock.Now())
+		fired, release := c.cfg.Clock.After(wait)
+		select {
+		case <-fired:
+		case <-a.wake:
+		case <-a.ctx.Done():
+			release()
+			return
+		}
+		release()
+	}
+}
+
+// look reads the keys anew, asks Meta about the number and reports what came of it. It returns when to look again; its
+// error means that nothing could be found out, and nothing was reported.
+func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error) {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	keys, err := c.readKeys(ctx, a)
+	if err != nil {
+		return lookSoon, err
+	}
+	if keys == nil {
+		a.set(puntuale.LinkUnlinked, "Mancano le credenziali di Meta")
+		return lookLater, nil
+	}
+	if err := c.loadReach(ctx, a); err != nil {
+		return lookSoon, err
+	}
+	now := c.cfg.Clock.Now()
+	if until := a.holding(now); !until.IsZero() {
+		return until.Sub(now), nil
+	}
+	found, err := c.ask(ctx, *keys)
+	if refusal, ok := errors.AsType[*graphError](err); ok {
+		a.set(puntuale.LinkUnlinked, explain(refusal)+" ("+refusal.code()+")")
+		return lookLater, nil
+	}
+	if err != nil {
+		a.mu.Lock()
+		was := a.state
+		a.mu.Unlock()
+		if was != puntuale.LinkOnline {
+			a.set(puntuale.LinkLinked, "I server di Meta non rispondono")
+		} else {
+			a.set(was, "I server di Meta non rispondono alla verifica del numero")
+		}
+		a.log.Info("Meta does not answer about a number", "error", err)
+		return lookSoon, nil
+	}
+	a.reach.setLimit(found.limit)
+	a.mu.Lock()
+	a.number = found.number
+	a.mu.Unlock()
+	a.set(puntuale.LinkOnline, "")
+	return lookAgain, nil
+}
+
+// readKeys returns the session's keys, nil for none.
+func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.OfficialKeys, error) {
+	client, sealed, err := c.cfg.Store.SealedKeys(ctx, a.session)
+	if err != nil {
+		return nil, fmt.Errorf("read a session's keys: %w", err)
+	}
+	var keys *puntuale.OfficialKeys
+	if sealed != nil {
+		if keys, err = c.unseal(a.session, sealed); err != nil {
+			return nil, err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.client, a.keys = client, keys
+	return keys, nil
+}
+
+func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale.OfficialKeys, error) {
+	plain, err := c.cfg.Unseal(puntuale.SealedOfficial, session.SealPlace(), sealed)
+	if err != nil {
+		return nil, err
+	}
+	keys := &puntuale.OfficialKeys{}
+	if err := json.Unmarshal(plain, keys); err != nil {
+		return nil, errors.New("a session's keys cannot be read") // the error would hold some of them
+	}
+	return keys, nil
+}
+
+// loadReach reads once whom the session addressed before.
+func (c *Connector) loadReach(ctx context.Context, a *account) error {
+	a.mu.Lock()
+	loaded, client := a.loaded, a.client
+	a.mu.Unlock()
+	if loaded {
+		return nil
+	}
+	all, err := c.cfg.Store.Addressed(ctx, client, a.session, c.cfg.Clock.Now().Add(-reachTime))
+	if err != nil {
+		return fmt.Errorf("read whom a session addressed: %w", err)
+	}
+	a.reach.load(all)
+	a.mu.Lock()
+	a.loaded = true
+	was := a.state
+	a.mu.Unlock()
+	if was == puntuale.LinkOnline {
+		a.set(was, "")
+	}
+	return nil
+}
+
+// numberInfo is what Meta says of a number.
+type numberInfo struct {
+	number string // "+…"
+	limit  int    // persons addressed first in 24 hours; 0: none, or not told
+}
+
+// ask asks Meta about the number. Who may not know its limit is told the rest.
+func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInfo, error) {
+	const always, limit = "id,display_phone_number", "whatsapp_business_manager_messaging_limit"
+	var found struct {
+		ID     string `json:"id"`
+		Number string `json:"display_phone_number"`
+		Limit  string `json:"whatsapp_business_manager_messaging_limit"`
+	}
+	get := func(fields string) error {
+		return c.graph.call(ctx, k, http.MethodGet, url.PathEscape(k.PhoneNumberID), url.Values{"fields": {fields}}, nil, 0, "", &found)
+	}
+	err := get(always + "," + limit)
+	if refusal, ok := errors.AsType[*graphError](err); ok && refusal.Code == 100 && refusal.Subcode != missingObject {
+		err = get(always)
+	}
+	if err != nil {
+		return numberInfo{}, err
+	}
+	if found.ID != k.PhoneNumberID {
+		return numberInfo{}, errors.New("the answer is about another number")
+	}
+	return numberInfo{number: plainNumber(found.Number), limit: limitOf(found.Limit)}, nil
+}
+
+// missingObject is the subcode of 100 for an id that does not exist, or that the token may not see.
+const missingObject = 33
+
+// explain says in plain words why a number cannot be used.
+func explain(e *graphError) string {
+	switch {
+	case e.Code == 100 && e.Subcode == missingObject:
+		return "phone_number_id non esiste, o il token non può vederlo"
+	case e.Code == 100 && strings.Contains(strings.ToLower(e.Message), "appsecret_proof"):
+		return "app_secret errato: non è quello dell'app a cui appartiene il token"
+	case e.Code == 190:
+		return saysToken + ": creane uno nuovo in Meta Business e sostituiscilo"
+	}
+	r, known := ruleOf(e.Code)
+	switch {
+	case !known, r.action == lost:
+		return "Meta rifiuta la richiesta: " + clip(storable(e.Message), 200)
+	case r.action == again, r.action == slower:
+		return "I server di Meta non rispondono, riprova tra poco"
+	}
+	return r.says
+}
+
+// plainNumber makes "+39 333 123-4567" a number as it is answered everywhere.
+func plainNumber(shown string) string {
+	digits := strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return r
+		}
+		return -1
+	}, shown)
+	if digits == "" {
+		return ""
+	}
+	return "+" + digits
+}
+
+// limitOf reads TIER_250, TIER_2K, TIER_UNLIMITED. One that cannot be read limits nothing here.
+func limitOf(tier string) int {
+	text, ok := strings.CutPrefix(tier, "TIER_")
+	if !ok {
+		return 0
+	}
+	times := 1
+	if thousands, ok := strings.CutSuffix(text, "K"); ok {
+		text, times = thousands, 1000
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 0 {
+		return 0
+	}
+	return n * times
+}

@@ -1,0 +1,221 @@
+package official
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// mediaKind is what Meta makes of a file of a type.
+type mediaKind struct {
+	kind  string // image, video, audio, document
+	most  int64  // bytes
+	voice bool
+}
+
+const mega = 1 << 20
+
+// Limits by kind. (Meta, business-phone-numbers/media.)
+var (
+	imageKind    = mediaKind{kind: "image", most: 5 * mega}
+	videoKind    = mediaKind{kind: "video", most: 16 * mega}
+	audioKind    = mediaKind{kind: "audio", most: 16 * mega}
+	documentKind = mediaKind{kind: "document", most: 100 * mega}
+)
+
+// mediaKinds are the types that Meta takes.
+var mediaKinds = map[string]mediaKind{
+	"image/jpeg": imageKind, "image/png": imageKind,
+	"video/mp4": videoKind, "video/3gpp": videoKind,
+	"audio/aac": audioKind, "audio/amr": audioKind, "audio/mpeg": audioKind, "audio/mp4": audioKind, "audio/ogg": audioKind,
+	"text/plain": documentKind, "application/pdf": documentKind, "application/msword": documentKind,
+	"application/vnd.ms-excel": documentKind, "application/vnd.ms-powerpoint": documentKind,
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document":   documentKind,
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         documentKind,
+	"application/vnd.openxmlformats-officedocument.presentationml.presentation": documentKind,
+}
+
+// kindsByExtension say how much is worth fetching before the type is known.
+var kindsByExtension = map[string]mediaKind{
+	".jpg": imageKind, ".jpeg": imageKind, ".png": imageKind, ".mp4": videoKind, ".3gp": videoKind,
+	".mp3": audioKind, ".ogg": audioKind, ".aac": audioKind, ".amr": audioKind, ".m4a": audioKind,
+}
+
+// Uploads live 30 days at Meta.
+const uploadLife = 29 * 24 * time.Hour
+
+// upload brings a message's file to Meta, unless it is there already, and returns its id.
+func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialKeys, e puntuale.Envelope) (mediaKind, string, *puntuale.Upload, error) {
+	if c.cfg.Media == nil {
+		return mediaKind{}, "", nil, final("Questo server non invia file", "manca il modo di scaricarli")
+	}
+	file, err := c.cfg.Media.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL, MaxBytes: worthFetching(e.Content)})
+	if err != nil {
+		return mediaKind{}, "", nil, err
+	}
+	defer file.Close()
+	kind, err := checkFile(file)
+	if err != nil {
+		return mediaKind{}, "", nil, err
+	}
+	hash, err := hashOf(file)
+	if err != nil {
+		return mediaKind{}, "", nil, err
+	}
+	u := puntuale.Upload{Client: e.Client, Session: e.Session, Number: k.PhoneNumberID, Hash: hash}
+	id, err := c.shares.once(ctx, u, func() (string, error) { return c.uploadOnce(ctx, a, k, u, file, fileName(e.Content)) })
+	return kind, id, &u, err
+}
+
+func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.OfficialKeys, u puntuale.Upload, file *puntuale.Media, name string) (string, error) {
+	now := c.cfg.Clock.Now()
+	id, err := c.cfg.Store.Upload(ctx, u, now)
+	if err != nil || id != "" {
+		return id, err
+	}
+	body, length, kind, err := form(file, name)
+	if err != nil {
+		return "", err
+	}
+	var answer struct {
+		ID string `json:"id"`
+	}
+	err = c.graph.call(ctx, k, http.MethodPost, url.PathEscape(k.PhoneNumberID)+"/media", nil, body, length, kind, &answer)
+	if refusal, ok := errors.AsType[*graphError](err); ok {
+		return "", a.refuse(refusal, "", "")
+	}
+	if err == nil && answer.ID == "" {
+		err = errors.New("the answer has no id")
+	}
+	if err != nil { // nobody sees an upload, so it may be repeated whatever became of it
+		return "", &puntuale.SendError{Kind: puntuale.Transient, Reason: "File non ancora caricato su WhatsApp", Detail: storable(err.Error()), Err: err}
+	}
+	return answer.ID, c.cfg.Store.KeepUpload(ctx, u, answer.ID, now.Add(uploadLife))
+}
+
+func worthFetching(c puntuale.Content) int64 {
+	extension := path.Ext(c.MediaName)
+	if u, err := url.Parse(c.MediaURL); err == nil && path.Ext(u.Path) != "" {
+		extension = path.Ext(u.Path)
+	}
+	if k, ok := kindsByExtension[strings.ToLower(extension)]; ok {
+		return k.most
+	}
+	return documentKind.most
+}
+
+// opusLook is how far into a file its codec is named.
+const opusLook = 512
+
+// checkFile refuses what Meta would refuse, before it is uploaded.
+func checkFile(file *puntuale.Media) (mediaKind, error) {
+	k, ok := mediaKinds[file.ContentType]
+	switch {
+	case !ok:
+		return k, final("WhatsApp non accetta questo tipo di file", storable(clip(file.ContentType, 100)))
+	case file.Size > k.most:
+		return k, final("File troppo grande per WhatsApp", fmt.Sprintf("%s oltre %d byte", k.kind, k.most))
+	case file.ContentType != "audio/ogg":
+		return k, nil
+	}
+	head := make([]byte, opusLook)
+	n, err := io.ReadFull(file, head)
+	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return k, fmt.Errorf("read a file: %w", err)
+	}
+	if !bytes.Contains(head[:n], []byte("OpusHead")) {
+		return k, final("WhatsApp accetta audio ogg solo con il codec opus", "audio/ogg senza OpusHead")
+	}
+	k.voice = true
+	return k, nil
+}
+
+func hashOf(file *puntuale.Media) (string, error) {
+	sum := sha256.New()
+	_, _ = io.WriteString(sum, file.ContentType+"\x00")
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("read a file: %w", err)
+	}
+	if _, err := io.Copy(sum, file); err != nil {
+		return "", fmt.Errorf("read a file: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// form is the body of an upload, of a length that is known before.
+func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind string, err error) {
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return nil, 0, "", fmt.Errorf("read a file: %w", err)
+	}
+	var around bytes.Buffer
+	w := multipart.NewWriter(&around)
+	header := textproto.MIMEHeader{}
+	header.Set("Content-Disposition", multipart.FileContentDisposition("file", name))
+	header.Set("Content-Type", file.ContentType)
+	if err := errors.Join(w.WriteField("messaging_product", "whatsapp"), w.WriteField("type", file.ContentType)); err != nil {
+		return nil, 0, "", err
+	}
+	if _, err := w.CreatePart(header); err != nil {
+		return nil, 0, "", err
+	}
+	head := bytes.Clone(around.Bytes())
+	if err := w.Close(); err != nil {
+		return nil, 0, "", err
+	}
+	tail := around.Bytes()[len(head):]
+	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(around.Len()) + file.Size, w.FormDataContentType(), nil
+}
+
+// uploads lets those who need the same file wait for one upload.
+type uploads struct {
+	mu  sync.Mutex
+	all map[puntuale.Upload]*underWay
+}
+
+type underWay struct {
+	done chan struct{}
+	id   string
+	err  error
+}
+
+// once runs do unless somebody else is at it; then it returns what that came to.
+func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (string, error)) (string, error) {
+	u.mu.Lock()
+	if u.all == nil {
+		u.all = map[puntuale.Upload]*underWay{}
+	}
+	if w := u.all[of]; w != nil {
+		u.mu.Unlock()
+		select {
+		case <-w.done:
+			return w.id, w.err
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+	w := &underWay{done: make(chan struct{}), err: errors.New("the upload ended without an answer")}
+	u.all[of] = w
+	u.mu.Unlock()
+	defer func() {
+		u.mu.Lock()
+		delete(u.all, of)
+		u.mu.Unlock()
+		close(w.done)
+	}()
+	w.id, w.err = do()
+	return w.id, w.err
+}

@@ -1,0 +1,251 @@
+package official
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// payload is what Prepare makes of a message.
+type payload struct {
+	message  outgoing
+	template string    // key of the template; "" for free content
+	window   time.Time // with free content: until when it may be sent, as far as Prepare knew
+	first    bool      // the person has no open window: they are addressed first
+	upload   *puntuale.Upload
+}
+
+// outgoing is a message in Meta's form.
+type outgoing struct {
+	Product  string        `json:"messaging_product"`
+	Kind     string        `json:"recipient_type"`
+	To       string        `json:"to"` // with the +, else Meta puts the country of the business in front
+	Type     string        `json:"type"`
+	Text     *textPart     `json:"text,omitempty"`
+	Image    *mediaPart    `json:"image,omitempty"`
+	Video    *mediaPart    `json:"video,omitempty"`
+	Audio    *mediaPart    `json:"audio,omitempty"`
+	Document *mediaPart    `json:"document,omitempty"`
+	Location *locationPart `json:"location,omitempty"`
+	Template *templatePart `json:"template,omitempty"`
+	Token    string        `json:"biz_opaque_callback_data"`
+}
+
+type textPart struct {
+	Preview bool   `json:"preview_url"`
+	Body    string `json:"body"`
+}
+
+type mediaPart struct {
+	ID      string `json:"id"`
+	Caption string `json:"caption,omitempty"`
+	Name    string `json:"filename,omitempty"`
+	Voice   bool   `json:"voice,omitempty"`
+}
+
+type locationPart struct {
+	Latitude  string `json:"latitude"`
+	Longitude string `json:"longitude"`
+	Name      string `json:"name,omitempty"`
+	Address   string `json:"address,omitempty"`
+}
+
+type templatePart struct {
+	Name       string      `json:"name"`
+	Language   language    `json:"language"`
+	Components []component `json:"components,omitempty"`
+}
+
+type language struct {
+	Code string `json:"code"`
+}
+
+type component struct {
+	Type       string      `json:"type"`
+	Parameters []parameter `json:"parameters"`
+}
+
+type parameter struct {
+	Type     string        `json:"type"`
+	Name     string        `json:"parameter_name,omitempty"`
+	Text     string        `json:"text,omitempty"`
+	Image    *mediaPart    `json:"image,omitempty"`
+	Video    *mediaPart    `json:"video,omitempty"`
+	Document *mediaPart    `json:"document,omitempty"`
+	Location *locationPart `json:"location,omitempty"`
+}
+
+// Sentences that Prepare refuses with.
+const (
+	saysGroup  = "Ai gruppi si scrive solo con la Groups API di Meta, che questo account non usa"
+	saysWindow = "Fuori dalla finestra di 24 ore: serve un template approvato"
+)
+
+// newOutgoing is a message without its content.
+func newOutgoing(to string) outgoing {
+	return outgoing{Product: "whatsapp", Kind: "individual", To: to}
+}
+
+func (m *outgoing) setText(text string) {
+	m.Type = "text"
+	m.Text = &textPart{Body: text, Preview: strings.Contains(text, "https://") || strings.Contains(text, "http://")}
+}
+
+func (m *outgoing) setLocation(c puntuale.Content) *puntuale.SendError {
+	place, refusal := locationOf(c)
+	m.Type, m.Location = "location", place
+	return refusal
+}
+
+// placeMost is how many characters of text a location may bring along.
+const placeMost = 1000
+
+// locationOf shows the text of a location as its name, the first line, and its address.
+func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
+	name, address, _ := strings.Cut(c.Text, "\n")
+	p := &locationPart{Latitude: degrees(*c.Latitude), Longitude: degrees(*c.Longitude), Name: strings.TrimSpace(name), Address: strings.TrimSpace(address)}
+	if utf8.RuneCountInString(c.Text) > placeMost {
+		return nil, final("Il testo di una posizione è troppo lungo per WhatsApp", fmt.Sprintf("più di %d caratteri", placeMost))
+	}
+	return p, nil
+}
+
+func degrees(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+// setMedia shows an uploaded file.
+func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntuale.SendError {
+	part := &mediaPart{ID: id, Caption: c.Text}
+	m.Type = k.kind
+	switch k.kind {
+	case "image":
+		m.Image = part
+	case "video":
+		m.Video = part
+	case "audio":
+		if c.Text != "" {
+			return final("WhatsApp non ammette un testo insieme a un audio", "l'audio non ha didascalia")
+		}
+		part.Voice = k.voice
+		m.Audio = part
+	default:
+		part.Name = fileName(c)
+		m.Document = part
+	}
+	return nil
+}
+
+// fileName is the document's name as people see it.
+func fileName(c puntuale.Content) string {
+	if c.MediaName != "" {
+		return c.MediaName
+	}
+	u, err := url.Parse(c.MediaURL)
+	if err != nil || path.Base(u.Path) == "/" || path.Base(u.Path) == "." {
+		return "documento"
+	}
+	return path.Base(u.Path)
+}
+
+// setTemplate shows an approved template; media is the file of its header, if the content has one.
+func (m *outgoing) setTemplate(c puntuale.Content, k mediaKind, media string) *puntuale.SendError {
+	t := c.Official
+	m.Type = "template"
+	m.Template = &templatePart{Name: t.Name, Language: language{t.Language}}
+	var header []parameter
+	switch {
+	case media != "":
+		part := &mediaPart{ID: media}
+		p := parameter{Type: k.kind}
+		switch k.kind {
+		case "image":
+			p.Image = part
+		case "video":
+			p.Video = part
+		case "document":
+			part.Name = fileName(c)
+			p.Document = part
+		default:
+			return final("L'intestazione di un template può essere un'immagine, un video o un documento", "file "+k.kind)
+		}
+		header = append(header, p)
+	case c.Latitude != nil:
+		place, refusal := locationOf(c)
+		if refusal != nil {
+			return refusal
+		}
+		header = append(header, parameter{Type: "location", Location: place})
+	}
+	for _, part := range []struct {
+		name   string
+		places []puntuale.Parameter
+		begun  []parameter
+	}{{"header", t.Header, header}, {"body", t.Body, nil}} {
+		all := part.begun
+		for _, p := range part.places {
+			if refusal := checkValue(p.Text); refusal != nil {
+				return refusal
+			}
+			all = append(all, parameter{Type: "text", Name: p.Name, Text: p.Text})
+		}
+		if len(all) > 0 {
+			m.Template.Components = append(m.Template.Components, component{part.name, all})
+		}
+	}
+	return nil
+}
+
+// checkValue refuses what Meta refuses of a value, so that one message's value does not hold the template back for all.
+func checkValue(text string) *puntuale.SendError {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return final("Un valore del template è vuoto", "WhatsApp non ammette valori vuoti")
+	case strings.ContainsAny(text, "\n\r\t"), strings.Contains(text, "     "):
+		return final("Un valore del template ha a capo, tabulazioni o più di quattro spazi di seguito", "WhatsApp non li ammette")
+	}
+	return nil
+}
+
+// templateKey names a template among those that are held back.
+func templateKey(t *puntuale.Approved) string { return t.Name + " " + t.Language }
+
+func final(reason, detail string) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+}
+
+// callback is what comes back with each status: the attempt that it speaks of.
+func callback(e puntuale.Envelope) string {
+	return e.ConnectorID + "." + strconv.FormatInt(e.Token, 36)
+}
+
+// readCallback is the inverse of callback; anything else is not ours.
+func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 || len(text) > 64 {
+		return 0, 0, false
+	}
+	number, err := strconv.ParseInt(parts[0], 36, 64)
+	if err != nil || number <= 0 {
+		return 0, 0, false
+	}
+	if _, err := strconv.ParseUint(parts[1], 10, 16); err != nil {
+		return 0, 0, false
+	}
+	token, err = strconv.ParseInt(parts[2], 36, 64)
+	return puntuale.MessageID(number), token, err == nil && token > 0
+}
+
+// JSON of these types cannot fail.
+func encode(m outgoing) []byte {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return text
+}

@@ -1,0 +1,216 @@
+package official
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// Prepare uploads media, and refuses what Meta would: it costs nothing yet.
+func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
+	now := c.cfg.Clock.Now()
+	a := c.account(e.Session)
+	if a == nil {
+		return puntuale.Prepared{}, offline()
+	}
+	keys, ok := a.access(now)
+	if !ok {
+		return puntuale.Prepared{}, offline()
+	}
+	if !strings.HasPrefix(e.To, "+") {
+		return puntuale.Prepared{}, final(saysGroup, "recipient_type group")
+	}
+	p := &payload{message: newOutgoing(e.To)}
+	if err := c.allowed(ctx, a, e, p, now); err != nil {
+		return puntuale.Prepared{}, err
+	}
+	if err := c.compose(ctx, a, keys, e, p); err != nil {
+		return puntuale.Prepared{}, err
+	}
+	return puntuale.Prepared{Envelope: e, Payload: p}, nil
+}
+
+// allowed looks whether the person may be written to, and how.
+func (c *Connector) allowed(ctx context.Context, a *account, e puntuale.Envelope, p *payload, now time.Time) error {
+	until, err := c.cfg.Store.WindowUntil(ctx, e.Client, e.Session, e.To)
+	if err != nil {
+		return err
+	}
+	p.window, p.first = until, !now.Before(until)
+	if t := e.Content.Official; t != nil {
+		p.template = templateKey(t)
+		if refusal := a.mayUse(p.template, now); refusal != nil {
+			return refusal
+		}
+		if wait := a.reach.wait(e.To, now); p.first && wait > 0 {
+			return tooMany(wait)
+		}
+	} else if p.first {
+		return final(saysWindow, "l'ultimo messaggio del destinatario ha più di 24 ore")
+	}
+	if wait := a.pairs.wait(e.To, now); wait > 0 {
+		return tooOften(wait)
+	}
+	return nil
+}
+
+// compose fills in what the message shows.
+func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload) error {
+	var kind mediaKind
+	var media string
+	if e.Content.MediaURL != "" {
+		var err error
+		if kind, media, p.upload, err = c.upload(ctx, a, keys, e); err != nil {
+			return err
+		}
+	}
+	var refusal *puntuale.SendError
+	switch content := e.Content; {
+	case content.Official != nil:
+		refusal = p.message.setTemplate(content, kind, media)
+	case media != "":
+		refusal = p.message.setMedia(kind, media, content)
+	case content.Latitude != nil && content.Longitude != nil:
+		refusal = p.message.setLocation(content)
+	default:
+		p.message.setText(content.Text)
+	}
+	if refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+// Send posts the message. Whatever is refused before that, by us or by Meta, did not reach anybody.
+func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+	p, ok := prepared.Payload.(*payload)
+	if !ok {
+		return puntuale.Receipt{}, final("Messaggio non preparato", "payload")
+	}
+	if err := ctx.Err(); err != nil {
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: err.Error(), Err: err}
+	}
+	now := c.cfg.Clock.Now()
+	a := c.account(prepared.Session)
+	if a == nil {
+		return puntuale.Receipt{}, offline()
+	}
+	keys, ok := a.access(now)
+	if !ok {
+		return puntuale.Receipt{}, offline()
+	}
+	fresh, err := c.take(ctx, a, prepared, p, now)
+	if err != nil {
+		return puntuale.Receipt{}, err
+	}
+	receipt, err := c.post(ctx, a, keys, prepared, p)
+	if fresh && puntuale.AsSendError(err) != nil {
+		a.reach.undo(prepared.To)
+	}
+	return receipt, err
+}
+
+// take counts the message against the limits, now that it leaves; time went by since it was prepared. fresh tells that it
+// is the first in 24 hours to a person who did not write.
+func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
+	first := p.first
+	if !first && !now.Before(p.window) { // it closed, unless the person wrote again
+		until, err := c.cfg.Store.WindowUntil(ctx, prepared.Client, prepared.Session, prepared.To)
+		if err != nil {
+			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: "finestra", Err: err}
+		}
+		first = !now.Before(until)
+	}
+	if p.template != "" {
+		if refusal := a.mayUse(p.template, now); refusal != nil {
+			return false, refusal
+		}
+	} else if first {
+		return false, final(saysWindow, "si è chiusa prima dell'invio")
+	}
+	if wait := a.pairs.take(prepared.To, now); wait > 0 {
+		return false, tooOften(wait)
+	}
+	if first {
+		var wait time.Duration
+		if fresh, wait = a.reach.take(prepared.To, now); wait > 0 {
+			return false, tooMany(wait)
+		}
+	}
+	return fresh, nil
+}
+
+// post makes the call that nobody can take back.
+func (c *Connector) post(ctx context.Context, a *account, keys puntuale.OfficialKeys, prepared puntuale.Prepared, p *payload) (puntuale.Receipt, error) {
+	message := p.message
+	message.Token = callback(prepared.Envelope)
+	var answer struct {
+		Messages []struct {
+			ID     string `json:"id"`
+			Status string `json:"message_status"`
+		} `json:"messages"`
+	}
+	err := c.graph.post(ctx, keys, url.PathEscape(keys.PhoneNumberID)+"/messages", encode(message), &answer)
+	if unsent, ok := errors.AsType[*unsentError](err); ok {
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: "WhatsApp non raggiungibile", Detail: storable(unsent.Error()), Err: err}
+	}
+	if refusal, ok := errors.AsType[*graphError](err); ok {
+		return puntuale.Receipt{}, c.refused(ctx, a, refusal, prepared, p)
+	}
+	switch {
+	case err != nil:
+		return puntuale.Receipt{}, err
+	case len(answer.Messages) != 1 || answer.Messages[0].ID == "":
+		return puntuale.Receipt{}, errors.New("answer 200 without a message id")
+	}
+	a.accepted(prepared.To)
+	detail := answer.Messages[0].ID
+	if status := answer.Messages[0].Status; status != "" && status != "accepted" {
+		detail += " (" + status + ")"
+	}
+	return puntuale.Receipt{Detail: storable(clip(detail, 300))}, nil
+}
+
+// refused does what a refusal asks for.
+func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
+	says := a.refuse(refusal, prepared.To, p.template)
+	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // perhaps the file is gone there
+		if err := c.cfg.Store.KeepUpload(ctx, *p.upload, "", time.Time{}); err != nil {
+			a.log.Warn("an upload could not be forgotten", "error", err)
+		}
+	}
+	if r, _ := ruleOf(refusal.Code); r.action == optedOut {
+		now := c.cfg.Clock.Now()
+		err := c.cfg.Take(ctx, prepared.Session, puntuale.Incoming{Preferences: []puntuale.Preference{{
+			Client: prepared.Client, Session: prepared.Session, Phone: prepared.To, Stop: true, At: now, Reason: optOutReason(refusal.Code, now),
+		}}})
+		if err != nil {
+			a.log.Error("a person who wants no messages could not be put on the blacklist", "message_id", int64(prepared.Message), "error", err)
+		}
+	}
+	return says
+}
+
+// optOutReason is the proof that a person wants nothing more.
+func optOutReason(code int, at time.Time) string {
+	return "non vuole messaggi di marketing (codice Meta " + strconv.Itoa(code) + ", " + at.UTC().Format(time.RFC3339) + ")"
+}
+
+const saysInterrupted = "Invio interrotto"
+
+func offline() *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato o in pausa"}
+}
+
+func tooOften(wait time.Duration) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Troppi messaggi in poco tempo a questo destinatario", Detail: "un messaggio ogni 6 secondi", After: wait}
+}
+
+func tooMany(wait time.Duration) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Raggiunto il limite di nuovi destinatari in 24 ore", Detail: "limite di Meta per il numero", After: wait}
+}

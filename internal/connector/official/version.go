@@ -1,0 +1,45 @@
+package official
+
+import (
+	"log/slog"
+	"regexp"
+	"time"
+)
+
+// DefaultVersion of the Graph API.
+const DefaultVersion = "v25.0"
+
+var versionShape = regexp.MustCompile(`^v[1-9][0-9]{0,2}\.[0-9]{1,2}$`)
+
+// ValidVersion reports whether a text is the name of a version.
+func ValidVersion(text string) bool { return versionShape.MatchString(text) }
+
+// versionEnds says until when Meta answers versions; those of which nobody knows it are missing. (Changelog of the Graph
+// API, September 2026.)
+var versionEnds = map[string]time.Time{
+	"v20.0": date(2026, time.September, 24),
+	"v21.0": date(2027, time.January, 21),
+	"v22.0": date(2027, time.May, 20),
+	"v23.0": date(2027, time.October, 8),
+	"v24.0": date(2028, time.February, 18),
+	"v25.0": date(2028, time.July, 29),
+}
+
+func date(year int, month time.Month, day int) time.Time {
+	return time.Date(year, month, day, 0, 0, 0, 0, time.UTC)
+}
+
+// endsSoon is how long before a version's end the warnings begin.
+const endsSoon = 90 * 24 * time.Hour
+
+// WarnOfVersion says when a version of the Graph API ended, or soon will.
+func WarnOfVersion(log *slog.Logger, version string, now time.Time) {
+	ends, known := versionEnds[version]
+	switch {
+	case !known:
+	case !now.Before(ends):
+		log.Error("Meta no longer answers this version of the Graph API: set --official-version", "version", version, "ended", ends.Format(time.DateOnly))
+	case ends.Sub(now) < endsSoon:
+		log.Warn("Meta will soon stop answering this version of the Graph API: set --official-version", "version", version, "ends", ends.Format(time.DateOnly))
+	}
+}

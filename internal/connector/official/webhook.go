@@ -1,0 +1,183 @@
+package official
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// What one delivery may cost.
+const (
+	webhookMost   = 4 << 20 // bytes; Meta's own bound is 3 MB
+	webhooksMost  = 128     // at once
+	webhookWait   = 10 * time.Second
+	challengeMost = 1024
+	keysKept      = time.Second // in memory, so that a burst reads them once
+	keysMost      = 10_000
+)
+
+// Webhook answers at [puntuale.OfficialWebhooks], on any node. A delivery is answered once all of it is on disk; until
+// then Meta tells it again. What is forged, or for a session that is not there, is refused in one and the same way.
+type Webhook struct {
+	c    *Connector
+	busy chan struct{}
+
+	mu   sync.Mutex
+	kept map[puntuale.SessionID]keptKeys
+}
+
+// keptKeys are a session's keys as they were a moment ago.
+type keptKeys struct {
+	client puntuale.ClientID
+	keys   *puntuale.OfficialKeys // nil: none
+	read   time.Time
+}
+
+// NewWebhook returns the handler. The connector needs to have no session open.
+func (c *Connector) NewWebhook() *Webhook {
+	return &Webhook{c: c, busy: make(chan struct{}, webhooksMost), kept: map[puntuale.SessionID]keptKeys{}}
+}
+
+func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case h.busy <- struct{}{}:
+		defer func() { <-h.busy }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
+	defer cancel()
+	r = r.WithContext(ctx)
+	w.Header().Set("Cache-Control", "no-store")
+	switch r.Method {
+	case http.MethodGet:
+		h.verify(w, r)
+	case http.MethodPost:
+		w.WriteHeader(h.deliver(w, r))
+	default:
+		w.Header().Set("Allow", "GET, POST")
+		w.WriteHeader(http.StatusMethodNotAllowed)
+	}
+}
+
+// verify answers Meta's question whether the address is ours.
+func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
+	_, keys, err := h.session(r.Context(), r.URL.Path)
+	q := r.URL.Query()
+	challenge := q.Get("hub.challenge")
+	switch {
+	case err != nil:
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case !same(q.Get("hub.verify_token"), keys.VerifyToken), keys.VerifyToken == "", q.Get("hub.mode") != "subscribe", len(challenge) > challengeMost:
+		w.WriteHeader(http.StatusForbidden)
+	default:
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		_, _ = io.WriteString(w, challenge)
+	}
+}
+
+// deliver takes what Meta tells, and returns the status to answer with.
+func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
+	at, keys, err := h.session(r.Context(), r.URL.Path)
+	if err != nil {
+		return http.StatusServiceUnavailable
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, webhookMost))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return http.StatusRequestEntityTooLarge
+	}
+	if err != nil {
+		return http.StatusBadRequest
+	}
+	if !signed(body, r.Header.Get("X-Hub-Signature-256"), keys.AppSecret) {
+		return http.StatusUnauthorized
+	}
+	log := h.c.cfg.Logger.With("session_id", int64(at.session))
+	told, odd := h.c.read(body, at, keys.PhoneNumberID)
+	if odd > 0 {
+		log.Warn("Meta told something that is not understood, or of another number", "parts", odd)
+	}
+	if err := h.c.cfg.Take(r.Context(), at.session, told); err != nil {
+		log.Error("what Meta told could not be kept; it will be told again", "error", err)
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// origin is whose webhook it is.
+type origin struct {
+	session puntuale.SessionID
+	client  puntuale.ClientID
+}
+
+// session finds the session that a path names, with its keys. For one that is not there, or has none, the keys are empty
+// and nothing fits them.
+func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.OfficialKeys, error) {
+	id, err := puntuale.ParseID[puntuale.SessionID](strings.TrimPrefix(path, puntuale.OfficialWebhooks))
+	if err != nil {
+		return origin{}, puntuale.OfficialKeys{}, nil
+	}
+	now := h.c.cfg.Clock.Now()
+	h.mu.Lock()
+	kept, ok := h.kept[id]
+	h.mu.Unlock()
+	if age := now.Sub(kept.read); !ok || age > keysKept || age < 0 {
+		if kept, err = h.read(ctx, id, now); err != nil {
+			h.c.cfg.Logger.Error("the keys of a session could not be read for its webhook", "session_id", int64(id), "error", err)
+			return origin{}, puntuale.OfficialKeys{}, err
+		}
+	}
+	if kept.keys == nil {
+		return origin{}, puntuale.OfficialKeys{}, nil
+	}
+	return origin{id, kept.client}, *kept.keys, nil
+}
+
+func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time) (kept keptKeys, err error) {
+	client, sealed, err := h.c.cfg.Store.SealedKeys(ctx, id)
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return keptKeys{}, err
+	}
+	kept = keptKeys{client: client, read: now}
+	if sealed != nil {
+		if kept.keys, err = h.c.unseal(id, sealed); err != nil {
+			return keptKeys{}, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.kept) >= keysMost {
+		clear(h.kept)
+	}
+	h.kept[id] = kept
+	return kept, nil
+}
+
+// signed reports whether whoever sent the body, as it came byte for byte, has the app's secret. Without a secret nobody
+// has it, after the same work.
+func signed(body []byte, header, secret string) bool {
+	given, err := hex.DecodeString(strings.TrimPrefix(header, "sha256="))
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	fits := hmac.Equal(given, mac.Sum(nil))
+	return fits && err == nil && secret != "" && strings.HasPrefix(header, "sha256=")
+}
+
+// same compares in a time that tells nothing of either.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
