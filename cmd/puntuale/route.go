@@ -12,7 +12,7 @@ import (
 
 // routes puts what an operator asks beside the API. Every other path is the API's to answer or to refuse, as it came: a
 // mux here would redirect those that are not clean, with the key in the address.
-func routes(api http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.live),
 		"/readyz":  http.HandlerFunc(h.ready),
@@ -29,6 +29,10 @@ func routes(api http.Handler, h *health, m *meter, c clock.Clock, logger *slog.L
 		}
 		if handler, ok := own[path]; ok {
 			handler.ServeHTTP(w, r)
+			return
+		}
+		if webhooks != nil && strings.HasPrefix(path, puntuale.OfficialWebhooks) {
+			webhooks.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)

@@ -13,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
+	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/control"
 	"puntuale/internal/dispatch"
@@ -38,7 +39,8 @@ const (
 type server struct {
 	store    *store.Store
 	unlock   func() error
-	media    *media.Fetcher       // nil: nothing fetches
+	media    *media.Fetcher // nil: nothing fetches
+	official *official.Connector
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	control  *control.Control
@@ -96,6 +98,13 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Keep: cfg.KeepContents,
 	})
 	if cfg.has(roleDispatch) {
+		s.media, err = media.New(media.Config{Folder: filepath.Join(cfg.Data, "media"), Clock: cfg.Clock})
+		if err != nil {
+			return nil, err
+		}
+	}
+	s.openOfficial(cfg, vault)
+	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
 		}
@@ -114,18 +123,17 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 
 // startDispatch begins to send what is due, and to look after the sessions that it is sent for.
 func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *meter) error {
-	out, err := s.simulated(cfg)
-	if err != nil {
-		return err
-	}
-	out = s.linking(cfg, vault, out)
+	out := s.linking(cfg, vault, s.simulated(cfg))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Queue: s.store, Fleet: s.store,
 		Connector: func(session puntuale.Session) puntuale.Connector {
-			if session.Sandbox {
+			switch {
+			case session.Sandbox:
 				return out
+			case session.Type == puntuale.Official:
+				return s.official
 			}
-			return nil // linking real numbers needs a connector that is not there yet: the session is never online
+			return nil // other real numbers need a connector that is not there yet: the session is never online
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
@@ -133,7 +141,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint,
 	})
 	s.sessions.Start()
-	if err = s.dispatch.Start(ctx); err != nil {
+	if err := s.dispatch.Start(ctx); err != nil {
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
 	s.store.Listen(s.heard)
@@ -147,7 +155,7 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 		return nil, err
 	}
 	return &http.Server{
-		Handler:           s.open.watch(routes(api, s.health, m, cfg.Clock, cfg.Logger)),
+		Handler:           s.open.watch(routes(api, s.webhooks(cfg, m), s.health, m, cfg.Clock, cfg.Logger)),
 		ConnContext:       s.open.begun,
 		ConnState:         s.open.changed,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
@@ -174,18 +182,13 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	return api, nil
 }
 
-// simulated makes the way to the simulated network, with a fetcher of media if it is to fetch them.
-func (s *server) simulated(cfg serverConfig) (*sandbox.Connector, error) {
+// simulated makes the way to the simulated network, which fetches media if it is to.
+func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 	out := sandbox.New(s.store, cfg.Clock, cfg.SandboxLatency)
-	if !cfg.SandboxMedia {
-		return out, nil
+	if cfg.SandboxMedia {
+		return out.WithMedia(s.media)
 	}
-	source, err := media.New(media.Config{Folder: filepath.Join(cfg.Data, "media"), Clock: cfg.Clock})
-	if err != nil {
-		return nil, err
-	}
-	s.media = source
-	return out.WithMedia(source), nil
+	return out
 }
 
 // storeConfig is shared by all commands that open the store.

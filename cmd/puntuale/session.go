@@ -17,8 +17,11 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	s.sessions = session.New(session.Config{
 		Keeper: s.store,
 		Linker: func(of puntuale.Session) puntuale.Linker {
-			if linkable(of) {
+			switch {
+			case of.Sandbox:
 				return linked
+			case of.Type == puntuale.Official:
+				return s.official
 			}
 			return nil
 		},
@@ -33,8 +36,8 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	return linked
 }
 
-// linkable reports whether this build links such a session: real numbers need connectors that are not there yet.
-func linkable(of puntuale.Session) bool { return of.Sandbox }
+// linkable reports whether this build links such a session: other real numbers need connectors that are not there yet.
+func linkable(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official }
 
 // hint tells this node's parts, and through the dispatcher those of others, of what became due or changed here.
 func (s *server) hint(id puntuale.SessionID, due time.Time) {

@@ -13,6 +13,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/connector/official"
 	"puntuale/internal/plan"
 )
 
@@ -33,20 +34,23 @@ type baseSettings struct {
 type serveSettings struct {
 	baseSettings `embed:""`
 
-	Addr           string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
-	Roles          []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows pages (none yet). Of several servers on one database each may do a part; one of them at least must dispatch."`
-	Sandbox        bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
-	SandboxLatency time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
-	SandboxMedia   bool          `help:"The simulated network fetches media before it accepts a message, as a real one does: what cannot be had is FAILED with the reason. Without it media addresses are never called."`
-	Media          []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
-	Rate           float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
-	Lease          time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
-	KeyFile        string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
-	Key            string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
-	KeepContents   puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the request and the contents of a run are kept after the last of its messages ended; then they are blanked, and the rest stays. 24mo, 90d, 12w, 2y, or never."`
-	UncertainAfter time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
-	StopWithin     time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
-	Migrate        bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`
+	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
+	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows pages (none yet). Of several servers on one database each may do a part; one of them at least must dispatch."`
+	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
+	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
+	SandboxMedia    bool          `help:"The simulated network fetches media before it accepts a message, as a real one does: what cannot be had is FAILED with the reason. Without it media addresses are never called."`
+	OfficialAPIURL  string        `name:"official-api-url" placeholder:"URL" default:"https://graph.facebook.com" help:"The address of Meta's Graph API, for Official sessions."`
+	OfficialVersion string        `placeholder:"VERSION" default:"v25.0" help:"The version of the Graph API. The log warns when its end is near."`
+	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"Messages a second that an Official number sends at most: 80 unless Meta raised it to 1000, 20 for a number that the Business app uses too."`
+	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
+	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
+	Lease           time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
+	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
+	Key             string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
+	KeepContents    puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the request and the contents of a run are kept after the last of its messages ended; then they are blanked, and the rest stays. 24mo, 90d, 12w, 2y, or never."`
+	UncertainAfter  time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
+	StopWithin      time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
+	Migrate         bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`
 }
 
 // defaultMedia is the list as the command line writes it.
@@ -89,6 +93,7 @@ func (s *serveSettings) check() []fault {
 	if s.Rate != 0 && !(s.Rate >= leastRate && s.Rate <= mostRate) {
 		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
 	}
+	faults = append(faults, s.checkOfficial()...)
 	for _, d := range []struct {
 		name       string
 		value      time.Duration
@@ -102,6 +107,21 @@ func (s *serveSettings) check() []fault {
 		if d.value < d.least || d.value > d.max {
 			faults = append(faults, fault{d.name, fmt.Sprintf("must be from %v to %v (it is %v)", d.least, d.max, d.value)})
 		}
+	}
+	return faults
+}
+
+// checkOfficial returns what is wrong with the settings of Official sessions.
+func (s *serveSettings) checkOfficial() (faults []fault) {
+	u, err := url.Parse(s.OfficialAPIURL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		faults = append(faults, fault{"official-api-url", "must be an address such as https://graph.facebook.com"})
+	}
+	if !official.ValidVersion(s.OfficialVersion) {
+		faults = append(faults, fault{"official-version", fmt.Sprintf("%q is not a version such as %s", s.OfficialVersion, official.DefaultVersion)})
+	}
+	if !(s.OfficialRate >= 1 && s.OfficialRate <= 1000) {
+		faults = append(faults, fault{"official-rate", fmt.Sprintf("must be from 1 to 1000 messages a second (it is %v)", s.OfficialRate)})
 	}
 	return faults
 }

@@ -21,9 +21,10 @@ type Session struct {
 // NewSession is a request to create a session.
 type NewSession struct {
 	Name    string
-	Type    string           // Socket, Send_app, Official
-	Sandbox *bool            // nil: as the server is set
-	Faults  []puntuale.Fault // found by the caller in the request itself
+	Type    string                 // Socket, Send_app, Official
+	Sandbox *bool                  // nil: as the server is set
+	Keys    *puntuale.OfficialKeys // of an Official session; nil: none yet
+	Faults  []puntuale.Fault       // found by the caller in the request itself
 }
 
 // CreateSession creates a session beside the client's default one. Codes: invalid, forbidden.
@@ -44,6 +45,12 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	case err != nil:
 		f.add("body.connection_type", "is not one of Socket, Send_app, Official", r.Type)
 	}
+	if r.Keys != nil {
+		c.checkKeys(&f, "body.official.", r.Keys)
+		if err == nil && r.Type != "" && kind != puntuale.Official {
+			f.add("body.official", "goes with connection_type Official only", nil)
+		}
+	}
 	if err := f.err(); err != nil {
 		return Session{}, err
 	}
@@ -59,7 +66,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 		return c.stateOf(s)
 	}
 	o.keep(once, result)
-	id, err := c.tenant.CreateSession(ctx, s, once)
+	id, err := c.storeSession(ctx, s, r.Keys, once)
 	if err != nil {
 		return Session{}, fmt.Errorf("create a session: %w", err)
 	}

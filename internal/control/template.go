@@ -112,6 +112,7 @@ func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
 func (c *Client) checkTemplate(f *faults, t puntuale.Template) error {
 	f.required("body.name", t.Name, puntuale.MaxName)
 	*f = append(*f, plan.CheckContent("body", filled(puntuale.Step{}, t), c.control.media...)...)
+	*f = append(*f, plan.CheckApproved("body.official", t.Official)...)
 	return f.err()
 }
 
@@ -131,7 +132,7 @@ func templateFields(t puntuale.Template) Template {
 // filled returns a step with a template's content.
 func filled(step puntuale.Step, t puntuale.Template) puntuale.Step {
 	step.Text, step.Media, step.MediaName = t.Text, t.Media, t.MediaName
-	step.Latitude, step.Longitude = t.Latitude, t.Longitude
+	step.Latitude, step.Longitude, step.Official = t.Latitude, t.Longitude, t.Official
 	return step
 }
 

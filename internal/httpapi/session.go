@@ -20,6 +20,10 @@ func registerSessions(a *api) {
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",
 		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
+	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: officialBody{},
+		summary: "Replace what an Official session needs to reach Meta", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
+	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
+		summary: "Look whether an Official session can send, and say what is wrong", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
 }
@@ -29,6 +33,8 @@ type sessionBody struct {
 	Name    string `json:"name" minLength:"1" maxLength:"200"`
 	Type    string `json:"connection_type" enum:"Socket,Send_app,Official" doc:"How it reaches the network; it never changes"`
 	Sandbox *bool  `json:"sandbox,omitempty" doc:"Whether the simulated network takes its messages; else as the server is set"`
+
+	Official *officialBody `json:"official,omitempty" doc:"Of an Official session: what it needs to reach Meta. Never shown again; it may also be given later"`
 }
 
 type sessionAnswer struct {
@@ -44,6 +50,7 @@ type sessionAnswer struct {
 	QR      string `json:"qr,omitempty" doc:"While pairing with the method qr: the text to show as a QR code"`
 	Code    string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
 	Expires string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
+	Webhook string `json:"webhook_path,omitempty" doc:"Of an Official session: where Meta is to deliver, below this server's address"`
 }
 
 type sessionsAnswer struct {
@@ -65,11 +72,11 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 		return sessionAnswer{}, err
 	}
 	asked := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
+	if inner := body.object("official"); inner != nil {
+		asked.Keys = readKeys(inner)
+	}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
-	}
-	if body.has("official") {
-		body.refuse("official", "is not taken: this version does not connect Official sessions yet", nil)
 	}
 	asked.Faults = *body.refused
 	created, err := c.CreateSession(ctx, asked, once(in, p, sessionOf))
@@ -91,6 +98,9 @@ func sessionOf(s control.Session) sessionAnswer {
 	a := sessionAnswer{
 		ID: s.ID.String(), Name: s.Name, Type: string(s.Type), Sandbox: s.Sandbox, Default: s.Default,
 		State: s.State.String(), Created: stamp(s.Created), Number: s.Number, Detail: s.Detail,
+	}
+	if s.Type == puntuale.Official && !s.Sandbox {
+		a.Webhook = s.ID.WebhookPath()
 	}
 	if s.Code != nil {
 		a.Expires = stamp(s.Until)

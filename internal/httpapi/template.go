@@ -31,6 +31,21 @@ type templateBody struct {
 	MediaName string   `json:"media_name,omitempty" doc:"File name of the media; may hold fields"`
 	Latitude  *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90" doc:"Degrees; together with longitude"`
 	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
+
+	Official *approvedBody `json:"official,omitempty" doc:"The template that Meta approved, by which an Official session sends this one. Media and location go into its header"`
+}
+
+// approvedBody is an approved template, in bodies and answers.
+type approvedBody struct {
+	Name     string          `json:"name" pattern:"^[a-z0-9_]{1,512}$" doc:"The template's name at Meta"`
+	Language string          `json:"language" doc:"As Meta writes it: it, en_US"`
+	Header   []parameterBody `json:"header,omitempty" maxItems:"100" doc:"What fills a text header"`
+	Body     []parameterBody `json:"body,omitempty" maxItems:"100" doc:"What fills the places of the body, in their order"`
+}
+
+type parameterBody struct {
+	Name string `json:"name,omitempty" doc:"The place's name; of a template with numbered places none has one"`
+	Text string `json:"text" doc:"With {{field}} and {{field|fallback}}"`
 }
 
 type templateAnswer struct {
@@ -41,6 +56,7 @@ type templateAnswer struct {
 	MediaName string        `json:"media_name,omitempty"`
 	Latitude  *float64      `json:"latitude,omitempty"`
 	Longitude *float64      `json:"longitude,omitempty"`
+	Official  *approvedBody `json:"official,omitempty"`
 	Fields    []fieldAnswer `json:"fields" doc:"The parametric fields that the template names"`
 	Created   string        `json:"created_at" format:"date-time"`
 	Updated   string        `json:"updated_at" format:"date-time"`
@@ -108,13 +124,41 @@ func readTemplate(in *call) (control.NewTemplate, error) {
 		Name: body.text("name"), Text: body.text("text"), Media: body.text("media"), MediaName: body.text("media_name"),
 		Latitude: body.number("latitude"), Longitude: body.number("longitude"),
 	}}
+	if inner := body.object("official"); inner != nil {
+		asked.Official = &puntuale.Approved{
+			Name: inner.text("name"), Language: inner.text("language"),
+			Header: readParameters(inner, "header"), Body: readParameters(inner, "body"),
+		}
+	}
 	asked.Faults = *body.refused
 	return asked, body.err()
+}
+
+func readParameters(o *object, name string) (all []puntuale.Parameter) {
+	for _, p := range o.objects(name) {
+		all = append(all, puntuale.Parameter{Name: p.text("name"), Text: p.text("text")})
+	}
+	return all
+}
+
+func approvedOf(a *puntuale.Approved) *approvedBody {
+	if a == nil {
+		return nil
+	}
+	convert := func(p puntuale.Parameter) parameterBody { return parameterBody{p.Name, p.Text} }
+	out := &approvedBody{Name: a.Name, Language: a.Language}
+	if len(a.Header) > 0 {
+		out.Header = each(a.Header, convert)
+	}
+	if len(a.Body) > 0 {
+		out.Body = each(a.Body, convert)
+	}
+	return out
 }
 
 func templateOf(t control.Template) templateAnswer {
 	return templateAnswer{
 		ID: idText64(t.ID), Name: t.Name, Text: t.Text, Media: t.Media, MediaName: t.MediaName, Latitude: t.Latitude,
-		Longitude: t.Longitude, Fields: each(t.Fields, fieldOf), Created: stamp(t.Created), Updated: stamp(t.Updated),
+		Longitude: t.Longitude, Official: approvedOf(t.Official), Fields: each(t.Fields, fieldOf), Created: stamp(t.Created), Updated: stamp(t.Updated),
 	}
 }

@@ -30,6 +30,7 @@ func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	if mediaGood && c.MediaURL != "" {
 		b.checkMedia(i, step, &c)
 	}
+	c.Official = b.approved(i, step.Official, &t)
 	limit := textLimit(c.MediaURL != "")
 	switch {
 	case !textGood || !mediaGood:

@@ -19,6 +19,9 @@ func Fields(s puntuale.Sequence) []puntuale.Field {
 		}
 		l.template(step.Media)
 		l.template(step.MediaName)
+		for _, text := range texts(step.Official) {
+			l.template(text)
+		}
 		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
 			l.use(anchor, puntuale.FieldDate, true)
 		}

@@ -98,7 +98,7 @@ func newBuilder(in *Input) *builder {
 		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
 			b.entry(anchor).date = true
 		}
-		for _, t := range [...]string{step.Text, step.Media, step.MediaName} {
+		for _, t := range append(texts(step.Official), step.Text, step.Media, step.MediaName) {
 			for s := scan(t); s.next(); {
 				if s.fault == "" && s.field.format != "" {
 					b.entry(s.field.name).date = true

@@ -38,7 +38,7 @@ func (x *pair) wait(now time.Time) time.Duration {
 	if x == nil {
 		return 0
 	}
-	return max(0, x.until.Sub(now), x.paid.Sub(now)-(pairBurst-1)*pairEvery)
+	return max(0, x.until.Sub(now), x.paid.Add(-(pairBurst-1)*pairEvery).Sub(now))
 }
 
 // take counts one message to a person, if it may leave now; else it says how long to wait.

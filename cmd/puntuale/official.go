@@ -1,0 +1,47 @@
+package main
+
+import (
+	"net/http"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/connector/official"
+	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/intake"
+)
+
+// openOfficial makes the way to Meta, and what takes what Meta tells. Every node has it: webhooks land on any that answers
+// calls, sessions are opened only where messages are sent.
+func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
+	in := intake.New(intake.Config{
+		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
+		Mark: func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
+	})
+	c := official.Config{
+		Store: s.store, Unseal: vault.Open, Take: in.Take,
+		Report: func(r puntuale.LinkReport) {
+			if s.sessions != nil {
+				s.sessions.Report(r)
+			}
+		},
+		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Clock: cfg.Clock, Logger: cfg.Logger,
+	}
+	if s.media != nil {
+		c.Media = s.media
+	}
+	s.official = official.New(c)
+	official.WarnOfVersion(cfg.Logger, cfg.OfficialVersion, cfg.Clock.Now())
+}
+
+// webhooks answers Meta: no key, limits of its own. nil: this server answers no calls.
+func (s *server) webhooks(cfg serverConfig, m *meter) http.Handler {
+	if !cfg.has(roleAPI) {
+		return nil
+	}
+	hook := s.official.NewWebhook()
+	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
+		hook.ServeHTTP(w, r)
+	}), httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request})
+}

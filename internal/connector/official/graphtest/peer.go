@@ -1,0 +1,374 @@
+// Package graphtest is Meta's side of the Cloud API for tests: a server on loopback that is strict about shapes, keeps a
+// ledger of what it took, refuses with any code, delays, breaks off after it took a message, and delivers webhooks, also
+// more than once, out of order, late and forged.
+package graphtest
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Number is a number of a business, with the keys that reach it.
+type Number struct {
+	ID      string
+	Token   string
+	Secret  string // of the app
+	Verify  string
+	Display string
+	Tier    string
+}
+
+// Keys are the number's in the form of the API's body.
+func (n Number) Keys() string {
+	return fmt.Sprintf(`{"phone_number_id":%q,"access_token":%q,"app_secret":%q,"verify_token":%q}`, n.ID, n.Token, n.Secret, n.Verify)
+}
+
+// NewNumber makes a number with keys of its own.
+func NewNumber(id string) Number {
+	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED"}
+}
+
+// Taken is one message that the peer took.
+type Taken struct {
+	WAMID   string  `json:"wamid"`
+	Number  string  `json:"number"`
+	Message Message `json:"message"`
+}
+
+// Reply is what a message is answered with.
+type Reply struct {
+	Code    int    // Meta's code; 0 takes the message, unless Body is set
+	Refuse  bool   // refuses with Code although it is 0
+	Details string // of a refusal
+	Status  int    // of HTTP; 0: what fits
+	Body    string // instead of Meta's form
+	Drop    bool   // takes the message and breaks off without an answer
+	Break   bool   // breaks off without taking it
+	Wait    <-chan struct{}
+}
+
+// File is an upload.
+type File struct {
+	Type string
+	Name string
+	Data []byte
+}
+
+// Peer is the server.
+type Peer struct {
+	URL     string
+	Version string
+	t       testing.TB
+	server  *httptest.Server
+	client  *http.Client
+
+	mu      sync.Mutex
+	numbers map[string]Number
+	taken   []Taken
+	files   map[string]File
+	uploads int
+	answer  func(Message) Reply
+	look    func() Reply // at a number
+	faults  []string
+	journal *os.File
+	asked   int // messages posted, taken or not
+}
+
+// New starts a peer. Whatever it finds wrong with a call fails the test in the end.
+func New(t testing.TB, numbers ...Number) *Peer {
+	t.Helper()
+	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, client: &http.Client{Timeout: 30 * time.Second}}
+	for _, n := range numbers {
+		p.numbers[n.ID] = n
+	}
+	p.server = httptest.NewServer(p)
+	p.URL = p.server.URL
+	t.Cleanup(func() {
+		p.server.CloseClientConnections()
+		p.server.Close()
+		p.client.CloseIdleConnections()
+		for _, fault := range p.Faults() {
+			t.Errorf("graph peer: %s", fault)
+		}
+	})
+	return p
+}
+
+// Journal has the ledger written to a file too, each message before it is answered.
+func (p *Peer) Journal(name string) {
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { _ = f.Close() })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.journal = f
+}
+
+// Answer decides what messages are answered with from now on; nil takes them all.
+func (p *Peer) Answer(decide func(Message) Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.answer = decide
+}
+
+// Look decides what questions about a number are answered with; nil answers.
+func (p *Peer) Look(decide func() Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.look = decide
+}
+
+// Set changes a number, or adds one.
+func (p *Peer) Set(n Number) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.numbers[n.ID] = n
+}
+
+// Taken is the ledger, oldest first.
+func (p *Peer) Taken() []Taken {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]Taken{}, p.taken...)
+}
+
+// Asked is how many messages were posted, taken or not.
+func (p *Peer) Asked() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+// Uploads is how many files were uploaded.
+func (p *Peer) Uploads() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.uploads
+}
+
+// File returns an upload.
+func (p *Peer) File(id string) File {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.files[id]
+}
+
+// Faults returns what was wrong with calls, and forgets it.
+func (p *Peer) Faults() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	faults := p.faults
+	p.faults = nil
+	return faults
+}
+
+func (p *Peer) fault(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults = append(p.faults, fmt.Sprintf(format, args...))
+}
+
+func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
+	if len(parts) < 2 || parts[0] != p.Version {
+		p.fault("path %s", r.URL.Path)
+		refuse(w, 404, 2500, "Unknown path components")
+		return
+	}
+	p.mu.Lock()
+	number, known := p.numbers[parts[1]]
+	p.mu.Unlock()
+	switch {
+	case !known:
+		writeError(w, 400, 100, 33, "Unsupported get request. Object does not exist", "")
+		return
+	case r.Header.Get("Authorization") != "Bearer "+number.Token:
+		refuse(w, 401, 190, "Error validating access token")
+		return
+	case r.URL.Query().Get("appsecret_proof") != hmacOf(number.Secret, number.Token):
+		writeError(w, 400, 100, 0, "Invalid appsecret_proof provided in the API argument", "")
+		return
+	}
+	switch route := r.Method + " " + strings.Join(parts[2:], "/"); route {
+	case "GET ":
+		p.show(w, r, number)
+	case "POST messages":
+		p.take(w, r, number)
+	case "POST media":
+		p.upload(w, r)
+	default:
+		p.fault("route %s", route)
+		refuse(w, 404, 2500, "Unknown path components")
+	}
+}
+
+func (p *Peer) show(w http.ResponseWriter, r *http.Request, n Number) {
+	p.mu.Lock()
+	look := p.look
+	p.mu.Unlock()
+	if look != nil {
+		if reply := look(); reply.Code != 0 || reply.Body != "" || reply.Break {
+			reply.write(w)
+			return
+		}
+	}
+	answer := map[string]any{"id": n.ID}
+	for _, field := range strings.Split(r.URL.Query().Get("fields"), ",") {
+		switch field {
+		case "id":
+		case "display_phone_number":
+			answer[field] = n.Display
+		case "whatsapp_business_manager_messaging_limit":
+			if n.Tier == "" {
+				writeError(w, 400, 100, 0, "(#100) Tried accessing nonexisting field", "")
+				return
+			}
+			answer[field] = n.Tier
+		default:
+			p.fault("field %s", field)
+		}
+	}
+	writeJSON(w, 200, answer)
+}
+
+func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
+	if r.ContentLength <= 0 || r.Header.Get("Content-Type") != "application/json" {
+		p.fault("a message of length %d and type %s", r.ContentLength, r.Header.Get("Content-Type"))
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // whoever sent it broke off
+	}
+	m, err := readMessage(body)
+	if err != nil {
+		p.fault("message %s: %v", body, err)
+		refuse(w, 400, 100, err.Error())
+		return
+	}
+	p.mu.Lock()
+	p.asked++
+	decide := p.answer
+	p.mu.Unlock()
+	reply := Reply{}
+	if decide != nil {
+		reply = decide(m)
+	}
+	if reply.Wait != nil {
+		select {
+		case <-reply.Wait:
+		case <-r.Context().Done():
+		}
+	}
+	if reply.Break || reply.Code != 0 || reply.Refuse || reply.Body != "" && !reply.Drop {
+		reply.write(w)
+		return
+	}
+	taken := p.enter(n, m)
+	if reply.Drop {
+		panic(http.ErrAbortHandler)
+	}
+	writeJSON(w, 200, map[string]any{
+		"messaging_product": "whatsapp",
+		"contacts":          []any{map[string]any{"input": m.To, "wa_id": strings.TrimPrefix(m.To, "+")}},
+		"messages":          []any{map[string]any{"id": taken.WAMID}},
+	})
+}
+
+// enter writes a message into the ledger.
+func (p *Peer) enter(n Number, m Message) Taken {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	taken := Taken{fmt.Sprintf("wamid.%s.%d", n.ID, len(p.taken)+1), n.ID, m}
+	p.taken = append(p.taken, taken)
+	if p.journal != nil {
+		line, _ := json.Marshal(taken)
+		if _, err := p.journal.Write(append(line, '\n')); err != nil {
+			p.faults = append(p.faults, err.Error())
+		}
+	}
+	return taken
+}
+
+func (p *Peer) upload(w http.ResponseWriter, r *http.Request) {
+	if r.ContentLength <= 0 {
+		p.fault("an upload without a length")
+	}
+	if err := r.ParseMultipartForm(128 << 20); err != nil {
+		p.fault("an upload: %v", err)
+		refuse(w, 400, 100, "not multipart")
+		return
+	}
+	file, header, err := r.FormFile("file")
+	if err != nil || r.FormValue("messaging_product") != "whatsapp" || r.FormValue("type") == "" || r.FormValue("type") != header.Header.Get("Content-Type") {
+		p.fault("an upload with %v and file %v", r.MultipartForm.Value, err)
+		refuse(w, 400, 100, "fields")
+		return
+	}
+	defer file.Close()
+	data, err := io.ReadAll(file)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	p.uploads++
+	id := fmt.Sprintf("%d", 900000+p.uploads)
+	p.files[id] = File{r.FormValue("type"), header.Filename, data}
+	p.mu.Unlock()
+	writeJSON(w, 200, map[string]any{"id": id})
+}
+
+func (r Reply) write(w http.ResponseWriter) {
+	if r.Break {
+		panic(http.ErrAbortHandler)
+	}
+	status := r.Status
+	if status == 0 {
+		status = 400
+	}
+	if r.Body != "" {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, r.Body)
+		return
+	}
+	writeError(w, status, r.Code, 0, fmt.Sprintf("(#%d) refused", r.Code), r.Details)
+}
+
+func refuse(w http.ResponseWriter, status, code int, message string) {
+	writeError(w, status, code, 0, message, "")
+}
+
+func writeError(w http.ResponseWriter, status, code, subcode int, message, details string) {
+	e := map[string]any{"message": message, "type": "OAuthException", "code": code, "fbtrace_id": "Atrace"}
+	if subcode != 0 {
+		e["error_subcode"] = subcode
+	}
+	if details != "" {
+		e["error_data"] = map[string]any{"messaging_product": "whatsapp", "details": details}
+	}
+	writeJSON(w, status, map[string]any{"error": e})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(v)
+}
+
+func hmacOf(key, text string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(text))
+	return hex.EncodeToString(mac.Sum(nil))
+}

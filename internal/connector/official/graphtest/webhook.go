@@ -1,0 +1,102 @@
+package graphtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Status is the delivery of one status of a message; codes are those of a failure.
+func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte {
+	s := map[string]any{
+		"id": m.WAMID, "status": status, "timestamp": fmt.Sprint(at.Unix()),
+		"recipient_id": strings.TrimPrefix(m.Message.To, "+"), "biz_opaque_callback_data": m.Message.Token,
+	}
+	var errs []any
+	for _, code := range codes {
+		errs = append(errs, map[string]any{"code": code, "title": "refused", "message": "refused", "error_data": map[string]any{"details": "per prova"}})
+	}
+	if errs != nil {
+		s["errors"] = errs
+	}
+	return p.Event(m.Number, "messages", "statuses", s)
+}
+
+// Wrote is the delivery of a message that a person wrote.
+func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
+	return p.Event(number, "messages", "messages", map[string]any{
+		"from": strings.TrimPrefix(phone, "+"), "id": "wamid.in." + fmt.Sprint(at.UnixNano()), "timestamp": fmt.Sprint(at.Unix()),
+		"type": "text", "text": map[string]any{"body": "sì, è così 👍"},
+	})
+}
+
+// Prefers is the delivery of a preference: stop or resume.
+func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
+	return p.Event(number, "user_preferences", "user_preferences", map[string]any{
+		"wa_id": strings.TrimPrefix(phone, "+"), "detail": "User requested to " + value + " marketing messages", "category": "marketing_messages",
+		"value": value, "timestamp": fmt.Sprint(at.Unix()),
+	})
+}
+
+// Event is a delivery with one part, written as Meta writes it: characters outside ASCII escaped.
+func (p *Peer) Event(number, field, list string, part any) []byte {
+	body, err := json.Marshal(map[string]any{"object": "whatsapp_business_account", "entry": []any{map[string]any{
+		"id": "waba-1", "changes": []any{map[string]any{"field": field, "value": map[string]any{
+			"messaging_product": "whatsapp", "metadata": map[string]any{"display_phone_number": "390212345", "phone_number_id": number},
+			list: []any{part},
+		}}},
+	}}})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	var escaped bytes.Buffer
+	for _, r := range string(body) {
+		switch {
+		case r < 0x80:
+			escaped.WriteRune(r)
+		case r > 0xffff:
+			r -= 0x10000
+			fmt.Fprintf(&escaped, `\u%04x\u%04x`, 0xd800+(r>>10), 0xdc00+(r&0x3ff))
+		default:
+			fmt.Fprintf(&escaped, `\u%04x`, r)
+		}
+	}
+	return escaped.Bytes()
+}
+
+// Signature is that of a body under an app's secret.
+func Signature(secret string, body []byte) string { return "sha256=" + hmacOf(secret, string(body)) }
+
+// Deliver posts a body to a webhook with the number's signature, and returns the status of the answer.
+func (p *Peer) Deliver(webhook, number string, body []byte) int {
+	p.mu.Lock()
+	secret := p.numbers[number].Secret
+	p.mu.Unlock()
+	return p.DeliverAs(webhook, Signature(secret, body), body)
+}
+
+// DeliverAs posts a body with a signature of the caller's.
+func (p *Peer) DeliverAs(webhook, signature string, body []byte) int {
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, webhook, bytes.NewReader(body))
+	if err != nil {
+		p.t.Error(err)
+		return 0
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if signature != "" {
+		r.Header.Set("X-Hub-Signature-256", signature)
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		p.t.Error(err)
+		return 0
+	}
+	defer answer.Body.Close()
+	_, _ = io.Copy(io.Discard, answer.Body)
+	return answer.StatusCode
+}
