@@ -85,8 +85,8 @@ type Incoming struct {
 // IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
 type IntakeStore interface {
 	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [Receipts.Verdict] says: those that are open
-	// or uncertain (a failure only by the token of the present attempt), and those whose outcome rests on the network's
-	// word. What was cancelled, or failed for a reason of ours, stays as it is. A credit is given back with a failure, and
+	// or uncertain (a failure only by the token of the present attempt), COMPLETED ones that the network gave up, and FAILED
+	// ones that it delivered. What was cancelled stays as it is. A credit is given back with a failure, and
 	// taken again with a delivery. Messages that are not there, or another session's, are passed over; it returns how many.
 	KeepEvidence(ctx context.Context, now time.Time, e []Evidence) (unknown int, err error)
 

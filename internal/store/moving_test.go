@@ -67,6 +67,11 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	started, err := c.Start(ctx, in.replay)
 	must(nil, err)
 	in.ids = started.IDs
+	session := limited.MustOfficial(false)
+	must(nil, in.KeepUpload(ctx, puntuale.Upload{Client: limited.ID, Session: session, Number: "1", Hash: "h"}, "900", storetest.Begin.Add(time.Hour)))
+	must(in.KeepHeard(ctx, storetest.Begin, []puntuale.Heard{{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}}))
+	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.Evidence{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
+		Kind: puntuale.EvidenceRead, At: storetest.Begin}}))
 	in.Exec("insert into late_run (client_id, run_id, since) values ($1, $2, 3)", c.ID, cancelled[0])
 	in.Exec("insert into secret (name, value) values ('data key', $1)", []byte("w\x00\xff wrapped"))
 	return in

@@ -48,7 +48,7 @@ type told struct {
 	session  puntuale.SessionID
 	phone    string
 	receipts puntuale.Receipts // as they were, then with the evidence
-	turned   bool              // FAILED by the network's word
+	failed   bool              // its outcome is FAILED, perhaps sent again since
 	changed  bool
 	last     *puntuale.Evidence // that decided
 	block    string
@@ -108,13 +108,13 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 // lock reads the messages and what is known of them.
 func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*told, error) {
 	rows, err := list(ctx, b.a, `
-select message.client_id, message.id, message.session_id, message.intent, message.state, message.reason, message.credit, message.phone,
+select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
  coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
 order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows *sql.Rows, m *told) error {
 		r := &m.receipts
-		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.reason, &m.credit, &m.phone,
+		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone,
 			moment{&r.Sent}, moment{&r.Delivered}, moment{&r.Read}, moment{&r.Failed})
 	})
 	if err != nil {
@@ -124,7 +124,6 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 	for i := range rows {
 		m := &rows[i]
 		m.erased = m.phone == ""
-		m.turned = m.receipts.Verdict() == puntuale.Refused
 		found[m.MessageRef] = m
 	}
 	return found, nil
@@ -150,9 +149,10 @@ func (m *told) add(e *puntuale.Evidence) {
 
 // verdict is what the message becomes now, 0 when it stays.
 func (m *told) verdict() puntuale.Verdict {
-	gaveUp := (m.state == puntuale.Failed || m.state == puntuale.Rescheduled) && (m.turned || m.reason == puntuale.SaysUncertain)
+	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
+	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason == puntuale.SaysUncertain)
 	switch v := m.receipts.Verdict(); {
-	case v == puntuale.Sent && (m.state == puntuale.Pending || gaveUp):
+	case v == puntuale.Sent && (m.state == puntuale.Pending || wrong):
 		return v
 	case v == puntuale.Refused && (m.state == puntuale.Pending && m.intent > 0 || m.state == puntuale.Completed):
 		return v

@@ -44,6 +44,8 @@ var suite = []func(*testing.T, *World){
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
+	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
+	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 

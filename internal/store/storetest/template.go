@@ -15,7 +15,8 @@ func testTemplates(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	lat, lon := 45.5, -9.25
 	full := puntuale.Template{Name: "benvenuto è 🎉", Text: "Ciao {{nome}}", Media: "https://example.com/a.jpg", MediaName: "a.jpg",
-		Latitude: &lat, Longitude: &lon, Created: Begin, Updated: Begin}
+		Latitude: &lat, Longitude: &lon, Created: Begin, Updated: Begin,
+		Official: &puntuale.Approved{Name: "benvenuto", Language: "it", Body: []puntuale.Parameter{{Name: "nome", Text: "{{nome}} è 🎉"}}}}
 	bare := puntuale.Template{Name: "breve", Text: "Ciao", Created: Begin, Updated: Begin}
 	for _, m := range []*puntuale.Template{&full, &bare} {
 		var err error
@@ -26,7 +27,7 @@ func testTemplates(t *testing.T, w *World) {
 			t.Errorf("template = %+v, %v, want %+v", got, err, *m)
 		}
 	}
-	full.Text, full.Latitude, full.Longitude, full.Updated = "Altro", nil, nil, Begin.Add(time.Hour)
+	full.Text, full.Latitude, full.Longitude, full.Official, full.Updated = "Altro", nil, nil, nil, Begin.Add(time.Hour)
 	changed := full
 	changed.Created = Begin.Add(time.Hour) // stays
 	if err := c.UpdateTemplate(ctx, changed); err != nil {

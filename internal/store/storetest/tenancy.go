@@ -93,6 +93,10 @@ var foreignCalls = map[string]foreign{
 		}
 		return nil, mine.SetDefaultPair(context.Background(), all[0].ID, other.Sequence, 0)
 	},
+	"CreateOfficial": nil, // names nothing of anybody
+	"SetKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.SetKeys(context.Background(), other.Session, []byte("x"))
+	},
 	"CreateTemplate": nil,
 	"UpdateTemplate": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.UpdateTemplate(context.Background(), puntuale.Template{ID: other.template(), Name: "x"})

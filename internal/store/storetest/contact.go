@@ -1,0 +1,127 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func (c *Client) mustHear(phone string, at, now time.Time) int {
+	c.w.t.Helper()
+	n, err := c.w.KeepHeard(context.Background(), now, []puntuale.Heard{{Client: c.ID, Session: c.Session, Phone: phone, At: at}})
+	if err != nil {
+		c.w.t.Fatalf("keep what was heard: %v", err)
+	}
+	return n
+}
+
+func (c *Client) window(session puntuale.SessionID, phone string) time.Time {
+	c.w.t.Helper()
+	until, err := c.w.WindowUntil(context.Background(), c.ID, session, phone)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return until
+}
+
+// A window is open for 24 hours after the person's last message, whatever the order in which messages are told.
+func testWindow(t *testing.T, w *World) {
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	if until := c.window(c.Session, phone); !until.IsZero() {
+		t.Errorf("never wrote: %v", until)
+	}
+	for _, at := range []time.Duration{0, time.Hour, 30 * time.Minute, -48 * time.Hour} {
+		c.mustHear(phone, Begin.Add(at), Begin.Add(2*time.Hour))
+	}
+	if until := c.window(c.Session, phone); !until.Equal(Begin.Add(25 * time.Hour)) {
+		t.Errorf("open until %v", until)
+	}
+	c.mustHear("+393330000001", Begin.Add(time.Hour), Begin) // a clock that is ahead
+	if until := c.window(c.Session, "+393330000001"); !until.Equal(Begin.Add(24 * time.Hour)) {
+		t.Errorf("from the future: %v", until)
+	}
+	if !c.window(other.Session, phone).IsZero() || !other.window(other.Session, phone).IsZero() {
+		t.Error("it is open for others, too")
+	}
+}
+
+// A reply stops what sequences that stop on one planned before it, through the session that it was written to.
+func testReplyStops(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	q := puntuale.Sequence{ID: c.Sequence, Name: "promemoria", StopOnReply: true, Steps: []puntuale.Step{{Text: "uno"}, {Text: "due"}}}
+	if err := c.UpdateSequence(ctx, q); err != nil {
+		t.Fatal(err)
+	}
+	steady, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "altra", Created: Begin, Updated: Begin, Steps: []puntuale.Step{{Text: "uno"}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	due := Begin.Add(time.Hour)
+	stopped := c.MustStart(phone, due, 2)
+	someone := c.MustStart("+393330000001", due, 2)
+	run := c.Run(phone, due, 1)
+	run.Run.Sequence = steady
+	goesOn, err := c.Start(ctx, run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := c.mustHear(phone, Begin.Add(-time.Minute), Begin); n != 0 {
+		t.Errorf("a message from before stopped %d", n)
+	}
+	if n := c.mustHear(phone, Begin, Begin.Add(time.Minute)); n != 2 {
+		t.Errorf("%d messages were stopped", n)
+	}
+	if n := c.mustHear(phone, Begin, Begin.Add(time.Minute)); n != 0 {
+		t.Errorf("a repeat stopped %d", n)
+	}
+	for id, want := range map[puntuale.MessageID]puntuale.State{
+		stopped[0]: puntuale.Cancelled, stopped[1]: puntuale.Cancelled, someone[0]: puntuale.Pending, goesOn.IDs[0]: puntuale.Pending,
+	} {
+		if d := c.Detail(id); d.State != want {
+			t.Errorf("message %d is %v, want %v", id, d.State, want)
+		}
+	}
+	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 3 {
+		t.Errorf("%d calls were counted: a reply is none", used)
+	}
+}
+
+// A preference adds to the blacklist and takes out again what one added; what is older than the last one, or a repeat,
+// changes nothing; an entry of another making stays.
+func testPreference(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	set := func(phone string, stop bool, at time.Duration) bool {
+		t.Helper()
+		changed, err := w.KeepPreference(ctx, Begin.Add(24*time.Hour), puntuale.Preference{
+			Client: c.ID, Session: c.Session, Phone: phone, Mark: c.mark(phone), Stop: stop, At: Begin.Add(at), Reason: "non vuole"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return changed
+	}
+	for i, step := range []struct {
+		stop    bool
+		at      time.Duration
+		changed bool
+	}{
+		{true, 0, true}, {true, 0, false}, {false, time.Hour, true}, {false, time.Hour, false}, {true, time.Minute, false}, {true, 2 * time.Hour, true},
+	} {
+		if got := set(phone, step.stop, step.at); got != step.changed {
+			t.Errorf("step %d: changed %v", i, got)
+		}
+	}
+	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: "+393330000001", Reason: "mia", Added: Begin}, Day, nil); err != nil {
+		t.Fatal(err)
+	}
+	if set("+393330000001", true, 0) || set("+393330000001", false, time.Hour) {
+		t.Error("a preference changed somebody's own entry")
+	}
+	all, _, err := c.Blacklist(ctx, puntuale.Page{})
+	if err != nil || len(all) != 2 || all[0].Reason != puntuale.PreferenceReason+"non vuole" {
+		t.Errorf("blacklist: %+v, %v", all, err)
+	}
+}

@@ -1,0 +1,202 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// evidence is what the network tells of an attempt of the client's default session.
+func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.EvidenceKind, at time.Time) puntuale.Evidence {
+	e := puntuale.Evidence{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: "wamid.1"}
+	if k == puntuale.EvidenceFailed {
+		e.Reason, e.Detail = "Il destinatario non riceve su WhatsApp", "Meta 131026 wamid.1"
+	}
+	return e
+}
+
+func (w *World) mustKeep(now time.Time, all ...puntuale.Evidence) (unknown int) {
+	w.t.Helper()
+	unknown, err := w.KeepEvidence(context.Background(), now, all)
+	if err != nil {
+		w.t.Fatalf("keep evidence: %v", err)
+	}
+	return unknown
+}
+
+// permutations are all orders of kinds.
+func permutations(kinds []puntuale.EvidenceKind) (all [][]puntuale.EvidenceKind) {
+	if len(kinds) == 0 {
+		return [][]puntuale.EvidenceKind{nil}
+	}
+	for i, k := range kinds {
+		rest := append(slices.Clone(kinds[:i]), kinds[i+1:]...)
+		for _, p := range permutations(rest) {
+			all = append(all, append([]puntuale.EvidenceKind{k}, p...))
+		}
+	}
+	return all
+}
+
+// Whatever is told of a message, in any order and twice, what comes of it is the same: delivery always wins, then
+// failure. So is the credit: given back with a failure, taken again with a delivery.
+func testEvidenceAnyOrder(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1000)) })
+	node := w.MustJoin()
+	serial := 0
+	spent := int64(0)
+	for _, kinds := range [][]puntuale.EvidenceKind{
+		{puntuale.EvidenceSent},
+		{puntuale.EvidenceFailed},
+		{puntuale.EvidenceSent, puntuale.EvidenceFailed},
+		{puntuale.EvidenceSent, puntuale.EvidenceDelivered, puntuale.EvidenceRead},
+		{puntuale.EvidenceSent, puntuale.EvidenceDelivered, puntuale.EvidenceFailed},
+		{puntuale.EvidenceFailed, puntuale.EvidenceRead},
+	} {
+		want, delivered := puntuale.Completed, slices.Contains(kinds, puntuale.EvidenceDelivered)
+		if kinds[len(kinds)-1] == puntuale.EvidenceFailed && !delivered {
+			want = puntuale.Failed
+		}
+		for _, order := range permutations(kinds) {
+			for _, start := range []string{"in flight", "accepted", "uncertain"} {
+				serial++
+				item, token := c.attempt(node, fmt.Sprintf("+39333%07d", serial))
+				now := Begin.Add(time.Second)
+				switch start {
+				case "accepted":
+					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"})
+				case "uncertain":
+					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: now.Add(24 * time.Hour)})
+				}
+				for _, k := range slices.Concat(order, order) {
+					now = now.Add(time.Second)
+					w.mustKeep(now, c.evidence(item, token, k, Begin.Add(time.Duration(k)*time.Second)))
+				}
+				if start == "in flight" { // the answer comes last
+					w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"})
+				}
+				d := c.Detail(item.ID)
+				if want == puntuale.Completed {
+					spent++
+				}
+				if d.State != want || c.credits() != 1000-spent || d.Delivered.IsZero() == delivered ||
+					d.Read.IsZero() == slices.Contains(kinds, puntuale.EvidenceRead) || d.Detail == "" {
+					t.Fatalf("%s, %v: %v %q %q, delivered %v, read %v, %d credits, want %v and %d", start, order, d.State, d.Response(), d.Detail, d.Delivered, d.Read,
+						c.credits(), want, 1000-spent)
+				}
+				if want == puntuale.Failed && d.Response() != "Il destinatario non riceve su WhatsApp" {
+					t.Fatalf("%s, %v: %s", start, order, d.Response())
+				}
+			}
+		}
+	}
+	if ledger := w.Int("select sum(amount) from credit_entry where client_id = $1", c.ID); ledger != c.credits() {
+		t.Errorf("the ledger says %d, %d credits", ledger, c.credits())
+	}
+}
+
+// What evidence leaves alone: what is not there, another client's or session's, a failure of an attempt that is not the
+// present one, what was cancelled. What failed is FAILED, unless it was delivered all the same.
+func testEvidenceLeavesAlone(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	node := w.MustJoin()
+	item, token := c.attempt(node, phone)
+	now := Begin.Add(time.Second)
+
+	foreign := c.evidence(item, token, puntuale.EvidenceFailed, now)
+	foreign.Client = other.ID
+	elsewhere := c.evidence(item, token, puntuale.EvidenceFailed, now)
+	elsewhere.Session = other.Session
+	nothing := c.evidence(item, token, puntuale.EvidenceRead, now)
+	nothing.ID = 1
+	if n := w.mustKeep(now, foreign, elsewhere, nothing); n != 3 {
+		t.Errorf("%d were unknown", n)
+	}
+	w.mustKeep(now, c.evidence(item, token+1, puntuale.EvidenceFailed, now))
+	if d := c.Detail(item.ID); d.Intent != token || d.State != puntuale.Pending {
+		t.Errorf("after evidence of others: %+v", d)
+	}
+	// Open for another try: a failure of the earlier one says nothing; a delivery does.
+	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now.Add(time.Hour)})
+	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceFailed, now))
+	if d := c.Detail(item.ID); d.Intent != 0 {
+		t.Errorf("open, after a late failure: %+v", d)
+	}
+	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceDelivered, now))
+	if d := c.Detail(item.ID); d.State != puntuale.Completed || c.credits() != 99 {
+		t.Errorf("open, after a delivery: %+v, %d credits", d, c.credits())
+	}
+
+	id := c.MustStart("+393330000007", Begin, 1)[0]
+	if _, err := c.CancelMessages(ctx, []puntuale.MessageID{id}, Day, now); err != nil {
+		t.Fatal(err)
+	}
+	cancelled := puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: c.ID, ID: id}}
+	ours, oursToken := c.attempt(node, "+393330000006")
+	w.MustRecord(now, ours, oursToken, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Fuori dalla finestra"})
+	for _, k := range []puntuale.EvidenceKind{puntuale.EvidenceSent, puntuale.EvidenceFailed, puntuale.EvidenceRead} {
+		if d := c.Detail(ours.ID); d.State != puntuale.Failed || d.Response() != "Fuori dalla finestra" {
+			t.Errorf("refused, before it was read: %v %s", d.State, d.Response())
+		}
+		w.mustKeep(now, c.evidence(cancelled, 1, k, now), c.evidence(ours, oursToken, k, now))
+	}
+	if d := c.Detail(id); d.State != puntuale.Cancelled {
+		t.Errorf("cancelled: %+v", d)
+	}
+	if d := c.Detail(ours.ID); d.State != puntuale.Completed {
+		t.Errorf("refused, and read all the same: %v %s", d.State, d.Response())
+	}
+}
+
+// What was given up as uncertain, or turned into a failure, and was sent again since: the outcome changes, the state
+// stays.
+func testEvidenceAfterResend(t *testing.T, w *World) {
+	c := w.Client(puntuale.AccountTest)
+	node := w.MustJoin()
+	item, token := c.attempt(node, phone)
+	now := Begin.Add(time.Second)
+	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
+	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceFailed, now))
+	again := c.MustResend(item.ID)
+	later := now.Add(time.Hour)
+	w.mustKeep(later, c.evidence(item, token, puntuale.EvidenceDelivered, later))
+	if d := c.Detail(item.ID); d.State != puntuale.Rescheduled || d.Delivered.IsZero() {
+		t.Errorf("the old one: %+v", d)
+	}
+	outcomes, _, err := c.Outcomes(context.Background(), Begin, later.Add(time.Hour), puntuale.Page{})
+	if err != nil || len(outcomes) != 1 || !outcomes[0].Sent || !outcomes[0].Done.Equal(later) {
+		t.Errorf("outcomes: %+v, %v", outcomes, err)
+	}
+	if d := c.Detail(again[0]); d.State != puntuale.Pending {
+		t.Errorf("the new one: %+v", d)
+	}
+}
+
+// A failure that says that the person wants nothing more puts them on the blacklist, once: whoever takes them out again
+// is not overruled by a repeat.
+func testEvidenceBlocks(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	item, token := c.attempt(w.MustJoin(), phone)
+	now := Begin.Add(time.Second)
+	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Sent})
+	e := c.evidence(item, token, puntuale.EvidenceFailed, now)
+	e.Block = "codice Meta 131050"
+	w.mustKeep(now, e)
+	all, _, err := c.Blacklist(ctx, puntuale.Page{})
+	if err != nil || len(all) != 1 || all[0].Phone != phone || all[0].Reason != puntuale.PreferenceReason+"codice Meta 131050" {
+		t.Fatalf("blacklist: %+v, %v", all, err)
+	}
+	if _, err := c.RemoveBlacklisted(ctx, phone, c.mark(phone), Day); err != nil {
+		t.Fatal(err)
+	}
+	w.mustKeep(now, e)
+	if all, _, err := c.Blacklist(ctx, puntuale.Page{}); err != nil || len(all) != 0 {
+		t.Errorf("after a repeat: %+v, %v", all, err)
+	}
+}
