@@ -1,0 +1,65 @@
+package official_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/connector/connectortest"
+	"puntuale/internal/connector/official/graphtest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	connectortest.Run(t, func(t *testing.T) connectortest.Network {
+		w := newWorld(t, setup{})
+		const refused = "+393330009901"
+		to := func(n int) string { return fmt.Sprintf("+39333000%04d", n) }
+		var all []string
+		for n := range 100 {
+			all = append(all, to(n))
+		}
+		w.wrote(append(all, refused)...)
+		w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
+			if m.To == refused {
+				return graphtest.Reply{Code: 131026}
+			}
+			return graphtest.Reply{}
+		})
+		return connectortest.Network{
+			Connector: w.conn, Client: w.c.ID, Session: w.session, To: to, Refused: refused,
+			Shown:    func(t *testing.T) []connectortest.Shown { return shown(t, w.peer) },
+			Contents: connectortest.Carries{Text: true, Media: true, Location: true},
+		}
+	})
+}
+
+// shown is what people see of what Meta took.
+func shown(t *testing.T, peer *graphtest.Peer) (all []connectortest.Shown) {
+	t.Helper()
+	for _, taken := range peer.Taken() {
+		m := taken.Message
+		var c puntuale.Content
+		switch {
+		case m.Text != nil:
+			c.Text = m.Text.Body
+		case m.Image != nil:
+			c.MediaURL, c.Text = addressOf(peer.File(m.Image.ID)), m.Image.Caption
+		case m.Document != nil:
+			c.MediaURL, c.Text, c.MediaName = addressOf(peer.File(m.Document.ID)), m.Document.Caption, m.Document.Filename
+		case m.Location != nil:
+			latitude, err := strconv.ParseFloat(m.Location.Latitude, 64)
+			if err != nil {
+				t.Error(err)
+			}
+			longitude, err := strconv.ParseFloat(m.Location.Longitude, 64)
+			if err != nil {
+				t.Error(err)
+			}
+			c.Latitude, c.Longitude = &latitude, &longitude
+		}
+		all = append(all, connectortest.Shown{To: m.To, Content: c})
+	}
+	return all
+}

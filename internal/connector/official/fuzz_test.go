@@ -1,0 +1,64 @@
+package official
+
+import (
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// FuzzDelivery: whatever a webhook brings, what is read of it is of the session's client, of now or before, and storable.
+func FuzzDelivery(f *testing.F) {
+	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"statuses":[{"id":"w","status":"failed","timestamp":"1","biz_opaque_callback_data":"a.0.b","errors":[{"code":131026,"title":"\u0000"}]}],"messages":[{"from":"393331234567","timestamp":"99999999999","type":"text"}]}}]}]}`)
+	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"user_preferences","value":{"metadata":{"phone_number_id":"1"},"user_preferences":[{"wa_id":"1234567","value":"stop"}]}}]}]}`)
+	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
+	c := New(Config{Clock: clock.NewFake(now)})
+	f.Fuzz(func(t *testing.T, body string) {
+		told, _ := c.read([]byte(body), origin{7, 3}, "1")
+		for _, e := range told.Evidence {
+			if e.Client != 3 || e.Session != 7 || e.ID <= 0 || e.Token <= 0 || e.At.After(now) || e.At.IsZero() || e.Detail != storable(e.Detail) || e.Reason != storable(e.Reason) {
+				t.Errorf("%+v", e)
+			}
+		}
+		for _, h := range told.Heard {
+			if h.Client != 3 || h.Session != 7 || len(h.Phone) < 6 || h.Phone[0] != '+' || h.At.After(now) {
+				t.Errorf("%+v", h)
+			}
+		}
+		for _, p := range told.Preferences {
+			if p.Client != 3 || p.Session != 7 || p.Phone[0] != '+' || p.At.After(now) {
+				t.Errorf("%+v", p)
+			}
+		}
+	})
+}
+
+// FuzzAnswer: an answer that is not 200 is a refusal in Meta's form, or unknown; nothing else.
+func FuzzAnswer(f *testing.F) {
+	f.Add(400, `{"error":{"code":131026,"message":"x","error_data":{"details":"y"}}}`)
+	f.Add(500, `{"error":{}}`)
+	f.Add(200, `{"messages":[{"id":"w"}]}`)
+	f.Fuzz(func(t *testing.T, status int, text string) {
+		var into struct{}
+		if err := understand(status, []byte(text), &into); err == nil && status != 200 {
+			t.Errorf("%d %q is taken for a success", status, text)
+		}
+	})
+}
+
+// FuzzCallback: what is read back is what was written.
+func FuzzCallback(f *testing.F) {
+	f.Add(int64(1), 0, int64(1), "a.0.b")
+	f.Fuzz(func(t *testing.T, id int64, generation int, token int64, odd string) {
+		_, _, _ = readCallback(odd)
+		if id <= 0 || token <= 0 || generation < 0 || generation > 1000 {
+			return
+		}
+		e := puntuale.Envelope{ConnectorID: puntuale.ConnectorID(puntuale.MessageID(id), generation), Token: token}
+		gotID, gotToken, ok := readCallback(callback(e))
+		if !ok || int64(gotID) != id || gotToken != token {
+			t.Errorf("%s: %d %d %v", callback(e), gotID, gotToken, ok)
+		}
+	})
+}

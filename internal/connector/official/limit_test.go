@@ -1,0 +1,201 @@
+package official_test
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official"
+	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/store/storetest"
+)
+
+// TestPair: one person gets 45 messages at once, and then one every six seconds; others are unaffected.
+func TestPair(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	const phone, other = "+393331111111", "+393332222222"
+	w.wrote(phone, other)
+	for range 45 {
+		w.must(phone, text("x"))
+	}
+	for range 3 {
+		_, err := w.conn.Prepare(w.within(), w.envelope(phone, text("x")))
+		if e := w.refused(err, puntuale.Deferred); e.After != 6*time.Second {
+			t.Errorf("after %v", e.After)
+		}
+		w.must(other, text("y"))
+		w.clock.Advance(6 * time.Second)
+		w.must(phone, text("x"))
+	}
+	w.clock.Advance(24*time.Hour - time.Minute) // borrowed time is paid back
+	for range 45 {
+		w.must(phone, text("x"))
+	}
+	// Prepared all at once, and sent one after the other: what leaves is counted when it leaves.
+	fresh := "+393333333333"
+	w.wrote(fresh)
+	var prepared []puntuale.Prepared
+	for range 46 {
+		p, err := w.conn.Prepare(w.within(), w.envelope(fresh, text("x")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepared = append(prepared, p)
+	}
+	before := w.peer.Asked()
+	for i, p := range prepared {
+		_, err := w.conn.Send(w.within(), p)
+		if i < 45 && err != nil {
+			t.Fatal(err)
+		}
+		if i == 45 {
+			w.refused(err, puntuale.Deferred)
+		}
+	}
+	if asked := w.peer.Asked() - before; asked != 45 {
+		t.Errorf("%d were posted", asked)
+	}
+}
+
+// TestReach: so many persons in 24 hours are addressed first as Meta allows; those who wrote, and those who count
+// already, do not matter; a node that takes the session over knows them.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_3" }})
+	to := func(i int) string { return fmt.Sprintf("+39333000000%d", i) }
+	w.wrote(to(9))
+	for i := range 3 {
+		w.must(to(i), approved("uno"))
+		w.clock.Advance(time.Hour)
+	}
+	w.must(to(9), approved("uno"))
+	w.must(to(0), approved("uno"))
+	before := w.peer.Asked()
+	_, err := w.send(to(3), approved("uno"))
+	if e := w.refused(err, puntuale.Deferred); e.After != 22*time.Hour || !strings.Contains(e.Reason, "24 ore") { // the second one's hour
+		t.Errorf("after %v: %s", e.After, e.Reason)
+	}
+	if w.peer.Asked() != before {
+		t.Error("Meta was asked")
+	}
+	w.clock.Advance(22 * time.Hour)
+	w.must(to(3), approved("uno"))
+
+	// One whom Meta refuses does not count.
+	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_1" }})
+	w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
+		if m.To == to(0) {
+			return graphtest.Reply{Code: 131026}
+		}
+		return graphtest.Reply{}
+	})
+	_, err = w.send(to(0), approved("uno"))
+	w.refused(err, puntuale.Final)
+	w.must(to(1), approved("uno"))
+
+	// As after a restart, from what is stored.
+	ctx := w.within()
+	node := w.w.MustJoin()
+	started, err := w.c.Start(ctx, w.c.Run(to(2), w.clock.Now(), 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.w.Exec("update message set session_id = $1 where id = $2", int64(w.session), int64(started.IDs[0]))
+	w.c.MustEnd(node, w.clock.Now(), puntuale.Outcome{Verdict: puntuale.Sent}, started.IDs...)
+	w.conn.Close(ctx, w.session)
+	w.open(w.session)
+	_, err = w.send(to(3), approved("uno"))
+	w.refused(err, puntuale.Deferred)
+}
+
+// TestTiers reads Meta's words for limits; what it says that nobody knows limits nothing here.
+func TestTiers(t *testing.T) {
+	t.Parallel()
+	for tier, limited := range map[string]bool{"TIER_1": true, "TIER_UNLIMITED": false, "": false, "TIER_2K": false, "nonsense": false} {
+		w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = tier }})
+		w.must("+393331111111", approved("uno"))
+		if _, err := w.send("+393332222222", approved("uno")); (err != nil) != limited {
+			t.Errorf("%s: %v", tier, err)
+		}
+	}
+}
+
+// TestWindow: free text leaves within 24 hours of the person's last message, and costs nothing outside of them.
+func TestWindow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	const phone = "+393331111111"
+	closed := func() {
+		t.Helper()
+		before := w.peer.Asked()
+		_, err := w.conn.Prepare(w.within(), w.envelope(phone, text("x")))
+		if e := w.refused(err, puntuale.Final); !strings.Contains(e.Reason, "finestra di 24 ore") || w.peer.Asked() != before {
+			t.Errorf("%s, asked %d", e.Reason, w.peer.Asked()-before)
+		}
+	}
+	closed()
+	w.must(phone, approved("uno"))
+	w.wrote(phone)
+	w.clock.Advance(24*time.Hour - time.Second)
+	w.must(phone, text("x"))
+	p, err := w.conn.Prepare(w.within(), w.envelope(phone, text("x")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	later, err := w.conn.Prepare(w.within(), w.envelope(phone, text("y")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.clock.Advance(time.Second)
+	closed()
+	before := w.peer.Asked()
+	_, err = w.conn.Send(w.within(), p) // it closed between
+	if w.refused(err, puntuale.Final); w.peer.Asked() != before {
+		t.Error("Meta was asked")
+	}
+	w.wrote(phone)
+	if _, err := w.conn.Send(w.within(), later); err != nil {
+		t.Errorf("opened again: %v", err)
+	}
+	if _, err := w.conn.Prepare(w.within(), w.envelope("120363012345678901@g.us", text("x"))); !strings.Contains(w.refused(err, puntuale.Final).Reason, "Groups API") {
+		t.Errorf("a group: %v", err)
+	}
+}
+
+// TestTraits: the dispatcher keeps the number's rate, and as much in flight as that needs.
+func TestTraits(t *testing.T) {
+	t.Parallel()
+	for rate, want := range map[float64]puntuale.Traits{
+		0:    {Name: "official", Slots: 40, PerSecond: 80, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
+		1:    {Name: "official", Slots: 1, PerSecond: 1, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
+		1000: {Name: "official", Slots: 500, PerSecond: 1000, SendTimeout: 30 * time.Second, Recovery: puntuale.RecoverNone},
+	} {
+		if got := official.New(official.Config{Rate: rate}).Traits(); got != want {
+			t.Errorf("rate %v: %+v", rate, got)
+		}
+	}
+}
+
+// TestVersion warns of a version's end.
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	end := time.Date(2028, 7, 29, 0, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]string{
+		storetest.Begin: "", end.Add(-91 * 24 * time.Hour): "", end.Add(-89 * 24 * time.Hour): "WARN", end: "ERROR", end.AddDate(1, 0, 0): "ERROR",
+	} {
+		log := &strings.Builder{}
+		official.WarnOfVersion(slog.New(slog.NewTextHandler(log, nil)), "v25.0", at)
+		if got := log.String(); (want == "") != (got == "") || !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want %q", at, got, want)
+		}
+	}
+	for text, valid := range map[string]bool{"v25.0": true, "v9.1": true, "25.0": false, "v25": false, "v25.0/../x": false, "": false} {
+		if official.ValidVersion(text) != valid {
+			t.Errorf("%q is valid: %v", text, !valid)
+		}
+	}
+}

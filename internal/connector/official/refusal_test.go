@@ -1,0 +1,346 @@
+package official_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official"
+	"puntuale/internal/connector/official/graphtest"
+)
+
+// table is what each code asks for, as Meta's documentation has it; it is written apart from the product's own.
+var table = map[string][]int{
+	"retry":        {1, 2, 131000, 131016, 131057, 133004},
+	"slow down":    {4, 80007, 130429},
+	"pair":         {131056},
+	"hold number":  {131048, 131064, 131042, 368, 131031, 130497, 131045, 133010, 33},
+	"no access":    {0, 190, 10, 3, 200, 210, 299, 131005},
+	"template":     {132000, 132001, 132005, 132007, 132012, 132015, 132016, 132018, 132068, 132069, 131063},
+	"message":      {131047, 131051, 131053, 131008, 131009, 100, 131021, 135000, 134011, 424242},
+	"recipient":    {131026, 130403},
+	"opted out":    {131050},
+	"not 24 hours": {131049, 130472},
+}
+
+// rig is a world in which one recipient's messages are refused with a code.
+type rig struct {
+	*world
+	code    int
+	refused string
+	other   string
+}
+
+// TestTable sees every row do what it says: to the message, to others of the number, to other recipients.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	rows := map[string]func(*rig){
+		"retry": func(r *rig) {
+			r.world.refused(r.tries(text("x")), puntuale.Transient)
+			r.othersGo()
+		},
+		"slow down":    (*rig).slowsDown,
+		"pair":         (*rig).pairWaits,
+		"hold number":  func(r *rig) { r.holds(puntuale.LinkLinked, time.Hour) },
+		"no access":    func(r *rig) { r.holds(puntuale.LinkUnlinked, time.Minute) },
+		"template":     (*rig).templateWaits,
+		"message":      func(r *rig) { r.finalFor(text("x")) },
+		"recipient":    func(r *rig) { r.finalFor(text("x")) },
+		"opted out":    (*rig).optsOut,
+		"not 24 hours": (*rig).waitsADay,
+	}
+	for name, codes := range table {
+		for _, code := range codes {
+			t.Run(fmt.Sprintf("%s %d", name, code), func(t *testing.T) {
+				t.Parallel()
+				r := &rig{world: newWorld(t, setup{}), code: code, refused: "+393331111111", other: "+393332222222"}
+				r.wrote(r.refused, r.other)
+				r.peer.Answer(func(m graphtest.Message) graphtest.Reply {
+					if m.To == r.refused {
+						return graphtest.Reply{Code: code, Refuse: true, Details: "per prova"}
+					}
+					return graphtest.Reply{}
+				})
+				rows[name](r)
+			})
+		}
+	}
+}
+
+func (r *rig) tries(c puntuale.Content) error {
+	r.t.Helper()
+	_, err := r.send(r.refused, c)
+	if e := puntuale.AsSendError(err); e != nil && !strings.Contains(e.Detail, fmt.Sprintf("Meta %d: per prova", r.code)) {
+		r.t.Errorf("the detail is %q", e.Detail)
+	}
+	return err
+}
+
+func (r *rig) othersGo() {
+	r.t.Helper()
+	if !r.conn.Online(r.session) {
+		r.t.Error("the number is held back")
+	}
+	r.must(r.other, text("y"))
+}
+
+// asksNothing checks that a message is refused without a question to Meta.
+func (r *rig) asksNothing(to string, c puntuale.Content, kind puntuale.SendErrorKind) *puntuale.SendError {
+	r.t.Helper()
+	before := r.peer.Asked()
+	_, err := r.send(to, c)
+	e := r.world.refused(err, kind)
+	if r.peer.Asked() != before {
+		r.t.Error("Meta was asked")
+	}
+	return e
+}
+
+func (r *rig) finalFor(c puntuale.Content) {
+	r.t.Helper()
+	r.world.refused(r.tries(c), puntuale.Final)
+	r.othersGo()
+}
+
+func (r *rig) slowsDown() {
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		e := r.world.refused(r.tries(text("x")), puntuale.Throttled)
+		again := r.world.refused(r.tries(text("x")), puntuale.Throttled) // one that left together with it
+		if e.After != want || again.After != want {
+			r.t.Errorf("after %v, and %v, want %v", e.After, again.After, want)
+		}
+		r.clock.Advance(want)
+	}
+	r.must(r.other, text("y"))
+	if e := r.world.refused(r.tries(text("x")), puntuale.Throttled); e.After != time.Second {
+		r.t.Errorf("after a success: %v", e.After)
+	}
+}
+
+func (r *rig) pairWaits() {
+	for _, want := range []time.Duration{time.Second, 4 * time.Second, 16 * time.Second} {
+		if e := r.world.refused(r.tries(text("x")), puntuale.Deferred); e.After != want {
+			r.t.Errorf("after %v, want %v", e.After, want)
+		}
+		r.asksNothing(r.refused, text("x"), puntuale.Deferred)
+		r.othersGo()
+		r.clock.Advance(want)
+	}
+}
+
+func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
+	e := r.world.refused(r.tries(text("x")), puntuale.SessionDown)
+	if last := r.last(); r.conn.Online(r.session) || last.State != state || !strings.Contains(last.Detail, e.Reason) || !strings.Contains(last.Detail, fmt.Sprint(r.code)) {
+		r.t.Errorf("online %v, reported %+v, said %q", r.conn.Online(r.session), last, e.Reason)
+	}
+	r.asksNothing(r.other, text("y"), puntuale.SessionDown)
+	r.clock.Advance(wait - time.Second)
+	if r.conn.Online(r.session) {
+		r.t.Error("online too early")
+	}
+	r.advance(time.Second, true)
+	r.must(r.other, text("y"))
+	// Somebody who saw to it need not wait.
+	r.world.refused(r.tries(text("x")), puntuale.SessionDown)
+	if err := r.conn.Test(r.within(), r.session); err != nil || !r.conn.Online(r.session) {
+		r.t.Errorf("after a test: %v", err)
+	}
+}
+
+func (r *rig) templateWaits() {
+	r.world.refused(r.tries(approved("uno")), puntuale.Deferred)
+	e := r.asksNothing(r.other, approved("uno"), puntuale.Deferred)
+	if e.After <= 0 || e.After > 15*time.Minute {
+		r.t.Errorf("after %v", e.After)
+	}
+	r.must(r.other, approved("due"))
+	r.othersGo()
+	r.clock.Advance(15 * time.Minute)
+	r.must(r.other, approved("uno"))
+	r.finalFor(text("x")) // without a template there is nothing else to hold back
+}
+
+func (r *rig) optsOut() {
+	r.finalFor(text("x"))
+	all, _, err := r.c.Blacklist(r.t.Context(), puntuale.Page{})
+	if err != nil || len(all) != 1 || all[0].Phone != r.refused || !strings.Contains(all[0].Reason, "131050") || !strings.Contains(all[0].Reason, "2026-11-20T09:00:00Z") {
+		r.t.Errorf("blacklist: %+v, %v", all, err)
+	}
+}
+
+func (r *rig) waitsADay() {
+	if e := r.world.refused(r.tries(text("x")), puntuale.Deferred); e.After != 24*time.Hour {
+		r.t.Errorf("after %v", e.After)
+	}
+	r.othersGo()
+}
+
+// TestUnknownOutcome: once a byte of a message was written, only an answer in Meta's own form is evidence.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	const phone = "+393331111111"
+	never := make(chan struct{})
+	t.Cleanup(func() { close(never) })
+	for name, reply := range map[string]graphtest.Reply{
+		"taken, and broken off":     {Drop: true},
+		"broken off":                {Break: true},
+		"a proxy's 502":             {Status: 502, Body: "<html>Bad Gateway</html>"},
+		"a 500 with nothing":        {Status: 500, Body: " "},
+		"a 429 of somebody else":    {Status: 429, Body: `{"error":"too many"}`},
+		"a 400 of somebody else":    {Status: 400, Body: `{"error":{"message":"no"}}`},
+		"a redirect":                {Status: 307, Body: "elsewhere"},
+		"a 200 that is not JSON":    {Status: 200, Body: "ok"},
+		"a 200 without an id":       {Status: 200, Body: `{"messages":[]}`},
+		"a 500 with a code unknown": {Status: 500, Code: 424242},
+		"no answer":                 {Wait: never},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{})
+			w.wrote(phone)
+			w.peer.Answer(func(graphtest.Message) graphtest.Reply { return reply })
+			p, err := w.conn.Prepare(w.within(), w.envelope(phone, text("x")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx := w.within()
+			if reply.Wait != nil {
+				var cancel func()
+				ctx, cancel = context.WithCancel(ctx)
+				go func() {
+					for w.peer.Asked() == 0 && ctx.Err() == nil {
+						time.Sleep(time.Millisecond)
+					}
+					cancel()
+				}()
+			}
+			_, err = w.conn.Send(ctx, p)
+			if err == nil || puntuale.AsSendError(err) != nil || w.peer.Asked() != 1 {
+				t.Errorf("got %v, %d asked", err, w.peer.Asked())
+			}
+			if err != nil && strings.Contains(err.Error(), "appsecret_proof") {
+				t.Errorf("the proof is told: %v", err)
+			}
+		})
+	}
+}
+
+// TestDefinite: what never left, and what Meta itself refuses whatever the status, is known not to have arrived.
+func TestDefinite(t *testing.T) {
+	t.Parallel()
+	const phone = "+393331111111"
+	w := newWorld(t, setup{config: func(c *official.Config) { c.Transport = unreachable{} }})
+	w.wrote(phone)
+	_, err := w.send(phone, text("x"))
+	e := w.refused(err, puntuale.Transient)
+	if strings.Contains(e.Detail, "appsecret_proof") {
+		t.Errorf("the proof is told: %s", e.Detail)
+	}
+	w = newWorld(t, setup{})
+	w.wrote(phone)
+	w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Status: 503, Code: 131016} })
+	_, err = w.send(phone, text("x"))
+	w.refused(err, puntuale.Transient)
+}
+
+// TestSetup tells in plain words what is wrong with a number.
+func TestSetup(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		number func(*graphtest.Number) // as Meta has it
+		look   *graphtest.Reply
+		state  puntuale.LinkState
+		says   string
+	}{
+		"all is well":          {state: puntuale.LinkOnline},
+		"no limit is told":     {number: func(n *graphtest.Number) { n.Tier = "" }, state: puntuale.LinkOnline},
+		"a token that ended":   {number: func(n *graphtest.Number) { n.Token = "other" }, state: puntuale.LinkUnlinked, says: "Token di accesso scaduto o revocato"},
+		"another secret":       {number: func(n *graphtest.Number) { n.Secret = "other" }, state: puntuale.LinkUnlinked, says: "app_secret errato"},
+		"another number":       {number: func(n *graphtest.Number) { n.ID = "102" }, state: puntuale.LinkUnlinked, says: "phone_number_id non esiste"},
+		"no permission":        {look: &graphtest.Reply{Code: 200}, state: puntuale.LinkUnlinked, says: "Il token non ha i permessi"},
+		"Meta has trouble":     {look: &graphtest.Reply{Status: 500, Body: "x"}, state: puntuale.LinkLinked, says: "I server di Meta non rispondono"},
+		"Meta is out of reach": {look: &graphtest.Reply{Break: true}, state: puntuale.LinkLinked, says: "I server di Meta non rispondono"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{})
+			meta := w.number
+			if test.number != nil {
+				test.number(&meta)
+				if meta.ID != w.number.ID {
+					w.number.ID, meta.ID = meta.ID, w.number.ID // ours is the wrong one
+				}
+			}
+			w.peer.Set(meta)
+			if test.look != nil {
+				w.peer.Look(func() graphtest.Reply { return *test.look })
+			}
+			fresh := w.newSession(w.number)
+			w.open(fresh)
+			last := w.last()
+			if last.State != test.state || !strings.HasPrefix(last.Detail, test.says) || (test.says == "") != (last.Detail == "") {
+				t.Errorf("reported %+v", last)
+			}
+			if w.conn.Online(fresh) != (test.state == puntuale.LinkOnline) {
+				t.Errorf("online: %v", w.conn.Online(fresh))
+			}
+			if test.state == puntuale.LinkOnline && last.Number != "+39021234101" {
+				t.Errorf("number %q", last.Number)
+			}
+		})
+	}
+}
+
+// TestLink: without keys a session is unlinked; with others it goes on; one that was online goes on although Meta does
+// not answer about it.
+func TestLink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	ctx := w.within()
+	if err := w.conn.Pair(ctx, w.session, puntuale.PairQR, ""); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("pair: %v", err)
+	}
+	if err := w.conn.Unlink(ctx, w.session); err != nil || w.conn.Online(w.session) {
+		t.Errorf("unlink: %v", err)
+	}
+	if err := w.conn.Test(ctx, w.session); err != nil || w.last().State != puntuale.LinkUnlinked || w.last().Detail != "Mancano le credenziali di Meta" {
+		t.Errorf("without keys: %v, %+v", err, w.last())
+	}
+	if err := w.c.SetKeys(ctx, w.session, w.seal(w.session, w.number)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.conn.Test(ctx, w.session); err != nil || !w.conn.Online(w.session) {
+		t.Errorf("with keys again: %v, %+v", err, w.last())
+	}
+	w.conn.Close(ctx, w.session)
+	if w.conn.Online(w.session) {
+		t.Error("online after it was closed")
+	}
+	_, err := w.send("+393331111111", text("x"))
+	w.refused(err, puntuale.SessionDown)
+
+	w.peer.Look(func() graphtest.Reply { return graphtest.Reply{Break: true} })
+	s, err := w.c.Tenant.Session(ctx, w.session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Link.State = puntuale.LinkOnline
+	w.conn.Open(s)
+	w.until("it is online as before", func() bool { return w.conn.Online(w.session) })
+	w.peer.Look(nil)
+}
+
+// unreachable lets questions about numbers through, and nothing else.
+type unreachable struct{}
+
+func (unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return nil, errors.New("connection refused")
+}

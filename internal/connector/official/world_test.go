@@ -1,0 +1,270 @@
+package official_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/connector/official"
+	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/intake"
+	"puntuale/internal/store/storetest"
+)
+
+const patience = 20 * time.Second
+
+// world is a connector with one open session, on a real store, before the peer.
+type world struct {
+	t       *testing.T
+	w       *storetest.World
+	c       *storetest.Client
+	clock   *clock.Fake
+	peer    *graphtest.Peer
+	number  graphtest.Number
+	conn    *official.Connector
+	session puntuale.SessionID
+	webhook string
+	vault   *auth.Vault
+	files   *files
+
+	mu      sync.Mutex
+	reports []puntuale.LinkReport
+	lastID  puntuale.MessageID
+}
+
+// setup changes a world before its session opens.
+type setup struct {
+	number func(*graphtest.Number)
+	config func(*official.Config)
+	driver storetest.Driver // nil: SQLite
+}
+
+func newWorld(t *testing.T, s setup) *world {
+	t.Helper()
+	if s.driver == nil {
+		s.driver = storetest.SQLite
+	}
+	w := &world{t: t, w: storetest.NewWorld(t, s.driver(t)), number: graphtest.NewNumber("101"), files: &files{kinds: map[string]string{}}, lastID: 1 << 40}
+	w.clock, w.c = w.w.DB.Clock, w.w.Client(puntuale.AccountFull)
+	if s.number != nil {
+		s.number(&w.number)
+	}
+	w.peer = graphtest.New(t, w.number)
+	var err error
+	if w.vault, err = auth.NewVault(make([]byte, auth.DataKeySize)); err != nil {
+		t.Fatal(err)
+	}
+	in := intake.New(intake.Config{Store: w.w.Store, Clock: w.clock, Logger: quiet()})
+	cfg := official.Config{
+		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: in.Take, API: w.peer.URL, Clock: w.clock, Logger: quiet(),
+		Report: func(r puntuale.LinkReport) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.reports = append(w.reports, r)
+		},
+	}
+	if s.config != nil {
+		s.config(&cfg)
+	}
+	w.conn = official.New(cfg)
+	w.session = w.newSession(w.number)
+	w.open(w.session)
+	server := httptest.NewServer(w.conn.NewWebhook())
+	t.Cleanup(server.Close)
+	w.webhook = server.URL + w.session.WebhookPath()
+	return w
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func keysOf(n graphtest.Number) puntuale.OfficialKeys {
+	return puntuale.OfficialKeys{PhoneNumberID: n.ID, AccessToken: n.Token, AppSecret: n.Secret, VerifyToken: n.Verify}
+}
+
+func (w *world) seal(id puntuale.SessionID, n graphtest.Number) []byte {
+	return w.vault.Seal(puntuale.SealedOfficial, id.SealPlace(), keysOf(n).JSON())
+}
+
+func (w *world) newSession(n graphtest.Number) puntuale.SessionID {
+	w.t.Helper()
+	id, err := w.c.CreateOfficial(context.Background(), puntuale.Session{Name: "ufficiale", Type: puntuale.Official, Created: storetest.Begin},
+		func(id puntuale.SessionID) []byte { return w.seal(id, n) }, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return id
+}
+
+// open opens a session and waits until it was looked at.
+func (w *world) open(id puntuale.SessionID) {
+	w.t.Helper()
+	s, err := w.c.Tenant.Session(context.Background(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	before := w.told()
+	w.conn.Open(s)
+	w.t.Cleanup(func() { w.conn.Close(context.Background(), id) })
+	w.until("the session was looked at", func() bool { return w.told() > before })
+}
+
+func (w *world) told() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.reports)
+}
+
+// last is the latest report.
+func (w *world) last() puntuale.LinkReport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.reports) == 0 {
+		return puntuale.LinkReport{}
+	}
+	return w.reports[len(w.reports)-1]
+}
+
+func (w *world) until(what string, so func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// advance moves the clock on and waits until the session is online, or not.
+func (w *world) advance(d time.Duration, online bool) {
+	w.t.Helper()
+	if err := w.clock.Waiting(w.within(), 1); err != nil {
+		w.t.Fatal(err)
+	}
+	w.clock.Advance(d)
+	w.until(fmt.Sprintf("online is %v", online), func() bool { return w.conn.Online(w.session) == online })
+}
+
+func (w *world) within() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+// wrote opens the window of a person.
+func (w *world) wrote(phones ...string) {
+	w.t.Helper()
+	var all []puntuale.Heard
+	for _, phone := range phones {
+		all = append(all, puntuale.Heard{Client: w.c.ID, Session: w.session, Phone: phone, At: w.clock.Now()})
+	}
+	if _, err := w.w.KeepHeard(context.Background(), w.clock.Now(), all); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// envelope is a new message.
+func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lastID++
+	return puntuale.Envelope{
+		Client: w.c.ID, Session: w.session, Run: puntuale.RunID(w.lastID), Message: w.lastID, ConnectorID: puntuale.ConnectorID(w.lastID, 0),
+		Attempt: 1, Token: 7<<32 | int64(w.lastID-1<<40), To: to, Content: c,
+	}
+}
+
+// send prepares and sends.
+func (w *world) send(to string, c puntuale.Content) (puntuale.Receipt, error) {
+	w.t.Helper()
+	p, err := w.conn.Prepare(w.within(), w.envelope(to, c))
+	if err != nil {
+		return puntuale.Receipt{}, err
+	}
+	return w.conn.Send(w.within(), p)
+}
+
+func (w *world) must(to string, c puntuale.Content) graphtest.Taken {
+	w.t.Helper()
+	receipt, err := w.send(to, c)
+	if err != nil {
+		w.t.Fatalf("send: %v", err)
+	}
+	taken := w.peer.Taken()
+	last := taken[len(taken)-1]
+	if receipt.Detail != last.WAMID {
+		w.t.Errorf("the receipt says %q, Meta took %q", receipt.Detail, last.WAMID)
+	}
+	return last
+}
+
+// refused expects evidence that a message did not reach Meta.
+func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendError {
+	w.t.Helper()
+	e := puntuale.AsSendError(err)
+	if e == nil || e.Kind != kind || e.Reason == "" {
+		w.t.Fatalf("got %v (%+v), want kind %d", err, e, kind)
+	}
+	return e
+}
+
+func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
+
+// approved is a message by an approved template.
+func approved(name string) puntuale.Content {
+	return puntuale.Content{Text: "testo", Template: "t", Official: &puntuale.Approved{Name: name, Language: "it", Body: []puntuale.Parameter{{Text: "Ada"}}}}
+}
+
+// files is a source of media: what is at an address says so. Types go by the extension.
+type files struct {
+	mu      sync.Mutex
+	kinds   map[string]string // by extension, where it is not the usual
+	size    int64             // of the next files; 0: what their text needs
+	plain   bool              // ogg is not opus
+	fetched int
+	limits  []int64
+}
+
+var usualKinds = map[string]string{
+	".jpg": "image/jpeg", ".png": "image/png", ".mp4": "video/mp4", ".ogg": "audio/ogg", ".mp3": "audio/mpeg", ".pdf": "application/pdf", ".txt": "text/plain",
+}
+
+func (f *files) Fetch(_ context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.fetched++
+	f.limits = append(f.limits, r.MaxBytes)
+	address, _, _ := strings.Cut(r.URL, "?")
+	extension := strings.ToLower(path.Ext(address))
+	kind := f.kinds[extension]
+	if kind == "" {
+		kind = usualKinds[extension]
+	}
+	data := []byte("OggS OpusHead " + r.URL)
+	if f.plain {
+		data = []byte("OggS vorbis")
+	}
+	if f.size > 0 {
+		data = append(data, make([]byte, max(0, f.size-int64(len(data))))...)
+	}
+	return &puntuale.Media{ReadSeekCloser: readCloser{bytes.NewReader(data)}, Size: int64(len(data)), ContentType: kind}, nil
+}
+
+type readCloser struct{ io.ReadSeeker }
+
+func (readCloser) Close() error { return nil }
+
+// addressOf is where a file that Meta has was fetched.
+func addressOf(f graphtest.File) string {
+	_, address, _ := strings.Cut(string(f.Data), "OpusHead ")
+	return strings.TrimRight(address, "\x00")
+}
