@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -267,4 +268,15 @@ func (readCloser) Close() error { return nil }
 func addressOf(f graphtest.File) string {
 	_, address, _ := strings.Cut(string(f.Data), "OpusHead ")
 	return strings.TrimRight(address, "\x00")
+}
+
+// messageOf is the message that one which Meta took says to be.
+func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
+	t.Helper()
+	text, _, _ := strings.Cut(m.Message.Token, ".")
+	id, err := strconv.ParseInt(text, 36, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return puntuale.MessageID(id)
 }
