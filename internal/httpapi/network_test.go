@@ -105,3 +105,17 @@ var (
 	sent    = puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid.1"}
 	refused = puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero non raggiungibile", Detail: "404"}
 )
+
+// item names a message of an account.
+func (s *service) item(a account, id string) puntuale.MessageRef {
+	s.t.Helper()
+	client, err := puntuale.ParseID[puntuale.ClientID](a.ID)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	message, err := puntuale.ParseID[puntuale.MessageID](id)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return puntuale.MessageRef{Client: client, ID: message}
+}

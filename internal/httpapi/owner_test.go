@@ -10,7 +10,10 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
+	"puntuale/internal/connector/official"
+	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/intake"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
@@ -22,6 +25,7 @@ type owner struct {
 	store   *store.Store
 	db      *storetest.Database
 	manager *session.Manager
+	peer    *graphtest.Peer // Meta's side of Official sessions
 
 	mu     sync.Mutex
 	node   puntuale.NodeID
@@ -33,13 +37,18 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	t.Helper()
 	o := &owner{t: t, store: s, db: db, owned: map[puntuale.SessionID]bool{}}
 	var out *sandbox.Connector
+	var meta *official.Connector
+	o.peer = graphtest.New(t, graphtest.Number{ID: "101", Token: "EAAcanary", Secret: "appcanary", Verify: "verifycanary", Display: "+39 02 1234101", Tier: "TIER_250"})
 	quiet := make(chan struct{})
 	close(quiet)
 	o.manager = session.New(session.Config{
 		Keeper: s,
 		Linker: func(of puntuale.Session) puntuale.Linker {
-			if of.Sandbox {
+			switch {
+			case of.Sandbox:
 				return out
+			case of.Type == puntuale.Official:
+				return meta
 			}
 			return nil
 		},
@@ -50,6 +59,10 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 		Clock: clock, Logger: slog.New(slog.DiscardHandler),
 	})
 	out = sandbox.New(s, clock, 0).WithLinks(o.manager.Report)
+	meta = official.New(official.Config{
+		Store: s, Unseal: vault.Open, Report: o.manager.Report, API: o.peer.URL, Clock: clock, Logger: slog.New(slog.DiscardHandler),
+		Take: intake.New(intake.Config{Store: s, Clock: clock, Logger: slog.New(slog.DiscardHandler)}).Take,
+	})
 	o.manager.Start()
 	t.Cleanup(func() { o.manager.Stop(context.Background()) })
 	return o

@@ -95,8 +95,14 @@ func slipOfficial(_ *testing.T, s *service) {
 	key := s.newClient("official@x", "test")
 	for _, sandbox := range []string{"true", "false"} {
 		s.refusedAt(422, "POST", "/api/sessions", key,
-			`{"name":"x","connection_type":"Official","sandbox":`+sandbox+`,"official":{"phone_number_id":"1"}}`, "body.official")
+			`{"name":"x","connection_type":"Official","sandbox":`+sandbox+`,"official":{"phone_number_id":"1"}}`,
+			"body.official.access_token", "body.official.app_secret", "body.official.verify_token")
 	}
+	s.refusedAt(422, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Socket","official":`+officialKeys+`}`, "body.official")
+	s.refusedAt(422, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Official","official":{"phone_number_id":"+39 333","access_token":"a b","app_secret":"è","verify_token":"  "}}`,
+		"body.official.phone_number_id", "body.official.access_token", "body.official.app_secret", "body.official.verify_token")
+	s.refusedAt(400, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Official","official":[]}`, "body.official")
+	s.refusedAt(400, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Official","official":{"app_secret":1}}`, "body.official.app_secret")
 	s.must(nil, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Official","official":null}`)
 }
 
