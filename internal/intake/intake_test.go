@@ -1,0 +1,89 @@
+package intake_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/intake"
+	"puntuale/internal/store/storetest"
+)
+
+// TestTake keeps everything of what a network told, and logs neither numbers nor words.
+func TestTake(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const phone, erased = "+393471112223", "+393471112224"
+			w := storetest.NewWorld(t, driver(t))
+			c := w.Client(puntuale.AccountFull)
+			var log bytes.Buffer
+			mark := func(client puntuale.ClientID, phone string) string {
+				return puntuale.MarkPrefix + client.String() + phone[1:]
+			}
+			in := intake.New(intake.Config{Store: w.Store, Mark: mark, Clock: w.DB.Clock, Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelInfo}))})
+			ctx := context.Background()
+			ids := c.MustStart(phone, storetest.Begin, 2)
+			c.MustSend(w.MustJoin(), storetest.Begin, ids[0])
+			// A person who was erased and is on the blacklist as a mark alone: a preference adds nothing beside it.
+			if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: erased, Mark: mark(c.ID, erased), Added: storetest.Begin}, storetest.Day, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Erase(ctx, puntuale.Erasure{Phone: erased, Mark: mark(c.ID, erased), Day: storetest.Day, Now: storetest.Begin}); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.UpdateSequence(ctx, puntuale.Sequence{ID: c.Sequence, Name: "s", StopOnReply: true, Steps: []puntuale.Step{{Text: "uno"}}}); err != nil {
+				t.Fatal(err)
+			}
+			prefer := func(phone string) puntuale.Preference {
+				return puntuale.Preference{Client: c.ID, Session: c.Session, Phone: phone, Stop: true, At: storetest.Begin, Reason: "non vuole"}
+			}
+			told := puntuale.Incoming{
+				Evidence: []puntuale.Evidence{
+					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[0]}, Session: c.Session, Token: 1, Kind: puntuale.EvidenceRead, At: storetest.Begin},
+					{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 1}, Session: c.Session, Token: 1, Kind: puntuale.EvidenceRead, At: storetest.Begin},
+				},
+				Heard:       []puntuale.Heard{{Client: c.ID, Session: c.Session, Phone: phone, At: storetest.Begin}},
+				Preferences: []puntuale.Preference{prefer(phone), prefer(erased)},
+			}
+			for range 2 {
+				if err := in.Take(ctx, c.Session, told); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if d := c.Detail(ids[0]); d.Read.IsZero() {
+				t.Errorf("the receipt: %+v", d)
+			}
+			if d := c.Detail(ids[1]); d.State != puntuale.Cancelled {
+				t.Errorf("after the reply: %v", d.State)
+			}
+			if until, err := w.WindowUntil(ctx, c.ID, c.Session, phone); err != nil || !until.Equal(storetest.Begin.Add(24*time.Hour)) {
+				t.Errorf("the window: %v, %v", until, err)
+			}
+			if n := w.Int("select count(*) from blacklist where client_id = $1", c.ID); n != 2 {
+				t.Errorf("%d entries in the blacklist", n)
+			}
+			for _, secret := range []string{phone[1:], "non vuole"} {
+				if strings.Contains(log.String(), secret) {
+					t.Errorf("the log holds %q: %s", secret, log.String())
+				}
+			}
+			if !strings.Contains(log.String(), "messages=1") {
+				t.Errorf("the log says nothing: %s", log.String())
+			}
+			w.DB.Clock.Advance(time.Hour)
+			ctx, cancel := context.WithCancel(ctx)
+			cancel()
+			for _, part := range []puntuale.Incoming{{Evidence: told.Evidence}, {Heard: told.Heard}, {Preferences: told.Preferences}} {
+				if err := in.Take(ctx, c.Session, part); err == nil {
+					t.Errorf("what was not kept is taken as kept: %+v", part)
+				}
+			}
+		})
+	}
+}

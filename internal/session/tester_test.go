@@ -1,0 +1,69 @@
+package session_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/session"
+)
+
+// tested is a network that can look whether a session could send.
+type tested struct {
+	*network
+	test func(context.Context) error
+}
+
+func (n *tested) Test(ctx context.Context, _ puntuale.SessionID) error {
+	n.note("test")
+	return n.test(ctx)
+}
+
+// TestTestCommand: a test is answered once what it found is stored; a connector that cannot test says so.
+func TestTestCommand(t *testing.T) {
+	t.Parallel()
+	start := func(w *world, test func(*node) func(context.Context) error) *node {
+		net := &tested{}
+		n := w.newNode(func(c *session.Config) {
+			linker := c.Linker
+			c.Linker = func(s puntuale.Session) puntuale.Linker {
+				if net.test == nil {
+					return linker(s)
+				}
+				return net
+			}
+		})
+		net.network = n.net
+		if test != nil {
+			net.test = test(n)
+		}
+		n.owns(0)
+		return n
+	}
+	databases(t, func(t *testing.T, w *world) {
+		n := start(w, func(n *node) func(context.Context) error {
+			return func(context.Context) error {
+				n.tells(puntuale.LinkUnlinked, "", "Token di accesso scaduto")
+				return nil
+			}
+		})
+		for range 2 { // a second one finds nothing new
+			if err := w.answer(w.give(n, puntuale.CommandTest, nil)); err != nil {
+				t.Fatal(err)
+			}
+			if link := w.session().Link; link.State != puntuale.LinkUnlinked || link.Detail != "Token di accesso scaduto" {
+				t.Errorf("stored: %+v", link)
+			}
+		}
+	})
+	databases(t, func(t *testing.T, w *world) {
+		n := start(w, func(*node) func(context.Context) error {
+			return func(context.Context) error { return errors.New("the store is away") }
+		})
+		wantCode(t, w.answer(w.give(n, puntuale.CommandTest, nil)), puntuale.CodeInternal)
+	})
+	databases(t, func(t *testing.T, w *world) {
+		wantCode(t, w.answer(w.give(start(w, nil), puntuale.CommandTest, nil)), puntuale.CodeConflict)
+	})
+}
