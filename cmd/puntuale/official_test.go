@@ -156,9 +156,10 @@ func (r *officialRig) rehearse() {
 func (r *officialRig) handshake(n graphtest.Number) {
 	r.t.Helper()
 	for query, want := range map[string]string{
-		"hub.mode=subscribe&hub.verify_token=" + n.Verify + "&hub.challenge=1158201444": "200 1158201444",
-		"hub.mode=subscribe&hub.verify_token=x&hub.challenge=1158201444":                "403 ",
-		"hub.mode=subscribe&hub.challenge=1158201444":                                   "403 ",
+		"hub.mode=subscribe&hub.verify_token=" + n.Verify + "&hub.challenge=1158201444":   "200 1158201444",
+		"hub.mode=subscribe&hub.verify_token=x&hub.challenge=1158201444":                  "403 ",
+		"hub.mode=subscribe&hub.challenge=1158201444":                                     "403 ",
+		"hub.mode=subscribe&hub.verify_token=" + n.Verify + "&hub.challenge=%3Cscript%3E": "403 ",
 		"": "403 ",
 	} {
 		status, body := call(r.t, "GET", r.webhook+"?"+query, "", "")
