@@ -76,7 +76,8 @@ func (c *Client) pairPhone(f *faults, text string) string {
 // not linked stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
-	if err != nil || found.Link.State == puntuale.LinkUnlinked || c.control.vault == nil || !c.control.links(found.Session) {
+	keyed := found.Type == puntuale.Official && !found.Sandbox // has keys to forget, good or not
+	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.links(found.Session) {
 		return found, err
 	}
 	if err := c.command(ctx, found.ID, puntuale.CommandUnlink, nil); err != nil {

@@ -51,7 +51,9 @@ func TestOfficialSession(t *testing.T) {
 		if a := s.call("POST", path+"/pair", key, `{"method":"qr"}`); a.status != 409 {
 			t.Errorf("pair: %d %s", a.status, a.body)
 		}
-		s.must(&made, "DELETE", path+"/pair", key, "")
+		s.must(&made, "PUT", path+"/official", key, strings.Replace(officialKeys, "EAAcanary", "EAAcanaryold", 1))
+		says(`"state":"unlinked"`)
+		s.must(&made, "DELETE", path+"/pair", key, "") // keys that are no good are forgotten, too
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
 
 		for _, other := range []string{`{"name":"s","connection_type":"Socket","sandbox":true}`, `{"name":"s","connection_type":"Official","sandbox":true}`} {

@@ -48,6 +48,8 @@ type Connector struct {
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
+
+	warned time.Time // of the version
 }
 
 var (

@@ -94,7 +94,7 @@ func (c *Connector) keep(a *account) {
 		if err != nil && a.ctx.Err() == nil {
 			a.log.Warn("looking at an Official number failed", "error", err)
 		}
-		WarnOfVersion(a.log, c.cfg.Version, c.cfg.Clock.Now())
+		c.warnOfVersion()
 		fired, release := c.cfg.Clock.After(wait)
 		select {
 		case <-fired:

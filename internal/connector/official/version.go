@@ -43,3 +43,19 @@ func WarnOfVersion(log *slog.Logger, version string, now time.Time) {
 		log.Warn("Meta will soon stop answering this version of the Graph API: set --official-version", "version", version, "ends", ends.Format(time.DateOnly))
 	}
 }
+
+const warnEvery = 24 * time.Hour
+
+// warnOfVersion warns once a day, whichever session is looked at.
+func (c *Connector) warnOfVersion() {
+	now := c.cfg.Clock.Now()
+	c.mu.Lock()
+	due := now.Sub(c.warned) >= warnEvery
+	if due {
+		c.warned = now
+	}
+	c.mu.Unlock()
+	if due {
+		WarnOfVersion(c.cfg.Logger, c.cfg.Version, now)
+	}
+}

@@ -19,7 +19,7 @@ import (
 
 // What one delivery may cost.
 const (
-	webhookMost  = 4 << 20 // bytes; Meta's own bound is 3 MB
+	webhookMost  = 3 << 20 // bytes: Meta's own bound
 	webhooksMost = 128     // at once
 	webhookWait  = 10 * time.Second
 	keysKept     = time.Second // in memory, so that a burst reads them once

@@ -245,7 +245,7 @@ func TestForged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	body := w.peer.Wrote("101", person, w.clock.Now())
-	large := make([]byte, 4<<20+1)
+	large := make([]byte, 3<<20+1)
 	for name, test := range map[string]struct {
 		path, signature string
 		body            []byte

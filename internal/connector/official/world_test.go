@@ -27,7 +27,7 @@ const patience = 20 * time.Second
 
 // world is a connector with one open session, on a real store, before the peer.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	w       *storetest.World
 	c       *storetest.Client
 	clock   *clock.Fake
@@ -51,7 +51,7 @@ type setup struct {
 	driver storetest.Driver // nil: SQLite
 }
 
-func newWorld(t *testing.T, s setup) *world {
+func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	if s.driver == nil {
 		s.driver = storetest.SQLite
