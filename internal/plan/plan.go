@@ -98,15 +98,23 @@ func newBuilder(in *Input) *builder {
 		if anchor := step.Timing.Anchor; anchor != "" && anchor != puntuale.AnchorStart {
 			b.entry(anchor).date = true
 		}
-		for _, t := range append(texts(step.Official), step.Text, step.Media, step.MediaName) {
-			for s := scan(t); s.next(); {
-				if s.fault == "" && s.field.format != "" {
-					b.entry(s.field.name).date = true
-				}
-			}
+		for _, t := range [...]string{step.Text, step.Media, step.MediaName} {
+			b.findDates(t)
+		}
+		for _, t := range texts(step.Official) {
+			b.findDates(t)
 		}
 	}
 	return b
+}
+
+// findDates notes which fields a text formats as dates.
+func (b *builder) findDates(text string) {
+	for s := scan(text); s.next(); {
+		if s.fault == "" && s.field.format != "" {
+			b.entry(s.field.name).date = true
+		}
+	}
 }
 
 // stepFault records what is wrong with a step.
