@@ -69,7 +69,9 @@ var Owners = map[string][]string{
 	"github.com/nyaruka/phonenumbers":   {"internal/control"},
 	"github.com/prometheus":             {"cmd"},
 	"code.dny.dev/ssrf":                 {"internal/media"},
+	"go.mau.fi":                         {"internal/connector/socket"},
 	"github.com/chromedp":               {}, // tests only
+	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},
 	"github.com/google/go-cmp":          {},
 	"go.uber.org/goleak":                {},

@@ -1,0 +1,192 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/whatsmeow/proto/waAdv"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/keys"
+	"google.golang.org/protobuf/proto"
+)
+
+// Account is a number that has WhatsApp, with its primary device, which links others. The primary device is off unless
+// the account belongs to a [Phone].
+type Account struct {
+	n        *Network
+	number   string
+	lid      string
+	identity *keys.KeyPair // of the primary device; signs the others
+	signed   *keys.PreKey  // of the primary device
+
+	// Guarded by n.mu.
+	name      string
+	devices   []*device
+	lastID    uint16
+	met       map[*Account]bool // wrote to this account, or received from it
+	watchers  map[watch]bool    // asked for this account's devices
+	observers map[*device]bool  // asked for its presence
+	present   bool
+	business  string // the name a business shows when it links
+	ban       ban
+	timelock  Timelock
+	refusals  []*refusal
+	about     string
+	privacy   map[string]string
+}
+
+// device is one of an account's devices; 0 is the primary one.
+type device struct {
+	account    *Account
+	id         uint16
+	noise      [32]byte
+	known      bool // has logged in, so that stanzas are kept for it
+	platform   string
+	keys       keyBundle
+	connection *connection
+	pending    []*pendingStanza
+	settled    map[string]bool
+}
+
+// watch is a device that asked for an account's devices, by number or by LID.
+type watch struct {
+	device *device
+	space  string
+}
+
+// Device is what a phone's owner sees of a linked device.
+type Device struct {
+	ID       int    // 0 is the phone itself
+	Platform string // as the client described itself
+	Online   bool
+}
+
+// Account returns the account of a number in international format, digits only, and registers it if it has none.
+func (n *Network) Account(number string) *Account {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if a := n.accounts[number]; a != nil {
+		return a
+	}
+	n.sequence++
+	identity := keys.NewKeyPair()
+	a := &Account{
+		n: n, number: number, lid: strconv.Itoa(100000000000000 + n.sequence*7919), identity: identity, signed: identity.CreateSignedPreKey(1),
+		met: map[*Account]bool{}, watchers: map[watch]bool{}, observers: map[*device]bool{}, privacy: map[string]string{"readreceipts": "all"},
+	}
+	a.devices = []*device{{account: a, settled: map[string]bool{}, keys: keyBundle{
+		registration: []byte{0, 0, 0, byte(n.sequence)}, identity: identity.Pub[:], signed: *a.signed,
+	}}}
+	n.accounts[number], n.accounts[a.lid] = a, a
+	return a
+}
+
+// Number is the account's number, digits only.
+func (a *Account) Number() string { return a.number }
+
+// JID is the account's address by number.
+func (a *Account) JID() types.JID { return types.NewJID(a.number, types.DefaultUserServer) }
+
+// LID is the account's hidden address, under which clients of today send.
+func (a *Account) LID() types.JID { return types.NewJID(a.lid, types.HiddenUserServer) }
+
+// SetName changes the name that others see above the account's messages.
+func (a *Account) SetName(name string) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.name = name
+}
+
+// Devices lists the account's devices, the phone itself first.
+func (a *Account) Devices() []Device {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	var list []Device
+	for _, d := range a.devices {
+		list = append(list, Device{ID: int(d.id), Platform: d.platform, Online: d.connection != nil})
+	}
+	return list
+}
+
+// Know lets the account and another count as having written to each other, without any message.
+func (a *Account) Know(other *Account) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.met[other], other.met[a] = true, true
+}
+
+// device finds one of the account's devices; nil if it has none with that id. The caller holds n.mu.
+func (a *Account) device(id uint16) *device {
+	for _, d := range a.devices {
+		if d.id == id {
+			return d
+		}
+	}
+	return nil
+}
+
+func (d *device) pn() types.JID {
+	return types.JID{User: d.account.number, Device: d.id, Server: types.DefaultUserServer}
+}
+
+func (d *device) lid() types.JID {
+	return types.JID{User: d.account.lid, Device: d.id, Server: types.HiddenUserServer}
+}
+
+// in is the device's address in a space: the server of a number or of a LID.
+func (d *device) in(space string) types.JID {
+	if space == types.HiddenUserServer {
+		return d.lid()
+	}
+	return d.pn()
+}
+
+// account finds who an address belongs to, by number or LID; nil if nobody. The caller holds n.mu.
+func (n *Network) account(address types.JID) *Account {
+	a := n.accounts[address.User]
+	switch {
+	case a == nil:
+		return nil
+	case address.Server == types.HiddenUserServer && address.User == a.lid, address.Server == types.DefaultUserServer && address.User == a.number:
+		return a
+	}
+	return nil
+}
+
+// find is the device an address belongs to; nil if none. The caller holds n.mu.
+func (n *Network) find(address types.JID) *device {
+	a := n.account(address)
+	if a == nil {
+		return nil
+	}
+	return a.device(address.Device)
+}
+
+// certify signs the identity of a new device, as the primary device does.
+func (a *Account) certify(index uint32, identity []byte) (*waAdv.ADVSignedDeviceIdentity, error) {
+	details, err := proto.Marshal(&waAdv.ADVDeviceIdentity{
+		RawID: proto.Uint32(1), Timestamp: proto.Uint64(uint64(time.Now().Unix())), KeyIndex: proto.Uint32(index),
+		AccountType: waAdv.ADVEncryptionType_E2EE.Enum(), DeviceType: waAdv.ADVEncryptionType_E2EE.Enum(),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a device's identity: %w", err)
+	}
+	return &waAdv.ADVSignedDeviceIdentity{
+		Details: details, AccountSignatureKey: a.identity.Pub[:],
+		AccountSignature: sign(a.identity, slices.Concat([]byte{6, 0}, details, identity)),
+	}, nil
+}
+
+// verify checks what a new device signed in turn.
+func (a *Account) verify(signed *waAdv.ADVSignedDeviceIdentity, identity []byte) bool {
+	if len(signed.DeviceSignature) != 64 {
+		return false
+	}
+	message := slices.Concat([]byte{6, 1}, signed.Details, identity, a.identity.Pub[:])
+	return ecc.VerifySignature(ecc.NewDjbECPublicKey([32]byte(identity)), message, [64]byte(signed.DeviceSignature))
+}

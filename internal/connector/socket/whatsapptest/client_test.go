@@ -1,0 +1,119 @@
+//go:build !nosocket
+
+package whatsapptest_test
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/store/sqlstore"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+	"google.golang.org/protobuf/proto"
+
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+// client is a linked client as a product has one: a real store, and everything that happened to it.
+type client struct {
+	*whatsmeow.Client
+	t *testing.T
+
+	mu      sync.Mutex
+	seen    []any
+	changed chan struct{}
+}
+
+// newClient makes a client that is not linked, with a store of its own.
+func newClient(t *testing.T, net *whatsapptest.Network) *client {
+	t.Helper()
+	dsn := "file:" + filepath.Join(t.TempDir(), "client.db") + "?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(0)"
+	container, err := sqlstore.New(t.Context(), "sqlite", dsn, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { container.Close() })
+	return openClient(t, net, whatsmeow.NewClient(container.NewDevice(), nil))
+}
+
+func openClient(t *testing.T, net *whatsapptest.Network, w *whatsmeow.Client) *client {
+	c := &client{Client: w, t: t, changed: make(chan struct{})}
+	via := net.HTTPClient()
+	c.SetPreLoginHTTPClient(via)
+	c.SetWebsocketHTTPClient(via)
+	c.SetMediaHTTPClient(via)
+	c.UseRetryMessageStore = true
+	c.AddEventHandler(c.handle)
+	t.Cleanup(c.Disconnect)
+	return c
+}
+
+func (c *client) handle(event any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = append(c.seen, event)
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// await returns the first event of a type after the first skip events for which match is true.
+func await[E any](c *client, skip int, match func(E) bool) E {
+	c.t.Helper()
+	late := time.After(whatsapptest.Patience)
+	for {
+		c.mu.Lock()
+		seen, changed := c.seen, c.changed
+		c.mu.Unlock()
+		for _, event := range seen[min(skip, len(seen)):] {
+			if e, ok := event.(E); ok && (match == nil || match(e)) {
+				return e
+			}
+		}
+		select {
+		case <-changed:
+		case <-late:
+			var none E
+			c.t.Fatalf("no %T among %d events: %T", none, len(seen), seen)
+		}
+	}
+}
+
+// events counts what happened so far, to wait for what comes after.
+func (c *client) events() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.seen)
+}
+
+// linked links a new client to an account by QR and returns it logged in.
+func linked(t *testing.T, net *whatsapptest.Network, account *whatsapptest.Account) *client {
+	t.Helper()
+	c := newClient(t, net)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	codes := await[*events.QR](c, 0, nil).Codes
+	if err := account.ScanQR(t.Context(), codes[0]); err != nil {
+		t.Fatal(err)
+	}
+	await[*events.PairSuccess](c, 0, nil)
+	await[*events.Connected](c, 0, nil)
+	return c
+}
+
+// sendText sends a text and returns its id.
+func (c *client) sendText(to types.JID, text string) string {
+	c.t.Helper()
+	sent, err := c.SendMessage(context.Background(), to, &waE2E.Message{Conversation: proto.String(text)})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return sent.ID
+}

@@ -1,0 +1,195 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+func directoryQueries() []queryKind {
+	asked := sh("query", "", maybe(sh("contact", "addressing_mode?=lid")), maybe(sh("business", "", one(sh("verified_name", "")))),
+		maybe(sh("disappearing_mode", "")), maybe(sh("username", "")), maybe(sh("status", "")), maybe(sh("picture", "")),
+		maybe(sh("devices", "version=2")), maybe(sh("lid", "")))
+	user := sh("user", "jid:jid?", maybe(raw("contact", "")), maybe(raw("tctoken", "")))
+	return []queryKind{
+		{shape: sh("usync", "sid mode=query|full last=true index=0 context=message|interactive|background", one(asked), one(sh("list", "", some(user)))),
+			group: "usync", kind: "get", answer: (*connection).lookUp},
+		{shape: sh("tokens", "", some(sh("token", "jid:jid t type=trusted_contact"))), group: "privacy", kind: "set", answer: (*connection).issueTokens},
+		{shape: sh("privacy", "", maybe(sh("category", "name value"))), group: "privacy", kind: "get", answer: (*connection).privacySettings},
+		{shape: sh("privacy", "", one(sh("category", "name value"))), group: "privacy", kind: "set", answer: (*connection).setPrivacy},
+		{shape: sh("picture", "query=url type=preview|image id? invite? common_gid?:jid persona_id?", maybe(raw("tctoken", ""))), group: "w:profile:picture",
+			kind: "get", target: true, answer: func(c *connection, s stanza) { c.refuse(s, 404, "item-not-found") }},
+		{group: "blocklist", kind: "get", answer: func(c *connection, s stanza) { c.result(s, element("list", attrs{"dhash": "0"})) }},
+		{shape: sh("sync", "", some(sh("collection", "name version? return_snapshot=true|false"))), group: "w:sync:app:state", kind: "set", answer: (*connection).appState},
+	}
+}
+
+// lookUp answers which numbers have WhatsApp, their LIDs and devices.
+func (c *connection) lookUp(s stanza) {
+	usync := child(s, "usync")
+	asked := child(usync, "query")
+	var users []stanza
+	for _, user := range childrenOf(child(usync, "list")) {
+		if fault := c.checkToken(child(user, "tctoken"), c.n.account(jid(user, "jid"))); fault != "" {
+			c.n.misunderstood("%s: %s", fault, s.String())
+		}
+		if typed := child(user, "contact"); typed.Tag != "" {
+			users = append(users, c.lookUpNumber(bytesOf(typed)))
+			continue
+		}
+		address := jid(user, "jid")
+		answer := element("user", attrs{"jid": address})
+		if a := c.n.account(address); a != nil {
+			answer = element("user", attrs{"jid": address}, a.describe(c.device, asked, address.Server)...)
+		} else if child(asked, "devices").Tag != "" {
+			answer = element("user", attrs{"jid": address}, element("devices", nil, element("error", attrs{"code": "404", "text": "item-not-found"})))
+		}
+		users = append(users, answer)
+	}
+	c.result(s, element("usync", attrs{"sid": text(usync, "sid"), "mode": text(usync, "mode"), "last": "true", "index": "0", "context": text(usync, "context")},
+		element("result", nil), element("list", nil, users...)))
+}
+
+// lookUpNumber answers for a number as it was typed.
+func (c *connection) lookUpNumber(typed []byte) stanza {
+	number := strings.TrimSuffix(strings.TrimPrefix(string(typed), "+"), "@"+types.LegacyUserServer)
+	pn := types.NewJID(number, types.DefaultUserServer)
+	if !strings.HasPrefix(string(typed), "+") || !strings.HasSuffix(string(typed), "@"+types.LegacyUserServer) || strings.Trim(number, "0123456789") != "" {
+		c.n.misunderstood("a contact %q", typed)
+	}
+	if a := c.n.account(pn); a != nil {
+		return element("user", attrs{"jid": a.LID(), "pn_jid": pn}, data("contact", attrs{"type": "in"}, typed))
+	}
+	return element("user", attrs{"pn_jid": pn}, data("contact", attrs{"type": "out"}, typed))
+}
+
+// describe answers what was asked of an account.
+func (a *Account) describe(by *device, asked stanza, space string) (answers []stanza) {
+	for _, question := range childrenOf(asked) {
+		switch question.Tag {
+		case "devices":
+			var list []stanza
+			for _, d := range a.devices {
+				of := attrs{"id": strconv.Itoa(int(d.id))}
+				if d.id > 0 {
+					of["key-index"] = strconv.Itoa(int(d.id))
+				}
+				list = append(list, element("device", of))
+			}
+			answers = append(answers, element("devices", nil, element("device-list", nil, list...)))
+			a.watchers[watch{by, space}] = true
+		case "lid":
+			answers = append(answers, element("lid", attrs{"val": a.LID()}))
+		case "status":
+			answers = append(answers, data("status", attrs{"t": seconds(time.Now())}, []byte(a.about)))
+		}
+	}
+	return answers
+}
+
+// checkToken says what is wrong with a privacy token that somebody shows to reach an account; "" if nothing is.
+func (c *connection) checkToken(shown stanza, of *Account) string {
+	if shown.Tag == "" || of == nil {
+		return ""
+	}
+	if c.n.tokens[string(bytesOf(shown))] != of.number+">"+c.device.account.number {
+		return "a privacy token that was not issued for it"
+	}
+	return ""
+}
+
+// issueTokens gives the devices of a contact a token with which they may reach the account.
+func (c *connection) issueTokens(s stanza) {
+	for _, wanted := range childrenOf(child(s, "tokens")) {
+		to := c.n.account(jid(wanted, "jid"))
+		if to == nil {
+			c.refuse(s, 404, "item-not-found")
+			return
+		}
+		token := random(16)
+		c.n.tokens[string(token)] = c.device.account.number + ">" + to.number
+		for _, d := range to.devices {
+			d.keep(element("notification", attrs{
+				"from": c.device.account.JID(), "sender_lid": c.device.account.LID(), "id": c.n.id(), "type": "privacy_token", "t": seconds(time.Now()),
+			}, element("tokens", nil, data("token", attrs{"t": text(wanted, "t"), "type": "trusted_contact"}, token))))
+		}
+	}
+	c.result(s)
+}
+
+func (c *connection) privacySettings(s stanza) {
+	var list []stanza
+	for name, value := range c.device.account.privacy {
+		list = append(list, element("category", attrs{"name": name, "value": value}))
+	}
+	c.result(s, element("privacy", nil, list...))
+}
+
+func (c *connection) setPrivacy(s stanza) {
+	changed := child(child(s, "privacy"), "category")
+	c.device.account.privacy[text(changed, "name")] = text(changed, "value")
+	c.result(s, element("privacy", nil, changed))
+}
+
+// appState answers that the phone has shared nothing.
+func (c *connection) appState(s stanza) {
+	var list []stanza
+	for _, asked := range childrenOf(child(s, "sync")) {
+		list = append(list, element("collection", attrs{"name": text(asked, "name"), "version": text(asked, "version"), "has_more_patches": "false"}))
+	}
+	c.result(s, element("sync", nil, list...))
+}
+
+// presence takes who is there, and who wants to know it.
+func (c *connection) presence(s stanza) {
+	a := c.device.account
+	if text(s, "type") == "subscribe" {
+		if of := c.n.account(jid(s, "to")); of != nil {
+			of.observers[c.device] = true
+			c.sendPresence(of)
+		}
+		return
+	}
+	if name := text(s, "name"); name != "" {
+		a.name = name
+	}
+	a.present = text(s, "type") == "available"
+	for d := range a.observers {
+		if d.connection != nil && d.connection.active {
+			d.connection.sendPresence(a)
+		}
+	}
+}
+
+func (c *connection) sendPresence(of *Account) {
+	shown := attrs{"from": of.LID()}
+	if !of.present {
+		shown["type"], shown["last"] = "unavailable", seconds(time.Now())
+	}
+	c.send(element("presence", shown))
+}
+
+// chatstate shows to the other side that somebody types or records.
+func (c *connection) chatstate(s stanza) {
+	if len(childrenOf(s)) != 1 {
+		c.n.misunderstood("%s", s.String())
+		return
+	}
+	to := jid(s, "to")
+	a := c.n.account(to)
+	c.n.accepted = append(c.n.accepted, Stanza{
+		Tag: "chatstate", From: c.device.account.number, Device: int(c.device.id), Chat: c.n.chatName(to), Type: childrenOf(s)[0].Tag, At: time.Now(),
+	})
+	if a == nil {
+		return
+	}
+	for _, d := range a.devices {
+		if d.connection != nil && d.connection.active {
+			d.connection.send(element("chatstate", attrs{"from": c.device.in(to.Server).ToNonAD()}, childrenOf(s)...))
+		}
+	}
+}

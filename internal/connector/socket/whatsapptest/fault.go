@@ -1,0 +1,193 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// Fault is what happens to messages that clients send. The first fault that matches a message takes it.
+type Fault struct {
+	From, To string // number of the sender, number or group's id of the chat; "" matches any
+	Retries  bool   // also what is sent again to a device that asked
+	Times    int    // how many messages; 0: until it is removed
+
+	AckError int             // the server refuses the message with this code: 463, 479, 429…
+	Lose     bool            // the server never saw the message
+	DropAck  bool            // the message is delivered, and never acknowledged
+	AckDelay time.Duration   // the message is delivered, and acknowledged this much later
+	AckHold  <-chan struct{} // the message is delivered, and acknowledged once this is closed
+	Corrupt  bool            // the ciphertext is damaged on the way to the other side's devices
+	Cut      bool            // the message is delivered; then the connection breaks instead of the ack
+}
+
+// fault is a Fault with what is left of it. A nil one does nothing.
+type fault struct {
+	Fault
+	left int // negative: without end
+}
+
+// Inject makes messages suffer a fault from now on, and returns what ends it.
+func (n *Network) Inject(what Fault) (remove func()) {
+	f := &fault{Fault: what, left: what.Times}
+	if what.Times == 0 {
+		f.left = -1
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults = append(n.faults, f)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.faults = slices.DeleteFunc(n.faults, func(other *fault) bool { return other == f })
+	}
+}
+
+// messageFault finds what a message suffers. The caller holds n.mu.
+func (n *Network) messageFault(of Stanza) *fault {
+	for _, f := range n.faults {
+		if f.left == 0 || f.From != "" && f.From != of.From || f.To != "" && f.To != of.Chat || of.Retry && !f.Retries {
+			continue
+		}
+		if f.left > 0 {
+			f.left--
+		}
+		return f
+	}
+	return nil
+}
+
+func (f *fault) lost() bool { return f != nil && f.Lose }
+
+func (f *fault) code() int {
+	if f == nil {
+		return 0
+	}
+	return f.AckError
+}
+
+// corrupt damages a ciphertext, if the fault asks for it. The end of one may be ignored, so it is damaged before.
+func (f *fault) corrupt(other bool, cipher stanza) stanza {
+	if f == nil || !f.Corrupt || !other {
+		return cipher
+	}
+	damaged := slices.Clone(bytesOf(cipher))
+	if len(damaged) > 30 {
+		damaged[len(damaged)-30] ^= 0xff
+	}
+	cipher.Content = damaged
+	return cipher
+}
+
+// acknowledge sends the ack, or does instead what the fault says; it reports whether the ack was withheld. The caller
+// holds n.mu.
+func (f *fault) acknowledge(c *connection, ack stanza) (withheld bool) {
+	switch {
+	case f == nil:
+		c.send(ack)
+		return false
+	case f.Cut:
+		c.cut()
+		return true
+	case f.DropAck:
+		return true
+	case f.AckHold != nil:
+		hold := f.AckHold
+		c.n.open.Go(func() {
+			select {
+			case <-hold:
+				c.later(ack)
+			case <-c.ctx.Done():
+			}
+		})
+		return true
+	case f.AckDelay > 0:
+		time.AfterFunc(f.AckDelay, func() { c.later(ack) })
+		return true
+	}
+	c.send(ack)
+	return false
+}
+
+// later sends a stanza if the connection is still there.
+func (c *connection) later(s stanza) {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.ctx.Err() == nil {
+		c.send(s)
+	}
+}
+
+// QueryFault is what happens to info queries. The first that matches takes a query.
+type QueryFault struct {
+	From  string // number of who asks; "" matches any, also clients that are not linked
+	Group string // the query's namespace: usync, encrypt, w:g2, w:m, md, privacy, w:p…
+	Tag   string // of the query's first child; "" matches any
+	Times int    // how many queries; 0: until it is removed
+
+	Code  int           // the error it is answered with, as 429
+	Text  string        // of the error, as rate-overlimit
+	Delay time.Duration // after which it is answered; with neither Code nor Delay it is not answered at all
+}
+
+type queryFault struct {
+	QueryFault
+	left int
+}
+
+// InjectQuery makes queries suffer a fault from now on, and returns what ends it.
+func (n *Network) InjectQuery(what QueryFault) (remove func()) {
+	f := &queryFault{QueryFault: what, left: what.Times}
+	if what.Times == 0 {
+		f.left = -1
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.failing = append(n.failing, f)
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		n.failing = slices.DeleteFunc(n.failing, func(other *queryFault) bool { return other == f })
+	}
+}
+
+// queryFault finds what a query suffers. The caller holds n.mu.
+func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
+	from := ""
+	if c.device != nil {
+		from = c.device.account.number
+	}
+	for _, f := range n.failing {
+		if f.left == 0 || f.From != "" && f.From != from || f.Group != text(s, "xmlns") || f.Tag != "" && f.Tag != tag {
+			continue
+		}
+		if f.left > 0 {
+			f.left--
+		}
+		return f
+	}
+	return nil
+}
+
+// LoseReceipts makes the server keep receipts of a kind that a number sends to itself from now on: "" are those of
+// delivery. It returns what ends it.
+func (n *Network) LoseReceipts(from, kind string) (remove func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	key := from + "|" + kind
+	n.lost[key] = true
+	return func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.lost, key)
+	}
+}
+
+func (n *Network) receiptLost(from, kind string) bool { return n.lost[from+"|"+kind] }
+
+// patient is a context for waiting without a deadline of the caller's.
+func patient() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), Patience)
+}

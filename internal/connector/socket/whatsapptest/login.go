@@ -1,0 +1,283 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"bytes"
+	"crypto/md5"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/whatsmeow/proto/waWa6"
+	"go.mau.fi/whatsmeow/types"
+)
+
+// Login is one try to log in, or to begin a pairing.
+type Login struct {
+	Number  string // "" for a pairing
+	Device  int
+	Version uint32 // the last part of the client's version
+	At      time.Time
+	Failure int // the reason of the refusal; 0 if it succeeded
+}
+
+// refusal makes logins fail.
+type refusal struct {
+	reason int
+	times  int // left; negative: without end
+}
+
+// ban is a temporary ban.
+type ban struct {
+	code  int
+	until time.Time
+}
+
+// FailLogins refuses the next logins of the account's linked devices with a reason: 401, 403 and 406 log out, 405 says
+// that the client is outdated, 503 that the service is unavailable. Times 0 is until AllowLogins.
+func (a *Account) FailLogins(reason, times int) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	if times == 0 {
+		times = -1
+	}
+	a.refusals = append(a.refusals, &refusal{reason: reason, times: times})
+}
+
+// AllowLogins ends every FailLogins and Ban.
+func (a *Account) AllowLogins() {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.refusals, a.ban = nil, ban{}
+}
+
+// Ban bans the account for a time: its linked devices are cut off, and their logins refused with reason 402, the code
+// (101 to 106) and what is left of the time.
+func (a *Account) Ban(code int, d time.Duration) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.ban = ban{code: code, until: time.Now().Add(d)}
+	for _, d := range a.devices[1:] {
+		if d.connection != nil {
+			d.connection.cut()
+		}
+	}
+}
+
+// RequireVersion refuses logins and pairings of clients older than a version with reason 405 from now on, cuts off those
+// that are logged in, and shows the version on the page where clients look for it. 0 refuses nobody.
+func (n *Network) RequireVersion(version uint32) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.version = version
+	for c := range n.connections {
+		if c.payload != nil && clientVersion(c.payload) < version && !(c.device != nil && c.device.id == 0) {
+			c.cut()
+		}
+	}
+}
+
+// Logins lists all logins so far, in order.
+func (n *Network) Logins() []Login {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.logins)
+}
+
+// versionPage is the page that states the current version.
+func (n *Network) versionPage(w http.ResponseWriter) {
+	n.mu.Lock()
+	version := n.version
+	n.mu.Unlock()
+	if version == 0 {
+		version = 1047769893
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = fmt.Fprintf(w, `<!doctype html><script>requireLazy([],{"server_revision":%[1]d,"client_revision":%[1]d,"tier":""})</script>`, version)
+}
+
+func clientVersion(p *waWa6.ClientPayload) uint32 {
+	return p.GetUserAgent().GetAppVersion().GetTertiary()
+}
+
+// greet answers the client's payload: a login, or the beginning of a pairing. The caller holds n.mu.
+func (c *connection) greet() {
+	login := Login{Version: clientVersion(c.payload), At: time.Now()}
+	var refused attrs
+	if c.payload.Username == nil {
+		refused = c.greetGuest()
+	} else {
+		login.Number, login.Device = strconv.FormatUint(c.payload.GetUsername(), 10), int(c.payload.GetDevice())
+		refused = c.greetDevice()
+	}
+	if refused != nil {
+		login.Failure, _ = strconv.Atoi(refused["reason"].(string))
+		c.dismiss(element("failure", refused))
+	}
+	c.n.logins = append(c.n.logins, login)
+}
+
+// greetGuest checks who wants to be linked, and shows what a phone has to scan.
+func (c *connection) greetGuest() (refused attrs) {
+	p := c.payload.GetDevicePairingData()
+	if len(p.GetERegid()) != 4 || !bytes.Equal(p.GetEKeytype(), []byte{ecc.DjbType}) || len(p.GetEIdent()) != 32 || len(p.GetESkeyID()) != 3 ||
+		len(p.GetESkeyVal()) != 32 || len(p.GetESkeySig()) != 64 || len(p.GetDeviceProps()) == 0 {
+		c.n.misunderstood("a registration without its keys")
+		return attrs{"reason": "400"}
+	}
+	signed := slices.Concat([]byte{ecc.DjbType}, p.GetESkeyVal())
+	if !ecc.VerifySignature(ecc.NewDjbECPublicKey([32]byte(p.GetEIdent())), signed, [64]byte(p.GetESkeySig())) {
+		c.n.misunderstood("a registration whose signed key is not signed")
+		return attrs{"reason": "400"}
+	}
+	v := c.payload.GetUserAgent().GetAppVersion()
+	if hash := md5.Sum(fmt.Appendf(nil, "%d.%d.%d", v.GetPrimary(), v.GetSecondary(), v.GetTertiary())); !bytes.Equal(p.GetBuildHash(), hash[:]) {
+		c.n.misunderstood("a registration whose build is not its version")
+	}
+	if clientVersion(c.payload) < c.n.version {
+		return attrs{"reason": "405", "location": "loopback"}
+	}
+	c.offerPairing()
+	return nil
+}
+
+// greetDevice lets a linked device in, unless something is against it.
+func (c *connection) greetDevice() (refused attrs) {
+	d := c.n.find(types.JID{User: strconv.FormatUint(c.payload.GetUsername(), 10), Server: types.DefaultUserServer, Device: uint16(c.payload.GetDevice())})
+	switch {
+	case d == nil || d.noise != c.noise:
+		return attrs{"reason": "401", "location": "loopback"}
+	case d.id > 0:
+		if refused := d.account.refused(clientVersion(c.payload)); refused != nil {
+			return refused
+		}
+	}
+	if old := d.connection; old != nil {
+		d.connection = nil
+		old.dismiss(element("stream:error", nil, element("conflict", attrs{"type": "replaced"})))
+	}
+	d.connection, d.known, c.device = c, true, d
+	c.send(element("success", attrs{
+		"t": seconds(time.Now()), "props": "1", "location": "loopback", "lid": d.lid(), "display_name": d.account.name,
+	}))
+	return nil
+}
+
+// refused says why the account's linked devices may not log in now. The caller holds n.mu.
+func (a *Account) refused(version uint32) attrs {
+	if left := time.Until(a.ban.until); left > 0 {
+		return attrs{"reason": "402", "code": strconv.Itoa(a.ban.code), "expire": strconv.Itoa(int(left.Seconds()) + 1), "location": "loopback"}
+	}
+	for i, r := range a.refusals {
+		if r.times--; r.times == 0 {
+			a.refusals = slices.Delete(a.refusals, i, i+1)
+		}
+		return attrs{"reason": strconv.Itoa(r.reason), "location": "loopback"}
+	}
+	if version < a.n.version {
+		return attrs{"reason": "405", "location": "loopback"}
+	}
+	return nil
+}
+
+// activate begins to send what is kept for the device.
+func (c *connection) activate(s stanza) {
+	c.active = true
+	c.result(s)
+	for _, p := range c.device.pending {
+		c.send(p.stanza)
+	}
+	c.send(element("ib", attrs{"from": server}, element("offline", attrs{"count": strconv.Itoa(len(c.device.pending))})))
+}
+
+// logout removes the device that asks for it.
+func (c *connection) logout(s stanza) {
+	gone := jid(child(s, "remove-companion-device"), "jid")
+	if gone != c.device.pn() {
+		c.n.misunderstood("%s asks to remove %s", c.device.pn(), gone)
+		c.refuse(s, 403, "forbidden")
+		return
+	}
+	c.result(s)
+	c.device.account.remove(c.device)
+}
+
+// Kick ends the sessions of the account's linked devices with a stream error, as the service does.
+type Kick int
+
+// What a stream error says.
+const (
+	Replaced    Kick = iota // another client logged in with the same keys
+	Unavailable             // 503: the server restarts
+	Restart                 // 515: reconnect
+	Removed                 // the owner took the device off the list on the phone
+	BadRequest              // an error that no client knows
+)
+
+// Kick sends a stream error to the account's linked devices that are online. Removed also takes them off the account.
+func (a *Account) Kick(why Kick) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	for _, d := range slices.Clone(a.devices[1:]) {
+		c := d.connection
+		if c != nil {
+			c.dismiss(why.stanza())
+		}
+		if why == Removed {
+			a.remove(d)
+		}
+	}
+}
+
+func (k Kick) stanza() stanza {
+	switch k {
+	case Replaced:
+		return element("stream:error", nil, element("conflict", attrs{"type": "replaced"}))
+	case Unavailable:
+		return element("stream:error", attrs{"code": "503"})
+	case Restart:
+		return element("stream:error", attrs{"code": "515"})
+	case Removed:
+		return element("stream:error", attrs{"code": "401"}, element("conflict", attrs{"type": "device_removed"}))
+	default:
+		return element("stream:error", attrs{"code": "400"})
+	}
+}
+
+// Cut breaks the connections of the account's linked devices without a word.
+func (a *Account) Cut() {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	for _, d := range a.devices[1:] {
+		if d.connection != nil {
+			d.connection.cut()
+		}
+	}
+}
+
+// Deafen makes the network ignore what the account's linked devices say on the connections they have now, which stay
+// open: keepalives, queries and messages go unanswered.
+func (a *Account) Deafen() {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	for _, d := range a.devices[1:] {
+		if d.connection != nil {
+			d.connection.deaf = true
+		}
+	}
+}
+
+// remove takes a device off the account. The caller holds n.mu.
+func (a *Account) remove(gone *device) {
+	a.devices = slices.DeleteFunc(a.devices, func(d *device) bool { return d == gone })
+	for _, other := range a.n.accounts {
+		delete(other.watchers, watch{gone, types.DefaultUserServer})
+		delete(other.watchers, watch{gone, types.HiddenUserServer})
+		delete(other.observers, gone)
+	}
+	a.announceDevices("remove", gone)
+}

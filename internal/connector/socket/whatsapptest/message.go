@@ -1,0 +1,305 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow/types"
+)
+
+// Stanza is a message or chat state as the server accepted it from a client, without its content.
+type Stanza struct {
+	Tag      string // message or chatstate
+	From     string // number of the sender
+	Device   int    // of the sender
+	Chat     string // number of the other side, or the group's id
+	ID       string
+	Type     string // of a message: text, media…; of a chat state: composing or paused
+	Media    string // image, video, audio, ptt, document… of a message with media
+	At       time.Time
+	Error    int  // that it was refused with; 0 if it was accepted
+	Unacked  bool // the ack was withheld
+	Retry    bool // sent again to one device that asked
+	Token    bool // with a privacy token of the other side
+	Resolved int  // devices it was encrypted for
+}
+
+var messageShape = sh("message", "id type=text|media|reaction|poll to:jid peer_recipient_pn:jid? addressing_mode?=lid|pn edit? phash? category?=peer push_priority? privacy_sensitive? device_fanout?=false participant:jid? recipient:jid? t?",
+	maybe(sh("participants", "", many(sh("to", "jid:jid", one(cipherShape))))), maybe(cipherShape), maybe(raw("device-identity", "")),
+	maybe(sh("meta", "appdata? polltype? thread_msg_id? thread_msg_sender_jid:jid?")), maybe(raw("tctoken", "")), maybe(raw("cstoken", "")),
+	maybe(sh("reporting", "", maybe(raw("reporting_token", "v")))))
+
+var cipherShape = raw("enc", "v=2 type=msg|pkmsg|skmsg mediatype? decrypt-fail?=hide count?")
+
+// Stanzas lists what the clients sent so far, messages and chat states, in order.
+func (n *Network) Stanzas() []Stanza {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.accepted)
+}
+
+// Messages lists the messages of one number so far, refused ones too.
+func (n *Network) Messages(from string) []Stanza {
+	return slices.DeleteFunc(n.Stanzas(), func(s Stanza) bool { return s.Tag != "message" || s.From != from })
+}
+
+// AwaitMessage returns the first message of a number, past or to come, for which match is true; nil matches any.
+func (n *Network) AwaitMessage(t TB, from string, match func(Stanza) bool) Stanza {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	var found Stanza
+	err := n.await(ctx, func() bool {
+		i := slices.IndexFunc(n.accepted, func(s Stanza) bool { return s.Tag == "message" && s.From == from && (match == nil || match(s)) })
+		if i >= 0 {
+			found = n.accepted[i]
+		}
+		return i >= 0
+	})
+	if err != nil {
+		t.Fatalf("no such message of %s reached the server; it has %+v", from, n.Messages(from))
+	}
+	return found
+}
+
+// chatName is what tests call a chat: a number or a group's id. The caller holds n.mu.
+func (n *Network) chatName(address types.JID) string {
+	if a := n.account(address.ToNonAD()); a != nil {
+		return a.number
+	}
+	return address.User
+}
+
+// message takes a message and brings it to the devices it is encrypted for. The caller holds n.mu.
+func (c *connection) message(s stanza) {
+	to := jid(s, "to")
+	note := Stanza{
+		Tag: "message", From: c.device.account.number, Device: int(c.device.id), Chat: c.n.chatName(to), ID: text(s, "id"), Type: text(s, "type"), At: time.Now(),
+		Token: child(s, "tctoken").Tag != "", Resolved: len(childrenOf(child(s, "participants"))),
+	}
+	note.Media = mediaType(s)
+	deliver := func(*fault) (errorCode int, phash string) { return 479, "" }
+	switch {
+	case text(s, "category") == "peer":
+		deliver = func(*fault) (int, string) { return c.deliverPeer(s), "" }
+	case child(s, "enc").Tag != "" && child(s, "participants").Tag == "":
+		note.Retry = true
+		deliver = func(f *fault) (int, string) { return c.deliverRetry(s, f), "" }
+	case to.Server == types.GroupServer:
+		deliver = func(f *fault) (int, string) { return c.deliverGroup(s, f) }
+	case to.Server == types.DefaultUserServer || to.Server == types.HiddenUserServer:
+		deliver = func(f *fault) (int, string) { return c.deliverDirect(s, f) }
+	default:
+		c.n.misunderstood("a message to %s", to)
+	}
+	f := c.n.messageFault(note)
+	answer := attrs{"class": "message", "id": note.ID, "from": to, "t": seconds(note.At)}
+	if f.lost() {
+		note.Unacked = true
+	} else {
+		code, phash := f.code(), ""
+		if code == 0 {
+			code, phash = deliver(f)
+		}
+		if code != 0 {
+			answer["error"] = strconv.Itoa(code)
+		}
+		if phash != "" {
+			answer["phash"] = phash
+		}
+		note.Error = code
+		note.Unacked = f.acknowledge(c, element("ack", answer))
+	}
+	c.n.accepted = append(c.n.accepted, note)
+}
+
+func mediaType(s stanza) string {
+	kind := text(child(s, "enc"), "mediatype")
+	for _, to := range childrenOf(child(s, "participants")) {
+		if of := text(child(to, "enc"), "mediatype"); of != "" {
+			kind = of
+		}
+	}
+	return kind
+}
+
+// deliverDirect brings a message to the other side's devices and the sender's own others.
+func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) {
+	to, own := jid(s, "to"), c.device.account
+	a := c.n.account(to)
+	if a == nil {
+		return 404, ""
+	}
+	if fault := c.checkToken(child(s, "tctoken"), a); fault != "" {
+		c.n.misunderstood("%s: %s", fault, s.String())
+	}
+	if own.cold(a) {
+		return 463, ""
+	}
+	all := slices.Clone(a.devices)
+	if own != a {
+		all = append(all, own.devices...)
+	}
+	reached := 1 // the sender itself
+	for _, part := range childrenOf(child(s, "participants")) {
+		d := c.n.find(jid(part, "jid"))
+		if d == nil || d == c.device || !slices.Contains(all, d) {
+			continue
+		}
+		reached++
+		of := attrs{"from": c.device.in(to.Server)}
+		if d.account == own && own != a {
+			of["recipient"] = to.ToNonAD()
+			of["peer_recipient_pn"] = a.JID()
+		} else if to.Server == types.HiddenUserServer {
+			of["sender_pn"] = own.JID()
+		} else {
+			of["sender_lid"] = own.LID()
+		}
+		d.keep(c.forward(s, of, f.corrupt(d.account != own, child(part, "enc"))))
+	}
+	a.met[own], own.met[a] = true, true
+	if reached != len(all) {
+		return 0, hashOf(all, to.Server)
+	}
+	return 0, ""
+}
+
+// forward builds what a device gets of a message: its part of the ciphertexts, and from whom.
+func (c *connection) forward(s stanza, of attrs, ciphers ...stanza) stanza {
+	of["id"], of["type"], of["t"] = text(s, "id"), text(s, "type"), seconds(time.Now())
+	if c.device.account.name != "" {
+		of["notify"] = c.device.account.name
+	}
+	for _, copied := range []string{"edit", "category"} {
+		if value := text(s, copied); value != "" {
+			of[copied] = value
+		}
+	}
+	for _, kept := range []string{"device-identity", "meta", "reporting"} {
+		if found := child(s, kept); found.Tag != "" {
+			ciphers = append(ciphers, found)
+		}
+	}
+	return element("message", of, ciphers...)
+}
+
+// deliverPeer brings a message to the sender's own primary device.
+func (c *connection) deliverPeer(s stanza) int {
+	d := c.n.find(jid(s, "to"))
+	if d == nil || d.account != c.device.account {
+		c.n.misunderstood("a peer message to %s", jid(s, "to"))
+		return 404
+	}
+	d.keep(c.forward(s, attrs{"from": c.device.in(jid(s, "to").Server)}, child(s, "enc")))
+	return 0
+}
+
+// deliverRetry brings a message once more to the device that asked for it.
+func (c *connection) deliverRetry(s stanza, f *fault) int {
+	to := jid(s, "to")
+	of := attrs{"from": c.device.in(to.Server)}
+	d := c.n.find(to)
+	if to.Server == types.GroupServer {
+		g := c.n.groups[to.User]
+		if d = c.n.find(jid(s, "participant")); g == nil || d == nil {
+			return 404
+		}
+		of = g.sender(c.device)
+	} else if d != nil && d.account == c.device.account {
+		of["recipient"] = jid(s, "recipient")
+	} else {
+		of["sender_pn"] = c.device.account.JID()
+	}
+	if d == nil {
+		return 404
+	}
+	d.keep(c.forward(s, of, f.corrupt(true, child(s, "enc"))))
+	return 0
+}
+
+// receiptShape allows for delivery, read and played receipts, and for those that ask for a message again.
+var receiptShape = sh("receipt", "id to:jid type?=inactive|read|read-self|played|played-self|sender|retry|peer_msg|hist_sync|server-error t? participant:jid? recipient:jid? category?=peer",
+	maybe(sh("list", "", some(sh("item", "id")))), maybe(sh("retry", "count id t v")), maybe(raw("registration", "")),
+	maybe(sh("keys", "", one(raw("type", "")), one(raw("identity", "")), one(sh("key", "", one(raw("id", "")), one(raw("value", "")))),
+		one(sh("skey", "", one(raw("id", "")), one(raw("value", "")), one(raw("signature", "")))), one(raw("device-identity", "")))),
+	maybe(sh("encrypt", "", one(raw("enc_p", "")), one(raw("enc_iv", "")))))
+
+// receipt takes a device's receipt, which also acknowledges the message, and shows it to the message's sender. The
+// caller holds n.mu.
+func (c *connection) receipt(s stanza) {
+	to, kind, participant := jid(s, "to"), text(s, "type"), jid(s, "participant")
+	if kind != "retry" {
+		c.device.settle(ackKey("message", text(s, "id"), to, text(s, "participant"), ""))
+	}
+	answer := attrs{"class": "receipt", "id": text(s, "id"), "from": to}
+	for _, copied := range []string{"type", "participant"} {
+		if value, there := s.Attrs[copied]; there {
+			answer[copied] = value
+		}
+	}
+	c.send(element("ack", answer))
+	if kind == "peer_msg" || kind == "hist_sync" || kind == "server-error" {
+		return
+	}
+	if c.n.receiptLost(c.device.account.number, kind) {
+		return
+	}
+	sender := to
+	own := attrs{"from": c.device.in(to.Server)}
+	if to.Server == types.GroupServer {
+		g := c.n.groups[to.User]
+		if g == nil || participant.IsEmpty() {
+			c.n.misunderstood("%s", s.String())
+			return
+		}
+		sender, own = participant, attrs{"from": to, "participant": c.device.in(participant.Server)}
+	}
+	a := c.n.account(sender.ToNonAD())
+	if a == nil {
+		c.n.misunderstood("a receipt to nobody: %s", s.String())
+		return
+	}
+	shown := with(s, attrs{"to": nil, "participant": nil, "t": seconds(time.Now())})
+	for name, value := range own {
+		shown.Attrs[name] = value
+	}
+	if strings.HasPrefix(kind, "read") || strings.HasPrefix(kind, "played") {
+		c.showRead(s, shown, a)
+		return
+	}
+	for _, d := range a.devices {
+		if kind == "retry" && d.id != sender.Device || d == c.device {
+			continue
+		}
+		d.keep(shown)
+	}
+}
+
+// showRead shows that a message was read to its sender, and to the reader's other devices.
+func (c *connection) showRead(s, shown stanza, sender *Account) {
+	to := jid(s, "to")
+	if kind := text(s, "type"); !strings.HasSuffix(kind, "-self") {
+		whole := with(shown, attrs{"from": jid(shown, "from").ToNonAD()})
+		if to.Server == types.GroupServer {
+			whole = with(shown, attrs{"participant": jid(shown, "participant").ToNonAD()})
+		}
+		for _, d := range sender.devices {
+			d.keep(whole)
+		}
+	}
+	for _, d := range c.device.account.devices {
+		if d == c.device {
+			continue
+		}
+		own := with(shown, attrs{"from": c.device.in(to.Server), "recipient": to.ToNonAD()})
+		if to.Server == types.GroupServer {
+			own = shown
+		}
+		d.keep(own)
+	}
+}

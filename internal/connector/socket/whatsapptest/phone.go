@@ -1,0 +1,276 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"go.mau.fi/libsignal/logger"
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+	"go.mau.fi/whatsmeow/util/keys"
+	waLog "go.mau.fi/whatsmeow/util/log"
+	"google.golang.org/protobuf/proto"
+)
+
+// libsignal makes its logger when it first needs it, without a lock, and logs to the standard error by itself.
+func init() {
+	var quiet logger.Loggable = silence{}
+	logger.Setup(&quiet)
+}
+
+type silence struct{}
+
+func (silence) Debug(string, string)   {}
+func (silence) Info(string, string)    {}
+func (silence) Warning(string, string) {}
+func (silence) Error(string, string)   {}
+func (silence) Configure(string)       {}
+
+// Phone is an account whose primary device is a real client: what it receives was decrypted, what it sends encrypted.
+type Phone struct {
+	*Account
+	client *whatsmeow.Client
+
+	// Guarded by n.mu.
+	online        bool
+	receipts      []Receipt
+	undecryptable int
+}
+
+// Receipt is what a phone learned about a message it sent.
+type Receipt struct {
+	ID   string
+	From string // number
+	Type string // "" delivered, read, played…
+}
+
+// Phone returns the phone of a number, which is registered if it was not, switched on and online.
+func (n *Network) Phone(number string) *Phone {
+	n.t.Helper()
+	a := n.Account(number)
+	kept := newMemory()
+	signed, err := a.certify(0, a.identity.Pub[:])
+	if err != nil {
+		n.t.Fatalf("make a phone: %v", err)
+	}
+	signed.DeviceSignature = sign(a.identity, slices.Concat([]byte{6, 1}, signed.Details, a.identity.Pub[:], a.identity.Pub[:]))
+	address, noise := a.JID(), keys.NewKeyPair()
+	own := &store.Device{
+		Log: waLog.Noop, NoiseKey: noise, IdentityKey: a.identity, SignedPreKey: a.signed, RegistrationID: uint32(a.devices[0].keys.registration[3]),
+		AdvSecretKey: random(32), ID: &address, LID: a.LID(), Account: signed, PushName: "phone " + number, Initialized: true, LIDs: kept, Container: kept,
+	}
+	own.SetAllStores(kept)
+	n.mu.Lock()
+	a.devices[0].noise = *noise.Pub
+	if a.name == "" {
+		a.name = own.PushName
+	}
+	n.mu.Unlock()
+	p := &Phone{Account: a, client: whatsmeow.NewClient(own, nil)}
+	via := n.HTTPClient()
+	p.client.SetWebsocketHTTPClient(via)
+	p.client.SetMediaHTTPClient(via)
+	p.client.SetForceActiveDeliveryReceipts(true)
+	p.client.UseRetryMessageStore = true
+	p.client.AddEventHandler(p.handle)
+	n.t.Cleanup(p.SwitchOff)
+	if err := p.SwitchOn(context.Background()); err != nil {
+		n.t.Fatalf("switch a phone on: %v", err)
+	}
+	return p
+}
+
+// Client is the phone's client, for what Phone has no method for.
+func (p *Phone) Client() *whatsmeow.Client { return p.client }
+
+// SwitchOn connects the phone and returns when it is online. What was kept for it arrives then.
+func (p *Phone) SwitchOn(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, Patience)
+	defer cancel()
+	if err := p.client.Connect(); err != nil && !errors.Is(err, whatsmeow.ErrAlreadyConnected) {
+		return fmt.Errorf("connect: %w", err)
+	}
+	return p.n.await(ctx, func() bool { return p.online })
+}
+
+// SwitchOff disconnects the phone: what is sent to it is kept for it.
+func (p *Phone) SwitchOff() {
+	p.client.Disconnect()
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	p.online = false
+}
+
+// InBackground makes the phone's receipts of delivery say inactive, as those of clients whose owner is not looking do.
+func (p *Phone) InBackground(background bool) { p.client.SetForceActiveDeliveryReceipts(!background) }
+
+// Send writes a text to a number or, with a whole address, to a group, and returns the message's id.
+func (p *Phone) Send(ctx context.Context, to, text string) (id string, err error) {
+	return p.SendMessage(ctx, to, &waE2E.Message{Conversation: proto.String(text)})
+}
+
+// Reply answers a message with a text that quotes it, and returns the answer's id.
+func (p *Phone) Reply(ctx context.Context, to Message, text string) (id string, err error) {
+	return p.SendMessage(ctx, p.chat(to).String(), &waE2E.Message{ExtendedTextMessage: &waE2E.ExtendedTextMessage{
+		Text: proto.String(text), ContextInfo: &waE2E.ContextInfo{
+			StanzaID: proto.String(to.ID), Participant: proto.String(p.sender(to).String()), QuotedMessage: to.raw,
+		},
+	}})
+}
+
+// SendMessage sends any message to a number or, with a whole address, to a group, and returns its id.
+func (p *Phone) SendMessage(ctx context.Context, to string, content *waE2E.Message) (id string, err error) {
+	address := types.NewJID(to, types.DefaultUserServer)
+	if parsed, err := types.ParseJID(to); err == nil && parsed.User != "" {
+		address = parsed
+	}
+	sent, err := p.client.SendMessage(ctx, address, content)
+	if err != nil {
+		return "", fmt.Errorf("send from the phone: %w", err)
+	}
+	return sent.ID, nil
+}
+
+// Download fetches and decrypts a message's media.
+func (p *Phone) Download(ctx context.Context, m Message) ([]byte, error) {
+	if m.raw == nil {
+		return nil, errors.New("the message was read from a file")
+	}
+	content, err := p.client.DownloadAny(ctx, m.raw)
+	if err != nil {
+		return nil, fmt.Errorf("download at the phone: %w", err)
+	}
+	return content, nil
+}
+
+// MarkRead tells the sender that its messages, all of one chat and sender, were read.
+func (p *Phone) MarkRead(ctx context.Context, messages ...Message) error {
+	return p.mark(ctx, types.ReceiptTypeRead, messages)
+}
+
+// MarkPlayed tells the sender that its voice messages were played.
+func (p *Phone) MarkPlayed(ctx context.Context, messages ...Message) error {
+	return p.mark(ctx, types.ReceiptTypePlayed, messages)
+}
+
+func (p *Phone) mark(ctx context.Context, as types.ReceiptType, messages []Message) error {
+	var ids []string
+	for _, m := range messages {
+		ids = append(ids, m.ID)
+	}
+	if len(ids) == 0 {
+		return errors.New("no message")
+	}
+	if err := p.client.MarkRead(ctx, ids, time.Now(), p.chat(messages[0]), p.sender(messages[0]), as); err != nil {
+		return fmt.Errorf("mark as %s: %w", as, err)
+	}
+	return nil
+}
+
+// chat is the address under which the phone has a message's chat.
+func (p *Phone) chat(m Message) types.JID {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	if g := p.n.groups[m.Chat]; g != nil {
+		return g.JID()
+	}
+	if a := p.n.accounts[m.Chat]; a != nil {
+		return a.LID()
+	}
+	return types.NewJID(m.Chat, types.DefaultUserServer)
+}
+
+// sender is the address under which the phone has a message's sender.
+func (p *Phone) sender(m Message) types.JID {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	a := p.n.accounts[m.From]
+	if g := p.n.groups[m.Chat]; g != nil && a != nil {
+		return g.address(a)
+	}
+	if a != nil {
+		return a.LID()
+	}
+	return types.NewJID(m.From, types.DefaultUserServer)
+}
+
+// Messages lists what the phone has shown so far: what others sent, and what its owner wrote on other devices.
+func (p *Phone) Messages() []Message {
+	return slices.DeleteFunc(p.n.ledger.All(), func(m Message) bool { return m.Phone != p.number })
+}
+
+// Await returns the first message the phone shows, past or to come, for which match is true; nil matches any. It fails
+// the test after Patience.
+func (p *Phone) Await(t TB, match func(Message) bool) Message {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	var found Message
+	err := p.n.await(ctx, func() bool {
+		i := slices.IndexFunc(p.n.ledger.entries, func(m Message) bool { return m.Phone == p.number && (match == nil || match(m)) })
+		if i >= 0 {
+			found = p.n.ledger.entries[i]
+		}
+		return i >= 0
+	})
+	if err != nil {
+		t.Fatalf("the phone %s shows no such message; it shows %+v", p.number, p.Messages())
+	}
+	return found
+}
+
+// AwaitReceipt returns when the phone has a receipt of a kind for a message it sent.
+func (p *Phone) AwaitReceipt(t TB, id, kind string) Receipt {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	var found Receipt
+	err := p.n.await(ctx, func() bool {
+		i := slices.IndexFunc(p.receipts, func(r Receipt) bool { return r.ID == id && r.Type == kind })
+		if i >= 0 {
+			found = p.receipts[i]
+		}
+		return i >= 0
+	})
+	if err != nil {
+		t.Fatalf("the phone %s has no receipt %q for %s; it has %+v", p.number, kind, id, p.receipts)
+	}
+	return found
+}
+
+// Undecryptable counts the messages the phone could not decrypt, and asked for again.
+func (p *Phone) Undecryptable() int {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	return p.undecryptable
+}
+
+func (p *Phone) handle(event any) {
+	p.n.mu.Lock()
+	defer p.n.mu.Unlock()
+	switch e := event.(type) {
+	case *events.Connected:
+		p.online = true
+	case *events.Disconnected, *events.StreamReplaced, *events.LoggedOut:
+		p.online = false
+	case *events.Message:
+		if m, shown := p.n.read(p.Account, e); shown {
+			p.n.ledger.add(m)
+		}
+	case *events.UndecryptableMessage:
+		p.undecryptable++
+	case *events.Receipt:
+		for _, id := range e.MessageIDs {
+			p.receipts = append(p.receipts, Receipt{ID: id, From: p.n.chatName(e.Sender.ToNonAD()), Type: string(e.Type)})
+		}
+	}
+	p.n.notify()
+}

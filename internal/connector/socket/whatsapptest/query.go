@@ -1,0 +1,127 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"slices"
+	"strconv"
+	"time"
+)
+
+// queryKind is an info query the server answers.
+type queryKind struct {
+	shape           // of the only child; an empty tag is none
+	group, kind, to string
+	whole           *shape // of the query, where it has more than one child
+	guest           bool   // also before login
+	target          bool   // has an attribute target
+	answer          func(*connection, stanza)
+}
+
+// query answers an info query, or takes the answer to one of the server's. The caller holds n.mu.
+func (c *connection) query(s stanza) {
+	if kind := text(s, "type"); kind == "result" || kind == "error" {
+		c.answered(s)
+		return
+	}
+	first := ""
+	if children := childrenOf(s); len(children) > 0 {
+		first = children[0].Tag
+	}
+	for _, known := range queries {
+		if known.group != text(s, "xmlns") || known.kind != text(s, "type") || known.tag != first {
+			continue
+		}
+		if fault := known.fault(c, s); fault != "" {
+			c.n.misunderstood("%s: %s", fault, s.String())
+			c.refuse(s, 400, "bad-request")
+			return
+		}
+		if f := c.n.queryFault(c, s, first); f != nil {
+			c.suffer(f, s, known)
+			return
+		}
+		known.answer(c, s)
+		return
+	}
+	c.n.misunderstood("%s", s.String())
+	c.refuse(s, 501, "feature-not-implemented")
+}
+
+// fault says what is wrong with a query of this kind; "" if nothing is.
+func (k queryKind) fault(c *connection, s stanza) string {
+	attributes := "id xmlns type to:jid"
+	if k.to == "anywhere" {
+		attributes = "id xmlns type to:jid?"
+	}
+	if k.target {
+		attributes += " target:jid?"
+	}
+	whole := sh("iq", attributes)
+	if k.tag != "" {
+		whole.children = []childShape{one(k.shape)}
+	}
+	if k.whole != nil {
+		whole = *k.whole
+	}
+	if fault := whole.check(s); fault != "" {
+		return fault
+	}
+	if c.device == nil && !k.guest {
+		return "a query before login"
+	}
+	if to := jid(s, "to"); k.to == "" && to != server || k.to == "group" && to.Server != "g.us" {
+		return "a query to " + to.String()
+	}
+	return ""
+}
+
+// suffer lets a query fail as a test asked for. The caller holds n.mu.
+func (c *connection) suffer(f *queryFault, s stanza, known queryKind) {
+	switch {
+	case f.Code != 0:
+		c.refuse(s, f.Code, f.Text)
+	case f.Delay > 0:
+		time.AfterFunc(f.Delay, func() {
+			c.n.mu.Lock()
+			defer c.n.mu.Unlock()
+			if c.ctx.Err() == nil && (c.device != nil || known.guest) {
+				known.answer(c, s)
+				c.n.notify()
+			}
+		})
+	}
+}
+
+// result answers a query with children.
+func (c *connection) result(s stanza, children ...stanza) {
+	from := jid(s, "to")
+	if from.IsEmpty() {
+		from = server
+	}
+	c.send(element("iq", attrs{"id": text(s, "id"), "type": "result", "from": from}, children...))
+}
+
+// refuse answers a query with an error.
+func (c *connection) refuse(s stanza, code int, words string) {
+	from := jid(s, "to")
+	if from.IsEmpty() {
+		from = server
+	}
+	c.send(element("iq", attrs{"id": text(s, "id"), "type": "error", "from": from},
+		element("error", attrs{"code": strconv.Itoa(code), "text": words})))
+}
+
+var queries []queryKind
+
+// The table is filled here because its handlers use it.
+func init() {
+	queries = slices.Concat(pairQueries(), keyQueries(), directoryQueries(), groupQueries(), []queryKind{
+		{group: "w:p", kind: "get", guest: true, answer: func(c *connection, s stanza) { c.result(s) }},
+		{shape: sh("active", ""), group: "passive", kind: "set", answer: (*connection).activate},
+		{shape: sh("passive", ""), group: "passive", kind: "set", answer: func(c *connection, s stanza) { c.active = false; c.result(s) }},
+		{shape: sh("media_conn", ""), group: "w:m", kind: "set", answer: (*connection).mediaHosts},
+		{shape: sh("remove-companion-device", "jid:jid reason=user_initiated"), group: "md", kind: "set", answer: (*connection).logout},
+		{shape: sh("clean", "type timestamp?"), group: "urn:xmpp:whatsapp:dirty", kind: "set", answer: func(c *connection, s stanza) { c.result(s) }},
+	})
+}

@@ -1,0 +1,46 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// Timelock keeps an account from reaching out: messages to who never wrote to it, nor received from it, are refused
+// with 463.
+type Timelock struct {
+	Until time.Time // when it ends; the past ends it now
+	Quiet bool      // the account is not told
+}
+
+// Timelock puts the account under a time-lock, or ends one, and tells its devices unless it is quiet.
+func (a *Account) Timelock(lock Timelock) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.timelock = lock
+	if lock.Quiet {
+		return
+	}
+	active := time.Until(lock.Until) > 0
+	about := map[string]any{"is_active": active}
+	if active {
+		about["enforcement_type"] = "BIZ_QUALITY"
+		about["time_enforcement_ends"] = strconv.FormatInt(lock.Until.Unix(), 10)
+	}
+	update, err := json.Marshal(map[string]any{"data": map[string]any{"xwa2_notify_account_reachout_timelock": about}})
+	if err != nil {
+		a.n.misunderstood("encode a time-lock: %v", err)
+		return
+	}
+	for _, d := range a.devices {
+		d.keep(element("notification", attrs{"from": server, "id": a.n.id(), "type": "mex", "t": seconds(time.Now())},
+			data("update", attrs{"op_name": "NotificationUserReachoutTimelockUpdate"}, update)))
+	}
+}
+
+// cold reports whether a time-lock keeps the account from another. The caller holds n.mu.
+func (a *Account) cold(to *Account) bool {
+	return time.Until(a.timelock.Until) > 0 && !a.met[to] && a != to
+}

@@ -1,0 +1,79 @@
+//go:build !nosocket
+
+package whatsapptest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waCert"
+	"go.mau.fi/whatsmeow/util/keys"
+	"google.golang.org/protobuf/proto"
+)
+
+// root signs the certificates of every Network of this process. whatsmeow knows its root in one variable for all
+// clients, so it is exchanged once, before any test runs.
+var root = installRoot()
+
+// shipped is the root key as the library has it, and as a built program contains it.
+var shipped [32]byte
+
+func installRoot() *keys.KeyPair {
+	shipped = whatsmeow.WACertPubKey
+	pair := keys.NewKeyPair()
+	whatsmeow.WACertPubKey = *pair.Pub
+	return pair
+}
+
+// PatchRoot copies a built program and puts this process's root key into the copy, which so trusts the networks of this
+// process and no others. It fails if the library's root does not occur exactly once.
+func PatchRoot(program, patched string) error {
+	content, err := os.ReadFile(program)
+	if err != nil {
+		return fmt.Errorf("read the program: %w", err)
+	}
+	if n := bytes.Count(content, shipped[:]); n != 1 {
+		return fmt.Errorf("the root key occurs %d times in %s, want once", n, program)
+	}
+	content = bytes.Replace(content, shipped[:], root.Pub[:], 1)
+	if err := os.WriteFile(patched, content, 0o700); err != nil {
+		return fmt.Errorf("write the patched program: %w", err)
+	}
+	return nil
+}
+
+// certificates is what a network shows in each handshake, with the key it proves.
+type certificates struct {
+	static *keys.KeyPair
+	chain  []byte
+}
+
+func newCertificates() (certificates, error) {
+	intermediate, static := keys.NewKeyPair(), keys.NewKeyPair()
+	first, err1 := certify(root, 1, whatsmeow.WACertIssuerSerial, intermediate)
+	leaf, err2 := certify(intermediate, 2, 1, static)
+	chain, err3 := proto.Marshal(&waCert.CertChain{Intermediate: first, Leaf: leaf})
+	return certificates{static: static, chain: chain}, errors.Join(err1, err2, err3)
+}
+
+func certify(by *keys.KeyPair, serial, issuer uint32, key *keys.KeyPair) (*waCert.CertChain_NoiseCertificate, error) {
+	now := time.Now()
+	details, err := proto.Marshal(&waCert.CertChain_NoiseCertificate_Details{
+		Serial: proto.Uint32(serial), IssuerSerial: proto.Uint32(issuer), Key: key.Pub[:],
+		NotBefore: proto.Uint64(uint64(now.Add(-time.Hour).Unix())), NotAfter: proto.Uint64(uint64(now.AddDate(10, 0, 0).Unix())),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("encode a certificate: %w", err)
+	}
+	return &waCert.CertChain_NoiseCertificate{Details: details, Signature: sign(by, details)}, nil
+}
+
+func sign(by *keys.KeyPair, what []byte) []byte {
+	signature := ecc.CalculateSignature(ecc.NewDjbECPrivateKey(*by.Priv), what)
+	return signature[:]
+}
