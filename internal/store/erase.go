@@ -27,7 +27,7 @@ const eraseWeight = 500
 
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
 	x := &erasing{tenant: t, Erasure: e, present: t.s.from(e.Now)}
-	for _, step := range []func(context.Context) error{x.cancel, x.runs, x.answers, x.mark, x.finish} {
+	for _, step := range []func(context.Context) error{x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
 		}
@@ -247,6 +247,24 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
 	return forgetLate(ctx, x.a, x.refs)
+}
+
+// archived has the archive's files forget the person, too, where there is an archive. The archiver does it soon after. It
+// comes after the rows: what went into a file in the meantime is reached, too.
+func (x *erasing) archived(ctx context.Context) error {
+	var there int64
+	found, err := one(ctx, x.s.read, `select 1 from archive where one = 1`, nil, &there)
+	if err != nil {
+		return outward(fmt.Errorf("look for an archive: %w", err))
+	}
+	if !found {
+		return nil
+	}
+	return x.write(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `insert into archive_erasure as e (client_id, mark) values ($1, $2)
+ on conflict (client_id, mark) do update set times = e.times + 1`, x.id, x.Mark)
+		return err
+	})
 }
 
 // mark makes the number's entry in the blacklist a keyed hash, also while something is just being sent: a claim finds

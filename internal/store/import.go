@@ -34,6 +34,9 @@ func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ 
 	if err != nil {
 		return archive.Header{}, err
 	}
+	if file.Header.Part != nil {
+		return file.Header, fmt.Errorf("%w: it is a file of an archive", archive.ErrForeign)
+	}
 	m := &importer{cfg: i, file: file}
 	if !file.Header.Final && !i.Copy {
 		return file.Header, ErrNotFinal

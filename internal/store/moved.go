@@ -50,6 +50,10 @@ var movedTables = []movedTable{
 	{name: "contact", columns: "client_id session_id phone window_until preference_at"},
 	{name: "upload", columns: "client_id session_id number hash media until"},
 	{name: "sandbox_message", columns: "seq client_id message_id connector_id phone content received_at copies", serial: "seq"},
+	{name: "archive", columns: "one folder serial done_to", left: "term until"},
+	{name: "archive_place", columns: "client_id run_id"},
+	{name: "late_archive", columns: "client_id run_id since"},
+	{name: "archive_erasure", columns: "client_id mark times"},
 }
 
 // leftTables are of servers that run, or of one database.

@@ -105,6 +105,12 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 		s.tenants = append(s.tenants, on(writers))
 	}
 	s.claims, s.records, s.ledger, s.fleet = on(writers), on(writers), on(writers), on(beats)
+	// The archiver reads as writers do, by keys, and meets nobody at their connections: these two are opened at its first use.
+	archivers, err := s.postgresPool(address, writerSettings, 2)
+	if err != nil {
+		return err
+	}
+	s.past, s.archives = &pool{d: s.d, db: archivers, watch: s.watch}, on(archivers)
 	return nil
 }
 

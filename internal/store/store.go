@@ -49,18 +49,20 @@ type Store struct {
 	list  *pool // what a call lists: it may read much, and never takes a place from the others
 	look  *pool // the dispatcher's, and refills
 	work  *pool // what maintains the store, which may take its time
+	past  *pool // the archiver's
 	turns turns // at list
 
 	machine clock.Clock // this machine's, whatever cfg.Clock shows
 
-	writers []*writer
-	tenants []*writer // by client
-	claims  *writer
-	records *writer
-	ledger  *writer // of the sandbox
-	fleet   *writer
-	watch   *watch // nil on SQLite
-	beaten  atomic.Pointer[acknowledged]
+	writers  []*writer
+	tenants  []*writer // by client
+	claims   *writer
+	records  *writer
+	ledger   *writer // of the sandbox
+	fleet    *writer
+	archives *writer // the archiver's
+	watch    *watch  // nil on SQLite
+	beaten   atomic.Pointer[acknowledged]
 
 	teller   *teller   // nil on SQLite
 	listener *listener // nil until Listen
@@ -76,7 +78,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard *kind
+	start, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive *kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -111,11 +113,11 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
 		fleet: newSingle("fleet"), blank: newSingle("blank"), erase: newSingle("erase"),
-		evidence: newSingle("evidence"), heard: newSingle("heard"),
+		evidence: newSingle("evidence"), heard: newSingle("heard"), archive: newSingle("archive"),
 	}}
 	// Outcomes and settlements compare the intent they saw, what is blanked is not found again, and what was told before
-	// changes nothing: a second run finds what the first one did.
-	for _, k := range []*kind{s.kinds.record, s.kinds.settle, s.kinds.blank, s.kinds.erase, s.kinds.evidence, s.kinds.heard} {
+	// changes nothing, and what is archived is gone: a second run finds what the first one did.
+	for _, k := range []*kind{s.kinds.record, s.kinds.settle, s.kinds.blank, s.kinds.erase, s.kinds.evidence, s.kinds.heard, s.kinds.archive} {
 		k.check = neverSure
 	}
 	var err error

@@ -1,5 +1,6 @@
-// Package archive is the form of an exported installation: one gzip stream of lines, readable with zcat, that holds the
-// same whichever database it came from.
+// Package archive is the form of an exported installation, and of the files that keep what was taken out of one because
+// it was old ([Folder]): one gzip stream of lines, readable with zcat, that holds the same whichever database it came
+// from.
 //
 // The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then, for
 // each table in that order, a line {"table": "client"}, its rows, each a JSON array of the columns' values, and a line
@@ -24,7 +25,10 @@ import (
 const Version = 1
 
 // Format is what every file says of itself.
-const Format = "puntuale export"
+const (
+	Format     = "puntuale export"
+	PartFormat = "puntuale archive" // of a file with a Part
+)
 
 // What may be wrong with a file.
 var (
@@ -43,6 +47,23 @@ type Header struct {
 	At       time.Time `json:"at"`       // when it was begun, UTC
 	Final    bool      `json:"final"`    // the installation it came from sends no more
 	Tables   []Table   `json:"tables"`
+	Part     *Part     `json:"part,omitempty"` // nil: a whole installation
+}
+
+// Part says which part of an installation's past a file of a [Folder] holds.
+type Part struct {
+	Folder  string `json:"folder"` // its identifier
+	Serial  int64  `json:"serial"`
+	Clients []Span `json:"clients"` // sorted
+}
+
+// Span is what a file holds of one client. Without messages First, Last, From and To are 0.
+type Span struct {
+	Client int64 `json:"client"`
+	First  int64 `json:"first"` // least identifier of a message
+	Last   int64 `json:"last"`  // greatest
+	From   int64 `json:"from"`  // first moment that a message was due, in microseconds since 1970
+	To     int64 `json:"to"`    // last one
 }
 
 // Rows is the number of rows of all tables.

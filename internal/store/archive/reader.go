@@ -47,7 +47,7 @@ func NewReader(from io.Reader) (*Reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(line, &r.Header); err != nil || r.Header.Format != Format {
+	if err := json.Unmarshal(line, &r.Header); err != nil || r.Header.Format != formatOf(&r.Header) {
 		return nil, fmt.Errorf("%w: its first line is no header", ErrForeign)
 	}
 	if r.Header.Version > Version {
@@ -83,7 +83,7 @@ func (r *Reader) Row(row []any) (found bool, err error) {
 		return false, err
 	}
 	if len(line) > 0 && line[0] == '[' {
-		if err := parseRow(line, t.Columns, row); err != nil {
+		if err := ParseRow(line, t.Columns, row); err != nil {
 			return false, r.damaged("row %d of table %s: %w", r.rows+1, t.Name, err)
 		}
 		r.digest.Add(line)

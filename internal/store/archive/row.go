@@ -65,9 +65,9 @@ func appendText(line []byte, text string) []byte {
 	return append(line, '"')
 }
 
-// parseRow is the inverse of AppendRow. It takes what AppendRow writes, and refuses what is no JSON array of so many
+// ParseRow is the inverse of AppendRow: it reads a line into row, which has a place for each column. It takes what AppendRow writes, and refuses what is no JSON array of so many
 // values of these kinds.
-func parseRow(line []byte, columns []Column, row []any) error {
+func ParseRow(line []byte, columns []Column, row []any) error {
 	if len(line) < 2 || line[0] != '[' || line[len(line)-1] != ']' {
 		return fmt.Errorf("%.20q is no row", line)
 	}

@@ -23,7 +23,7 @@ type Writer struct {
 
 // NewWriter begins a file. It fills in the header's Format and Version.
 func NewWriter(to io.Writer, h Header) (*Writer, error) {
-	h.Format, h.Version = Format, Version
+	h.Format, h.Version = formatOf(&h), Version
 	zip, err := gzip.NewWriterLevel(to, gzip.BestSpeed)
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
@@ -44,12 +44,17 @@ func (w *Writer) Row(row []any) error {
 	if w.line, err = AppendRow(w.line[:0], row); err != nil {
 		return err
 	}
-	if len(w.line) >= maxLine {
-		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(w.line), maxLine)
+	return w.Line(w.line)
+}
+
+// Line writes a row of the present table that AppendRow made.
+func (w *Writer) Line(line []byte) error {
+	if len(line) >= maxLine {
+		return fmt.Errorf("a row has %d bytes, and %d are allowed", len(line), maxLine)
 	}
-	w.digest.Add(w.line)
+	w.digest.Add(line)
 	w.rows++
-	return w.write(w.line)
+	return w.write(line)
 }
 
 // End ends the present table. Its rows must be as many as the header says.
@@ -91,4 +96,11 @@ func (w *Writer) write(line []byte) error {
 		}
 	}
 	return nil
+}
+
+func formatOf(h *Header) string {
+	if h.Part != nil {
+		return PartFormat
+	}
+	return Format
 }

@@ -1,0 +1,294 @@
+package archive
+
+import (
+	"bufio"
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Folder keeps files with parts of an installation's past, numbered from 1 on. A file is written beside its place, synced,
+// and linked there, which fails when something is there already: so a number is given once, whoever else writes, and what
+// stands under a name is whole. A file is never changed: another version of it is put beside it and counts from then on,
+// and the one before is removed. Its methods may be called by several processes at once.
+type Folder struct {
+	path string
+	id   string
+}
+
+// What may be wrong with a folder.
+var (
+	ErrNoFolder = errors.New("the folder is no archive yet")
+	ErrTaken    = errors.New("there is such a file already")
+)
+
+// identity is the name of the file that makes a folder an archive. It keeps an archive from being continued in an empty
+// folder, such as one where a disk should be mounted.
+const identity = "archive.json"
+
+type identityFile struct {
+	Format string `json:"format"`
+	ID     string `json:"id"`
+}
+
+// OpenFolder opens an archive. Errors wrap [ErrNoFolder] where there is none.
+func OpenFolder(path string) (*Folder, error) {
+	text, err := os.ReadFile(filepath.Join(path, identity))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: %w (there is no %s in it)", path, ErrNoFolder, identity)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open the archive: %w", err)
+	}
+	var i identityFile
+	if err := json.Unmarshal(text, &i); err != nil || i.Format != PartFormat || i.ID == "" {
+		return nil, fmt.Errorf("open the archive: %s does not say which archive this is", filepath.Join(path, identity))
+	}
+	return &Folder{path, i.ID}, nil
+}
+
+// BeginFolder makes an archive of a folder, which is made where it is missing, or opens the one that is there.
+func BeginFolder(path string) (*Folder, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, fmt.Errorf("make the archive's folder: %w", err)
+	}
+	f, err := OpenFolder(path)
+	if !errors.Is(err, ErrNoFolder) {
+		return f, err
+	}
+	text, err := json.Marshal(identityFile{PartFormat, rand.Text()})
+	if err != nil {
+		return nil, fmt.Errorf("write JSON: %w", err)
+	}
+	if err := put(path, identity, func(w io.Writer) error {
+		_, err := w.Write(append(text, '\n'))
+		return err
+	}); err != nil && !errors.Is(err, ErrTaken) {
+		return nil, fmt.Errorf("begin the archive: %w", err)
+	}
+	return OpenFolder(path)
+}
+
+// ID tells the folder from any other.
+func (f *Folder) ID() string { return f.id }
+
+// Path is where the folder is.
+func (f *Folder) Path() string { return f.path }
+
+// File names a file of a folder.
+type File struct {
+	Serial  int64
+	Version int64 // the highest one counts
+}
+
+// Name is the file's name: 00000012-1.gz.
+func (f File) Name() string { return fmt.Sprintf("%08d-%d.gz", f.Serial, f.Version) }
+
+var fileName = regexp.MustCompile(`^([0-9]{8,18})-([1-9][0-9]{0,8})\.gz$`)
+
+// Files are the files that count, by serial.
+func (f *Folder) Files() ([]File, error) {
+	newest, _, err := f.list()
+	if err != nil {
+		return nil, err
+	}
+	return slices.SortedFunc(maps.Values(newest), func(a, b File) int { return cmp.Compare(a.Serial, b.Serial) }), nil
+}
+
+// Find is the version that counts of a file; false when there is none.
+func (f *Folder) Find(serial int64) (File, bool, error) {
+	newest, _, err := f.list()
+	file, found := newest[serial]
+	return file, found, err
+}
+
+// list divides what is there into files that count and others that they replaced.
+func (f *Folder) list() (newest map[int64]File, replaced []File, err error) {
+	names, err := os.ReadDir(f.path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read the archive's folder: %w", err)
+	}
+	newest = map[int64]File{}
+	for _, entry := range names {
+		m := fileName.FindStringSubmatch(entry.Name())
+		if m == nil {
+			continue
+		}
+		var file File
+		file.Serial, _ = strconv.ParseInt(m[1], 10, 64) // of so many digits
+		file.Version, _ = strconv.ParseInt(m[2], 10, 64)
+		if file.Name() != entry.Name() {
+			continue
+		}
+		switch other, found := newest[file.Serial]; {
+		case !found:
+			newest[file.Serial] = file
+		case other.Version < file.Version:
+			replaced = append(replaced, other)
+			newest[file.Serial] = file
+		default:
+			replaced = append(replaced, file)
+		}
+	}
+	return newest, replaced, nil
+}
+
+// Put writes a file, and returns once it is on disk under its name. Errors wrap [ErrTaken] when that is taken. After any
+// other error the file is there as a whole, or not at all.
+func (f *Folder) Put(file File, write func(io.Writer) error) error {
+	if err := put(f.path, file.Name(), write); err != nil {
+		return fmt.Errorf("write %s into the archive: %w", file.Name(), err)
+	}
+	return nil
+}
+
+// Sweep removes what newer versions replaced, and what writers left that were killed.
+func (f *Folder) Sweep() error {
+	_, replaced, err := f.list()
+	if err != nil {
+		return err
+	}
+	for _, file := range replaced {
+		if err := os.Remove(filepath.Join(f.path, file.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove what was replaced in the archive: %w", err)
+		}
+	}
+	if len(replaced) > 0 {
+		return syncFolder(f.path)
+	}
+	return nil
+}
+
+// Size is a file's, in bytes.
+func (f *Folder) Size(file File) (int64, error) {
+	info, err := os.Stat(filepath.Join(f.path, file.Name()))
+	if err != nil {
+		return 0, fmt.Errorf("look at the archive: %w", err)
+	}
+	return info.Size(), nil
+}
+
+// Header reads the beginning of a file.
+func (f *Folder) Header(file File) (h Header, err error) {
+	err = f.open(file, func(r *Reader) error { h = r.Header; return nil })
+	return h, err
+}
+
+// Read reads a file to its end, each row into the same slice, and reports success only when all of its sums were right.
+func (f *Folder) Read(file File, row func(t Table, values []any) error) (h Header, err error) {
+	err = f.open(file, func(r *Reader) error {
+		h = r.Header
+		for {
+			t, found, err := r.Next()
+			if err != nil {
+				return err
+			}
+			if !found {
+				return r.Close()
+			}
+			for values := make([]any, len(t.Columns)); ; {
+				found, err := r.Row(values)
+				if err != nil {
+					return err
+				}
+				if !found {
+					break
+				}
+				if err := row(t, values); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	return h, err
+}
+
+func (f *Folder) open(file File, use func(*Reader) error) (err error) {
+	name := filepath.Join(f.path, file.Name())
+	from, err := os.Open(name)
+	if err != nil {
+		return fmt.Errorf("open a file of the archive: %w", err)
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	r, err := NewReader(from)
+	if err == nil && (r.Header.Part == nil || r.Header.Part.Folder != f.id || r.Header.Part.Serial != file.Serial) {
+		err = fmt.Errorf("%w: it does not belong here", ErrForeign)
+	}
+	if err == nil {
+		err = use(r)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// unfinished begins the names of files that are being written; remainsAge is how long after a writer's last byte nobody
+// is writing any more.
+const (
+	unfinished = ".unfinished-"
+	remainsAge = time.Hour
+)
+
+// put leaves a whole file under the name, on disk, or nothing, and never replaces one.
+func put(folder, name string, write func(io.Writer) error) error {
+	f, err := os.CreateTemp(folder, unfinished+"*") // readable by its owner alone
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(f.Name()) }() // else somebody does later
+	removeRemains(folder, f)
+	buffered := bufio.NewWriterSize(f, 1<<20)
+	err = write(buffered)
+	if err == nil {
+		err = buffered.Flush()
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Link(f.Name(), filepath.Join(folder, name)); err != nil {
+		if errors.Is(err, fs.ErrExist) {
+			return fmt.Errorf("%s: %w", name, ErrTaken)
+		}
+		return err
+	}
+	return syncFolder(folder)
+}
+
+// removeRemains removes what killed writers left. What cannot be removed is in nobody's way.
+func removeRemains(folder string, own *os.File) {
+	present, err := own.Stat()
+	if err != nil {
+		return
+	}
+	there, _ := os.ReadDir(folder)
+	for _, entry := range there {
+		info, err := entry.Info()
+		if err == nil && info.Mode().IsRegular() && strings.HasPrefix(entry.Name(), unfinished) && present.ModTime().Sub(info.ModTime()) > remainsAge {
+			_ = os.Remove(filepath.Join(folder, entry.Name()))
+		}
+	}
+}
+
+func syncFolder(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

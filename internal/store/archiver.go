@@ -1,0 +1,320 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+	"puntuale/internal/store/migration"
+)
+
+// Archiver takes runs that ended long ago out of the database and into compressed files. Any number of nodes may have
+// one on the same folder; whoever has the lease works. What makes it safe is not the lease, though:
+//
+//   - A file gets the number after the last finished one, and no number is given twice (archive.Folder).
+//   - Rows are deleted only while they are byte for byte what the file says, which was on disk and read back before; what
+//     is not is taken out of the file again.
+//   - Each transaction compares the term of the lease, so that one who stood still deletes nothing any more.
+//   - A file that was begun is finished before the next one, by whoever comes: what it holds and the database has not is
+//     gone from there already.
+type Archiver struct {
+	s       *Store
+	cfg     ArchiverConfig
+	fail    func(step string) error // of tests: ends the work at a step
+	working atomic.Bool
+}
+
+// ArchiverConfig says where to and how.
+type ArchiverConfig struct {
+	Folder  string // made at the first use
+	Program string // what the files say of the program that made them
+
+	// Mark is the keyed hash that stands for a client's number in an erasure.
+	Mark func(client puntuale.ClientID, phone string) string
+
+	// Lease is how long another node waits for one that stopped in the middle; default 2 minutes.
+	Lease time.Duration
+
+	// Rest is called after each piece of work with the time that it took, and waits so that others have the database for
+	// themselves; nil: nine times as long, at most 2 s.
+	Rest func(ctx context.Context, took time.Duration) error
+}
+
+// Archived is what one call did.
+type Archived struct {
+	Files, Runs, Messages, Erased int
+}
+
+// What one file holds at most; it is in memory while it is made.
+const (
+	mostRows    = 40_000
+	mostBytes   = 12 << 20
+	looksAtMost = 20_000 // runs looked at for one file
+)
+
+// NewArchiver makes an archiver of the store.
+func NewArchiver(s *Store, cfg ArchiverConfig) *Archiver {
+	if cfg.Lease <= 0 {
+		cfg.Lease = 2 * time.Minute
+	}
+	a := &Archiver{s: s, cfg: cfg}
+	if cfg.Rest == nil {
+		a.cfg.Rest = a.rest
+	}
+	return a
+}
+
+// rest leaves nine tenths of the time to others; while they keep the database busy each piece takes longer, and so does
+// the rest.
+func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
+	return a.s.machine.Sleep(ctx, min(9*took, 2*time.Second))
+}
+
+// tenure is the time of one lease.
+type tenure struct {
+	*Archiver
+	folder *archive.Folder
+	tables []archive.Table
+	schema int64
+	now    time.Time
+	before time.Time
+	term   int64
+	serial int64             // of the last finished file
+	from   puntuale.ClientID // clients up to this were looked at
+	rests  bool              // some runs were not blanked yet: it must be looked again
+	looked looked
+	done   Archived
+}
+
+// Run archives what ended before a moment and was blanked, in the order of identifiers, and has the files forget persons
+// that were erased. It returns when nothing is left to do, or with ctx. What failed is left to the next call, as is
+// everything while another node works.
+func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, error) {
+	if !a.working.CompareAndSwap(false, true) {
+		return Archived{}, nil
+	}
+	defer a.working.Store(false)
+	t := &tenure{Archiver: a, now: now, before: before}
+	due, err := t.enter(ctx)
+	if err != nil || !due {
+		return t.done, outward(err)
+	}
+	mine, err := t.begin(ctx)
+	if err != nil || !mine {
+		return t.done, outward(err)
+	}
+	err = t.work(ctx)
+	if !errors.Is(err, errKilled) {
+		err = errors.Join(err, t.end(context.WithoutCancel(ctx)))
+	}
+	return t.done, outward(err)
+}
+
+// errKilled is what tests end the work with as a kill would: without another step.
+var errKilled = errors.New("killed")
+
+func (t *tenure) at(step string) error {
+	if t.fail == nil {
+		return nil
+	}
+	return t.fail(step)
+}
+
+// enter finds the folder that the database knows, and reports whether there is anything to do.
+func (t *tenure) enter(ctx context.Context) (due bool, err error) {
+	var id string
+	var doneTo, erasures int64
+	const state = `select folder, done_to, (select count(*) from archive_erasure) from archive where one = 1`
+	found, err := one(ctx, t.s.past, state, nil, &id, &doneTo, &erasures)
+	if err != nil {
+		return false, fmt.Errorf("read the archive's state: %w", err)
+	}
+	if !found {
+		if t.folder, err = archive.BeginFolder(t.cfg.Folder); err != nil {
+			return false, err
+		}
+		there, err := t.folder.Files()
+		if err != nil {
+			return false, err
+		}
+		if len(there) > 0 {
+			return false, fmt.Errorf("%s holds the archive of another installation; give this one a folder of its own", t.cfg.Folder)
+		}
+		return true, t.adopt(ctx)
+	}
+	if t.folder, err = openKnown(t.cfg.Folder, id); err != nil {
+		return false, err
+	}
+	return erasures > 0 || !t.before.IsZero() && micros(t.before) > doneTo, nil
+}
+
+// openKnown opens the folder with the identifier that the database knows.
+func openKnown(path, id string) (*archive.Folder, error) {
+	f, err := archive.OpenFolder(path)
+	if err == nil && f.ID() != id {
+		err = fmt.Errorf("%s holds another archive than the one that this installation has begun", path)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w. Give the folder that holds it, or begin a new one with puntuale archive begin", err)
+	}
+	return f, nil
+}
+
+// adopt makes the folder this installation's.
+func (t *tenure) adopt(ctx context.Context) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
+		return err
+	})
+}
+
+// BeginArchive makes a folder the one that the installation's archive goes to from now on, whatever was its folder
+// before, and returns how many files the new one holds.
+func BeginArchive(ctx context.Context, s *Store, path string) error {
+	f, err := archive.BeginFolder(path)
+	if err != nil {
+		return err
+	}
+	files, err := f.Files()
+	if err != nil {
+		return err
+	}
+	last := int64(0)
+	if len(files) > 0 {
+		last = files[len(files)-1].Serial
+	}
+	return outward(s.archives.perform(ctx, single(s.kinds.archive, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `insert into archive (one, folder, serial) values (1, $1, $2)
+ on conflict (one) do update set folder = excluded.folder, term = archive.term + 1,
+ serial = case when archive.folder = excluded.folder then archive.serial when archive.serial > excluded.serial then archive.serial else excluded.serial end`, f.ID(), last)
+		return err
+	}), false))
+}
+
+// write runs a transaction that may run again although it is on disk.
+func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	begun := t.s.machine.Now()
+	if err := t.s.archives.perform(ctx, single(t.s.kinds.archive, do), false); err != nil {
+		return err
+	}
+	return t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun))
+}
+
+// fenced is write for whoever still has the lease, which it prolongs.
+func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update archive set until = $clock + $2::bigint where one = 1 and term = $1`, t.term, t.cfg.Lease.Microseconds())
+		if err != nil {
+			return fmt.Errorf("prolong the archiver's lease: %w", err)
+		}
+		if n == 0 {
+			return fmt.Errorf("another server archives: %w", puntuale.ErrFenced)
+		}
+		return do(ctx, a)
+	})
+}
+
+// begin takes the lease, unless somebody has it.
+func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
+	err = t.write(ctx, func(ctx context.Context, a asker) error {
+		mine, err = one(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
+ where one = 1 and folder = $1 and until <= $clock returning term, serial`, []any{t.folder.ID(), t.cfg.Lease.Microseconds()}, &t.term, &t.serial)
+		return err
+	})
+	if err != nil || !mine {
+		return false, err
+	}
+	all, _, err := t.s.catalogue(ctx, t.s.past)
+	if err != nil {
+		return false, err
+	}
+	for _, name := range pastTables {
+		t.tables = append(t.tables, all[slices.IndexFunc(all, func(of archive.Table) bool { return of.Name == name })])
+	}
+	which := migration.SQLite
+	if t.s.d.postgres {
+		which = migration.Postgres
+	}
+	t.schema, err = migration.Latest(which)
+	return true, err
+}
+
+// end gives the lease back.
+func (t *tenure) end(ctx context.Context) error {
+	return t.s.archives.perform(ctx, single(t.s.kinds.archive, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)
+		return err
+	}), false)
+}
+
+// work finishes what was begun, and goes on file by file. Erasures come between any two.
+func (t *tenure) work(ctx context.Context) error {
+	if err := t.folder.Sweep(); err != nil {
+		return err
+	}
+	for {
+		if err := t.finish(ctx); err != nil {
+			return err
+		}
+		if err := t.looked.note(ctx, t); err != nil {
+			return err
+		}
+		if err := t.forget(ctx); err != nil {
+			return err
+		}
+		if t.before.IsZero() {
+			return nil
+		}
+		p, more, err := t.gather(ctx)
+		if err != nil {
+			return err
+		}
+		switch {
+		case p.empty() && !more:
+			return t.complete(ctx)
+		case p.empty():
+			continue
+		}
+		if err := t.at("gathered"); err != nil {
+			return err
+		}
+		err = t.put(archive.File{Serial: t.serial + 1, Version: 1}, p)
+		if errors.Is(err, archive.ErrTaken) { // by somebody who stood still; it is finished like any other
+			t.looked, t.from = looked{}, 0
+		} else if err != nil {
+			return err
+		}
+		if err := t.at("written"); err != nil {
+			return err
+		}
+	}
+}
+
+// put writes a file.
+func (t *tenure) put(file archive.File, p *past) error {
+	database := string(migration.SQLite)
+	if t.s.d.postgres {
+		database = string(migration.Postgres)
+	}
+	return t.folder.Put(file, func(to io.Writer) error {
+		return p.write(to, archive.Header{Schema: t.schema, Program: t.cfg.Program, Database: database, At: t.now.UTC(),
+			Part: &archive.Part{Folder: t.folder.ID(), Serial: file.Serial}})
+	})
+}
+
+// complete notes that everything was looked at.
+func (t *tenure) complete(ctx context.Context) error {
+	if err := t.looked.note(ctx, t); err != nil || t.rests {
+		return err
+	}
+	return t.fenced(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `update archive set done_to = $1 where one = 1 and done_to < $1`, micros(t.before))
+		return err
+	})
+}

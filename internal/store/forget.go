@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+)
+
+// forgotten is an erasure that the archive's files have not followed yet.
+type forgotten struct {
+	client puntuale.ClientID
+	mark   string
+	times  int64
+}
+
+// forgetAtMost is how many erasures one pass through the files follows.
+const forgetAtMost = 1000
+
+// forget takes persons who were erased out of the archive's files. An erasure is over once no file names its person; one
+// of a damaged file stays, with those of all its clients.
+func (t *tenure) forget(ctx context.Context) error {
+	all, err := list(ctx, t.s.past, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
+		func(rows *sql.Rows, f *forgotten) error { return rows.Scan(&f.client, &f.mark, &f.times) })
+	if err != nil {
+		return fmt.Errorf("look for erasures: %w", err)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	marks := map[puntuale.ClientID][]string{}
+	for _, f := range all {
+		marks[f.client] = append(marks[f.client], f.mark)
+	}
+	files, err := t.folder.Files()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, file := range files {
+		begun := t.s.machine.Now()
+		n, err := t.forgetIn(file, marks)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		t.done.Erased += n
+		if err := t.at("forgot"); err != nil {
+			return err
+		}
+		if err := t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun)); err != nil {
+			return err
+		}
+	}
+	if failed != nil {
+		return fmt.Errorf("persons were erased that files of the archive still name: %w", failed)
+	}
+	return t.fenced(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `delete from archive_erasure where (client_id, mark, times) in (select u.c, u.m, u.t from $u(c bigint, m text, t bigint))`,
+			batch{
+				pick(all, func(f *forgotten) int64 { return int64(f.client) }),
+				pick(all, func(f *forgotten) string { return f.mark }),
+				pick(all, func(f *forgotten) int64 { return f.times }),
+			})
+		return err
+	})
+}
+
+// forgetIn replaces a file that names one of the persons by one that does not, and returns of how many runs that was.
+func (t *tenure) forgetIn(file archive.File, marks map[puntuale.ClientID][]string) (int, error) {
+	h, err := t.folder.Header(file)
+	if err != nil || !slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool { return marks[puntuale.ClientID(s.Client)] != nil }) {
+		return 0, err
+	}
+	p, h, err := readPast(t.folder, file)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, r := range p.order {
+		if r.phone == "" || !slices.Contains(marks[r.Client], t.cfg.Mark(r.Client, r.phone)) {
+			continue
+		}
+		n++
+		if err := p.wipe(r); err != nil {
+			return 0, fmt.Errorf("%s: %w", file.Name(), err)
+		}
+	}
+	if n == 0 {
+		return 0, nil
+	}
+	file.Version++
+	if err := t.folder.Put(file, func(to io.Writer) error { return p.write(to, h) }); err != nil {
+		return 0, err
+	}
+	return n, t.folder.Sweep()
+}
+
+// wipe removes what names the person of a run, as an erasure does in the database (erase.go).
+func (p *past) wipe(r *pastRun) error {
+	digits := strings.TrimPrefix(r.phone, "+")
+	for table := range r.lines {
+		t := p.tables[table]
+		for i, line := range r.lines[table] {
+			f := fields{t, make([]any, len(t.Columns))}
+			if err := archive.ParseRow([]byte(line), t.Columns, f.values); err != nil {
+				return err
+			}
+			for _, name := range []string{"phone", "name", "detail", "content"} {
+				if f.has(name) && !(table == pastRuns && name == "content") { // that is blanked
+					f.set(name, "")
+				}
+			}
+			if f.has("reason") && strings.Contains(f.text("reason"), digits) {
+				f.set("reason", "")
+			}
+			wiped, err := archive.AppendRow(nil, f.values)
+			if err != nil {
+				return err
+			}
+			r.lines[table][i] = string(wiped)
+		}
+	}
+	return nil
+}

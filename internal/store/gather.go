@@ -1,0 +1,303 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"puntuale"
+)
+
+// What is old is found as blanking finds it (blank.go): a place in each client's runs, which are walked by their key, and
+// a list of those that had not ended for long enough when their turn came. Everything is read outside of transactions
+// and, on SQLite, beside the writer.
+
+const (
+	gatherRuns    = 100  // of one read
+	gatherEntries = 500  // likewise
+	gatherClients = 1000 // likewise
+)
+
+// Clients with something that may be old. Each subquery is a probe.
+const pastClients = `
+select c.id, coalesce(p.run_id, 0) from client c left join archive_place p on p.client_id = c.id
+where c.id > $1 and (
+ exists (select 1 from run r where r.client_id = c.id and r.id > coalesce(p.run_id, 0) and r.id < $2)
+ or exists (select 1 from late_archive l where l.client_id = c.id and l.since <= $3)
+ or coalesce((select min(f.at) from (select e.at, e.kind from credit_entry e where e.client_id = c.id order by e.id limit 2) f where f.kind <> 'carried'), $3) < $3)
+order by c.id limit $4`
+
+// pastColumns begin what is read of a run: whether it was blanked, and when its last message ended (runsEnded).
+const pastColumns = `r.blanked_at <> 0,
+ coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages), 0),
+ coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
+
+const (
+	pastNext = `
+select ` + pastColumns + `, :run from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
+
+	pastLate = `
+select ` + pastColumns + `, :run from late_archive l cross join run r where l.client_id = $1 and l.run_id > $2 and l.since <= $3
+ and r.client_id = l.client_id and r.id = l.run_id and r.blanked_at <> 0 order by l.run_id limit $4`
+
+	pastMessagesOf = `
+select :message from $u(c bigint, i bigint) cross join run r cross join message m
+where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
+union all
+select :message from $u(c bigint, i bigint) cross join message m
+where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
+
+	pastEventsOf = `
+select :event from $u(c bigint, i bigint) cross join event e where e.client_id = u.c and e.message_id = u.i`
+
+	pastSandboxOf = `
+select :sandbox_message from $u(c bigint, k text) cross join sandbox_message g where g.client_id = u.c and g.connector_id = u.k`
+
+	pastEntriesNext = `
+select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id = $1 and e.id > $2 order by e.id limit $3`
+)
+
+// alias are the tables' names in these statements.
+var alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "credit_entry": "e"}
+
+// named puts the columns of tables into a statement.
+func (t *tenure) named(text string) string {
+	for _, of := range t.tables {
+		names := make([]string, len(of.Columns))
+		for i, c := range of.Columns {
+			names[i] = alias[of.Name] + "." + c.Name
+		}
+		text = strings.ReplaceAll(text, ":"+of.Name, strings.Join(names, ", "))
+	}
+	return text
+}
+
+// looked is what was looked at and stays where it is; it is noted once the file made meanwhile is finished.
+type looked struct {
+	place map[puntuale.ClientID]puntuale.RunID
+	late  []lateRun
+	runs  int
+}
+
+// gather reads as much as one file holds of what is old; more says that there may be more.
+func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
+	p = newPast(t.tables)
+	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
+	for {
+		walks, err := list(ctx, t.s.past, pastClients, []any{t.from, firstID(t.before), micros(t.before), gatherClients},
+			func(rows *sql.Rows, w *walk) error { return rows.Scan(&w.client, &w.from) })
+		if err != nil {
+			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
+		}
+		for _, w := range walks {
+			for _, step := range []func(context.Context, walk, *past) error{t.late, t.next, t.entries} {
+				if err := step(ctx, w, p); err != nil {
+					return nil, false, err
+				}
+			}
+			if t.full(p) {
+				return p, true, nil
+			}
+			t.from = w.client
+		}
+		if len(walks) < gatherClients {
+			return p, false, nil
+		}
+	}
+}
+
+func (t *tenure) full(p *past) bool {
+	return p.rows >= mostRows || p.bytes >= mostBytes || t.looked.runs >= looksAtMost
+}
+
+// late looks again at runs that had not ended when their turn came.
+func (t *tenure) late(ctx context.Context, w walk, p *past) error {
+	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
+		return pastLate, []any{w.client, int64(after), micros(t.before), gatherRuns}
+	}, 0, func(seenRun) bool { return true })
+}
+
+// next walks on in the client's runs. It does not go past one that is to be blanked first.
+func (t *tenure) next(ctx context.Context, w walk, p *past) error {
+	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
+		return pastNext, []any{w.client, int64(after), firstID(t.before), gatherRuns}
+	}, puntuale.RunID(w.from), func(r seenRun) bool {
+		if !r.blanked && r.ended <= micros(t.before) {
+			t.rests = true
+			return false
+		}
+		t.looked.place[w.client] = r.ID
+		return true
+	})
+}
+
+// seenRun is a run as a walk meets it.
+type seenRun struct {
+	puntuale.RunRef
+	blanked bool
+	ended   int64 // the end of time while a message is open
+	values  []any
+}
+
+// pages reads runs, some at a time, and takes those that are old into the file; the others are noted. It ends where step
+// says so, or the file is full.
+func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
+	for !t.full(p) {
+		begun := t.s.machine.Now()
+		text, args := page(after)
+		runs, err := list(ctx, t.s.past, t.named(text), args, t.scanRun)
+		if err != nil {
+			return fmt.Errorf("look for old runs: %w", err)
+		}
+		whole := len(runs) == gatherRuns
+		if stop := slices.IndexFunc(runs, func(r seenRun) bool { return !step(r) }); stop >= 0 {
+			runs, whole = runs[:stop], false
+		}
+		if err := t.take(ctx, p, runs); err != nil {
+			return err
+		}
+		if len(runs) > 0 {
+			after = runs[len(runs)-1].ID
+			if err := t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun)); err != nil {
+				return err
+			}
+		}
+		if !whole {
+			return nil
+		}
+	}
+	return nil
+}
+
+func (t *tenure) scanRun(rows *sql.Rows, r *seenRun) (err error) {
+	var planned, resent int64
+	if r.values, err = scanPast(rows, t.tables[pastRuns], &r.blanked, &planned, &resent); err != nil {
+		return err
+	}
+	f := fields{t.tables[pastRuns], r.values}
+	r.RunRef, r.ended = puntuale.RunRef{Client: puntuale.ClientID(f.int("client_id")), ID: puntuale.RunID(f.int("id"))}, max(planned, resent)
+	return nil
+}
+
+// take adds old runs, with what hangs on them, to the file, and notes those that are not old yet. What is blanked is not
+// sent again, so no message joins such a run any more.
+func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
+	t.looked.runs += len(runs)
+	var refs []puntuale.RunRef
+	for _, r := range runs {
+		switch {
+		case r.blanked && r.ended <= micros(t.before):
+			if err := p.add(t.tables[pastRuns], r.values); err != nil {
+				return err
+			}
+			refs = append(refs, r.RunRef)
+		case r.ended == math.MaxInt64:
+			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(micros(t.now), micros(t.before)+1)})
+		default:
+			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(r.ended, micros(t.before)+1)})
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	if err := t.read(ctx, t.s.past, p, pastMessages, pastMessagesOf, runColumns(refs)); err != nil {
+		return err
+	}
+	var messages []puntuale.MessageRef
+	var copies []copyOf
+	for _, ref := range refs {
+		messages = append(messages, p.runs[ref].refs()...)
+		copies = append(copies, p.runs[ref].copies()...)
+	}
+	return t.hanging(ctx, t.s.past, p, messages, copies)
+}
+
+// hanging reads what hangs on messages.
+func (t *tenure) hanging(ctx context.Context, a asker, p *past, messages []puntuale.MessageRef, copies []copyOf) error {
+	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, refColumns(messages)); err != nil {
+		return err
+	}
+	return t.read(ctx, a, p, pastSandbox, pastSandboxOf, copyColumns(copies))
+}
+
+// read reads rows of a table.
+func (t *tenure) read(ctx context.Context, a asker, p *past, table int, text string, of batch) error {
+	err := a.each(ctx, t.named(text), []any{of}, func(rows *sql.Rows) error {
+		values, err := scanPast(rows, t.tables[table])
+		if err != nil {
+			return err
+		}
+		return p.add(t.tables[table], values)
+	})
+	if err != nil {
+		return fmt.Errorf("read old rows of %s: %w", t.tables[table].Name, err)
+	}
+	return nil
+}
+
+// entries reads the client's old entries of the ledger.
+func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
+	for after := int64(0); !t.full(p); {
+		n, young := 0, false
+		err := t.s.past.each(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows *sql.Rows) error {
+			var carried bool
+			values, err := scanPast(rows, t.tables[pastEntries], &carried)
+			if err != nil {
+				return err
+			}
+			n++
+			f := fields{t.tables[pastEntries], values}
+			after = f.int("id")
+			if young = young || f.int("at") >= micros(t.before); young || carried {
+				return nil
+			}
+			return p.add(t.tables[pastEntries], values)
+		})
+		if err != nil {
+			return fmt.Errorf("read old entries of the ledger: %w", err)
+		}
+		if young || n < gatherEntries {
+			return nil
+		}
+	}
+	return nil
+}
+
+// note stores what was looked at: first the runs that will be looked at again, then how far.
+func (l *looked) note(ctx context.Context, t *tenure) error {
+	slices.SortFunc(l.late, func(x, y lateRun) int { return compareRuns(x.RunRef, y.RunRef) })
+	for part := range slices.Chunk(l.late, chunk) {
+		if err := t.fenced(ctx, func(ctx context.Context, a asker) error { return noteLate(ctx, a, part) }); err != nil {
+			return err
+		}
+	}
+	clients := make([]int64, 0, len(l.place))
+	for c := range l.place {
+		clients = append(clients, int64(c))
+	}
+	slices.Sort(clients)
+	for part := range slices.Chunk(clients, chunk) {
+		if err := t.fenced(ctx, func(ctx context.Context, a asker) error {
+			_, err := a.exec(ctx, `insert into archive_place (client_id, run_id) select u.c, u.i from $u(c bigint, i bigint) where true
+ on conflict (client_id) do update set run_id = excluded.run_id where archive_place.run_id < excluded.run_id`,
+				batch{part, pick(part, func(c *int64) int64 { return int64(l.place[puntuale.ClientID(*c)]) })})
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	*l = looked{}
+	return nil
+}
+
+func noteLate(ctx context.Context, a asker, late []lateRun) error {
+	if _, err := a.exec(ctx, `insert into late_archive (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
+ on conflict (client_id, run_id) do update set since = excluded.since`,
+		append(runColumns(pick(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), pick(late, func(l *lateRun) int64 { return l.since }))); err != nil {
+		return fmt.Errorf("note late runs: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,264 @@
+package store
+
+import (
+	"cmp"
+	"database/sql"
+	"fmt"
+	"io"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+)
+
+// pastTables are those whose old rows go to the archive, in the order of its files: runs, what hangs on them, and the
+// ledger's entries.
+const (
+	pastRuns = iota
+	pastMessages
+	pastEvents
+	pastSandbox
+	pastEntries
+)
+
+var pastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message", pastEntries: "credit_entry"}
+
+// past is a part of the past: whole runs with all that hangs on them, and entries of the ledger. Rows are kept as the
+// lines that an archive's file has of them.
+type past struct {
+	tables []archive.Table
+	runs   map[puntuale.RunRef]*pastRun
+	order  []*pastRun // as they came
+	of     map[puntuale.MessageRef]*pastRun
+	ledger []pastEntry // likewise
+	rows   int
+	bytes  int
+}
+
+// pastRun is a run with all that hangs on it.
+type pastRun struct {
+	puntuale.RunRef
+	phone    string
+	messages []pastMessage
+	lines    [pastEntries][]string // by table
+}
+
+type pastMessage struct {
+	puntuale.MessageRef
+	generation int
+	due        int64
+}
+
+// pastEntry is an entry of the ledger.
+type pastEntry struct {
+	client     puntuale.ClientID
+	id, amount int64
+	at         int64
+	line       string
+}
+
+func newPast(tables []archive.Table) *past {
+	return &past{tables: tables, runs: map[puntuale.RunRef]*pastRun{}, of: map[puntuale.MessageRef]*pastRun{}}
+}
+
+// fields finds values of a row by their columns' names.
+type fields struct {
+	t      archive.Table
+	values []any
+}
+
+func (f fields) value(name string) any {
+	for i, c := range f.t.Columns {
+		if c.Name == name {
+			return f.values[i]
+		}
+	}
+	return nil
+}
+
+func (f fields) int(name string) int64   { n, _ := f.value(name).(int64); return n }
+func (f fields) text(name string) string { s, _ := f.value(name).(string); return s }
+func (f fields) set(name string, v any)  { f.values[slices.IndexFunc(f.t.Columns, f.is(name))] = v }
+func (f fields) has(name string) bool    { return slices.ContainsFunc(f.t.Columns, f.is(name)) }
+
+func (fields) is(name string) func(archive.Column) bool {
+	return func(c archive.Column) bool { return c.Name == name }
+}
+
+// add takes a row. Messages come before what hangs on them.
+func (p *past) add(t archive.Table, values []any) error {
+	line, err := archive.AppendRow(nil, values)
+	if err != nil {
+		return fmt.Errorf("a row of %s: %w", t.Name, err)
+	}
+	f := fields{t, values}
+	client := puntuale.ClientID(f.int("client_id"))
+	p.rows, p.bytes = p.rows+1, p.bytes+len(line)
+	switch table := slices.Index(pastTables, t.Name); table {
+	case pastRuns:
+		r := p.run(puntuale.RunRef{Client: client, ID: puntuale.RunID(f.int("id"))})
+		r.phone = f.text("phone")
+		r.lines[table] = append(r.lines[table], string(line))
+	case pastMessages:
+		r := p.run(puntuale.RunRef{Client: client, ID: puntuale.RunID(f.int("run_id"))})
+		m := pastMessage{puntuale.MessageRef{Client: client, ID: puntuale.MessageID(f.int("id"))}, int(f.int("generation")), f.int("due_at")}
+		r.messages = append(r.messages, m)
+		r.lines[table] = append(r.lines[table], string(line))
+		p.of[m.MessageRef] = r
+	case pastEvents, pastSandbox:
+		r := p.of[puntuale.MessageRef{Client: client, ID: puntuale.MessageID(f.int("message_id"))}]
+		if r == nil {
+			return fmt.Errorf("a row of %s belongs to no message", t.Name)
+		}
+		r.lines[table] = append(r.lines[table], string(line))
+	case pastEntries:
+		p.ledger = append(p.ledger, pastEntry{client, f.int("id"), f.int("amount"), f.int("at"), string(line)})
+	default:
+		return fmt.Errorf("the table %s is none of the archive's", t.Name)
+	}
+	return nil
+}
+
+// run finds a run, or makes it.
+func (p *past) run(ref puntuale.RunRef) *pastRun {
+	r := p.runs[ref]
+	if r == nil {
+		r = &pastRun{RunRef: ref}
+		p.runs[ref] = r
+		p.order = append(p.order, r)
+	}
+	return r
+}
+
+// same reports whether two runs have the same rows.
+func (r *pastRun) same(other *pastRun) bool {
+	for t := range r.lines {
+		if !slices.Equal(slices.Sorted(slices.Values(r.lines[t])), slices.Sorted(slices.Values(other.lines[t]))) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *pastRun) refs() []puntuale.MessageRef {
+	return pick(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
+}
+
+// copies are what the simulated network may have received of the run.
+func (r *pastRun) copies() (all []copyOf) {
+	for _, m := range r.messages {
+		all = append(all, copiesOf(m.MessageRef, m.generation)...)
+	}
+	return all
+}
+
+func (p *past) empty() bool { return len(p.order)+len(p.ledger) == 0 }
+
+// keep leaves only what the two functions keep.
+func (p *past) keep(run func(*pastRun) bool, entry func(*pastEntry) bool) {
+	p.order = slices.DeleteFunc(p.order, func(r *pastRun) bool { return !run(r) })
+	p.ledger = slices.DeleteFunc(p.ledger, func(e pastEntry) bool { return !entry(&e) })
+}
+
+// spans say what there is of each client.
+func (p *past) spans() []archive.Span {
+	found := map[puntuale.ClientID]*archive.Span{}
+	of := func(c puntuale.ClientID) *archive.Span {
+		if found[c] == nil {
+			found[c] = &archive.Span{Client: int64(c)}
+		}
+		return found[c]
+	}
+	for _, r := range p.order {
+		s := of(r.Client)
+		for _, m := range r.messages {
+			id := int64(m.ID)
+			if s.First == 0 {
+				s.First, s.Last, s.From, s.To = id, id, m.due, m.due
+			}
+			s.First, s.Last, s.From, s.To = min(s.First, id), max(s.Last, id), min(s.From, m.due), max(s.To, m.due)
+		}
+	}
+	for _, e := range p.ledger {
+		of(e.client)
+	}
+	all := make([]archive.Span, 0, len(found))
+	for _, s := range found {
+		all = append(all, *s)
+	}
+	slices.SortFunc(all, func(a, b archive.Span) int { return cmp.Compare(a.Client, b.Client) })
+	return all
+}
+
+// write writes an archive's file.
+func (p *past) write(to io.Writer, h archive.Header) error {
+	lines := func(table int, use func(string) error) error {
+		for _, r := range p.order {
+			if table == pastEntries {
+				break
+			}
+			for _, line := range r.lines[table] {
+				if err := use(line); err != nil {
+					return err
+				}
+			}
+		}
+		for _, e := range p.ledger {
+			if table != pastEntries {
+				break
+			}
+			if err := use(e.line); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	h.Tables = slices.Clone(p.tables)
+	for i := range h.Tables {
+		h.Tables[i].Rows = 0
+		_ = lines(i, func(string) error { h.Tables[i].Rows++; return nil }) // it counts
+	}
+	h.Part.Clients = p.spans()
+	w, err := archive.NewWriter(to, h)
+	if err != nil {
+		return err
+	}
+	for i := range h.Tables {
+		if err := w.Begin(); err != nil {
+			return err
+		}
+		if err := lines(i, func(line string) error { return w.Line([]byte(line)) }); err != nil {
+			return err
+		}
+		if err := w.End(); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// readPast reads a file of an archive.
+func readPast(folder *archive.Folder, file archive.File) (*past, archive.Header, error) {
+	p := newPast(nil)
+	h, err := folder.Read(file, p.add)
+	p.tables = h.Tables
+	return p, h, err
+}
+
+// scanPast scans a row of a table.
+func scanPast(rows *sql.Rows, t archive.Table, before ...any) ([]any, error) {
+	values := make([]any, len(t.Columns))
+	into := slices.Clone(before)
+	for i := range values {
+		into = append(into, &values[i])
+	}
+	if err := rows.Scan(into...); err != nil {
+		return nil, err
+	}
+	for i, c := range t.Columns {
+		if b, ok := values[i].([]byte); ok && c.Kind == archive.Text {
+			values[i] = string(b)
+		}
+	}
+	return values, nil
+}

@@ -1,0 +1,272 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"math"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+)
+
+// finish does what is left of the file after the last finished one, if it is there: it deletes from the database what
+// the file holds, takes out of the file what has changed since, and makes it the last finished one.
+func (t *tenure) finish(ctx context.Context) error {
+	file, found, err := t.folder.Find(t.serial + 1)
+	if err != nil || !found {
+		return err
+	}
+	p, _, err := readPast(t.folder, file) // what is not whole deletes nothing
+	if err != nil {
+		return fmt.Errorf("an unfinished file of the archive: %w", err)
+	}
+	changed, err := t.remove(ctx, p)
+	if err != nil {
+		return err
+	}
+	if err := t.at("removed"); err != nil {
+		return err
+	}
+	if len(changed) > 0 {
+		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*pastEntry) bool { return true })
+		p.tables = t.tables
+		if err := t.replace(file, p); err != nil {
+			return err
+		}
+	}
+	if err := t.at("amended"); err != nil {
+		return err
+	}
+	if err := t.fenced(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `update archive set serial = $1 where one = 1 and serial < $1`, file.Serial)
+		return err
+	}); err != nil {
+		return err
+	}
+	t.serial = file.Serial
+	messages := 0
+	for _, r := range p.order {
+		messages += len(r.messages)
+	}
+	t.done.Files, t.done.Runs, t.done.Messages = t.done.Files+1, t.done.Runs+len(p.order), t.done.Messages+messages
+	t.s.cfg.Logger.Info("old runs were archived", "file", file.Name(), "runs", len(p.order), "messages", messages, "entries", len(p.ledger))
+	return t.at("finished")
+}
+
+// replace puts another version of a file in its place.
+func (t *tenure) replace(file archive.File, p *past) error {
+	file.Version++
+	if err := t.put(file, p); err != nil {
+		return err
+	}
+	return t.folder.Sweep()
+}
+
+// What one transaction takes at most; on SQLite everybody waits for it.
+const (
+	removeRows       = 1000
+	removeRowsSQLite = 250
+)
+
+// remove deletes what the file holds from the database, some runs of a client at a time, and returns the runs that are
+// other there than in the file. Those stay.
+func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunRef]bool, err error) {
+	most := removeRows
+	if !t.s.d.postgres {
+		most = removeRowsSQLite
+	}
+	changed = map[puntuale.RunRef]bool{}
+	slices.SortFunc(p.order, func(a, b *pastRun) int { return compareRuns(a.RunRef, b.RunRef) })
+	for rest := p.order; len(rest) > 0; {
+		n, rows := 0, 0
+		for n < len(rest) && rest[n].Client == rest[0].Client && (n == 0 || rows+len(rest[n].messages) < most) {
+			rows += len(rest[n].messages) + 1
+			n++
+		}
+		x := &removal{tenure: t, client: rest[0].Client, runs: rest[:n]}
+		rest = rest[n:]
+		if err := t.fenced(ctx, x.run); err != nil {
+			return nil, fmt.Errorf("delete archived runs: %w", err)
+		}
+		for _, r := range x.changed {
+			changed[r] = true
+		}
+		if err := t.at("removing"); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(p.ledger, func(a, b pastEntry) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+	for rest := p.ledger; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && n < most && rest[n].client == rest[0].client {
+			n++
+		}
+		part := rest[:n]
+		rest = rest[n:]
+		if err := t.fenced(ctx, func(ctx context.Context, a asker) error { return t.carry(ctx, a, part) }); err != nil {
+			return nil, fmt.Errorf("fold archived entries of the ledger: %w", err)
+		}
+	}
+	return changed, nil
+}
+
+// removal is one transaction. Locks: messages, runs, then what belongs to them.
+type removal struct {
+	*tenure
+	client  puntuale.ClientID
+	runs    []*pastRun // sorted
+	changed []puntuale.RunRef
+}
+
+const (
+	lockPastMessages = `
+select :message from $u(c bigint, i bigint) join message m on m.client_id = u.c and m.id = u.i
+order by m.client_id, m.id for update of m`
+
+	lockPastRuns = `
+select :run from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+order by r.client_id, r.id for update of r`
+
+	deletePastMessages = `delete from message where client_id = $1 and id in (select u.i from $u(i bigint))`
+	deletePastRuns     = `delete from run where client_id = $1 and id in (select u.i from $u(i bigint))`
+	deletePastEvents   = `delete from event where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`
+	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
+)
+
+// run deletes the runs that are what the file says. What is not there at all was deleted before.
+func (x *removal) run(ctx context.Context, a asker) error {
+	now, err := x.present(ctx, a)
+	if err != nil {
+		return err
+	}
+	x.changed = nil
+	var same []*pastRun
+	for _, r := range x.runs {
+		switch there := now.runs[r.RunRef]; {
+		case there == nil:
+		case r.same(there):
+			same = append(same, r)
+		default:
+			x.changed = append(x.changed, r.RunRef)
+		}
+	}
+	if err := x.delete(ctx, a, same); err != nil || len(x.changed) == 0 {
+		return err
+	}
+	return noteLate(ctx, a, pick(x.changed, func(r *puntuale.RunRef) lateRun { return lateRun{*r, micros(x.before)} }))
+}
+
+// present reads the runs as they are, and locks them.
+func (x *removal) present(ctx context.Context, a asker) (*past, error) {
+	var messages []puntuale.MessageRef
+	var copies []copyOf
+	for _, r := range x.runs {
+		messages = append(messages, r.refs()...)
+		copies = append(copies, r.copies()...)
+	}
+	slices.SortFunc(messages, compareRefs)
+	now := newPast(x.tables)
+	if err := x.read(ctx, a, now, pastMessages, lockPastMessages, refColumns(messages)); err != nil {
+		return nil, err
+	}
+	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, runColumns(pick(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
+		return nil, err
+	}
+	there := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.of[m] == nil })
+	if len(there) == 0 {
+		return now, nil
+	}
+	return now, x.hanging(ctx, a, now, there, copies)
+}
+
+func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	var messages, events []puntuale.MessageRef
+	var copies []copyOf
+	for _, r := range runs {
+		messages = append(messages, r.refs()...)
+		if len(r.lines[pastEvents]) > 0 {
+			events = append(events, r.refs()...)
+		}
+		if len(r.lines[pastSandbox]) > 0 {
+			copies = append(copies, r.copies()...)
+		}
+	}
+	refs := pick(runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef })
+	for _, d := range []struct {
+		text string
+		args []any
+		any  bool
+	}{
+		{deletePastMessages, []any{x.client, batch{pick(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
+		{deletePastRuns, []any{x.client, batch{pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
+		{deletePastEvents, []any{refColumns(events)}, len(events) > 0},
+		{deletePastSandbox, []any{copyColumns(copies)}, len(copies) > 0},
+		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{runColumns(refs)}, true},
+	} {
+		if !d.any {
+			continue
+		}
+		if _, err := a.exec(ctx, d.text, d.args...); err != nil {
+			return err
+		}
+	}
+	return forgetLate(ctx, a, refs)
+}
+
+// carry deletes entries of a client's ledger, and adds their sum to the one entry that stands for all that were archived:
+// the client's first one, of the kind carried. It takes the place of the first that is deleted.
+func (t *tenure) carry(ctx context.Context, a asker, part []pastEntry) error {
+	client, lines := part[0].client, make(map[int64]string, len(part))
+	for _, e := range part {
+		lines[e.id] = e.line
+	}
+	var sum, last int64
+	first := int64(math.MaxInt64)
+	var there []int64
+	if err := a.each(ctx, t.named(`select e.kind = 'carried', :credit_entry from $u(c bigint, i bigint)
+ join credit_entry e on e.client_id = u.c and e.id = u.i order by e.id for update of e`),
+		[]any{batch{pick(part, func(e *pastEntry) int64 { return int64(e.client) }), pick(part, func(e *pastEntry) int64 { return e.id })}},
+		func(rows *sql.Rows) error {
+			var carried bool
+			values, err := scanPast(rows, t.tables[pastEntries], &carried)
+			if err != nil || carried {
+				return err
+			}
+			f := fields{t.tables[pastEntries], values}
+			line, err := archive.AppendRow(nil, values)
+			if err == nil && string(line) != lines[f.int("id")] {
+				err = fmt.Errorf("entry %d of the ledger is another than the archived one", f.int("id"))
+			}
+			sum, last, first = sum+f.int("amount"), max(last, f.int("at")), min(first, f.int("id"))
+			there = append(there, f.int("id"))
+			return err
+		}); err != nil || len(there) == 0 {
+		return err
+	}
+	var oldest int64
+	var kind string
+	if _, err := one(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
+		return err
+	}
+	if kind != "carried" { // the first of these becomes it
+		oldest = first
+		there = slices.DeleteFunc(there, func(id int64) bool { return id == first })
+		if _, err := a.exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {
+			return err
+		}
+	} else if _, err := a.exec(ctx, `update credit_entry set amount = amount + $3, at = greatest(at, $4::bigint) where client_id = $1 and id = $2`,
+		client, oldest, sum, last); err != nil {
+		return err
+	}
+	if len(there) == 0 {
+		return nil
+	}
+	_, err := a.exec(ctx, `delete from credit_entry where client_id = $1 and id in (select u.i from $u(i bigint))`, client, batch{there})
+	return err
+}
