@@ -20,6 +20,7 @@ type commands struct {
 	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
 	Export  exportCommand  `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
 	Import  importCommand  `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
+	Archive archiveGroup   `cmd:"" help:"What was archived because it was old."`
 	Reopen  reopenCommand  `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
 	Config  configCommand  `cmd:"" help:"Print every setting with its effective value and where it came from."`
 	Version versionCommand `cmd:"" help:"Print the version."`
@@ -33,6 +34,13 @@ type partnerGroup struct {
 
 type keyGroup struct {
 	Rotate keyRotateCommand `cmd:"" help:"Give the owner of a key a new one; the old one stays valid for a grace period."`
+}
+
+type archiveGroup struct {
+	List  archiveListCommand  `cmd:"" help:"List the archive's files."`
+	Show  archiveShowCommand  `cmd:"" help:"Show archived messages, one a line, as the API showed them and with what else is known."`
+	Check archiveCheckCommand `cmd:"" help:"Read all files and compare their sums; exit code 0 means all is well."`
+	Begin archiveBeginCommand `cmd:"" help:"Archive into another folder from now on."`
 }
 
 // command is one leaf of the command line, its settings filled in.

@@ -30,7 +30,7 @@ func TestRefills(t *testing.T) {
 			<-end // takes its time, and delays no refill
 		}
 		return outcomes[(kept-1)%len(outcomes)]
-	}, c, slog.New(slog.DiscardHandler))
+	}, nil, c, slog.New(slog.DiscardHandler))
 	advance := func(until <-chan struct{}) {
 		for {
 			select {

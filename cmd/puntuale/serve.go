@@ -19,6 +19,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
 	}
+	if c.Archive != "" {
+		c.Archive = p.path(c.Archive)
+	}
 	s, err := openServer(ctx, serverConfig{serveSettings: c.serveSettings, Clock: p.clock, Logger: logger})
 	if err != nil {
 		return err

@@ -116,7 +116,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
-	s.refills = startRefills(s.control.Refill, s.control.Maintain, cfg.Clock, cfg.Logger)
+	s.refills = startRefills(s.control.Refill, s.control.Maintain, s.archive(&cfg, vault), cfg.Clock, cfg.Logger)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
 }

@@ -48,6 +48,8 @@ type serveSettings struct {
 	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
 	Key             string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
 	KeepContents    puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the request and the contents of a run are kept after the last of its messages ended; then they are blanked, and the rest stays. 24mo, 90d, 12w, 2y, or never."`
+	Archive         string        `placeholder:"FOLDER" help:"Where runs go that ended long ago: they are written into compressed files there and deleted from the database. Of several servers only those with this setting do it, in one folder that they share. Without it everything stays in the database."`
+	ArchiveAfter    puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long after the last of its messages ended a run stays in the database, where archive is set; not less than keep-contents."`
 	UncertainAfter  time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
 	StopWithin      time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
 	Migrate         bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`
@@ -84,6 +86,7 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"roles", f})
 	}
 	faults = append(faults, checkMedia(s.Media)...)
+	faults = append(faults, s.checkArchive()...)
 	switch {
 	case s.Key != "" && len(strings.TrimSpace(s.Key)) < auth.MinMasterKey:
 		faults = append(faults, fault{"key", fmt.Sprintf("must have at least %d random characters, such as openssl rand -base64 32 gives", auth.MinMasterKey)})
@@ -124,6 +127,20 @@ func (s *serveSettings) checkOfficial() (faults []fault) {
 		faults = append(faults, fault{"official-rate", fmt.Sprintf("must be from 1 to 1000 messages a second (it is %v)", s.OfficialRate)})
 	}
 	return faults
+}
+
+// checkArchive keeps contents out of the archive: what is not blanked is not archived.
+func (s *serveSettings) checkArchive() []fault {
+	never, some := puntuale.Keep{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	switch {
+	case s.Archive == "":
+		return nil
+	case s.KeepContents == never:
+		return []fault{{"archive", "needs keep-contents other than never: only what is blanked is archived"}}
+	case s.ArchiveAfter != never && s.ArchiveAfter.Before(some).After(s.KeepContents.Before(some)):
+		return []fault{{"archive-after", fmt.Sprintf("must not be less than keep-contents, which is %v (it is %v)", s.KeepContents, s.ArchiveAfter)}}
+	}
+	return nil
 }
 
 // Bounds of a rate, in calls a second.

@@ -144,6 +144,9 @@ func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) 
 	return detailsAnswer{messages}, nil
 }
 
+// Detail is the contract's record of a message, for whoever shows one elsewhere.
+func Detail(m *puntuale.MessageDetail) MessageDetail { return detailOf(m) }
+
 func detailOf(m *puntuale.MessageDetail) MessageDetail {
 	return MessageDetail{
 		Origin: string(m.Origin), RunName: m.RunName, Received: stamp(m.Received), Desired: stampOrNull(m.Desired),

@@ -31,6 +31,7 @@ func (t *tenure) finish(ctx context.Context) error {
 		return err
 	}
 	if len(changed) > 0 {
+		t.from = 0 // their turn comes again
 		p.keep(func(r *pastRun) bool { return !changed[r.RunRef] }, func(*pastEntry) bool { return true })
 		p.tables = t.tables
 		if err := t.replace(file, p); err != nil {

@@ -1,0 +1,392 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/archive"
+	"puntuale/internal/store/storetest"
+)
+
+// Identifiers of runs come from the database's own clock: what is old here lies twenty years ahead of it.
+var (
+	longAgo  = storetest.Begin.AddDate(20, 0, 0)
+	oldTill  = longAgo.Add(time.Hour)
+	nowadays = oldTill.AddDate(3, 0, 0)
+)
+
+// attic is a world with an archive.
+type attic struct {
+	*storetest.World
+	t      testing.TB
+	folder string
+}
+
+func newAttic(t testing.TB, w *storetest.World) *attic {
+	return &attic{w, t, filepath.Join(t.TempDir(), "archive")}
+}
+
+func mark(client puntuale.ClientID, phone string) string {
+	return fmt.Sprintf("%s%d:%s", puntuale.MarkPrefix, client, phone)
+}
+
+func (a *attic) config() store.ArchiverConfig {
+	return store.ArchiverConfig{
+		Folder: a.folder, Program: "test", Mark: mark, Lease: time.Microsecond,
+		Rest: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+	}
+}
+
+func (a *attic) run(before time.Time) store.Archived {
+	a.t.Helper()
+	if err := a.Maintain(context.Background(), nowadays, before); err != nil {
+		a.t.Fatal(err)
+	}
+	done, err := store.NewArchiver(a.Store, a.config()).Run(context.Background(), nowadays, before)
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return done
+}
+
+// rows are all rows of the tables of which old ones go to the archive, as lines, with how often each is there.
+func (a *attic) rows() map[string]int {
+	a.t.Helper()
+	all := map[string]int{}
+	for name, columns := range store.ArchivedTables() {
+		names := strings.Fields(columns)
+		rows, err := a.DB.SQL.Query("select " + strings.Join(names, ", ") + " from " + name)
+		if err != nil {
+			a.t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			values, into := make([]any, len(names)), make([]any, len(names))
+			for i := range values {
+				into[i] = &values[i]
+			}
+			if err := rows.Scan(into...); err != nil {
+				a.t.Fatal(err)
+			}
+			if name == "credit_entry" && slices.Contains(values, any("carried")) {
+				continue
+			}
+			line, err := archive.AppendRow(nil, values)
+			if err != nil {
+				a.t.Fatal(err)
+			}
+			all[name+string(line)]++
+		}
+		if err := rows.Err(); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// kept are all rows in the archive's files.
+func (a *attic) kept() map[string]int {
+	a.t.Helper()
+	all := map[string]int{}
+	folder, err := archive.OpenFolder(a.folder)
+	if errors.Is(err, archive.ErrNoFolder) {
+		return all
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	files, err := folder.Files()
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	for _, file := range files {
+		if _, err := folder.Read(file, func(t archive.Table, values []any) error {
+			line, err := archive.AppendRow(nil, values)
+			all[t.Name+string(line)]++
+			return err
+		}); err != nil {
+			a.t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// whole complains unless database and archive together hold what was there, each row once.
+func (a *attic) whole(was map[string]int) {
+	a.t.Helper()
+	there := a.rows()
+	for line, n := range a.kept() {
+		there[line] += n
+	}
+	if maps.Equal(was, there) {
+		return
+	}
+	for line, n := range was {
+		if there[line] != n {
+			a.t.Errorf("%d times, and should be %d: %.300s", there[line], n, line)
+		}
+	}
+	for line, n := range there {
+		if was[line] == 0 {
+			a.t.Errorf("%d times, and was not there: %.300s", n, line)
+		}
+	}
+}
+
+// lived makes runs of every fate: young and old, with every way in which a message can stay open or end.
+func (a *attic) lived(seed uint64, clients, runs int) {
+	a.t.Helper()
+	random := rand.New(rand.NewPCG(seed, 0))
+	node := a.MustJoin()
+	for range clients {
+		c := a.World.Client(puntuale.AccountBaby)
+		for i := range runs {
+			phone := fmt.Sprintf("+3933300000%02d", random.IntN(5))
+			ids := c.MustStart(phone, longAgo, 1+random.IntN(4))
+			items := c.Items(phone, 0, ids...)
+			at := longAgo.Add(time.Minute)
+			if random.IntN(5) == 0 {
+				at = oldTill.Add(time.Microsecond) // young
+			}
+			for j := range ids[:1+random.IntN(len(ids))] {
+				token, granted := a.MustClaim(node, longAgo.Add(30*time.Second), items[j])
+				if granted[0] != puntuale.ClaimGranted {
+					a.t.Fatalf("not granted: %v", granted)
+				}
+				outcome := []puntuale.Outcome{
+					{Verdict: puntuale.Sent}, {Verdict: puntuale.Sent, Detail: "wamid.1"}, {Verdict: puntuale.Refused, Reason: "numero inesistente"},
+					{Verdict: puntuale.Retry, Next: longAgo.Add(time.Hour)}, {Verdict: puntuale.Uncertain, Next: longAgo.Add(time.Hour)},
+				}[random.IntN(5)]
+				a.MustRecord(at, items[j], token, outcome)
+				if err := a.Receive(context.Background(), puntuale.SandboxMessage{Client: c.ID, Message: ids[j], ConnectorID: puntuale.ConnectorID(ids[j], 0), Phone: phone,
+					Content: puntuale.Content{Text: "testo"}, Received: at}); err != nil {
+					a.t.Fatal(err)
+				}
+			}
+			if random.IntN(4) > 0 { // the rest of it is cancelled
+				if _, err := c.CancelMessages(context.Background(), ids, storetest.Day, at); err != nil {
+					a.t.Fatal(err)
+				}
+			}
+			if i%7 == 0 && c.Detail(ids[0]).State == puntuale.Completed {
+				c.MustResend(ids[0])
+			}
+		}
+		// Messages that were sent again are closed, or not.
+		a.Exec(`update message set intent = -1, state = 3, done_at = $1 where client_id = $2 and resent_from <> 0 and id % 2 = 0`, longAgo.UnixMicro(), int64(c.ID))
+	}
+	half := a.Int("select (min(id) + max(id)) / 2 from credit_entry")
+	a.Exec("update credit_entry set at = $1 where id < $2", longAgo.UnixMicro(), half)
+	a.Exec("update credit_entry set at = $1 where id >= $2", nowadays.UnixMicro(), half)
+}
+
+// old counts runs in the database that are old enough to be archived.
+func (a *attic) old(before time.Time) int64 {
+	return a.Int(`select count(*) from run r where not exists (select 1 from message m where m.client_id = r.client_id and m.run_id = r.id
+ and (m.state = 0 or m.done_at > $1))`, before.UnixMicro())
+}
+
+// balanced complains unless each client's ledger adds up to its credits.
+func (a *attic) balanced() {
+	a.t.Helper()
+	if n := a.Int(`select count(*) from client k where k.credits is not null
+ and k.credits <> (select coalesce(sum(e.amount), 0) from credit_entry e where e.client_id = k.id)`); n != 0 {
+		a.t.Errorf("%d ledgers do not add up", n)
+	}
+}
+
+// Database and archive together hold what was there, each row once, and a run with a message that is open, uncertain or
+// young stays.
+func TestArchive(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		a := newAttic(t, w)
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		a.lived(seed, 3, 40)
+		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
+			t.Fatal(err)
+		}
+		was, old := a.rows(), a.old(oldTill)
+		if old < 20 {
+			t.Fatalf("only %d runs are old", old)
+		}
+		done := a.run(oldTill)
+		a.whole(was)
+		a.balanced()
+		if n := a.old(oldTill); n != 0 || int64(done.Runs) != old || done.Files != 1 {
+			t.Errorf("%d old runs are left of %d; %+v", n, old, done)
+		}
+		if n := a.Int("select count(*) from message m where not exists (select 1 from run r where r.id = m.run_id)") +
+			a.Int("select count(*) from event e where not exists (select 1 from message m where m.id = e.message_id)") +
+			a.Int("select count(*) from sandbox_message e where not exists (select 1 from message m where m.id = e.message_id)"); n != 0 {
+			t.Errorf("%d rows hang on nothing", n)
+		}
+		if n := a.Int("select count(*) from credit_entry where at < $1 and kind <> 'carried'", oldTill.UnixMicro()); n != 0 {
+			t.Errorf("%d old entries of ledgers are left", n)
+		}
+		if done := a.run(oldTill); done != (store.Archived{}) {
+			t.Errorf("a second time: %+v", done)
+		}
+
+		// What ends later goes later, each in its turn.
+		later := nowadays.Add(time.Hour)
+		a.Exec("update message set intent = -1, state = 3, done_at = $1 where state = 0", nowadays.UnixMicro())
+		if err := a.Maintain(t.Context(), later, later); err != nil {
+			t.Fatal(err)
+		}
+		was = a.rows()
+		for line, n := range a.kept() {
+			was[line] += n
+		}
+		a.run(later)
+		a.whole(was)
+		a.balanced()
+		for _, table := range []string{"run", "message", "event", "sandbox_message", "late_run", "late_archive"} {
+			if n := a.Int("select count(*) from " + table); n != 0 {
+				t.Errorf("%d rows of %s are left", n, table)
+			}
+		}
+		if n := a.Int("select count(*) from credit_entry where kind <> 'carried'"); n != 0 {
+			t.Errorf("%d entries of ledgers are left", n)
+		}
+	})
+}
+
+// However often it is killed, and wherever, no row is ever neither here nor there, and in the end each is there once.
+func TestArchiverKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		a := newAttic(t, w)
+		seed := rand.Uint64()
+		t.Logf("seed %d", seed)
+		random := rand.New(rand.NewPCG(seed, 1))
+		a.lived(seed, 3, 12)
+		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
+			t.Fatal(err)
+		}
+		was := a.rows()
+		stores := []*store.Store{w.Store, w.DB.Open(t)}
+		steps := map[string]int{}
+		for kills := 0; ; kills++ {
+			archiver := store.NewArchiver(stores[kills%2], a.config())
+			left := 1 + random.IntN(7)
+			store.FailAt(archiver, func(step string) error {
+				if left--; left == 0 {
+					steps[step]++
+					return store.ErrKilled
+				}
+				return nil
+			})
+			_, err := archiver.Run(t.Context(), nowadays, oldTill)
+			there := a.rows()
+			for line, n := range a.kept() {
+				there[line] += n
+			}
+			for line, n := range was {
+				if there[line] < n {
+					t.Fatalf("after %v: lost: %.300s", steps, line)
+				}
+			}
+			if err == nil {
+				break
+			}
+			if kills == 200 {
+				t.Fatal("it never ends")
+			}
+			if kills%3 == 0 { // a run that changes between file and deletion
+				a.change(was)
+			}
+		}
+		t.Logf("killed at %v", steps)
+		a.run(oldTill)
+		a.whole(was)
+		a.balanced()
+		if n := a.old(oldTill); n != 0 {
+			t.Errorf("%d old runs are left", n)
+		}
+	})
+}
+
+// change changes a message that is still here, as late evidence would.
+func (a *attic) change(was map[string]int) {
+	a.t.Helper()
+	id := a.Int("select coalesce(min(m.id), 0) from message m join run r on r.client_id = m.client_id and r.id = m.run_id where m.state <> 0 and r.blanked_at <> 0")
+	before := a.rows()
+	a.Exec("update message set detail = 'tardi' || detail where id = $1", id)
+	after := a.rows()
+	for line := range before {
+		if after[line] == 0 {
+			delete(was, line)
+		}
+	}
+	for line, n := range after {
+		if before[line] == 0 {
+			was[line] = n
+		}
+	}
+}
+
+// Old rows with an archive in another folder, or one of somebody else's, are left alone.
+func TestArchiveFolders(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		a := newAttic(t, w)
+		a.lived(1, 1, 10)
+		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
+			t.Fatal(err)
+		}
+		first := a.folder
+		other := newAttic(t, w)
+		if _, err := archive.BeginFolder(other.folder); err != nil {
+			t.Fatal(err)
+		}
+		blocked := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(blocked, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		refuse := func(what, folder, says string) {
+			t.Helper()
+			was := a.rows()
+			a.folder = folder
+			_, err := store.NewArchiver(a.Store, a.config()).Run(t.Context(), nowadays, oldTill)
+			if err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("%s: %v", what, err)
+			}
+			if !maps.Equal(was, a.rows()) {
+				t.Errorf("%s: something was deleted", what)
+			}
+		}
+		refuse("a file in its place", filepath.Join(blocked, "archive"), "not a directory")
+		a.folder = first
+		a.run(longAgo.AddDate(-1, 0, 0)) // begins the folder; nothing is old
+		refuse("another folder", other.folder, "another archive")
+		refuse("a disk that is not mounted", t.TempDir(), "no archive yet")
+		if err := store.BeginArchive(t.Context(), a.Store, other.folder); err != nil {
+			t.Fatal(err)
+		}
+		refuse("the former folder", first, "another archive")
+		a.folder = other.folder
+		if done := a.run(oldTill); done.Runs == 0 {
+			t.Errorf("into the new folder: %+v", done)
+		}
+		if _, err := os.Stat(filepath.Join(first, "00000001-1.gz")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("in the former one: %v", err)
+		}
+		stranger := storetest.NewWorld(t, storetest.SQLite(t))
+		if _, err := store.NewArchiver(stranger.Store, a.config()).Run(t.Context(), nowadays, oldTill); err == nil || !strings.Contains(err.Error(), "of another installation") {
+			t.Errorf("another installation: %v", err)
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+)
+
+// Recall asks for messages of an archive. Zero values do not narrow.
+type Recall struct {
+	IDs      []puntuale.MessageID
+	Client   puntuale.ClientID
+	Phone    string    // as the API shows it
+	From, To time.Time // of the moment that was promised: from inclusive, to exclusive
+}
+
+// Recalled is a message of an archive, with all that is known of it.
+type Recalled struct {
+	puntuale.MessageDetail
+	Outcome int // 0 none, 1 sent, 2 failed; survives a re-send
+	Credit  int // 1 spent, -1 given back, 0 none
+	File    string
+	Events  []RecalledEvent
+}
+
+// RecalledEvent is something that was not normal about a message.
+type RecalledEvent struct {
+	At     time.Time
+	Kind   string
+	Detail string
+}
+
+// within reports whether a file may hold what is asked for.
+func (r *Recall) within(h archive.Header) bool {
+	return slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool {
+		switch {
+		case s.First == 0, r.Client != 0 && int64(r.Client) != s.Client:
+			return false
+		case !r.From.IsZero() && s.To < micros(r.From), !r.To.IsZero() && s.From >= micros(r.To):
+			return false
+		}
+		return len(r.IDs) == 0 || slices.ContainsFunc(r.IDs, func(id puntuale.MessageID) bool { return s.First <= int64(id) && int64(id) <= s.Last })
+	})
+}
+
+func (r *Recall) wants(m *Recalled) bool {
+	switch {
+	case len(r.IDs) > 0 && !slices.Contains(r.IDs, m.ID), r.Client != 0 && r.Client != m.Client, r.Phone != "" && r.Phone != m.Phone:
+		return false
+	}
+	return !(!r.From.IsZero() && m.Due.Before(r.From)) && !(!r.To.IsZero() && !m.Due.Before(r.To))
+}
+
+// RecallMessages reads the archive of a folder and calls use for each message that is asked for, by file and id. A file
+// that is damaged is left out; the error names it, and what the others hold was given all the same.
+func RecallMessages(path string, r Recall, use func(Recalled) error) error {
+	folder, err := archive.OpenFolder(path)
+	if err != nil {
+		return err
+	}
+	files, err := folder.Files()
+	if err != nil {
+		return err
+	}
+	var damaged error
+	for _, file := range files {
+		h, err := folder.Header(file)
+		if err == nil && !r.within(h) {
+			continue
+		}
+		var found []Recalled
+		if err == nil {
+			found, err = recallFrom(folder, file, &r)
+		}
+		if err != nil {
+			damaged = errors.Join(damaged, err)
+			continue
+		}
+		for _, m := range found {
+			if err := use(m); err != nil {
+				return errors.Join(damaged, err)
+			}
+		}
+	}
+	return damaged
+}
+
+func recallFrom(folder *archive.Folder, file archive.File, r *Recall) ([]Recalled, error) {
+	p, _, err := readPast(folder, file)
+	if err != nil {
+		return nil, err
+	}
+	var all []Recalled
+	for _, run := range p.order {
+		if r.Client != 0 && r.Client != run.Client || r.Phone != "" && r.Phone != run.phone {
+			continue
+		}
+		messages, err := p.recall(run)
+		if err != nil {
+			return nil, fmt.Errorf("%s: run %d: %w", file.Name(), run.ID, err)
+		}
+		for _, m := range messages {
+			if m.File = file.Name(); r.wants(&m) {
+				all = append(all, m)
+			}
+		}
+	}
+	return all, nil
+}
+
+// recall makes messages of a run's lines.
+func (p *past) recall(run *pastRun) ([]Recalled, error) {
+	of, err := p.parsed(run, pastRuns)
+	if err != nil || len(of) != 1 {
+		return nil, errors.Join(errors.New("it is not whole"), err)
+	}
+	rows, err := p.parsed(run, pastMessages)
+	if err != nil {
+		return nil, err
+	}
+	events, err := p.parsed(run, pastEvents)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Recalled, 0, len(rows))
+	for _, row := range rows {
+		m := Recalled{Outcome: int(row.int("outcome")), Credit: int(row.int("credit"))}
+		if m.MessageDetail, err = recalledDetail(of[0], row); err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if puntuale.MessageID(e.int("message_id")) == m.ID {
+				m.Events = append(m.Events, RecalledEvent{instant(e.int("at")), e.text("kind"), e.text("detail")})
+			}
+		}
+		all = append(all, m)
+	}
+	slices.SortFunc(all, func(a, b Recalled) int { return compareRefs(a.ref(), b.ref()) })
+	return all, nil
+}
+
+func (m *Recalled) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
+
+// parsed are the run's rows of a table.
+func (p *past) parsed(run *pastRun, table int) ([]fields, error) {
+	var all []fields
+	for _, line := range run.lines[table] {
+		f := fields{p.tables[table], make([]any, len(p.tables[table].Columns))}
+		if err := archive.ParseRow([]byte(line), f.t.Columns, f.values); err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}
+
+// recalledDetail is what Details would have answered (message.go).
+func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
+	at := func(name string) time.Time { return instant(m.int(name)) }
+	d := puntuale.MessageDetail{
+		Message: puntuale.Message{
+			Client: puntuale.ClientID(m.int("client_id")), ID: puntuale.MessageID(m.int("id")), Session: puntuale.SessionID(m.int("session_id")),
+			Run: puntuale.RunID(m.int("run_id")), Step: int(m.int("step")), Phone: m.text("phone"),
+			Desired: at("desired_at"), Due: at("due_at"), Next: at("next_at"), ValidUntil: instant(max(m.int("valid_until"), -m.int("valid_until"))),
+			Intent: m.int("intent"), IntentAt: at("intent_at"), Attempt: int(m.int("attempt")), Repeats: int(m.int("repeats")),
+			Generation: int(m.int("generation")), State: puntuale.State(m.int("state")), Done: at("done_at"),
+			Reason: m.text("reason"), Detail: m.text("detail"), ResentFrom: puntuale.MessageID(m.int("resent_from")),
+		},
+		Received: instant(run.int("received_at")), RunName: run.text("name"), ClientName: run.text("client_name"),
+		SequenceName: run.text("sequence_name"), Zone: run.text("zone"), Blanked: run.int("blanked_at") != 0,
+	}
+	if err := (origin{&d.Origin}).Scan(m.int("origin")); err != nil {
+		return d, err
+	}
+	if d.Blanked {
+		return d, nil
+	}
+	var steps []puntuale.FrozenStep
+	if err := json.Unmarshal([]byte(run.text("content")), &steps); err != nil || d.Step >= len(steps) {
+		return d, errors.Join(errStep(&d, len(steps)), err)
+	}
+	d.Content, d.Window = steps[d.Step].Content, steps[d.Step].Window
+	d.Request, _ = run.value("request").([]byte)
+	return d, nil
+}
+
+// ArchivedFile describes a file of an archive.
+type ArchivedFile struct {
+	Name           string
+	Size           int64 // bytes
+	At             time.Time
+	Runs, Messages int64
+	Clients        []archive.Span
+	Missing        int64 // files between this one and the one before
+	Err            error // what is wrong with it
+}
+
+// ListArchive calls use for each file of an archive, by number. With whole it reads each to its end and compares its sums.
+func ListArchive(path string, whole bool, use func(ArchivedFile) error) error {
+	folder, err := archive.OpenFolder(path)
+	if err != nil {
+		return err
+	}
+	files, err := folder.Files()
+	if err != nil {
+		return err
+	}
+	before := int64(0)
+	for i, file := range files {
+		f := ArchivedFile{Name: file.Name()}
+		if i > 0 {
+			f.Missing = file.Serial - before - 1
+		}
+		before = file.Serial
+		var h archive.Header
+		if h, f.Err = folder.Header(file); f.Err == nil && whole {
+			_, _, f.Err = readPast(folder, file)
+		}
+		if f.Err == nil {
+			f.Size, f.Err = folder.Size(file)
+		}
+		if f.Err == nil {
+			f.At, f.Clients = h.At, h.Part.Clients
+			f.Runs, f.Messages = h.Tables[pastRuns].Rows, h.Tables[pastMessages].Rows
+		}
+		if err := use(f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
