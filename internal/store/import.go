@@ -254,8 +254,16 @@ const disownLinks = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
 where link in ($1, $5)`
 
-// disown puts the links of sessions where nodes that stop leave them.
+// disown puts the links of sessions where nodes that stop leave them. A copy begins an archive of its own: in the folder of
+// the installation that it came from the two would undo each other's work.
 func (m *importer) disown(ctx context.Context) error {
+	if !m.file.Header.Final {
+		for _, table := range []string{"archive", "archive_erasure"} {
+			if _, err := m.link.exec(ctx, "delete from "+table); err != nil {
+				return fmt.Errorf("leave the archive behind: %w", err)
+			}
+		}
+	}
 	if _, err := m.link.exec(ctx, disownLinks, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
 		micros(m.s.cfg.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
 		return fmt.Errorf("reset the links: %w", err)

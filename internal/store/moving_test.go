@@ -73,6 +73,10 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.Evidence{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.EvidenceRead, At: storetest.Begin}}))
 	in.Exec("insert into late_run (client_id, run_id, since) values ($1, $2, 3)", c.ID, cancelled[0])
+	in.Exec("insert into archive (one, folder, serial) values (1, 'cartella', 7)")
+	in.Exec("insert into archive_place (client_id, run_id) values ($1, $2)", c.ID, cancelled[0])
+	in.Exec("insert into late_archive (client_id, run_id, since) values ($1, $2, 3)", c.ID, cancelled[0])
+	in.Exec("insert into archive_erasure (client_id, mark) values ($1, '~x')", c.ID)
 	in.Exec("insert into secret (name, value) values ('data key', $1)", []byte("w\x00\xff wrapped"))
 	return in
 }
@@ -136,9 +140,16 @@ func dump(t testing.TB, d *storetest.Database, table archive.Table) []string {
 	return all
 }
 
+// same compares a database with a copy of it, which begins an archive of its own.
 func same(t testing.TB, a, b *storetest.Database) {
 	t.Helper()
 	for _, table := range tables(t, a) {
+		if table.Name == "archive" || table.Name == "archive_erasure" {
+			if there := dump(t, b, table); len(there) > 0 {
+				t.Errorf("%s went along: %v", table.Name, there)
+			}
+			continue
+		}
 		if x, y := dump(t, a, table), dump(t, b, table); !slices.Equal(x, y) {
 			t.Errorf("%s: %.400v became %.400v", table.Name, x, y)
 		}
