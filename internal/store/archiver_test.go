@@ -174,6 +174,9 @@ func (a *attic) lived(seed uint64, clients, runs int) {
 					a.t.Fatal(err)
 				}
 			}
+			if i%3 == 0 {
+				a.Exec("insert into receipt (client_id, message_id, delivered_at) values ($1, $2, $3)", int64(c.ID), int64(ids[0]), at.UnixMicro())
+			}
 			if random.IntN(4) > 0 { // the rest of it is cancelled
 				if _, err := c.CancelMessages(context.Background(), ids, storetest.Day, at); err != nil {
 					a.t.Fatal(err)
@@ -228,7 +231,8 @@ func TestArchive(t *testing.T) {
 		if n := a.old(oldTill); n != 0 || int64(done.Runs) != old || done.Files != 1 {
 			t.Errorf("%d old runs are left of %d; %+v", n, old, done)
 		}
-		if n := a.Int("select count(*) from message m where not exists (select 1 from run r where r.id = m.run_id)") +
+		if n := a.Int("select count(*) from receipt v where not exists (select 1 from message m where m.id = v.message_id)") +
+			a.Int("select count(*) from message m where not exists (select 1 from run r where r.id = m.run_id)") +
 			a.Int("select count(*) from event e where not exists (select 1 from message m where m.id = e.message_id)") +
 			a.Int("select count(*) from sandbox_message e where not exists (select 1 from message m where m.id = e.message_id)"); n != 0 {
 			t.Errorf("%d rows hang on nothing", n)
@@ -253,7 +257,7 @@ func TestArchive(t *testing.T) {
 		a.run(later)
 		a.whole(was)
 		a.balanced()
-		for _, table := range []string{"run", "message", "event", "sandbox_message", "late_run", "late_archive"} {
+		for _, table := range []string{"run", "message", "event", "sandbox_message", "receipt", "late_run", "late_archive"} {
 			if n := a.Int("select count(*) from " + table); n != 0 {
 				t.Errorf("%d rows of %s are left", n, table)
 			}

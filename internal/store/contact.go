@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -96,4 +97,61 @@ func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Pr
 		return err
 	}), false)
 	return changed, err
+}
+
+// contactKey is the key of a contact.
+type contactKey struct {
+	client, session int64
+	phone           string
+}
+
+const (
+	contactsLooked = 2000           // contacts that one call looks at; the next call goes on after them
+	keepWindow     = 48 * time.Hour // after its end
+)
+
+const contactsNext = `
+select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 from contact g
+where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
+
+// purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
+// It walks by the key, for there is no index by time.
+func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
+	var last contactKey
+	if p := s.lastContact.Load(); p != nil {
+		last = *p
+	}
+	before := micros(now.Add(-keepWindow))
+	var over []contactKey
+	n := 0
+	if err := s.work.each(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows *sql.Rows) error {
+		var old bool
+		if err := rows.Scan(&last.client, &last.phone, &last.session, &old); err != nil {
+			return err
+		}
+		if n++; old {
+			over = append(over, last)
+		}
+		return nil
+	}); err != nil {
+		return outward(fmt.Errorf("look for old contacts: %w", err))
+	}
+	for part := range slices.Chunk(over, chunk) {
+		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+			_, err := a.exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and (client_id, phone, session_id) in
+ (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, batch{
+				pick(part, func(k *contactKey) int64 { return k.client }),
+				pick(part, func(k *contactKey) string { return k.phone }),
+				pick(part, func(k *contactKey) int64 { return k.session }),
+			})
+			return err
+		}), false); err != nil {
+			return fmt.Errorf("remove old contacts: %w", err)
+		}
+	}
+	if n < contactsLooked {
+		last = contactKey{}
+	}
+	s.lastContact.Store(&last)
+	return nil
 }

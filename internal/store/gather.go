@@ -56,12 +56,15 @@ select :event from $u(c bigint, i bigint) cross join event e where e.client_id =
 	pastSandboxOf = `
 select :sandbox_message from $u(c bigint, k text) cross join sandbox_message g where g.client_id = u.c and g.connector_id = u.k`
 
+	pastReceiptsOf = `
+select :receipt from $u(c bigint, i bigint) cross join receipt v where v.client_id = u.c and v.message_id = u.i`
+
 	pastEntriesNext = `
 select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id = $1 and e.id > $2 order by e.id limit $3`
 )
 
 // alias are the tables' names in these statements.
-var alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "credit_entry": "e"}
+var alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
 // named puts the columns of tables into a statement.
 func (t *tenure) named(text string) string {
@@ -218,6 +221,9 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 // hanging reads what hangs on messages.
 func (t *tenure) hanging(ctx context.Context, a asker, p *past, messages []puntuale.MessageRef, copies []copyOf) error {
 	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, refColumns(messages)); err != nil {
+		return err
+	}
+	if err := t.read(ctx, a, p, pastReceipts, pastReceiptsOf, refColumns(messages)); err != nil {
 		return err
 	}
 	return t.read(ctx, a, p, pastSandbox, pastSandboxOf, copyColumns(copies))

@@ -83,3 +83,33 @@ func TestMaintainRemovesWhatIsOld(t *testing.T) {
 		}
 	})
 }
+
+// People who wrote long ago are forgotten, unless they said what they want.
+func TestMaintainForgetsContacts(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		now := storetest.Begin
+		n := "generate_series(0, 4499) as n(i)"
+		if !w.DB.Postgres {
+			n = "(with recursive n(i) as (select 0 union all select i + 1 from n where i < 4499) select i from n) as n"
+		}
+		w.Exec(fmt.Sprintf(`insert into contact (client_id, session_id, phone, window_until, preference_at)
+ select %d, %d, '+39' || i, case when i %% 1500 = 0 then %d else %d end, case when i %% 1500 = 1 then 1 else 0 end from %s`,
+			c.ID, c.Session, now.Add(-47*time.Hour).UnixMicro(), now.Add(-49*time.Hour).UnixMicro(), n))
+		for range 3 {
+			if err := w.Maintain(t.Context(), now, time.Time{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := w.Int("select count(*) from contact"); n != 6 {
+			t.Errorf("%d contacts are left", n)
+		}
+		if err := w.Maintain(t.Context(), now.Add(2*time.Hour), time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.Int("select count(*) from contact"); n != 3 {
+			t.Errorf("%d contacts are left in the next round", n)
+		}
+	})
+}

@@ -18,10 +18,12 @@ const (
 	pastMessages
 	pastEvents
 	pastSandbox
+	pastReceipts
 	pastEntries
 )
 
-var pastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message", pastEntries: "credit_entry"}
+var pastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
+	pastReceipts: "receipt", pastEntries: "credit_entry"}
 
 // past is a part of the past: whole runs with all that hangs on them, and entries of the ledger. Rows are kept as the
 // lines that an archive's file has of them.
@@ -105,7 +107,7 @@ func (p *past) add(t archive.Table, values []any) error {
 		r.messages = append(r.messages, m)
 		r.lines[table] = append(r.lines[table], string(line))
 		p.of[m.MessageRef] = r
-	case pastEvents, pastSandbox:
+	case pastEvents, pastSandbox, pastReceipts:
 		r := p.of[puntuale.MessageRef{Client: client, ID: puntuale.MessageID(f.int("message_id"))}]
 		if r == nil {
 			return fmt.Errorf("a row of %s belongs to no message", t.Name)

@@ -51,6 +51,18 @@ var access = map[string]struct {
 	"list":            {reads: true, wants: []string{"key"}, allows: "message_resent (client_id=?)\n"},
 	"list a phone":    {reads: true, wants: []string{"run_recipient", "key"}, allows: "run_recipient (client_id=? AND phone=?)\n"},
 	"list a sequence": {reads: true, wants: []string{"key"}, allows: "message_resent (client_id=?)\n"},
+	"past clients":    {wants: []string{"late_archive_since", "credit_entry_client"}},
+	"past runs":       {wants: []string{"key", "message_resent"}, avoids: "message_done"},
+	"past late":       {wants: []string{"key", "message_resent"}, avoids: "message_done"},
+	"past messages":   {wants: []string{"key", "message_resent"}, avoids: "message_done"},
+	"past events":     {wants: []string{"event_message"}},
+	"past sandbox":    {wants: []string{"sandbox_connector"}},
+	"past entries":    {wants: []string{"credit_entry_client"}},
+	"past lock":       {wants: []string{"key"}, avoids: "message_open"},
+	"past lock runs":  {},
+	"past delete":     {wants: []string{"key"}, avoids: "message_done"},
+	"past forget":     {avoids: "run_recipient"},
+	"past unsay":      {wants: []string{"event_message"}},
 	"list pending":    {reads: true, wants: []string{"message_open", "key"}},
 }
 

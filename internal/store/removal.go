@@ -134,6 +134,7 @@ order by r.client_id, r.id for update of r`
 	deletePastMessages = `delete from message where client_id = $1 and id in (select u.i from $u(i bigint))`
 	deletePastRuns     = `delete from run where client_id = $1 and id in (select u.i from $u(i bigint))`
 	deletePastEvents   = `delete from event where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`
+	deletePastReceipts = `delete from receipt where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`
 	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
 )
 
@@ -187,12 +188,15 @@ func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	var messages, events []puntuale.MessageRef
+	var messages, events, receipts []puntuale.MessageRef
 	var copies []copyOf
 	for _, r := range runs {
 		messages = append(messages, r.refs()...)
 		if len(r.lines[pastEvents]) > 0 {
 			events = append(events, r.refs()...)
+		}
+		if len(r.lines[pastReceipts]) > 0 {
+			receipts = append(receipts, r.refs()...)
 		}
 		if len(r.lines[pastSandbox]) > 0 {
 			copies = append(copies, r.copies()...)
@@ -207,6 +211,7 @@ func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
 		{deletePastMessages, []any{x.client, batch{pick(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
 		{deletePastRuns, []any{x.client, batch{pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
 		{deletePastEvents, []any{refColumns(events)}, len(events) > 0},
+		{deletePastReceipts, []any{refColumns(receipts)}, len(receipts) > 0},
 		{deletePastSandbox, []any{copyColumns(copies)}, len(copies) > 0},
 		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{runColumns(refs)}, true},
 	} {

@@ -67,7 +67,8 @@ type Store struct {
 	teller   *teller   // nil on SQLite
 	listener *listener // nil until Listen
 
-	blankedClient atomic.Int64 // the client that Maintain blanked last; 0: from the beginning
+	lastContact   atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
+	blankedClient atomic.Int64               // the client that Maintain blanked last; 0: from the beginning
 
 	kinds  kinds
 	broken atomic.Pointer[error]
