@@ -35,6 +35,7 @@ type Account struct {
 	business  string // the name a business shows when it links
 	ban       ban
 	timelock  Timelock
+	passkey   bool // asked for to link a device
 	refusals  []*refusal
 	about     string
 	privacy   map[string]string

@@ -121,6 +121,24 @@ func (c *connection) issueTokens(s stanza) {
 	c.result(s)
 }
 
+// AwaitToken returns when a number has given another a token with which to reach it.
+func (n *Network) AwaitToken(t TB, of, to string) {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	err := n.await(ctx, func() bool {
+		for _, issued := range n.tokens {
+			if issued == of+">"+to {
+				return true
+			}
+		}
+		return false
+	})
+	if err != nil {
+		t.Fatalf("%s gave %s no token", of, to)
+	}
+}
+
 func (c *connection) privacySettings(s stanza) {
 	var list []stanza
 	for name, value := range c.device.account.privacy {

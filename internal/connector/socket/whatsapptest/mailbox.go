@@ -84,6 +84,28 @@ func (a *Account) Pending() int {
 	return count
 }
 
+// AwaitSettled returns when the account's devices that are online have acknowledged all that was sent to them.
+func (a *Account) AwaitSettled(t TB) {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	var left []string
+	err := a.n.await(ctx, func() bool {
+		left = nil
+		for _, d := range a.devices {
+			for _, p := range d.pending {
+				if d.connection != nil {
+					left = append(left, p.key)
+				}
+			}
+		}
+		return len(left) == 0
+	})
+	if err != nil {
+		t.Fatalf("%s has not acknowledged %q", a.number, left)
+	}
+}
+
 // hash is the check on the list of an account's devices that clients compare.
 func (a *Account) hash(space string) string { return hashOf(a.devices, space) }
 

@@ -98,12 +98,31 @@ func (a *Account) ScanQR(ctx context.Context, code string) error {
 		a.n.mu.Unlock()
 		return errors.New("the code is not valid any more")
 	}
+	if a.passkey {
+		c.send(element("notification", attrs{"from": server, "id": a.n.id(), "type": "passkey_prologue_request", "t": seconds(time.Now())},
+			data("passkey_request_options", nil, []byte(passkeyOptions))))
+		a.n.mu.Unlock()
+		return ErrPasskey
+	}
 	err := c.pairing.link(a, decoded[0], decoded[1], decoded[2])
 	a.n.mu.Unlock()
 	if err != nil {
 		return err
 	}
 	return c.pairing.wait(ctx)
+}
+
+// ErrPasskey says that the account asks for a passkey before a client is linked; the client was told.
+var ErrPasskey = errors.New("the account asks for a passkey")
+
+// passkeyOptions are what a browser would need to ask for the passkey.
+const passkeyOptions = `{"challenge":"bG9vcGJhY2s","timeout":60000,"rpId":"whatsapp.com","allowCredentials":[],"userVerification":"required","extensions":{}}`
+
+// RequirePasskey makes the account ask for a passkey when a QR code is scanned, which no client here has.
+func (a *Account) RequirePasskey(required bool) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.passkey = required
 }
 
 // link sends the client its signed identity. The caller holds n.mu.

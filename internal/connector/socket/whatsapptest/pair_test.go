@@ -1,0 +1,195 @@
+//go:build !nosocket
+
+package whatsapptest_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+// TestPairByCode links a client by the 8 characters it shows.
+func TestPairByCode(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	c := newClient(t, net)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	await[*events.QR](c, 0, nil)
+	if err := shop.EnterCode(t.Context(), "ABCD-EFGH"); err == nil {
+		t.Error("a code was taken before there was one")
+	}
+	if _, err := c.PairPhone(t.Context(), "+39 333 000 0001", true, whatsmeow.PairClientChrome, "Puntuale"); !errors.Is(err, whatsmeow.ErrIQBadRequest) {
+		t.Errorf("a name that is no browser's: %v", err)
+	}
+	code, err := c.PairPhone(t.Context(), "+39 333 000 0001", true, whatsmeow.PairClientChrome, "Chrome (Linux)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := net.Account("393330000009").EnterCode(t.Context(), code); err == nil {
+		t.Error("another number's phone took the code")
+	}
+	if err := shop.EnterCode(t.Context(), strings.ToLower(code)); err != nil {
+		t.Fatal(err)
+	}
+	success := await[*events.PairSuccess](c, 0, nil)
+	await[*events.Connected](c, 0, nil)
+	if success.ID.User != "393330000001" || success.LID.User != shop.LID().User || success.ID.Device != 1 {
+		t.Errorf("linked as %s, %s", success.ID, success.LID)
+	}
+}
+
+// TestWrongCode shows that a wrong code links nothing, and that another try with a new one does.
+func TestWrongCode(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	c := newClient(t, net)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	await[*events.QR](c, 0, nil)
+	code, err := c.PairPhone(t.Context(), shop.Number(), true, whatsmeow.PairClientChrome, "Chrome (Linux)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong := "1" + code[1:]
+	if code[0] == '1' {
+		wrong = "2" + code[1:]
+	}
+	if err := shop.EnterCode(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "wrong") {
+		t.Errorf("a wrong code: %v", err)
+	}
+	if code, err = c.PairPhone(t.Context(), shop.Number(), true, whatsmeow.PairClientChrome, "Chrome (Linux)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := shop.EnterCode(t.Context(), code); err != nil {
+		t.Fatal(err)
+	}
+	await[*events.Connected](c, 0, nil)
+}
+
+// TestCodes shows which QR codes link: any of the six that is shown, once, while the client waits.
+func TestCodes(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	c := newClient(t, net)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	codes := await[*events.QR](c, 0, nil).Codes
+	if len(codes) != 6 {
+		t.Fatalf("%d codes", len(codes))
+	}
+	swapped := strings.Split(codes[0], ",")
+	swapped[1], swapped[2] = swapped[2], swapped[1]
+	for name, code := range map[string]string{"no code": "https://wa.me/393330000001", "other keys": strings.Join(swapped, ","), "unknown": strings.Replace(codes[0], "2@", "2@x", 1)} {
+		if err := shop.ScanQR(t.Context(), code); err == nil {
+			t.Errorf("%s: linked", name)
+		}
+	}
+	if err := shop.ScanQR(t.Context(), codes[5]); err != nil {
+		t.Fatal(err)
+	}
+	if err := shop.ScanQR(t.Context(), codes[0]); err == nil {
+		t.Error("a client was linked twice")
+	}
+	await[*events.Connected](c, 0, nil)
+	if devices := shop.Devices(); len(devices) != 2 || devices[1].ID != 1 || !devices[1].Online || devices[1].Platform == "" {
+		t.Errorf("devices %+v", devices)
+	}
+}
+
+// TestClientRefuses shows that a client which refuses its identity is not linked.
+func TestClientRefuses(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	c := newClient(t, net)
+	c.PrePairCallback = func(types.JID, string, string) bool { return false }
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	code := await[*events.QR](c, 0, nil).Codes[0]
+	if err := shop.ScanQR(t.Context(), code); err == nil {
+		t.Error("linked")
+	}
+	await[*events.PairError](c, 0, nil)
+	if devices := shop.Devices(); len(devices) != 1 {
+		t.Errorf("devices %+v", devices)
+	}
+}
+
+// TestPasskey shows a client that it needs a passkey.
+func TestPasskey(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	shop.RequirePasskey(true)
+	c := newClient(t, net)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	code := await[*events.QR](c, 0, nil).Codes[0]
+	if err := shop.ScanQR(t.Context(), code); !errors.Is(err, whatsapptest.ErrPasskey) {
+		t.Fatalf("scanned: %v", err)
+	}
+	if asked := await[*events.PairPasskeyRequest](c, 0, nil); asked.PublicKey.RelyingPartID != "whatsapp.com" {
+		t.Errorf("asked for %+v", asked.PublicKey)
+	}
+}
+
+// TestUnlink takes a client off the account on the phone, by the client itself, and links another in its place.
+func TestUnlink(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	first := linked(t, net, shop)
+	shop.Kick(whatsapptest.Removed)
+	if out := await[*events.LoggedOut](first, 0, nil); out.OnConnect {
+		t.Errorf("%+v", out)
+	}
+	second := linked(t, net, shop)
+	if err := second.Logout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	third := linked(t, net, shop)
+	if id := third.Store.GetJID(); id.Device != 3 || len(shop.Devices()) != 2 {
+		t.Errorf("linked as %s, devices %+v", id, shop.Devices())
+	}
+}
+
+// TestDeviceLists shows that who wrote to an account before it was linked reaches the new device too.
+func TestDeviceLists(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	anna, shopPhone := net.Phone("393330000002"), net.Phone("393330000001")
+	if _, err := anna.Send(t.Context(), shopPhone.Number(), "uno"); err != nil {
+		t.Fatal(err)
+	}
+	shopPhone.Await(t, whatsapptest.Text("uno"))
+	shop := linked(t, net, shopPhone.Account)
+	anna.AwaitSettled(t)
+	id, err := anna.Send(t.Context(), shopPhone.Number(), "due")
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(shop, 0, func(m *events.Message) bool { return m.Info.ID == id })
+	// And the phone shows what its owner writes on the linked client.
+	mine := shop.sendText(anna.JID(), "tre")
+	if m := shopPhone.Await(t, whatsapptest.ID(mine)); !m.FromMe || m.Chat != anna.Number() || m.Text != "tre" {
+		t.Errorf("the owner's phone shows %+v", m)
+	}
+	if m := anna.Await(t, whatsapptest.ID(mine)); m.FromMe || m.Chat != shopPhone.Number() {
+		t.Errorf("the other phone shows %+v", m)
+	}
+}
