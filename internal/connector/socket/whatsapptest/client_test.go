@@ -34,6 +34,7 @@ type client struct {
 // newClient makes a client that is not linked, with a store of its own.
 func newClient(t *testing.T, net *whatsapptest.Network) *client {
 	t.Helper()
+	net.FewKeys()
 	dsn := "file:" + filepath.Join(t.TempDir(), "client.db") + "?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(0)"
 	container, err := sqlstore.New(t.Context(), "sqlite", dsn, nil)
 	if err != nil {

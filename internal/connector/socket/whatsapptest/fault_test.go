@@ -101,11 +101,13 @@ func TestCutBeforeAck(t *testing.T) {
 	net := whatsapptest.New(t)
 	anna := net.Phone("393330000002")
 	shop := linked(t, net, net.Account("393330000001"))
+	shop.sendText(anna.JID(), "prima") // what it asks for on this occasion would be cut too
+	net.AwaitToken(t, "393330000001", anna.Number())
 	net.Inject(whatsapptest.Fault{Cut: true, Times: 1})
 	if err := shop.try(t.Context(), anna.JID(), "ciao"); err != nil {
 		t.Fatal(err)
 	}
-	if m := anna.Await(t, whatsapptest.Text("ciao")); len(net.Messages("393330000001")) != 2 {
+	if m := anna.Await(t, whatsapptest.Text("ciao")); len(net.Messages("393330000001")) != 3 {
 		t.Errorf("shown as %+v after %+v", m, net.Messages("393330000001"))
 	}
 }

@@ -57,6 +57,7 @@ type Network struct {
 	tokens      map[string]string      // privacy tokens that were issued, to who may show them
 	version     uint32                 // logins with less are outdated
 	latency     time.Duration
+	fewKeys     bool
 	refusing    bool
 	nacks       []string
 	mediaStatus int

@@ -295,20 +295,17 @@ func (a *Account) EnterCode(ctx context.Context, code string) error {
 	wrapped, ref := p.ephemeral, p.ref
 	a.n.mu.Unlock()
 
-	theirs, err := unwrap(code, wrapped)
+	key, err := codeKey(code, wrapped[:32])
 	if err != nil {
 		return err
 	}
-	own := keys.NewKeyPair()
-	salt, iv := random(32), random(16)
-	sealed, err := unwrap(code, slices.Concat(salt, iv, own.Pub[:]))
-	if err != nil {
-		return err
-	}
+	own, iv := keys.NewKeyPair(), random(16)
+	theirs := wrap(key, wrapped[32:48], wrapped[48:80])
+	sealed := slices.Concat(wrapped[:32], iv, wrap(key, iv, own.Pub[:])) // under the same salt: deriving a key takes long
 	a.n.mu.Lock()
 	p.c.send(element("notification", attrs{"from": server, "id": a.n.id(), "type": "link_code_companion_reg", "t": seconds(time.Now())},
 		element("link_code_companion_reg", attrs{"stage": "primary_hello"},
-			data("link_code_pairing_wrapped_primary_ephemeral_pub", nil, slices.Concat(salt, iv, sealed)),
+			data("link_code_pairing_wrapped_primary_ephemeral_pub", nil, sealed),
 			data("primary_identity_pub", nil, a.identity.Pub[:]),
 			data("link_code_pairing_ref", nil, []byte(ref)))))
 	a.n.mu.Unlock()
@@ -356,19 +353,20 @@ func (a *Account) agree(bundle []byte, own *keys.KeyPair, theirs []byte) (identi
 	return plain[:32], secret, err
 }
 
-// unwrap encrypts or decrypts a key with a code: salt, initial vector, key.
-func unwrap(code string, wrapped []byte) ([]byte, error) {
-	key, err := pbkdf2.Key(sha256.New, code, wrapped[:32], 2<<16, 32)
+// codeKey derives the key that a code stands for.
+func codeKey(code string, salt []byte) (cipher.Block, error) {
+	key, err := pbkdf2.Key(sha256.New, code, salt, 2<<16, 32)
 	if err != nil {
 		return nil, fmt.Errorf("derive a key from the code: %w", err)
 	}
-	block, err := aes.NewCipher(key)
-	if err != nil {
-		return nil, fmt.Errorf("derive a key from the code: %w", err)
-	}
-	plain := make([]byte, 32)
-	cipher.NewCTR(block, wrapped[32:48]).XORKeyStream(plain, wrapped[48:80])
-	return plain, nil
+	return aes.NewCipher(key)
+}
+
+// wrap encrypts or decrypts another key.
+func wrap(key cipher.Block, iv, other []byte) []byte {
+	out := make([]byte, len(other))
+	cipher.NewCTR(key, iv).XORKeyStream(out, other)
+	return out
 }
 
 // announceDevices tells who asked for the account's devices, and its own, that one came or went. The caller holds n.mu.

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestPairByCode links a client by the 8 characters it shows.
+// TestPairByCode links a client by the 8 characters it shows; a wrong code links nothing.
 func TestPairByCode(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -34,6 +34,16 @@ func TestPairByCode(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	wrong := "1" + code[1:]
+	if code[0] == '1' {
+		wrong = "2" + code[1:]
+	}
+	if err := shop.EnterCode(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "wrong") {
+		t.Errorf("a wrong code: %v", err)
+	}
+	if code, err = c.PairPhone(t.Context(), shop.Number(), true, whatsmeow.PairClientChrome, "Chrome (Linux)"); err != nil {
+		t.Fatal(err)
+	}
 	if err := net.Account("393330000009").EnterCode(t.Context(), code); err == nil {
 		t.Error("another number's phone took the code")
 	}
@@ -45,36 +55,6 @@ func TestPairByCode(t *testing.T) {
 	if success.ID.User != "393330000001" || success.LID.User != shop.LID().User || success.ID.Device != 1 {
 		t.Errorf("linked as %s, %s", success.ID, success.LID)
 	}
-}
-
-// TestWrongCode shows that a wrong code links nothing, and that another try with a new one does.
-func TestWrongCode(t *testing.T) {
-	t.Parallel()
-	net := whatsapptest.New(t)
-	shop := net.Account("393330000001")
-	c := newClient(t, net)
-	if err := c.Connect(); err != nil {
-		t.Fatal(err)
-	}
-	await[*events.QR](c, 0, nil)
-	code, err := c.PairPhone(t.Context(), shop.Number(), true, whatsmeow.PairClientChrome, "Chrome (Linux)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	wrong := "1" + code[1:]
-	if code[0] == '1' {
-		wrong = "2" + code[1:]
-	}
-	if err := shop.EnterCode(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "wrong") {
-		t.Errorf("a wrong code: %v", err)
-	}
-	if code, err = c.PairPhone(t.Context(), shop.Number(), true, whatsmeow.PairClientChrome, "Chrome (Linux)"); err != nil {
-		t.Fatal(err)
-	}
-	if err := shop.EnterCode(t.Context(), code); err != nil {
-		t.Fatal(err)
-	}
-	await[*events.Connected](c, 0, nil)
 }
 
 // TestCodes shows which QR codes link: any of the six that is shown, once, while the client waits.
