@@ -57,7 +57,7 @@ func (r Receipts) Verdict() Verdict {
 type Heard struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // "+…"
+	Phone   string // "+…", or any other name that the network has for them
 	At      time.Time
 }
 
@@ -65,7 +65,7 @@ type Heard struct {
 type Preference struct {
 	Client  ClientID
 	Session SessionID
-	Phone   string // "+…"
+	Phone   string // as in [Heard]
 	Mark    string // of the phone; see [BlacklistEntry]
 	Stop    bool   // nothing more; else: as before again
 	At      time.Time
@@ -75,11 +75,21 @@ type Preference struct {
 // PreferenceReason begins the reason of what a preference puts on the blacklist: only that is taken out by another one.
 const PreferenceReason = "Preferenza: "
 
+// Alias is another name by which a session's network knows a person.
+type Alias struct {
+	Client  ClientID
+	Session SessionID
+	Name    string // "+…", where the network writes the number in another way, or an id that is no number
+	Phone   string // the recipient as messages have it
+}
+
 // Incoming is what the network told of one session at once.
 type Incoming struct {
+	Aliases     []Alias
 	Evidence    []Evidence
 	Heard       []Heard
 	Preferences []Preference
+	Templates   []TemplateNews // of the business of the session
 }
 
 // IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
@@ -97,4 +107,14 @@ type IntakeStore interface {
 	// KeepPreference adds to the blacklist, or takes out what an earlier preference added; one that is older than what is
 	// known of the person changes nothing. It reports whether it did.
 	KeepPreference(ctx context.Context, now time.Time, p Preference) (bool, error)
+
+	// KeepAliases notes by which other names the network knows people.
+	KeepAliases(ctx context.Context, all []Alias) error
+
+	// Recipients returns the recipients that a name of the network's stands for: the name itself first, then those whom
+	// aliases name.
+	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
+
+	// TellNetworkTemplate is that of [NetworkTemplateStore].
+	TellNetworkTemplate(ctx context.Context, client ClientID, n TemplateNews) error
 }

@@ -12,6 +12,10 @@ type OfficialKeys struct {
 	AccessToken   string `json:"access_token"`
 	AppSecret     string `json:"app_secret"`
 	VerifyToken   string `json:"verify_token"` // told back when Meta asks whether the webhook is ours
+
+	// BusinessAccountID is Meta's id of the WhatsApp business that owns the number and its templates; "": templates are
+	// neither listed nor watched.
+	BusinessAccountID string `json:"business_account_id,omitempty"`
 }
 
 // Limits of keys, in characters.

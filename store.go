@@ -24,6 +24,7 @@ type Tenant interface {
 	PrivacyStore
 	OnceStore
 	OfficialTenant
+	NetworkTemplateTenant
 }
 
 // RunStore starts and stops.

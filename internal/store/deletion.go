@@ -54,6 +54,9 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		`delete from login where client_id = $1`,
 		`delete from contact where client_id = $1`, // the people whom it knew are nobody's business any more
 		`delete from upload where client_id = $1`,
+		`delete from alias where client_id = $1`,
+		`delete from official where client_id = $1`,
+		`delete from network_template where client_id = $1`,
 	} {
 		if _, err := a.exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)
@@ -228,12 +231,14 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 	for _, statement := range []string{
 		`delete from contact where client_id = $1 and session_id = $2`,
 		`delete from upload where client_id = $1 and session_id = $2`,
+		`delete from alias where client_id = $1 and session_id = $2`,
+		`delete from official where client_id = $1 and session_id = $2`,
 	} {
 		if _, err := a.exec(ctx, statement, d.tenant.id, d.id); err != nil {
 			return false, fmt.Errorf("delete what was a session's: %w", err)
 		}
 	}
-	return false, nil
+	return false, forgetTemplates(ctx, a, d.tenant.id)
 }
 
 // candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever

@@ -272,8 +272,13 @@ func (x *erasing) archived(ctx context.Context) error {
 // is no longer so (claim.go). Locks: the entry, the client, the counter.
 func (x *erasing) mark(ctx context.Context) error {
 	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from contact where client_id = $1 and phone = $2`, x.id, x.Phone); err != nil {
-			return fmt.Errorf("forget a contact: %w", err)
+		for _, statement := range []string{
+			`delete from contact where client_id = $1 and (phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
+			`delete from alias where client_id = $1 and (phone = $2 or alias = $2)`,
+		} {
+			if _, err := a.exec(ctx, statement, x.id, x.Phone); err != nil {
+				return fmt.Errorf("forget a contact: %w", err)
+			}
 		}
 		var id, added int64
 		found, err := one(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)

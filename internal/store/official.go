@@ -40,7 +40,17 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return tenant{s, client}.SetKeys(ctx, id, nil)
+	return tenant{s, client}.write(ctx, func(ctx context.Context, a asker) error {
+		for _, statement := range []string{
+			`update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
+			`delete from official where client_id = $1 and session_id = $2 and $3::bytea is not null`,
+		} {
+			if _, err := a.exec(ctx, statement, client, id, []byte{}); err != nil {
+				return fmt.Errorf("forget a session's keys: %w", err)
+			}
+		}
+		return forgetTemplates(ctx, a, client)
+	})
 }
 
 // Addressed reads the client's outcomes of the time by their index. A window that was open when the message left began

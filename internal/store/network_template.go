@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number, account string) error {
+	client, _, err := s.SealedKeys(ctx, id)
+	if err != nil {
+		return err
+	}
+	t := tenant{s, client}
+	var sameNumber, sameAccount string
+	if _, err := one(ctx, s.read, `select number, account from official where client_id = $1 and session_id = $2`, []any{client, id}, &sameNumber, &sameAccount); err != nil {
+		return outward(fmt.Errorf("read how a session is known: %w", err))
+	}
+	if sameNumber == number && sameAccount == account {
+		return nil
+	}
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `insert into official (client_id, session_id, number, account)
+ select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
+ on conflict (client_id, session_id) do update set number = excluded.number, account = excluded.account, synced_at = 0, problem = ''`,
+			client, id, number, account); err != nil {
+			return fmt.Errorf("note how a session is known: %w", err)
+		}
+		return forgetTemplates(ctx, a, client)
+	})
+}
+
+// forgetTemplates removes the templates of businesses that no session of the client belongs to any more.
+func forgetTemplates(ctx context.Context, a asker, client puntuale.ClientID) error {
+	if _, err := a.exec(ctx, `delete from network_template where client_id = $1
+ and not exists (select 1 from official o where o.client_id = $1 and o.account = network_template.account)`, client); err != nil {
+		return fmt.Errorf("forget the templates of a business: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) OfficialSessions(ctx context.Context, number, account string) ([]puntuale.SessionID, error) {
+	where, what := `o.number = $1`, number
+	if number == "" {
+		where, what = `o.account = $1 and o.account <> ''`, account
+	}
+	all, err := list(ctx, s.read, `select o.session_id from official o where `+where+` order by o.session_id`, []any{what},
+		func(rows *sql.Rows, id *puntuale.SessionID) error { return rows.Scan(id) })
+	if err != nil {
+		return nil, outward(fmt.Errorf("look for the sessions of a number: %w", err))
+	}
+	return all, nil
+}
+
+func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID, account string, at time.Time, all []puntuale.NetworkTemplate, problem string) error {
+	client, _, err := s.SealedKeys(ctx, id)
+	if err != nil {
+		return err
+	}
+	columns, err := templateColumnsOf(all)
+	if err != nil {
+		return err
+	}
+	return tenant{s, client}.write(ctx, func(ctx context.Context, a asker) error {
+		text, args := `update official set problem = $4 where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, problem}
+		if problem == "" {
+			text, args = `update official set synced_at = $4, problem = '' where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, micros(at)}
+		}
+		n, err := a.exec(ctx, text, args...)
+		if err != nil {
+			return fmt.Errorf("note when templates were read: %w", err)
+		}
+		if n == 0 || problem != "" {
+			return nil
+		}
+		if _, err := a.exec(ctx, `update network_template set status = 'DELETED', reason = '', changed_at = $3
+ where client_id = $1 and account = $2 and changed_at < $3 and status <> 'DELETED'`, client, account, micros(at)); err != nil {
+			return fmt.Errorf("note which templates are gone: %w", err)
+		}
+		if len(all) == 0 {
+			return nil
+		}
+		// What was heard later than the list was read stays; only what such news do not tell is taken from the list.
+		_, err = a.exec(ctx, `insert into network_template as g
+ (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
+ select $1::bigint, $2::text, u.n, u.l, u.i, u.s, u.c, u.q, u.r, u.d, u.p, $3::bigint
+ from $u(n text, l text, i text, s text, c text, q text, r text, d bigint, p text) where true
+ on conflict (client_id, account, name, language) do update set network_id = excluded.network_id, named = excluded.named, parts = excluded.parts,
+ status = case when g.changed_at > excluded.changed_at then g.status else excluded.status end,
+ category = case when g.changed_at > excluded.changed_at then g.category else excluded.category end,
+ quality = case when g.changed_at > excluded.changed_at then g.quality else excluded.quality end,
+ reason = case when g.changed_at > excluded.changed_at then g.reason else excluded.reason end,
+ changed_at = greatest(g.changed_at, excluded.changed_at)`, client, account, micros(at), columns)
+		if err != nil {
+			return fmt.Errorf("keep the templates of a business: %w", err)
+		}
+		return nil
+	})
+}
+
+func templateColumnsOf(all []puntuale.NetworkTemplate) (batch, error) {
+	var parts []string
+	for i := range all {
+		text, err := toJSON(all[i].Parts)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, text)
+	}
+	text := func(field func(*puntuale.NetworkTemplate) string) []string { return pick(all, field) }
+	return batch{
+		text(func(t *puntuale.NetworkTemplate) string { return t.Name }), text(func(t *puntuale.NetworkTemplate) string { return t.Language }),
+		text(func(t *puntuale.NetworkTemplate) string { return t.ID }), text(func(t *puntuale.NetworkTemplate) string { return string(t.Status) }),
+		text(func(t *puntuale.NetworkTemplate) string { return t.Category }), text(func(t *puntuale.NetworkTemplate) string { return t.Quality }),
+		text(func(t *puntuale.NetworkTemplate) string { return t.Reason }),
+		pick(all, func(t *puntuale.NetworkTemplate) int64 { return bit(t.Named) }), parts,
+	}, nil
+}
+
+func (s *Store) TellNetworkTemplate(ctx context.Context, client puntuale.ClientID, n puntuale.TemplateNews) error {
+	return s.tenantWriter(client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+		// One that no list has shown yet is approved by its first news, or waits for them.
+		if _, err := a.exec(ctx, `insert into network_template as g
+ (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
+ select $1::bigint, $2::text, $3::text, $4::text, $5::text, case when $6::text = '' then 'PENDING' else $6::text end, $7::text, $8::text, $9::text, 0, 'null', $10::bigint
+ where exists (select 1 from official o where o.client_id = $1 and o.account = $2)
+ on conflict (client_id, account, name, language) do update set
+ status = case when $6::text = '' then g.status else excluded.status end,
+ reason = case when $6::text = '' then g.reason else excluded.reason end,
+ category = case when excluded.category = '' then g.category else excluded.category end,
+ quality = case when excluded.quality = '' then g.quality else excluded.quality end,
+ changed_at = excluded.changed_at
+ where g.changed_at <= excluded.changed_at`,
+			client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, micros(n.At)); err != nil {
+			return fmt.Errorf("keep news of a template: %w", err)
+		}
+		return nil
+	}), false)
+}
+
+const networkTemplateColumns = `n.account, n.name, n.language, n.network_id, n.status, n.category, n.quality, n.reason, n.named, n.parts, n.changed_at`
+
+func networkTemplateFields(t *puntuale.NetworkTemplate) []any {
+	return []any{&t.Account, &t.Name, &t.Language, &t.ID, &t.Status, &t.Category, &t.Quality, &t.Reason, &t.Named, inJSON{&t.Parts}, moment{&t.Changed}}
+}
+
+func scanNetworkTemplate(rows *sql.Rows, t *puntuale.NetworkTemplate) error {
+	return rows.Scan(networkTemplateFields(t)...)
+}
+
+func (s *Store) NetworkTemplate(ctx context.Context, client puntuale.ClientID, account, name, language string) (t puntuale.NetworkTemplate, known bool, err error) {
+	known, err = one(ctx, s.read, `select `+networkTemplateColumns+` from network_template n
+ where n.client_id = $1 and n.account = $2 and n.name = $3 and n.language = $4`, []any{client, account, name, language}, networkTemplateFields(&t)...)
+	if err != nil {
+		return t, false, outward(fmt.Errorf("read a template of the network: %w", err))
+	}
+	return t, known, nil
+}
+
+func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p puntuale.Page) (about puntuale.NetworkTemplates, all []puntuale.NetworkTemplate, next string, err error) {
+	name, language, err := afterTemplate(p)
+	if err != nil {
+		return about, nil, "", err
+	}
+	limit := p.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	found, err := one(ctx, t.lists(), `select coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
+ from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Account, moment{&about.Synced}, &about.Problem)
+	if err := foundOr(found, err, "session"); err != nil {
+		return about, nil, "", err
+	}
+	all, err = list(ctx, t.lists(), `select `+networkTemplateColumns+` from network_template n
+ where n.client_id = $1 and n.account = $2 and n.account <> '' and (n.name > $3 or n.name = $3 and n.language > $4)
+ order by n.name, n.language limit $5`, []any{t.id, about.Account, name, language, limit + 1}, scanNetworkTemplate)
+	if err != nil {
+		return about, nil, "", outward(fmt.Errorf("list the templates of the network: %w", err))
+	}
+	if len(all) > limit {
+		all = all[:limit]
+		last := &all[limit-1]
+		next = base64.RawURLEncoding.EncodeToString([]byte(networkTemplateNoun + last.Name + ":" + last.Language))
+	}
+	return about, all, next, nil
+}
+
+const networkTemplateNoun = "network template:"
+
+// afterTemplate reads a cursor: name and language of the last row already given.
+func afterTemplate(p puntuale.Page) (name, language string, err error) {
+	if p.Cursor == "" {
+		return "", "", nil
+	}
+	text, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	rest, ours := strings.CutPrefix(string(text), networkTemplateNoun)
+	name, language, whole := strings.Cut(rest, ":")
+	if err != nil || !ours || !whole {
+		return "", "", errCursor(p)
+	}
+	return name, language, nil
+}
+
+func (t tenant) NetworkTemplatesNamed(ctx context.Context, id puntuale.SessionID, names []string) ([]puntuale.NetworkTemplate, error) {
+	all, err := list(ctx, t.s.read, `select `+networkTemplateColumns+` from official o
+ join network_template n on n.client_id = o.client_id and n.account = o.account
+ where o.client_id = $1 and o.session_id = $2 and o.account <> '' and n.name in (select u.n from $u(n text)) order by n.name, n.language`,
+		[]any{t.id, id, batch{names}}, scanNetworkTemplate)
+	if err != nil {
+		return nil, outward(fmt.Errorf("read templates of the network: %w", err))
+	}
+	return all, nil
+}

@@ -1,0 +1,166 @@
+package puntuale
+
+import (
+	"context"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// NetworkTemplate is a template as the network has it: what may be said to a person who did not write lately.
+type NetworkTemplate struct {
+	Account  string // the business that owns it, by the network's id
+	Name     string
+	Language string // as in [Approved]
+	ID       string // the network's
+	Status   TemplateStatus
+	Category string // MARKETING, UTILITY, AUTHENTICATION
+	Quality  string // GREEN, YELLOW, RED, UNKNOWN; "" while nobody said
+	Reason   string // the network's word why it is in this state; mostly ""
+	Named    bool   // its places have names; else they are numbered
+	Parts    []TemplatePart
+	Changed  time.Time // when the state was last heard of
+}
+
+// TemplatePart is one part of a template: HEADER, BODY, FOOTER or BUTTONS. The JSON form is what stores keep.
+type TemplatePart struct {
+	Kind    string           `json:"type"`
+	Format  string           `json:"format,omitempty"` // of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION
+	Text    string           `json:"text,omitempty"`   // with its places as {{1}} or {{name}}
+	Buttons []TemplateButton `json:"buttons,omitempty"`
+}
+
+// TemplateButton is one button of a template.
+type TemplateButton struct {
+	Kind string `json:"type"` // QUICK_REPLY, URL, PHONE_NUMBER, COPY_CODE and others
+	Text string `json:"text,omitempty"`
+	URL  string `json:"url,omitempty"` // with {{1}} where its end changes
+}
+
+// TemplateStatus is how far a template is from being used, in the network's words.
+type TemplateStatus string
+
+const (
+	TemplateApproved TemplateStatus = "APPROVED"
+	TemplatePending  TemplateStatus = "PENDING"
+	TemplateRejected TemplateStatus = "REJECTED"
+	TemplatePaused   TemplateStatus = "PAUSED"
+	TemplateDisabled TemplateStatus = "DISABLED"
+	TemplateAppealed TemplateStatus = "IN_APPEAL"
+	TemplateDeleted  TemplateStatus = "DELETED"
+	TemplateDeleting TemplateStatus = "PENDING_DELETION"
+	TemplateOverMost TemplateStatus = "LIMIT_EXCEEDED"
+)
+
+// TemplateUse is what a template's status allows.
+type TemplateUse int8
+
+const (
+	TemplateUsable TemplateUse = iota // also of states that nobody knows: the network decides
+	TemplateWaits                     // it may be usable again by itself: messages wait
+	TemplateGone                      // it will not: messages fail
+)
+
+// Use says what a status allows and, where it is not to be used, why: Italian, for people.
+func (s TemplateStatus) Use() (TemplateUse, string) {
+	switch s {
+	case TemplatePaused:
+		return TemplateWaits, SaysTemplatePaused
+	case TemplatePending:
+		return TemplateWaits, "Template in attesa di approvazione da parte di WhatsApp"
+	case TemplateAppealed:
+		return TemplateWaits, "Template respinto da WhatsApp, ricorso in corso"
+	case TemplateOverMost:
+		return TemplateWaits, "Troppi template nell'account WhatsApp Business"
+	case TemplateDisabled:
+		return TemplateGone, SaysTemplateDisabled
+	case TemplateRejected:
+		return TemplateGone, "Template respinto da WhatsApp"
+	case TemplateDeleted, TemplateDeleting:
+		return TemplateGone, "Template eliminato su WhatsApp"
+	}
+	return TemplateUsable, ""
+}
+
+// Sentences about templates that come from the network, too.
+const (
+	SaysTemplatePaused   = "Template in pausa per bassa qualità"
+	SaysTemplateDisabled = "Template disattivato per bassa qualità"
+)
+
+var templatePlace = regexp.MustCompile(`\{\{\s*([A-Za-z0-9_]+)\s*\}\}`)
+
+// Part returns a part by its kind; the zero one where there is none.
+func (t NetworkTemplate) Part(kind string) TemplatePart {
+	for _, p := range t.Parts {
+		if p.Kind == kind {
+			return p
+		}
+	}
+	return TemplatePart{}
+}
+
+// Places are what has to be filled in, in their order and each once: "1", "2" or names.
+func (p TemplatePart) Places() (all []string) { return placesOf(p.Text) }
+
+// Open reports whether the end of the button's address, its code or its payload is filled in by whoever sends it.
+func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placesOf(b.URL)) > 0 }
+
+func placesOf(text string) (all []string) {
+	for _, found := range templatePlace.FindAllStringSubmatch(text, -1) {
+		if !strings.Contains(" "+strings.Join(all, " ")+" ", " "+found[1]+" ") {
+			all = append(all, found[1])
+		}
+	}
+	return all
+}
+
+// TemplateNews is one thing that the network tells of a template, between two readings of the list.
+type TemplateNews struct {
+	Account  string
+	Name     string
+	Language string
+	ID       string
+	Status   TemplateStatus // "": as before
+	Quality  string         // likewise
+	Category string         // likewise
+	Reason   string         // with Status
+	At       time.Time
+}
+
+// NetworkTemplates is what is known of all templates of a session's business.
+type NetworkTemplates struct {
+	Account string    // "" while nobody said which business it is
+	Synced  time.Time // when the list was last read; zero: never
+	Problem string    // Italian: why it could not be read last time; "" if it could
+}
+
+// NetworkTemplateStore keeps what the network tells of templates. A session's business is noted by its connector; what
+// belongs to a business is kept for each client that has a session there.
+type NetworkTemplateStore interface {
+	// NoteOfficial keeps by which number and business, "" for unknown, a session is known to the network.
+	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
+
+	// OfficialSessions returns the sessions that are known by a number, or, with number "", that belong to a business.
+	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
+
+	// KeepNetworkTemplates makes a list, read at a moment, that of the client's business: what is not in it is DELETED.
+	// News that are later than the moment stay. problem, if not "", is noted in the place of a list. Nothing is kept of a
+	// business that the session does not belong to.
+	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem string) error
+
+	// TellNetworkTemplate keeps news, unless later ones are known, for a client that has a session of the business.
+	TellNetworkTemplate(ctx context.Context, client ClientID, n TemplateNews) error
+
+	// NetworkTemplate returns what is known of a template of the client's; false when it was never heard of.
+	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)
+}
+
+// NetworkTemplateTenant shows a client what is known of its templates. It is part of a [Tenant].
+type NetworkTemplateTenant interface {
+	// NetworkTemplates lists the templates of a session's business, by name and language. Codes: not_found, invalid (the cursor).
+	NetworkTemplates(ctx context.Context, session SessionID, p Page) (NetworkTemplates, []NetworkTemplate, string, error)
+
+	// NetworkTemplatesNamed returns those of a session's business that have one of the names.
+	NetworkTemplatesNamed(ctx context.Context, session SessionID, names []string) ([]NetworkTemplate, error)
+}
