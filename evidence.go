@@ -111,10 +111,10 @@ type IntakeStore interface {
 	// KeepAliases notes by which other names the network knows people.
 	KeepAliases(ctx context.Context, all []Alias) error
 
-	// Recipients returns the recipients that a name of the network's stands for: the name itself first, then those whom
-	// aliases name.
+	// Recipients returns all names of the person whom the network calls by one: that first, then those that aliases
+	// connect with it.
 	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
 
 	// TellNetworkTemplate is that of [NetworkTemplateStore].
-	TellNetworkTemplate(ctx context.Context, client ClientID, n TemplateNews) error
+	TellNetworkTemplate(ctx context.Context, n TemplateNews) error
 }

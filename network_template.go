@@ -117,6 +117,7 @@ func placesOf(text string) (all []string) {
 
 // TemplateNews is one thing that the network tells of a template, between two readings of the list.
 type TemplateNews struct {
+	Client   ClientID // who has a session of the business
 	Account  string
 	Name     string
 	Language string
@@ -149,8 +150,8 @@ type NetworkTemplateStore interface {
 	// business that the session does not belong to.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem string) error
 
-	// TellNetworkTemplate keeps news, unless later ones are known, for a client that has a session of the business.
-	TellNetworkTemplate(ctx context.Context, client ClientID, n TemplateNews) error
+	// TellNetworkTemplate keeps news, unless later ones are known or the client has no session of the business.
+	TellNetworkTemplate(ctx context.Context, n TemplateNews) error
 
 	// NetworkTemplate returns what is known of a template of the client's; false when it was never heard of.
 	NetworkTemplate(ctx context.Context, client ClientID, account, name, language string) (NetworkTemplate, bool, error)

@@ -25,7 +25,27 @@ type Approved struct {
 	Language string      `json:"language"`         // as Meta writes it: "it", "en_US"
 	Header   []Parameter `json:"header,omitempty"` // of a text header
 	Body     []Parameter `json:"body,omitempty"`
+	Buttons  []Button    `json:"buttons,omitempty"` // those that need something
 }
+
+// Button fills one button of an approved template.
+type Button struct {
+	Index int        `json:"index"` // its place among the template's, from 0
+	Kind  ButtonKind `json:"type"`
+	Text  string     `json:"text"`
+}
+
+// ButtonKind says what a button's text is.
+type ButtonKind string
+
+const (
+	ButtonURL   ButtonKind = "url"         // the end of its address
+	ButtonReply ButtonKind = "quick_reply" // what comes back when it is pressed
+	ButtonCode  ButtonKind = "copy_code"   // the code that it copies
+)
+
+// MaxButtons bounds the buttons of a template.
+const MaxButtons = 10
 
 // Parameter fills one place of an approved template.
 type Parameter struct {

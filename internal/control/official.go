@@ -39,18 +39,66 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 	return c.Session(ctx, id)
 }
 
-// TestSession has an Official session's node look whether it can send. It returns the session with what came of it: its
-// Detail says what is wrong. Codes: not_found, conflict (it is no Official session, or a sandbox), busy (its node did not
-// answer in time).
-func (c *Client) TestSession(ctx context.Context, id string) (Session, error) {
+// SessionTest is what came of looking whether an Official session can send.
+type SessionTest struct {
+	Session   Session
+	OK        bool                      // messages leave now
+	Message   string                    // what is wrong, in plain Italian, or that nothing is; see [puntuale.English]
+	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
+}
+
+// TestSession has an Official session's node look whether it can send, and read its templates. Codes: not_found, conflict
+// (it is no Official session, or a sandbox), busy (its node did not answer in time).
+func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
 	found, err := c.official(ctx, id)
 	if err != nil {
-		return Session{}, err
+		return SessionTest{}, err
 	}
 	if err := c.command(ctx, found.ID, puntuale.CommandTest, nil); err != nil {
-		return Session{}, fmt.Errorf("test session %d: %w", found.ID, err)
+		return SessionTest{}, fmt.Errorf("test session %d: %w", found.ID, err)
 	}
-	return c.Session(ctx, id)
+	if found, err = c.Session(ctx, id); err != nil {
+		return SessionTest{}, err
+	}
+	about, _, _, err := c.tenant.NetworkTemplates(ctx, found.ID, puntuale.Page{Limit: 1})
+	if err != nil {
+		return SessionTest{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
+	}
+	t := SessionTest{Session: found, OK: found.State == puntuale.LinkOnline && found.Detail == "", Message: found.Detail, Templates: about}
+	switch {
+	case t.OK && found.Number != "":
+		t.Message = "Tutto a posto: il numero " + found.Number + " può inviare"
+	case t.OK:
+		t.Message = "Tutto a posto: il numero può inviare"
+	case t.Message == "":
+		t.Message = "Il numero non è ancora collegato, riprova tra poco"
+	}
+	return t, nil
+}
+
+// NetworkTemplates are the templates of an Official session's business as Meta has them.
+type NetworkTemplates struct {
+	puntuale.NetworkTemplates
+	All  []puntuale.NetworkTemplate
+	Next string // cursor of the next page, "" at the end
+}
+
+// NetworkTemplates lists the templates of an Official session's business, by name and language, as they were last heard
+// of. Codes: not_found, invalid, conflict (it is no Official session, or a sandbox).
+func (c *Client) NetworkTemplates(ctx context.Context, id string, p Page) (NetworkTemplates, error) {
+	found, err := c.official(ctx, id)
+	if err != nil {
+		return NetworkTemplates{}, err
+	}
+	var out NetworkTemplates
+	out.All, out.Next, err = list(p, func(p puntuale.Page) (all []puntuale.NetworkTemplate, next string, err error) {
+		out.NetworkTemplates, all, next, err = c.tenant.NetworkTemplates(ctx, found.ID, p)
+		return all, next, err
+	})
+	if err != nil {
+		return NetworkTemplates{}, fmt.Errorf("list the templates of session %d: %w", found.ID, err)
+	}
+	return out, nil
 }
 
 // official returns a session that reaches Meta.
@@ -90,9 +138,11 @@ func (c *Client) checkKeys(f *faults, at string, k *puntuale.OfficialKeys) {
 	}{
 		{"phone_number_id", &k.PhoneNumberID, puntuale.MaxPhoneNumberID}, {"access_token", &k.AccessToken, puntuale.MaxOfficialKey},
 		{"app_secret", &k.AppSecret, puntuale.MaxOfficialKey}, {"verify_token", &k.VerifyToken, puntuale.MaxOfficialKey},
+		{"business_account_id", &k.BusinessAccountID, puntuale.MaxPhoneNumberID},
 	} {
 		*key.text = strings.TrimSpace(*key.text)
 		switch text := *key.text; {
+		case text == "" && key.name == "business_account_id": // without it templates are not read
 		case text == "":
 			f.add(at+key.name, "is required", nil)
 		case utf8.RuneCountInString(text) > key.most:
@@ -101,6 +151,8 @@ func (c *Client) checkKeys(f *faults, at string, k *puntuale.OfficialKeys) {
 			f.add(at+key.name, "holds white space or characters that no key of Meta has", nil)
 		case key.name == "phone_number_id" && strings.Trim(text, "0123456789") != "":
 			f.add(at+key.name, "is Meta's id of the number: digits only, and not the number itself", nil)
+		case key.name == "business_account_id" && strings.Trim(text, "0123456789") != "":
+			f.add(at+key.name, "is Meta's id of the WhatsApp Business account: digits only", nil)
 		}
 	}
 }

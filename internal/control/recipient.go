@@ -15,10 +15,10 @@ import (
 var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A-Za-z0-9_-]{22})$`)
 
 // maxRecipient bounds, in bytes, what is looked at as a recipient; the longest real one is far shorter.
-const maxRecipient = 128
+const maxRecipient = puntuale.MaxPersonID
 
-// ParseRecipient reads a recipient: a group id, which comes back untouched, or a phone number, which comes back as
-// "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". One that is
+// ParseRecipient reads a recipient: a group id or a person's id at the network, which come back untouched, or a phone
+// number, which comes back as "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". One that is
 // written with a country's code ("+" or "00") only needs a length that the country has: ranges are opened faster than
 // lists of them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in
 // one sentence.
@@ -26,7 +26,7 @@ func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", errors.New("is too long for a phone number or a group id")
 	}
-	if groupShapes.MatchString(text) {
+	if groupShapes.MatchString(text) || puntuale.IsPersonID(text) {
 		return text, nil
 	}
 	text, err := phoneText(text)

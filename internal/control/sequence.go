@@ -12,7 +12,8 @@ import (
 // Sequence is a sequence with the parametric fields that its steps name.
 type Sequence struct {
 	puntuale.Sequence
-	Fields []puntuale.Field
+	Fields   []puntuale.Field
+	Warnings []Warning // of one sequence that was asked for, made or replaced; not in lists
 }
 
 // NewSequence is a request to create a sequence, or to replace one as a whole.
@@ -85,11 +86,12 @@ func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
 	if err != nil {
 		return Sequence{}, fmt.Errorf("read sequence %d: %w", wanted, err)
 	}
-	found, err := c.withFields(ctx, s)
+	expanded, err := c.expand(ctx, s)
 	if err != nil {
 		return Sequence{}, err
 	}
-	return found[0], nil
+	found := Sequence{Sequence: s, Fields: plan.Fields(expanded[0])}
+	return found, c.warn(ctx, &found, expanded[0])
 }
 
 // Sequences lists the client's sequences by id. Codes: invalid.
@@ -148,7 +150,11 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	if s.IfRunning == "" {
 		s.IfRunning = puntuale.IfRunningAllow
 	}
-	return Sequence{s, plan.Fields(expanded[0])}, f.err()
+	if err := f.err(); err != nil {
+		return Sequence{}, err
+	}
+	checked := Sequence{Sequence: s, Fields: plan.Fields(expanded[0])}
+	return checked, c.warn(ctx, &checked, expanded[0])
 }
 
 const saysNoSession = "names no session of the client"
@@ -170,7 +176,7 @@ func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]S
 	}
 	sequences := make([]Sequence, len(rows))
 	for i, s := range rows {
-		sequences[i] = Sequence{s, plan.Fields(expanded[i])}
+		sequences[i] = Sequence{Sequence: s, Fields: plan.Fields(expanded[i])}
 	}
 	return sequences, nil
 }

@@ -13,11 +13,13 @@ type officialBody struct {
 	AccessToken   string `json:"access_token" minLength:"1" maxLength:"4096" doc:"Of a system user, with the permission whatsapp_business_messaging"`
 	AppSecret     string `json:"app_secret" minLength:"1" maxLength:"4096" doc:"Of the app that the token belongs to"`
 	VerifyToken   string `json:"verify_token" minLength:"1" maxLength:"4096" doc:"Chosen by you, and given to Meta with the webhook's address"`
+	Account       string `json:"business_account_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"Meta's id of the WhatsApp Business account that has the number; without it templates are neither listed nor watched. A number is taken too."`
 }
 
 func readKeys(o *object) *puntuale.OfficialKeys {
 	return &puntuale.OfficialKeys{
 		PhoneNumberID: o.id("phone_number_id"), AccessToken: o.text("access_token"), AppSecret: o.text("app_secret"), VerifyToken: o.text("verify_token"),
+		BusinessAccountID: o.id("business_account_id"),
 	}
 }
 
@@ -39,25 +41,101 @@ func setOfficialKeys(ctx context.Context, c *control.Client, in *call, p *oneInp
 }
 
 type testAnswer struct {
-	OK      bool          `json:"ok" doc:"Whether messages leave now"`
-	Message string        `json:"message" doc:"What is wrong, in plain words, or that nothing is"`
-	Session sessionAnswer `json:"session"`
+	OK        bool            `json:"ok" doc:"Whether messages leave now"`
+	Message   string          `json:"message" doc:"What is wrong, in plain Italian, or that nothing is"`
+	English   string          `json:"message_en" doc:"The same in English"`
+	Session   sessionAnswer   `json:"session"`
+	Templates templatesStatus `json:"templates"`
+}
+
+// templatesStatus is how the templates of a session's business were read last.
+type templatesStatus struct {
+	Account string `json:"business_account_id,omitempty"`
+	Synced  string `json:"synchronised_at,omitempty" format:"date-time" doc:"When the list was last read from Meta"`
+	Problem string `json:"problem,omitempty" doc:"Why it could not be read the last time, in plain Italian"`
+	English string `json:"problem_en,omitempty" doc:"The same in English"`
+}
+
+func templatesStatusOf(t puntuale.NetworkTemplates) templatesStatus {
+	out := templatesStatus{Account: t.Account, Problem: t.Problem, English: puntuale.English(t.Problem)}
+	if !t.Synced.IsZero() {
+		out.Synced = stamp(t.Synced)
+	}
+	return out
 }
 
 func testSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (testAnswer, error) {
-	found, err := c.TestSession(ctx, p.ID)
+	t, err := c.TestSession(ctx, p.ID)
 	if err != nil {
 		return testAnswer{}, err
 	}
-	answer := testAnswer{OK: found.State == puntuale.LinkOnline && found.Detail == "", Message: found.Detail, Session: sessionOf(found)}
-	switch {
-	case answer.OK:
-		answer.Message = "Tutto a posto: il numero può inviare"
-		if found.Number != "" {
-			answer.Message = "Tutto a posto: il numero " + found.Number + " può inviare"
-		}
-	case answer.Message == "":
-		answer.Message = "Il numero non è ancora collegato, riprova tra poco"
+	return testAnswer{OK: t.OK, Message: t.Message, English: puntuale.English(t.Message), Session: sessionOf(t.Session), Templates: templatesStatusOf(t.Templates)}, nil
+}
+
+// networkTemplateAnswer is a template as Meta has it.
+type networkTemplateAnswer struct {
+	Name     string       `json:"name"`
+	Language string       `json:"language"`
+	ID       string       `json:"id"`
+	Status   string       `json:"status" doc:"Meta's word: APPROVED, PENDING, REJECTED, PAUSED, DISABLED, IN_APPEAL, DELETED and others"`
+	Usable   bool         `json:"usable" doc:"Whether messages by it leave"`
+	Why      string       `json:"why,omitempty" doc:"Why they do not, in plain Italian"`
+	English  string       `json:"why_en,omitempty" doc:"The same in English"`
+	Category string       `json:"category,omitempty" doc:"MARKETING, UTILITY, AUTHENTICATION"`
+	Quality  string       `json:"quality,omitempty" doc:"GREEN, YELLOW, RED, UNKNOWN"`
+	Reason   string       `json:"reason,omitempty" doc:"Meta's word why it is in this state"`
+	Named    bool         `json:"named" doc:"Its places have names; else they are numbered"`
+	Parts    []partAnswer `json:"components"`
+	Changed  string       `json:"changed_at" format:"date-time" doc:"When its state was last heard of"`
+}
+
+type partAnswer struct {
+	Kind    string         `json:"type" doc:"HEADER, BODY, FOOTER, BUTTONS"`
+	Format  string         `json:"format,omitempty" doc:"Of a header: TEXT, IMAGE, VIDEO, DOCUMENT, LOCATION"`
+	Text    string         `json:"text,omitempty"`
+	Places  []string       `json:"places,omitempty" doc:"What has to be filled in, in order"`
+	Buttons []buttonAnswer `json:"buttons,omitempty"`
+}
+
+type buttonAnswer struct {
+	Kind string `json:"type"`
+	Text string `json:"text,omitempty"`
+	URL  string `json:"url,omitempty"`
+	Open bool   `json:"open" doc:"It needs an entry in buttons"`
+}
+
+type networkTemplatesAnswer struct {
+	Status    templatesStatus         `json:"status"`
+	Templates []networkTemplateAnswer `json:"templates"`
+	Next      *string                 `json:"next_cursor"`
+}
+
+// networkTemplatesInput documents the query of the list.
+type networkTemplatesInput struct {
+	ID string `path:"id" doc:"ID"`
+	ListInput
+}
+
+func listNetworkTemplates(ctx context.Context, c *control.Client, in *call, p *networkTemplatesInput) (networkTemplatesAnswer, error) {
+	found, err := c.NetworkTemplates(ctx, p.ID, p.page(in))
+	if err != nil {
+		return networkTemplatesAnswer{}, err
 	}
-	return answer, nil
+	return networkTemplatesAnswer{templatesStatusOf(found.NetworkTemplates), each(found.All, networkTemplateOf), textOrNull(found.Next)}, nil
+}
+
+func networkTemplateOf(t puntuale.NetworkTemplate) networkTemplateAnswer {
+	use, why := t.Status.Use()
+	return networkTemplateAnswer{
+		Name: t.Name, Language: t.Language, ID: t.ID, Status: string(t.Status), Usable: use == puntuale.TemplateUsable, Why: why, English: puntuale.English(why),
+		Category: t.Category, Quality: t.Quality, Reason: t.Reason, Named: t.Named, Parts: each(t.Parts, partOf), Changed: stamp(t.Changed),
+	}
+}
+
+func partOf(p puntuale.TemplatePart) partAnswer {
+	out := partAnswer{Kind: p.Kind, Format: p.Format, Text: p.Text, Places: p.Places()}
+	if len(p.Buttons) > 0 {
+		out.Buttons = each(p.Buttons, func(b puntuale.TemplateButton) buttonAnswer { return buttonAnswer{b.Kind, b.Text, b.URL, b.Open()} })
+	}
+	return out
 }

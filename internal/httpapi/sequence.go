@@ -61,6 +61,14 @@ type sequenceAnswer struct {
 	Fields      []fieldAnswer `json:"fields" doc:"The parametric fields that the steps name"`
 	Created     string        `json:"created_at" format:"date-time"`
 	Updated     string        `json:"updated_at" format:"date-time"`
+
+	Warnings []warningAnswer `json:"warnings,omitempty" doc:"What will go wrong as things are. Not in lists"`
+}
+
+type warningAnswer struct {
+	Step    int    `json:"step" doc:"From 0"`
+	Message string `json:"message" doc:"In Italian, for people"`
+	English string `json:"message_en"`
 }
 
 type fieldAnswer struct {
@@ -133,6 +141,9 @@ func sequenceOf(s control.Sequence) sequenceAnswer {
 	}
 	if s.Session != 0 {
 		out.Session = new(s.Session.String())
+	}
+	for _, w := range s.Warnings {
+		out.Warnings = append(out.Warnings, warningAnswer{w.Step, w.Message, puntuale.English(w.Message)})
 	}
 	return out
 }

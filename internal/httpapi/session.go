@@ -23,7 +23,9 @@ func registerSessions(a *api) {
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: officialBody{},
 		summary: "Replace what an Official session needs to reach Meta", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
-		summary: "Look whether an Official session can send, and say what is wrong", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
+		summary: "Look whether an Official session can send, read its templates, and say what is wrong", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
+	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,
+		summary: "List the templates of an Official session's business as Meta has them, by name and language", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listNetworkTemplates)
 	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
 }

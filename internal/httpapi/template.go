@@ -41,6 +41,13 @@ type approvedBody struct {
 	Language string          `json:"language" doc:"As Meta writes it: it, en_US"`
 	Header   []parameterBody `json:"header,omitempty" maxItems:"100" doc:"What fills a text header"`
 	Body     []parameterBody `json:"body,omitempty" maxItems:"100" doc:"What fills the places of the body, in their order"`
+	Buttons  []buttonBody    `json:"buttons,omitempty" maxItems:"10" doc:"What fills those buttons that need something"`
+}
+
+type buttonBody struct {
+	Index int    `json:"index" minimum:"0" maximum:"9" doc:"The button's place among the template's, from 0"`
+	Kind  string `json:"type" enum:"url,quick_reply,copy_code"`
+	Text  string `json:"text" doc:"The end of the address, what comes back when it is pressed, or the code to copy; with {{field}} and {{field|fallback}}"`
 }
 
 type parameterBody struct {
@@ -129,6 +136,10 @@ func readTemplate(in *call) (control.NewTemplate, error) {
 			Name: inner.text("name"), Language: inner.text("language"),
 			Header: readParameters(inner, "header"), Body: readParameters(inner, "body"),
 		}
+		for _, b := range inner.objects("buttons") {
+			b.need("index")
+			asked.Official.Buttons = append(asked.Official.Buttons, puntuale.Button{Index: b.whole("index"), Kind: puntuale.ButtonKind(b.text("type")), Text: b.text("text")})
+		}
 	}
 	asked.Faults = *body.refused
 	return asked, body.err()
@@ -152,6 +163,9 @@ func approvedOf(a *puntuale.Approved) *approvedBody {
 	}
 	if len(a.Body) > 0 {
 		out.Body = each(a.Body, convert)
+	}
+	if len(a.Buttons) > 0 {
+		out.Buttons = each(a.Buttons, func(b puntuale.Button) buttonBody { return buttonBody{b.Index, string(b.Kind), b.Text} })
 	}
 	return out
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -42,8 +43,17 @@ func New(cfg Config) *Intake {
 func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told puntuale.Incoming) error {
 	now := in.cfg.Clock.Now()
 	log := in.cfg.Logger.With("session_id", int64(session))
+	if len(told.Aliases) > 0 { // before all that may need them
+		if err := in.cfg.Store.KeepAliases(ctx, told.Aliases); err != nil {
+			return fmt.Errorf("keep other names of people: %w", err)
+		}
+	}
 	if len(told.Heard) > 0 { // before receipts: a window that opens is waited for
-		stopped, err := in.cfg.Store.KeepHeard(ctx, now, told.Heard)
+		heard, err := in.heard(ctx, told.Heard)
+		if err != nil {
+			return err
+		}
+		stopped, err := in.cfg.Store.KeepHeard(ctx, now, heard)
 		if err != nil {
 			return fmt.Errorf("keep what people wrote: %w", err)
 		}
@@ -61,6 +71,38 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 		}
 	}
 	for _, p := range told.Preferences {
+		if err := in.preference(ctx, now, log, p); err != nil {
+			return err
+		}
+	}
+	for _, n := range told.Templates {
+		if err := in.template(ctx, log, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// heard makes of what people wrote under any name what those wrote to whom messages go.
+func (in *Intake) heard(ctx context.Context, all []puntuale.Heard) (out []puntuale.Heard, err error) {
+	for _, h := range all {
+		names, err := in.cfg.Store.Recipients(ctx, h.Client, h.Session, h.Phone)
+		if err != nil {
+			return nil, fmt.Errorf("find who wrote: %w", err)
+		}
+		for _, h.Phone = range names {
+			out = append(out, h)
+		}
+	}
+	return out, nil
+}
+
+func (in *Intake) preference(ctx context.Context, now time.Time, log *slog.Logger, p puntuale.Preference) error {
+	names, err := in.cfg.Store.Recipients(ctx, p.Client, p.Session, p.Phone)
+	if err != nil {
+		return fmt.Errorf("find whose preference it is: %w", err)
+	}
+	for _, p.Phone = range names {
 		p.Mark = in.cfg.Mark(p.Client, p.Phone)
 		changed, err := in.cfg.Store.KeepPreference(ctx, now, p)
 		if err != nil {
@@ -69,6 +111,16 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 		if changed {
 			log.Info("a person's preference changed the blacklist", "stop", p.Stop)
 		}
+	}
+	return nil
+}
+
+func (in *Intake) template(ctx context.Context, log *slog.Logger, n puntuale.TemplateNews) error {
+	if err := in.cfg.Store.TellNetworkTemplate(ctx, n); err != nil {
+		return fmt.Errorf("keep news of a template: %w", err)
+	}
+	if use, _ := n.Status.Use(); n.Status != "" && use != puntuale.TemplateUsable {
+		log.Warn("the network no longer takes a template", "template", n.Name, "status", n.Status)
 	}
 	return nil
 }

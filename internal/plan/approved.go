@@ -54,7 +54,37 @@ func CheckApproved(location string, a *puntuale.Approved) []puntuale.Fault {
 	if all := len(a.Header) + len(a.Body); named > 0 && named < all {
 		c.at("", "either all places have a name, or none", nil)
 	}
+	c.buttons(a.Buttons)
 	return c.faults
+}
+
+// Most characters of what buttons hold, before fields are rendered. (Meta: a payload 128, a code 15.)
+var buttonMost = map[puntuale.ButtonKind]int{puntuale.ButtonURL: puntuale.MaxURL, puntuale.ButtonReply: 128, puntuale.ButtonCode: 128}
+
+func (c *checker) buttons(all []puntuale.Button) {
+	if len(all) > puntuale.MaxButtons {
+		c.at("buttons", fmt.Sprintf("has more than %d entries", puntuale.MaxButtons), nil)
+		return
+	}
+	seen := map[int]bool{}
+	for i, b := range all {
+		at := fmt.Sprintf("buttons[%d]", i)
+		most, known := buttonMost[b.Kind]
+		switch {
+		case !known:
+			c.at(at+".type", "is not one of url, quick_reply, copy_code", clip(string(b.Kind)))
+			most = puntuale.MaxURL
+		case b.Index < 0 || b.Index >= puntuale.MaxButtons:
+			c.at(at+".index", fmt.Sprintf("is not a whole number from 0 to %d", puntuale.MaxButtons-1), b.Index)
+		case seen[b.Index]:
+			c.at(at+".index", "is another button's, too", b.Index)
+		}
+		seen[b.Index] = true
+		if isBlank(b.Text) {
+			c.at(at+".text", "is required", nil)
+		}
+		c.template(at+".text", b.Text, most)
+	}
 }
 
 // approved renders what fills an approved template.
@@ -62,21 +92,30 @@ func (b *builder) approved(i int, a *puntuale.Approved, t *timing) *puntuale.App
 	if a == nil {
 		return nil
 	}
-	return &puntuale.Approved{Name: a.Name, Language: a.Language, Header: b.places(i, a.Header, t), Body: b.places(i, a.Body, t)}
+	out := &puntuale.Approved{Name: a.Name, Language: a.Language, Header: b.places(i, a.Header, t), Body: b.places(i, a.Body, t)}
+	for _, button := range a.Buttons {
+		button.Text = b.value(i, button.Text, buttonMost[button.Kind], t)
+		out.Buttons = append(out.Buttons, button)
+	}
+	return out
 }
 
 func (b *builder) places(i int, places []puntuale.Parameter, t *timing) (out []puntuale.Parameter) {
 	for _, p := range places {
-		text, good := b.render(i, "template", p.Text, t)
-		if good && utf8.RuneCountInString(text) > puntuale.MaxCaption {
-			b.stepFault(i, "template", "a value of the approved template "+tooLongText(puntuale.MaxCaption))
-		}
-		if good && isBlank(text) {
-			b.stepFault(i, "template", "a value of the approved template is empty")
-		}
-		out = append(out, puntuale.Parameter{Name: p.Name, Text: text})
+		out = append(out, puntuale.Parameter{Name: p.Name, Text: b.value(i, p.Text, puntuale.MaxCaption, t)})
 	}
 	return out
+}
+
+func (b *builder) value(i int, text string, most int, t *timing) string {
+	text, good := b.render(i, "template", text, t)
+	if good && utf8.RuneCountInString(text) > most {
+		b.stepFault(i, "template", "a value of the approved template "+tooLongText(most))
+	}
+	if good && isBlank(text) {
+		b.stepFault(i, "template", "a value of the approved template is empty")
+	}
+	return text
 }
 
 // texts are all that may name fields.
@@ -88,6 +127,9 @@ func texts(a *puntuale.Approved) (all []string) {
 		for _, p := range places {
 			all = append(all, p.Text)
 		}
+	}
+	for _, button := range a.Buttons {
+		all = append(all, button.Text)
 	}
 	return all
 }

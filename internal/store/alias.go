@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"puntuale"
 )
@@ -25,11 +26,30 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
+// Names of one person are few, and not far from each other: an id stands for a number, and that for the number as the
+// network writes it.
+const (
+	namesMost  = 16
+	namesSteps = 3
+)
+
 func (s *Store) Recipients(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, name string) ([]string, error) {
-	all, err := list(ctx, s.read, `select phone from alias where client_id = $1 and session_id = $2 and alias = $3 order by phone`, []any{client, session, name},
-		func(rows *sql.Rows, phone *string) error { return rows.Scan(phone) })
-	if err != nil {
-		return nil, outward(fmt.Errorf("read for whom a name stands: %w", err))
+	names := []string{name}
+	for fresh, steps := names, 0; len(fresh) > 0 && steps < namesSteps && len(names) < namesMost; steps++ {
+		found, err := list(ctx, s.read, `
+select a.phone from $u(n text) join alias a on a.client_id = $1 and a.session_id = $2 and a.alias = u.n
+union
+select a.alias from $u(n text) join alias a on a.client_id = $1 and a.phone = u.n and a.session_id = $2
+order by 1`, []any{client, session, batch{fresh}}, func(rows *sql.Rows, name *string) error { return rows.Scan(name) })
+		if err != nil {
+			return nil, outward(fmt.Errorf("read for whom a name stands: %w", err))
+		}
+		fresh = nil
+		for _, other := range found {
+			if !slices.Contains(names, other) {
+				names, fresh = append(names, other), append(fresh, other)
+			}
+		}
 	}
-	return append([]string{name}, all...), nil
+	return names, nil
 }

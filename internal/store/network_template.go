@@ -122,8 +122,8 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (batch, error) {
 	}, nil
 }
 
-func (s *Store) TellNetworkTemplate(ctx context.Context, client puntuale.ClientID, n puntuale.TemplateNews) error {
-	return s.tenantWriter(client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews) error {
+	return s.tenantWriter(n.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
 		// One that no list has shown yet is approved by its first news, or waits for them.
 		if _, err := a.exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
@@ -136,7 +136,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, client puntuale.ClientI
  quality = case when excluded.quality = '' then g.quality else excluded.quality end,
  changed_at = excluded.changed_at
  where g.changed_at <= excluded.changed_at`,
-			client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, micros(n.At)); err != nil {
+			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, micros(n.At)); err != nil {
 			return fmt.Errorf("keep news of a template: %w", err)
 		}
 		return nil

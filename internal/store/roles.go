@@ -12,4 +12,6 @@ var (
 	_ puntuale.SecretStore   = (*Store)(nil)
 	_ puntuale.OfficialStore = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
+
+	_ puntuale.NetworkTemplateStore = (*Store)(nil)
 )

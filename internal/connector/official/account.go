@@ -36,7 +36,8 @@ type account struct {
 	templates map[string]heldTemplate
 	slowUntil time.Time
 	slowFor   time.Duration
-	loaded    bool // whom it addressed before
+	loaded    bool      // whom it addressed before
+	synced    time.Time // when templates were last read, or tried
 }
 
 // heldTemplate is a template that Meta refused.
@@ -118,8 +119,45 @@ func (a *account) holding(now time.Time) time.Time {
 func (a *account) release() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.held, a.slowUntil, a.slowFor = time.Time{}, time.Time{}, 0
+	a.held, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}
 	clear(a.templates)
+}
+
+// syncDue reports whether it is time to read the templates, and takes it that they are.
+func (a *account) syncDue(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.synced.IsZero() && now.Sub(a.synced) < syncEvery {
+		return false
+	}
+	a.synced = now
+	return true
+}
+
+// syncAgain has the next look read the templates.
+func (a *account) syncAgain() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.synced = time.Time{}
+}
+
+func (a *account) clientID() puntuale.ClientID {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.client
+}
+
+// reconsider has the templates read anew, and lets go of one that is said to be good again.
+func (a *account) reconsider(key string, good bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if good {
+		delete(a.templates, key)
+	}
+	if a.clock.Now().Sub(a.synced) >= syncSoonest {
+		a.synced = time.Time{}
+		ring(a.wake)
+	}
 }
 
 // slowDown has the number wait: a second at first, twice as long each time that it was still too fast.
@@ -146,11 +184,13 @@ func (a *account) accepted(to string) {
 
 func (a *account) holdTemplate(name string, says *puntuale.SendError, until time.Time) {
 	a.mu.Lock()
-	defer a.mu.Unlock()
-	if _, known := a.templates[name]; !known {
-		a.log.Error("Meta refuses a template; it is held back", "reason", says.Reason)
-	}
+	_, known := a.templates[name]
 	a.templates[name] = heldTemplate{until, says}
+	a.mu.Unlock()
+	if !known {
+		a.log.Error("Meta refuses a template; it is held back", "reason", says.Reason)
+		a.reconsider("", false) // the list says whether there is hope
+	}
 }
 
 // mayUse returns why a template cannot be used now, nil when it can.

@@ -13,9 +13,15 @@ import (
 	"puntuale/internal/clock"
 )
 
+// Store is what the connector asks of a store.
+type Store interface {
+	puntuale.OfficialStore
+	puntuale.NetworkTemplateStore
+}
+
 // Config is what [New] needs. Store, Unseal, Report and Take must be set.
 type Config struct {
-	Store  puntuale.OfficialStore
+	Store  Store
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
 	Media  puntuale.MediaSource // nil: media are refused
 	// Report is told what becomes of sessions; it never blocks.
@@ -45,6 +51,8 @@ type Connector struct {
 	graph  *graph
 	traits puntuale.Traits
 	shares uploads
+
+	aliases aliases
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account

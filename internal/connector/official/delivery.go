@@ -2,6 +2,7 @@ package official
 
 import (
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,8 @@ import (
 type delivery struct {
 	Object string `json:"object"`
 	Entry  []struct {
+		ID      string  `json:"id"` // of the business
+		At      seconds `json:"time"`
 		Changes []struct {
 			Field string          `json:"field"`
 			Value json.RawMessage `json:"value"`
@@ -29,6 +32,27 @@ type change struct {
 	Messages    []json.RawMessage `json:"messages"`
 	Calls       []json.RawMessage `json:"calls"`
 	Preferences []json.RawMessage `json:"user_preferences"`
+	Contacts    []json.RawMessage `json:"contacts"`
+}
+
+// person is whom messages and statuses of a change are about.
+type person struct {
+	Number string `json:"wa_id"`
+	ID     string `json:"user_id"`
+}
+
+// news is the value of a change that is about a template.
+type news struct {
+	ID       json.Number `json:"message_template_id"`
+	Name     string      `json:"message_template_name"`
+	Language string      `json:"message_template_language"`
+	Event    string      `json:"event"`
+	Reason   string      `json:"reason"`
+	Category string      `json:"new_category"`
+	Quality  string      `json:"new_quality_score"`
+	Other    struct {
+		Title string `json:"title"`
+	} `json:"other_info"`
 }
 
 type status struct {
@@ -36,11 +60,14 @@ type status struct {
 	Status   string       `json:"status"`
 	At       seconds      `json:"timestamp"`
 	Callback string       `json:"biz_opaque_callback_data"`
+	To       string       `json:"recipient_id"`
+	ToID     string       `json:"recipient_user_id"`
 	Errors   []graphError `json:"errors"`
 }
 
 type heard struct {
 	From      string  `json:"from"`
+	FromID    string  `json:"from_user_id"` // beside From, or instead of it
 	At        seconds `json:"timestamp"`
 	Type      string  `json:"type"`
 	Group     string  `json:"group_id"`
@@ -49,6 +76,7 @@ type heard struct {
 
 type preference struct {
 	Person   string  `json:"wa_id"`
+	PersonID string  `json:"user_id"`
 	Category string  `json:"category"`
 	Value    string  `json:"value"`
 	At       seconds `json:"timestamp"`
@@ -65,52 +93,109 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// reader gathers what one delivery tells.
-type reader struct {
-	c      *Connector
-	at     origin
-	number string // the session's phone_number_id
-	now    time.Time
-	told   puntuale.Incoming
-	odd    int
+// told is what one delivery tells of one session.
+type told struct {
+	origin
+	puntuale.Incoming
 }
 
-// read makes of a delivery what is to be kept; odd counts what is not understood, or not about the session's number.
-func (c *Connector) read(body []byte, at origin, number string) (told puntuale.Incoming, odd int) {
-	r := &reader{c: c, at: at, number: number, now: c.cfg.Clock.Now()}
+// reader gathers what one delivery tells.
+type reader struct {
+	c *Connector
+	// find names the sessions that a number, or with number "" a business, stands for, of those who share the secret
+	// that the delivery is signed with.
+	find func(number, account string) ([]origin, error)
+	now  time.Time
+	all  []told
+	at   *told // of the change that is being read
+	odd  int
+	err  error
+}
+
+// read makes of a delivery what is to be kept; odd counts what is not understood, or about nobody's number.
+func (c *Connector) read(body []byte, find func(number, account string) ([]origin, error)) (all []told, odd int, err error) {
+	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
 	if json.Unmarshal(body, &d) != nil || d.Object != "whatsapp_business_account" {
-		return told, 1
+		return nil, 1, nil
 	}
 	for _, entry := range d.Entry {
 		for _, part := range entry.Changes {
 			switch part.Field {
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
+			case "message_template_status_update", "message_template_quality_update", "template_category_update":
+				r.template(part.Value, entry.ID, r.moment(entry.At))
 			}
 		}
 	}
-	return r.told, r.odd
+	return r.all, r.odd, r.err
+}
+
+// concerns runs take for each session that a number or a business stands for.
+func (r *reader) concerns(number, account string, take func()) {
+	found, err := r.find(number, account)
+	if err != nil {
+		r.err = err
+		return
+	}
+	if len(found) == 0 {
+		r.odd++ // an app's webhook may bring what concerns numbers that are not here
+	}
+	for _, at := range found {
+		i := slices.IndexFunc(r.all, func(t told) bool { return t.origin == at })
+		if i < 0 {
+			i = len(r.all)
+			r.all = append(r.all, told{origin: at})
+		}
+		r.at = &r.all[i]
+		take()
+	}
 }
 
 func (r *reader) change(value json.RawMessage) {
 	var v change
-	if json.Unmarshal(value, &v) != nil || v.Metadata.PhoneNumberID != r.number {
-		r.odd++ // an app's webhook may bring what concerns its other numbers, which have their own
+	if json.Unmarshal(value, &v) != nil || v.Metadata.PhoneNumberID == "" {
+		r.odd++
 		return
 	}
-	for _, text := range v.Statuses {
-		each(r, text, r.status)
+	r.concerns(v.Metadata.PhoneNumberID, "", func() {
+		for _, text := range v.Contacts {
+			each(r, text, r.contact)
+		}
+		for _, text := range v.Statuses {
+			each(r, text, r.status)
+		}
+		for _, text := range v.Messages {
+			each(r, text, r.message)
+		}
+		for _, text := range v.Calls {
+			each(r, text, r.call)
+		}
+		for _, text := range v.Preferences {
+			each(r, text, r.preference)
+		}
+	})
+}
+
+// template reads news of a template. An event, a quality and a category come alone, and each says nothing of the others.
+func (r *reader) template(value json.RawMessage, account string, at time.Time) {
+	var v news
+	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {
+		r.odd++
+		return
 	}
-	for _, text := range v.Messages {
-		each(r, text, r.message)
+	n := puntuale.TemplateNews{
+		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: at,
+		Status: statusOf(v.Event), Reason: reasonOf(v.Reason), Quality: word(v.Quality), Category: word(v.Category),
 	}
-	for _, text := range v.Calls {
-		each(r, text, r.call)
+	if n.Reason == "" && n.Status != puntuale.TemplateApproved {
+		n.Reason = word(v.Other.Title)
 	}
-	for _, text := range v.Preferences {
-		each(r, text, r.preference)
-	}
+	r.concerns("", account, func() {
+		n.Client = r.at.client
+		r.at.Templates = append(r.at.Templates, n)
+	})
 }
 
 // each decodes one part and hands it on; one that cannot be read is odd.
@@ -139,7 +224,8 @@ func (r *reader) status(s *status) bool {
 	if kind == puntuale.EvidenceFailed {
 		r.failed(&e, s)
 	}
-	r.told.Evidence = append(r.told.Evidence, e)
+	r.nameOf(s.To, s.ToID)
+	r.at.Evidence = append(r.at.Evidence, e)
 	return true
 }
 
@@ -176,25 +262,53 @@ func (r *reader) call(m *heard) bool {
 }
 
 func (r *reader) heard(m *heard) bool {
-	phone, ok := phoneOf(m.From)
+	phone, ok := r.nameOf(m.From, m.FromID)
 	if !ok {
 		return false
 	}
-	r.told.Heard = append(r.told.Heard, puntuale.Heard{Client: r.at.client, Session: r.at.session, Phone: phone, At: r.moment(m.At)})
+	r.at.Heard = append(r.at.Heard, puntuale.Heard{Client: r.at.client, Session: r.at.session, Phone: phone, At: r.moment(m.At)})
 	return true
 }
 
 func (r *reader) preference(p *preference) bool {
-	phone, ok := phoneOf(p.Person)
+	phone, ok := r.nameOf(p.Person, p.PersonID)
 	if !ok || p.Value != "stop" && p.Value != "resume" {
 		return false
 	}
 	at := r.moment(p.At)
-	r.told.Preferences = append(r.told.Preferences, puntuale.Preference{
+	r.at.Preferences = append(r.at.Preferences, puntuale.Preference{
 		Client: r.at.client, Session: r.at.session, Phone: phone, Stop: p.Value == "stop", At: at,
 		Reason: "non vuole messaggi di marketing (preferenza WhatsApp, " + at.Format(time.RFC3339) + ")",
 	})
 	return true
+}
+
+// contact notes that a number and an id are one person's.
+func (r *reader) contact(p *person) bool {
+	r.nameOf(p.Number, p.ID)
+	return true
+}
+
+// nameOf is the name by which a person is kept: the number, or the id of one who hides it. Where both are told, they are
+// noted as the same person's.
+func (r *reader) nameOf(number, id string) (string, bool) {
+	phone, ok := phoneOf(number)
+	known := puntuale.IsPersonID(id)
+	switch {
+	case ok && known:
+		r.alias(id, phone)
+	case !ok:
+		return id, known
+	}
+	return phone, ok
+}
+
+// alias notes another name of a person, unless that was done lately.
+func (r *reader) alias(name, phone string) {
+	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
+	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x) {
+		r.at.Aliases = append(r.at.Aliases, x)
+	}
 }
 
 // moment is when something happened: never later than now.

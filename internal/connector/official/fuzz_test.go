@@ -12,23 +12,42 @@ import (
 func FuzzDelivery(f *testing.F) {
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"statuses":[{"id":"w","status":"failed","timestamp":"1","biz_opaque_callback_data":"a.0.b","errors":[{"code":131026,"title":"\u0000"}]}],"messages":[{"from":"393331234567","timestamp":"99999999999","type":"text"}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"user_preferences","value":{"metadata":{"phone_number_id":"1"},"user_preferences":[{"wa_id":"1234567","value":"stop"}]}}]}]}`)
+	f.Add(`{"object":"whatsapp_business_account","entry":[{"id":"2","time":1,"changes":[{"field":"message_template_status_update","value":{"event":"PAUSED","message_template_id":12,"message_template_name":"n","message_template_language":"en-US","reason":null}}]}]}`)
+	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"contacts":[{"wa_id":"393331234567","user_id":"IT.12"}],"messages":[{"from_user_id":"IT.12","timestamp":"9","type":"text"}]}}]}]}`)
 	now := time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 	c := New(Config{Clock: clock.NewFake(now)})
 	f.Fuzz(func(t *testing.T, body string) {
-		told, _ := c.read([]byte(body), origin{7, 3}, "1")
+		all, _, err := c.read([]byte(body), func(number, account string) ([]origin, error) {
+			if number == "1" || account == "2" {
+				return []origin{{7, 3}}, nil
+			}
+			return nil, nil
+		})
+		if err != nil || len(all) > 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		if len(all) == 0 {
+			return
+		}
+		told := all[0]
 		for _, e := range told.Evidence {
 			if e.Client != 3 || e.Session != 7 || e.ID <= 0 || e.Token <= 0 || e.At.After(now) || e.At.IsZero() || e.Detail != storable(e.Detail) || e.Reason != storable(e.Reason) {
 				t.Errorf("%+v", e)
 			}
 		}
 		for _, h := range told.Heard {
-			if h.Client != 3 || h.Session != 7 || len(h.Phone) < 6 || h.Phone[0] != '+' || h.At.After(now) {
+			if h.Client != 3 || h.Session != 7 || len(h.Phone) < 4 || h.Phone[0] != '+' && !puntuale.IsPersonID(h.Phone) || h.At.After(now) {
 				t.Errorf("%+v", h)
 			}
 		}
 		for _, p := range told.Preferences {
-			if p.Client != 3 || p.Session != 7 || p.Phone[0] != '+' || p.At.After(now) {
+			if p.Client != 3 || p.Session != 7 || p.Phone[0] != '+' && !puntuale.IsPersonID(p.Phone) || p.At.After(now) {
 				t.Errorf("%+v", p)
+			}
+		}
+		for _, n := range told.Templates {
+			if n.Client != 3 || n.Account != "2" || n.Name == "" || n.At.After(now) || n.Name != storable(n.Name) || n.Status != puntuale.TemplateStatus(storable(string(n.Status))) || n.Reason != storable(n.Reason) {
+				t.Errorf("%+v", n)
 			}
 		}
 	})

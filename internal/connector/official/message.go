@@ -26,7 +26,8 @@ type payload struct {
 type outgoing struct {
 	Product  string        `json:"messaging_product"`
 	Kind     string        `json:"recipient_type"`
-	To       string        `json:"to"` // with the +, else Meta puts the country of the business in front
+	To       string        `json:"to,omitempty"`        // with the +, else Meta puts the country of the business in front
+	Person   string        `json:"recipient,omitempty"` // instead of To: Meta's id of a person whose number is not known
 	Type     string        `json:"type"`
 	Text     *textPart     `json:"text,omitempty"`
 	Image    *mediaPart    `json:"image,omitempty"`
@@ -69,6 +70,8 @@ type language struct {
 
 type component struct {
 	Type       string      `json:"type"`
+	Kind       string      `json:"sub_type,omitempty"` // of a button
+	Index      string      `json:"index,omitempty"`    // likewise
 	Parameters []parameter `json:"parameters"`
 }
 
@@ -80,6 +83,8 @@ type parameter struct {
 	Video    *mediaPart    `json:"video,omitempty"`
 	Document *mediaPart    `json:"document,omitempty"`
 	Location *locationPart `json:"location,omitempty"`
+	Payload  string        `json:"payload,omitempty"`
+	Code     string        `json:"coupon_code,omitempty"`
 }
 
 // Sentences that Prepare refuses with.
@@ -90,7 +95,13 @@ const (
 
 // newOutgoing is a message without its content.
 func newOutgoing(to string) outgoing {
-	return outgoing{Product: "whatsapp", Kind: "individual", To: to}
+	m := outgoing{Product: "whatsapp", Kind: "individual"}
+	if puntuale.IsPersonID(to) {
+		m.Person = to
+	} else {
+		m.To = to
+	}
+	return m
 }
 
 func (m *outgoing) setText(text string) {
@@ -195,8 +206,25 @@ func (m *outgoing) setTemplate(c puntuale.Content, k mediaKind, media string) *p
 			all = append(all, parameter{Type: "text", Name: p.Name, Text: p.Text})
 		}
 		if len(all) > 0 {
-			m.Template.Components = append(m.Template.Components, component{part.name, all})
+			m.Template.Components = append(m.Template.Components, component{Type: part.name, Parameters: all})
 		}
+	}
+	return m.setButtons(t.Buttons)
+}
+
+func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
+	for _, b := range all {
+		if refusal := checkValue(b.Text); refusal != nil {
+			return refusal
+		}
+		p := parameter{Type: "text", Text: b.Text}
+		switch b.Kind {
+		case puntuale.ButtonReply:
+			p = parameter{Type: "payload", Payload: b.Text}
+		case puntuale.ButtonCode:
+			p = parameter{Type: "coupon_code", Code: b.Text}
+		}
+		m.Template.Components = append(m.Template.Components, component{Type: "button", Kind: string(b.Kind), Index: strconv.Itoa(b.Index), Parameters: []parameter{p}})
 	}
 	return nil
 }

@@ -65,8 +65,8 @@ var rules = map[int]rule{
 	132001: {holdStep, "Template non esistente o non approvato in questa lingua"},
 	132005: {holdStep, "Il testo del template è troppo lungo"},
 	132007: {holdStep, "Il template viola le regole di WhatsApp"},
-	132015: {holdStep, "Template in pausa per bassa qualità"},
-	132016: {holdStep, "Template disattivato per bassa qualità"},
+	132015: {holdStep, puntuale.SaysTemplatePaused},
+	132016: {holdStep, puntuale.SaysTemplateDisabled},
 	132068: {holdStep, saysTemplate}, 132069: {holdStep, saysTemplate}, 131063: {holdStep, saysTemplate},
 
 	131047: {lost, saysWindow},

@@ -22,11 +22,11 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	if !ok {
 		return puntuale.Prepared{}, offline()
 	}
-	if !strings.HasPrefix(e.To, "+") {
+	if !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To) {
 		return puntuale.Prepared{}, final(saysGroup, "recipient_type group")
 	}
 	p := &payload{message: newOutgoing(e.To)}
-	if err := c.allowed(ctx, a, e, p, now); err != nil {
+	if err := c.allowed(ctx, a, keys, e, p, now); err != nil {
 		return puntuale.Prepared{}, err
 	}
 	if err := c.compose(ctx, a, keys, e, p); err != nil {
@@ -36,7 +36,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 }
 
 // allowed looks whether the person may be written to, and how.
-func (c *Connector) allowed(ctx context.Context, a *account, e puntuale.Envelope, p *payload, now time.Time) error {
+func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
 	until, err := c.cfg.Store.WindowUntil(ctx, e.Client, e.Session, e.To)
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, e puntuale.Envelope
 	p.window, p.first = until, !now.Before(until)
 	if t := e.Content.Official; t != nil {
 		p.template = templateKey(t)
-		if refusal := a.mayUse(p.template, now); refusal != nil {
+		if refusal := c.usable(ctx, a, keys, t, now); refusal != nil {
 			return refusal
 		}
 		if wait := a.reach.wait(e.To, now); p.first && wait > 0 {
@@ -150,6 +150,7 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	message := p.message
 	message.Token = callback(prepared.Envelope)
 	var answer struct {
+		Contacts []person `json:"contacts"`
 		Messages []struct {
 			ID     string `json:"id"`
 			Status string `json:"message_status"`
@@ -169,11 +170,36 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 		return puntuale.Receipt{}, errors.New("answer 200 without a message id")
 	}
 	a.accepted(prepared.To)
+	c.noteNames(ctx, a, prepared, answer.Contacts)
 	detail := answer.Messages[0].ID
 	if status := answer.Messages[0].Status; status != "" && status != "accepted" {
 		detail += " (" + status + ")"
 	}
 	return puntuale.Receipt{Detail: storable(clip(detail, 300))}, nil
+}
+
+// noteNames keeps by which names Meta will speak of a recipient, where they are others: it writes numbers of some
+// countries in another way, and gives everybody an id.
+func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
+	if len(all) != 1 {
+		return
+	}
+	phone, _ := phoneOf(all[0].Number)
+	var fresh []puntuale.Alias
+	for _, name := range []string{phone, all[0].ID} {
+		x := puntuale.Alias{Client: prepared.Client, Session: prepared.Session, Name: name, Phone: prepared.To}
+		if name != "" && name != prepared.To && (name == phone || puntuale.IsPersonID(name)) && !c.aliases.known(x) {
+			fresh = append(fresh, x)
+		}
+	}
+	if len(fresh) == 0 {
+		return
+	}
+	if err := c.cfg.Take(context.WithoutCancel(ctx), prepared.Session, puntuale.Incoming{Aliases: fresh}); err != nil {
+		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer tells it again
+		return
+	}
+	c.aliases.note(fresh)
 }
 
 // refused does what a refusal asks for.

@@ -109,15 +109,58 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		return http.StatusUnauthorized
 	}
 	log := h.c.cfg.Logger.With("session_id", int64(at.session))
-	told, odd := h.c.read(body, at, keys.PhoneNumberID)
+	all, odd, err := h.c.read(body, func(number, account string) ([]origin, error) {
+		return h.concerned(r.Context(), at, keys, number, account)
+	})
 	if odd > 0 {
-		log.Warn("Meta told something that is not understood, or of another number", "parts", odd)
+		log.Warn("Meta told something that is not understood, or of a number that is not here", "parts", odd)
 	}
-	if err := h.c.cfg.Take(r.Context(), at.session, told); err != nil {
+	for i := 0; i < len(all) && err == nil; i++ {
+		if err = h.c.cfg.Take(r.Context(), all[i].session, all[i].Incoming); err == nil {
+			h.c.kept(&all[i])
+		}
+	}
+	if err != nil {
 		log.Error("what Meta told could not be kept; it will be told again", "error", err)
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
+}
+
+// kept does what follows once what was told is on disk.
+func (c *Connector) kept(t *told) {
+	c.aliases.note(t.Aliases)
+	a := c.account(t.session)
+	for _, n := range t.Templates {
+		if a != nil {
+			a.reconsider(n.Name+" "+n.Language, n.Status == puntuale.TemplateApproved)
+		}
+	}
+}
+
+// concerned names the sessions that a number, or with number "" a business, stands for. The app's webhook brings what
+// concerns all of its numbers: whoever signed with the app's secret is believed about all sessions that have it.
+func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.OfficialKeys, number, account string) ([]origin, error) {
+	if number == keys.PhoneNumberID && number != "" {
+		return []origin{at}, nil
+	}
+	all, err := h.c.cfg.Store.OfficialSessions(ctx, number, account)
+	if err != nil {
+		return nil, err
+	}
+	var found []origin
+	for _, id := range all {
+		other, has, err := h.session(ctx, puntuale.OfficialWebhooks+id.String())
+		switch {
+		case err != nil:
+			return nil, err
+		case !same(has.AppSecret, keys.AppSecret):
+		case number != "" && has.PhoneNumberID != number, number == "" && has.BusinessAccountID != account:
+		default:
+			found = append(found, other)
+		}
+	}
+	return found, nil
 }
 
 // origin is whose webhook it is.

@@ -1,0 +1,205 @@
+package official
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// How templates are read.
+const (
+	syncEvery   = time.Hour
+	syncSoonest = 5 * time.Minute // whatever happens: Meta counts such calls
+	pageSize    = "100"
+	pagesMost   = 60 // a business has 6,000 templates at most
+)
+
+// Sentences of why templates cannot be read.
+const (
+	saysNoAccount    = "business_account_id non esiste, o il token non può vederlo"
+	saysOtherAccount = "business_account_id non è l'account a cui appartiene il numero"
+	saysNoManagement = "Il token non ha il permesso whatsapp_business_management"
+)
+
+// syncTemplates reads the templates of the session's business, if its keys name one and it is time.
+func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.OfficialKeys, now time.Time) error {
+	if err := c.cfg.Store.NoteOfficial(ctx, a.session, k.PhoneNumberID, k.BusinessAccountID); err != nil {
+		return err
+	}
+	if k.BusinessAccountID == "" || !a.syncDue(now) {
+		return nil
+	}
+	all, err := c.readTemplates(ctx, k)
+	refusal, refused := errors.AsType[*graphError](err)
+	switch {
+	case refused:
+		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, explainTemplates(refusal))
+	case errors.Is(err, errOtherAccount):
+		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, saysOtherAccount)
+	case err != nil:
+		a.log.Info("Meta does not answer about templates", "error", err)
+		a.syncAgain()
+		return c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, nil, "I server di Meta non rispondono, riprova tra poco")
+	}
+	if err := c.cfg.Store.KeepNetworkTemplates(ctx, a.session, k.BusinessAccountID, now, all, ""); err != nil {
+		a.syncAgain()
+		return err
+	}
+	return nil
+}
+
+var errOtherAccount = errors.New("the number is not one of the business's")
+
+// readTemplates reads all templates of a business that has the number.
+func (c *Connector) readTemplates(ctx context.Context, k puntuale.OfficialKeys) ([]puntuale.NetworkTemplate, error) {
+	path := url.PathEscape(k.BusinessAccountID)
+	mine := false
+	if err := pages(ctx, c.graph, k, path+"/phone_numbers", "id", func(n struct {
+		ID string `json:"id"`
+	}) {
+		mine = mine || n.ID == k.PhoneNumberID
+	}); err != nil {
+		return nil, err
+	}
+	if !mine {
+		return nil, errOtherAccount
+	}
+	var all []puntuale.NetworkTemplate
+	const fields = "id,name,language,status,category,quality_score,rejected_reason,parameter_format,components"
+	err := pages(ctx, c.graph, k, path+"/message_templates", fields, func(t metaTemplate) {
+		if t.Name != "" && t.Language != "" && !slices.ContainsFunc(all, func(o puntuale.NetworkTemplate) bool { return o.Name == t.Name && o.Language == languageOf(t.Language) }) {
+			all = append(all, t.template())
+		}
+	})
+	return all, err
+}
+
+// pages reads a list to its end, entry by entry.
+func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, fields string, take func(T)) error {
+	after := ""
+	for range pagesMost {
+		var page struct {
+			Data   []T `json:"data"`
+			Paging struct {
+				Cursors struct {
+					After string `json:"after"`
+				} `json:"cursors"`
+				Next string `json:"next"`
+			} `json:"paging"`
+		}
+		query := url.Values{"fields": {fields}, "limit": {pageSize}}
+		if after != "" {
+			query.Set("after", after)
+		}
+		if err := g.call(ctx, k, http.MethodGet, path, query, nil, 0, "", &page); err != nil {
+			return err
+		}
+		for _, entry := range page.Data {
+			take(entry)
+		}
+		// The address of the next page is not followed: whoever wrote the answer would say where the token goes.
+		if after = page.Paging.Cursors.After; page.Paging.Next == "" || after == "" {
+			return nil
+		}
+	}
+	return errors.New("a list of Meta's does not end")
+}
+
+// metaTemplate is a template as Meta lists it.
+type metaTemplate struct {
+	ID       string `json:"id"`
+	Name     string `json:"name"`
+	Language string `json:"language"`
+	Status   string `json:"status"`
+	Category string `json:"category"`
+	Quality  struct {
+		Score string `json:"score"`
+	} `json:"quality_score"`
+	Rejected   string                  `json:"rejected_reason"`
+	Format     string                  `json:"parameter_format"`
+	Components []puntuale.TemplatePart `json:"components"`
+}
+
+func (t metaTemplate) template() puntuale.NetworkTemplate {
+	out := puntuale.NetworkTemplate{
+		Name: word(t.Name), Language: languageOf(t.Language), ID: word(t.ID), Status: statusOf(t.Status), Category: word(t.Category),
+		Quality: word(t.Quality.Score), Reason: reasonOf(t.Rejected), Named: strings.EqualFold(t.Format, "NAMED"), Parts: t.Components,
+	}
+	for i := range out.Parts {
+		p := &out.Parts[i]
+		p.Kind, p.Format, p.Text = word(p.Kind), word(p.Format), storable(clip(p.Text, 8000))
+		for j := range p.Buttons {
+			b := &p.Buttons[j]
+			b.Kind, b.Text, b.URL = word(b.Kind), storable(clip(b.Text, 500)), storable(clip(b.URL, 2000))
+		}
+	}
+	return out
+}
+
+// statusOf reads a state of the list or an event. What was restored or merely warned of is approved.
+func statusOf(text string) puntuale.TemplateStatus {
+	switch text = strings.ToUpper(word(text)); text {
+	case "REINSTATED", "FLAGGED", "UNARCHIVED", "UNPAUSED":
+		return puntuale.TemplateApproved
+	case "LOCKED", "UNLOCKED": // says who may edit it, not who may send it
+		return ""
+	}
+	return puntuale.TemplateStatus(text)
+}
+
+func reasonOf(text string) string {
+	if text = word(text); text == "NONE" {
+		return ""
+	}
+	return text
+}
+
+// languageOf writes a language as lists do: webhooks may have a hyphen.
+func languageOf(text string) string { return strings.ReplaceAll(word(text), "-", "_") }
+
+// word is a short text of Meta's that is kept.
+func word(text string) string { return storable(clip(text, 600)) }
+
+// explainTemplates says in plain words why templates cannot be read.
+func explainTemplates(e *graphError) string {
+	r, _ := ruleOf(e.Code)
+	says := explain(e)
+	switch {
+	case e.Code == 100 && e.Subcode == missingObject:
+		says = saysNoAccount
+	case r.action == noAccess && r.says == saysRights:
+		says = saysNoManagement
+	}
+	return says + " (" + e.code() + ")"
+}
+
+// usable returns why a template must not be used now, nil when it may, as far as is known.
+func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, t *puntuale.Approved, now time.Time) error {
+	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
+		return refusal
+	}
+	if k.BusinessAccountID == "" {
+		return nil
+	}
+	known, found, err := c.cfg.Store.NetworkTemplate(ctx, a.clientID(), k.BusinessAccountID, t.Name, languageOf(t.Language))
+	if err != nil || !found {
+		return err
+	}
+	detail := "stato presso Meta: " + string(known.Status)
+	if known.Reason != "" {
+		detail += " (" + known.Reason + ")"
+	}
+	switch use, says := known.Status.Use(); use {
+	case puntuale.TemplateWaits:
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: says, Detail: detail, After: templateFor}
+	case puntuale.TemplateGone:
+		return final(says, detail)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"puntuale"
+)
+
+// Warning is what will go wrong with a step of a sequence as things are, although the sequence is taken as it is.
+type Warning struct {
+	Step    int    // from 0
+	Message string // Italian, for people; see [puntuale.English]
+}
+
+// warn adds what Meta asks of a sequence whose session is an Official one.
+func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
+	id := ""
+	if s.Session != 0 {
+		id = s.Session.String()
+	}
+	var f faults
+	session, err := c.sessionFor(ctx, &f, id)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil
+	}
+	if err != nil || session.Type != puntuale.Official || session.Sandbox {
+		return err
+	}
+	var names []string
+	for _, step := range expanded.Steps {
+		if step.Official != nil && !slices.Contains(names, step.Official.Name) {
+			names = append(names, step.Official.Name)
+		}
+	}
+	about, _, _, err := c.tenant.NetworkTemplates(ctx, session.ID, puntuale.Page{Limit: 1})
+	if err != nil {
+		return fmt.Errorf("read about templates: %w", err)
+	}
+	known, err := c.tenant.NetworkTemplatesNamed(ctx, session.ID, names)
+	if err != nil {
+		return fmt.Errorf("read templates: %w", err)
+	}
+	for i, step := range expanded.Steps {
+		if says := stepWarning(step, about, known); says != "" {
+			s.Warnings = append(s.Warnings, Warning{i, says})
+		}
+	}
+	return nil
+}
+
+// stepWarning is what will go wrong with a step, "" for nothing that is known.
+func stepWarning(step puntuale.Step, about puntuale.NetworkTemplates, known []puntuale.NetworkTemplate) string {
+	a := step.Official
+	if a == nil {
+		return "Senza un template approvato parte solo entro 24 ore dall'ultimo messaggio del destinatario"
+	}
+	i := slices.IndexFunc(known, func(t puntuale.NetworkTemplate) bool { return t.Name == a.Name && t.Language == a.Language })
+	if i < 0 {
+		if about.Synced.IsZero() {
+			return ""
+		}
+		return "Template non esistente o non approvato in questa lingua"
+	}
+	t := known[i]
+	if use, says := t.Status.Use(); use != puntuale.TemplateUsable {
+		return says
+	}
+	if len(t.Parts) > 0 && !fits(step, t) {
+		return "I valori non corrispondono al template approvato"
+	}
+	return ""
+}
+
+// fits reports whether a step fills exactly what the template leaves open.
+func fits(step puntuale.Step, t puntuale.NetworkTemplate) bool {
+	a, header := step.Official, t.Part("HEADER")
+	switch header.Format {
+	case "IMAGE", "VIDEO", "DOCUMENT":
+		if step.Media == "" {
+			return false
+		}
+	case "LOCATION":
+		if step.Latitude == nil {
+			return false
+		}
+	default:
+		if step.Media != "" || step.Latitude != nil {
+			return false
+		}
+	}
+	return fills(a.Header, header.Places(), t.Named) && fills(a.Body, t.Part("BODY").Places(), t.Named) && pressed(a.Buttons, t.Part("BUTTONS").Buttons)
+}
+
+// fills reports whether values are those of the places: as many, or with all their names.
+func fills(values []puntuale.Parameter, places []string, named bool) bool {
+	if len(values) != len(places) {
+		return false
+	}
+	for _, v := range values {
+		if named != (v.Name != "") || named && !slices.Contains(places, v.Name) {
+			return false
+		}
+	}
+	return true
+}
+
+// pressed reports whether all buttons that need something have it.
+func pressed(values []puntuale.Button, buttons []puntuale.TemplateButton) bool {
+	for i, b := range buttons {
+		if b.Open() && !slices.ContainsFunc(values, func(v puntuale.Button) bool { return v.Index == i }) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(values, func(v puntuale.Button) bool {
+		return v.Index >= len(buttons) || !strings.EqualFold(string(v.Kind), buttons[v.Index].Kind)
+	})
+}
