@@ -41,7 +41,7 @@ type Traits struct {
 type Recovery int8
 
 const (
-	RecoverNone   Recovery = iota // wait for evidence; never repeated by itself
+	RecoverNone   Recovery = iota // wait for evidence; never repeated by itself, unless its content asks for it
 	RecoverSameID                 // repeat under the same connector id: the network shows it once
 )
 

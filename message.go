@@ -57,6 +57,7 @@ type Content struct {
 	Template  string   `json:"template,omitempty"`  // the template's name
 
 	Official *Approved `json:"official,omitempty"` // what an Official session sends of the template instead
+	Resend   bool      `json:"resend,omitempty"`   // see [UncertainResend]
 }
 
 // PlannedMessage is one message as the planner made it.

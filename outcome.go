@@ -46,12 +46,15 @@ type Attempt struct {
 	Now      time.Time // when the answer came, or was given up
 	Begun    time.Time // when the first unanswered attempt's intent was written
 	Recovery Recovery
+	Resend   bool          // with RecoverNone: may be sent once more all the same
 	GiveUp   time.Duration // after Begun an uncertain message becomes FAILED
 }
 
 // Times of the retry rule.
 const (
 	MaxRepeats  = 3
+	MaxResends  = 1                // of [UncertainResend]
+	ResendAfter = 10 * time.Minute // without evidence, since the lost answer
 	retryFirst  = 5 * time.Second
 	retryLast   = 10 * time.Minute
 	repeatFirst = 3 * time.Second
@@ -85,15 +88,21 @@ func Decide(a Attempt, r Receipt, err error) Outcome {
 }
 
 // uncertain plans the next look at a message whose answer was lost: a repeat under the same id where the network shows
-// one copy, else the deadline at which it is given up.
+// one copy, one more message where somebody asked for that, else the deadline at which it is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: "esito incerto: la rete potrebbe avere il messaggio (" + err.Error() + ")"}
-	if a.Recovery == RecoverSameID && a.Repeats < MaxRepeats {
-		wait := repeatFirst << (2 * a.Repeats) // 3 s, 12 s, 48 s
-		if next := a.Now.Add(wait); next.Before(o.Next) {
-			o.Next = next
-		}
+	var wait time.Duration
+	switch {
+	case a.Recovery == RecoverSameID && a.Repeats < MaxRepeats:
+		wait = repeatFirst << (2 * a.Repeats) // 3 s, 12 s, 48 s
+	case a.Recovery == RecoverNone && a.Resend && a.Repeats < MaxResends:
+		wait = ResendAfter
+	default:
+		return o
+	}
+	if next := a.Now.Add(wait); next.Before(o.Next) {
+		o.Next = next
 	}
 	return o
 }

@@ -41,8 +41,18 @@ type Step struct {
 	Template  string   `json:"template,omitempty"`
 	Timing    Timing   `json:"timing"`
 
+	OnUncertain OnUncertain `json:"on_uncertain,omitempty"`
+
 	Official *Approved `json:"-"` // of the template, once its content stands in for its name
 }
+
+// OnUncertain says what happens to a message whose attempt went unanswered, where the network does not know a repeat.
+type OnUncertain string
+
+const (
+	UncertainNever  OnUncertain = "never"  // the default: evidence decides, or the deadline
+	UncertainResend OnUncertain = "resend" // it is sent once more after [ResendAfter] without evidence: perhaps people see it twice
+)
 
 // Timing places a step in time: anchor and offset, then At, then Window, then Jitter.
 type Timing struct {

@@ -165,7 +165,7 @@ func (s *scheduler) overtaken(e *entry, now time.Time) bool {
 		return true
 	}
 	if e.repeat() {
-		if !s.mayRepeat(&e.m, e.lane, now) {
+		if !s.mayRepeat(e, now) {
 			s.giveUpRepeat(e)
 			return true
 		}

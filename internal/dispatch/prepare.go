@@ -33,6 +33,9 @@ type loader struct {
 // errNoContent: the run's content cannot be found.
 var errNoContent = errors.New("the message's content is gone")
 
+// errNotAgain: the message's content does not ask to be sent again, or not yet.
+var errNotAgain = errors.New("an unanswered attempt is not repeated")
+
 // load starts reading the contents of what waits for it.
 func (s *scheduler) load() {
 	for s.loader.running < loadsAtOne && len(s.loader.waiting) > 0 {
@@ -88,6 +91,11 @@ func (s *scheduler) readContents(batch []*entry) error {
 		if e.window != nil {
 			e.zone = location(step.Zone)
 		}
+		if s.mustWait(e, s.cfg.Clock.Now()) {
+			e.failed = errNotAgain
+			s.box.prepared(e)
+			continue
+		}
 		s.pools.submit(e)
 	}
 	return nil
@@ -125,6 +133,8 @@ func (s *scheduler) loaded(e *entry, now time.Time) {
 	l := e.lane
 	refusal := puntuale.AsSendError(err)
 	switch {
+	case errors.Is(err, errNotAgain):
+		s.leave(e, now)
 	case errors.Is(err, errNoContent):
 		s.refuse(e, puntuale.SaysUnrecoverable, err.Error())
 	case refusal != nil && refusal.Kind == puntuale.Final:

@@ -12,6 +12,7 @@ import (
 //   - An attempt of this process whose claim went unanswered was never sent: it is open again. Not so if it was to repeat
 //     an earlier one: that one may have arrived.
 //   - Where the network shows one copy of the same connector id, it is repeated, as often as MaxRepeats, while valid.
+//     Where it does not, one whose content asks for it is sent again, as often as MaxResends; its content is read first.
 //   - Otherwise it waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
 //     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
 func (s *scheduler) recover(e *entry, now time.Time) bool {
@@ -24,7 +25,7 @@ func (s *scheduler) recover(e *entry, now time.Time) bool {
 	case !now.Before(deadline):
 		s.hold(e)
 		s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
-	case !s.mayRepeat(m, e.lane, now):
+	case !s.mightRepeat(m, e.lane, now):
 		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: deadline, Detail: uncertainDetail})
 	default:
 		return true
@@ -39,9 +40,34 @@ func (s *scheduler) deadline(m *puntuale.DueMessage) time.Time {
 	return m.IntentAt.Add(s.cfg.UncertainAfter)
 }
 
-func (s *scheduler) mayRepeat(m *puntuale.DueMessage, l *lane, now time.Time) bool {
-	return l.conn != nil && l.traits.Recovery == puntuale.RecoverSameID && m.Repeats < puntuale.MaxRepeats &&
-		now.Before(m.ValidUntil) && now.Before(s.deadline(m))
+// mightRepeat tells whether a message may be repeated as far as its row says; its content is not known yet.
+func (s *scheduler) mightRepeat(m *puntuale.DueMessage, l *lane, now time.Time) bool {
+	most := puntuale.MaxRepeats
+	if l.traits.Recovery != puntuale.RecoverSameID {
+		most = puntuale.MaxResends
+	}
+	return l.conn != nil && m.Repeats < most && now.Before(m.ValidUntil) && now.Before(s.deadline(m))
+}
+
+// mayRepeat tells whether one whose content was read may be repeated.
+func (s *scheduler) mayRepeat(e *entry, now time.Time) bool {
+	return s.mightRepeat(&e.m, e.lane, now) && (e.content.Resend || e.lane.traits.Recovery == puntuale.RecoverSameID)
+}
+
+// mustWait tells whether an unanswered message must not be sent again, now that its content says what it asks for: at all, or
+// before evidence had its time. Any goroutine.
+func (s *scheduler) mustWait(e *entry, now time.Time) bool {
+	return e.repeat() && e.lane.traits.Recovery != puntuale.RecoverSameID &&
+		(!e.content.Resend || now.Before(e.m.IntentAt.Add(puntuale.ResendAfter)))
+}
+
+// leave has an unanswered message wait as mustWait says.
+func (s *scheduler) leave(e *entry, now time.Time) {
+	if again := e.m.IntentAt.Add(puntuale.ResendAfter); e.content.Resend && now.Before(again) {
+		s.postpone(e, again, "", "")
+		return
+	}
+	s.giveUpRepeat(e)
 }
 
 // conclude records an outcome for an attempt that this process did not make, or did not send.

@@ -48,7 +48,7 @@ func (s *scheduler) send(e *entry) {
 func (s *scheduler) decide(e *entry, r puntuale.Receipt, err error, now time.Time) puntuale.Outcome {
 	a := puntuale.Attempt{
 		Message: e.m.ID, Number: e.m.Attempt + 1, Repeats: e.m.Repeats, Now: now, Begun: e.begun,
-		Recovery: e.lane.traits.Recovery, GiveUp: s.cfg.UncertainAfter,
+		Recovery: e.lane.traits.Recovery, Resend: e.content.Resend, GiveUp: s.cfg.UncertainAfter,
 	}
 	if e.repeat() {
 		a.Repeats++

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ func TestApprovedTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
 		key := s.newClient("template@x", "full")
-		const official = `{"name":"promo_it","language":"it","header":[{"name":"titolo","text":"Per {{nome}}"}],"body":[{"name":"ora","text":"{{quando:ora}}"}]}`
+		const official = `{"name":"promo_it","language":"it","header":[{"name":"titolo","text":"Per {{nome}}"}],"body":[{"name":"ora","text":"{{quando:ora}}"}],"buttons":[{"index":1,"type":"url","text":"{{nome}}"}]}`
 		a := s.must(nil, "POST", "/api/templates", key, `{"name":"Promo","text":"Ciao","official":`+official+`}`)
 		if !strings.Contains(a.body, `"official":`+official) || !strings.Contains(a.body, `"fields":[{"name":"nome","kind":"text","required":true},{"name":"quando","kind":"date","required":true}]`) {
 			t.Error(a.body)
@@ -138,19 +139,117 @@ func TestApprovedTemplates(t *testing.T) {
 		s.must(nil, "POST", "/api/start/"+sequence, key, `{"phone":"+393331234567","nome":"Ada","quando":"2026-11-21 10:30"}`)
 		var content string
 		if err := s.db.SQL.QueryRow("select content from run").Scan(&content); err != nil || !strings.Contains(content,
-			`"official":{"name":"promo_it","language":"it","header":[{"name":"titolo","text":"Per Ada"}],"body":[{"name":"ora","text":"10:30"}]}`) {
+			`"official":{"name":"promo_it","language":"it","header":[{"name":"titolo","text":"Per Ada"}],"body":[{"name":"ora","text":"10:30"}],"buttons":[{"index":1,"type":"url","text":"Ada"}]}`) {
 			t.Errorf("%s, %v", content, err)
 		}
 		for official, at := range map[string]string{
-			`{"name":"Promo","language":"it"}`:                                                                   "body.official.name",
-			`{"name":"promo","language":"italiano"}`:                                                             "body.official.language",
-			`{"name":"promo","language":"it","body":[{"text":""}]}`:                                              "body.official.body[0].text",
-			`{"name":"promo","language":"it","body":[{"text":"{{1}}"}]}`:                                         "body.official.body[0].text",
-			`{"name":"promo","language":"it","body":[{"name":"A","text":"x"}]}`:                                  "body.official.body[0].name",
-			`{"name":"promo","language":"it","body":[{"name":"a","text":"x"},{"text":"y"}]}`:                     "body.official",
-			`{"name":"promo","language":"it","body":[` + strings.Repeat(`{"text":"x"},`, 100) + `{"text":"x"}]}`: "body.official.body",
+			`{"name":"Promo","language":"it"}`:                                                                                     "body.official.name",
+			`{"name":"promo","language":"italiano"}`:                                                                               "body.official.language",
+			`{"name":"promo","language":"it","body":[{"text":""}]}`:                                                                "body.official.body[0].text",
+			`{"name":"promo","language":"it","body":[{"text":"{{1}}"}]}`:                                                           "body.official.body[0].text",
+			`{"name":"promo","language":"it","body":[{"name":"A","text":"x"}]}`:                                                    "body.official.body[0].name",
+			`{"name":"promo","language":"it","body":[{"name":"a","text":"x"},{"text":"y"}]}`:                                       "body.official",
+			`{"name":"promo","language":"it","buttons":[{"index":0,"type":"call","text":"x"}]}`:                                    "body.official.buttons[0].type",
+			`{"name":"promo","language":"it","buttons":[{"index":10,"type":"url","text":"x"}]}`:                                    "body.official.buttons[0].index",
+			`{"name":"promo","language":"it","buttons":[{"type":"url","text":"x"}]}`:                                               "body.official.buttons[0].index",
+			`{"name":"promo","language":"it","buttons":[{"index":0,"type":"url","text":" "}]}`:                                     "body.official.buttons[0].text",
+			`{"name":"promo","language":"it","buttons":[{"index":0,"type":"url","text":"x"},{"index":0,"type":"url","text":"x"}]}`: "body.official.buttons[1].index",
+			`{"name":"promo","language":"it","body":[` + strings.Repeat(`{"text":"x"},`, 100) + `{"text":"x"}]}`:                   "body.official.body",
 		} {
 			s.refusedAt(422, "POST", "/api/templates", key, `{"name":"Altro","text":"x","official":`+official+`}`, at)
 		}
+	})
+}
+
+// TestNetworkTemplates: the business's templates are read with the test, listed with what they need, and sequences are
+// warned of what will go wrong, in both languages.
+func TestNetworkTemplates(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		key := s.newClient("templates@x", "full")
+		var made struct{ ID string }
+		s.must(&made, "POST", "/api/sessions", key, `{"name":"Ufficiale","connection_type":"Official","official":`+officialKeys+`}`)
+		path := "/api/sessions/" + made.ID
+		promo := graphtest.NewTemplate("promo", "Ciao {{1}}, alle {{2}}")
+		promo.Components = append(promo.Components, map[string]any{"type": "BUTTONS", "buttons": []any{map[string]any{"type": "URL", "text": "Apri", "url": "https://x/{{1}}"}}})
+		paused := graphtest.NewTemplate("ferma", "Ciao")
+		paused.Status = "PAUSED"
+		s.owner.peer.SetTemplates("55101", promo, paused)
+		shows := func(method, path, body string, want ...string) {
+			t.Helper()
+			a := s.must(nil, method, path, key, body)
+			for _, w := range want {
+				if !strings.Contains(a.body, w) {
+					t.Errorf("%s %s: %s, want %s", method, path, a.body, w)
+				}
+			}
+		}
+		count := 0
+		sequence := func(official, step string) string {
+			count++
+			name := fmt.Sprint("T", count)
+			s.must(nil, "POST", "/api/templates", key, `{"name":"`+name+`","text":"x","official":`+official+`}`)
+			return `{"name":"s","id_sessione":"` + made.ID + `","steps":[{"template":"` + name + `",` + step + `"timing":{"anchor":"start","offset":{"amount":0}}}]}`
+		}
+		shows("POST", "/api/sequences", `{"name":"s","id_sessione":"`+made.ID+`","steps":[`+stepNow+`]}`,
+			`"warnings":[{"step":0,"message":"Senza un template approvato parte solo entro 24 ore dall'ultimo messaggio del destinatario","message_en":"Without an approved`)
+		if a := s.must(nil, "POST", "/api/sequences", key, `{"name":"s","steps":[`+stepNow+`]}`); strings.Contains(a.body, "warnings") {
+			t.Errorf("of another session: %s", a.body)
+		}
+		unknown := sequence(`{"name":"nonesi","language":"it"}`, "")
+		if a := s.must(nil, "POST", "/api/sequences", key, unknown); strings.Contains(a.body, "warnings") { // the list was not read yet
+			t.Errorf("before the list: %s", a.body)
+		}
+		shows("GET", path+"/templates", "", `{"status":{`, `"templates":[]`)
+		shows("POST", path+"/test", "", `"ok":true`, `"message_en":"All is well, this number can send: +39021234101"`, `"templates":{"business_account_id":"55101","synchronised_at":"`)
+		shows("GET", path+"/templates", "", `{"name":"ferma","language":"it"`, `"status":"PAUSED","usable":false,"why":"Template in pausa per bassa qualità","why_en":"The template is paused`,
+			`"text":"Ciao {{1}}, alle {{2}}","places":["1","2"]`, `"buttons":[{"type":"URL","text":"Apri","url":"https://x/{{1}}","open":true}]`)
+		var page struct {
+			Templates []struct{ Name string }
+			Next      string `json:"next_cursor"`
+		}
+		s.must(&page, "GET", path+"/templates?limit=1", key, "")
+		next := page.Next
+		page.Next = ""
+		s.must(&page, "GET", path+"/templates?limit=1&cursor="+next, key, "")
+		if len(page.Templates) != 1 || page.Templates[0].Name != "promo" || page.Next != "" {
+			t.Errorf("the second page: %+v", page)
+		}
+		shows("POST", "/api/sequences", unknown, `"message":"Template non esistente o non approvato in questa lingua"`)
+		shows("POST", "/api/sequences", sequence(`{"name":"ferma","language":"it"}`, ""), `"message":"Template in pausa per bassa qualità"`)
+		for official, fits := range map[string]bool{
+			`{"name":"promo","language":"it","body":[{"text":"a"},{"text":"b"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`:                         true,
+			`{"name":"promo","language":"it","body":[{"text":"a"},{"text":"b"}]}`:                                                                         false,
+			`{"name":"promo","language":"it","body":[{"text":"a"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`:                                      false,
+			`{"name":"promo","language":"it","body":[{"name":"x","text":"a"},{"name":"y","text":"b"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`:   false,
+			`{"name":"promo","language":"it","header":[{"text":"h"}],"body":[{"text":"a"},{"text":"b"}],"buttons":[{"index":0,"type":"url","text":"c"}]}`: false,
+		} {
+			body := sequence(official, `"on_uncertain":"resend",`)
+			var stored struct{ ID string }
+			a := s.must(&stored, "POST", "/api/sequences", key, body)
+			if !strings.Contains(a.body, `"on_uncertain":"resend"`) || strings.Contains(a.body, "I valori non corrispondono") == fits {
+				t.Errorf("%s: %s", official, a.body)
+			}
+			if again := s.must(nil, "GET", "/api/sequences/"+stored.ID, key, ""); strings.Contains(again.body, "I valori non corrispondono") == fits {
+				t.Errorf("asked for again: %s", again.body)
+			}
+			var templates struct{ Templates []struct{ ID string } }
+			var sequences struct{ Sequences []struct{ ID string } }
+			s.must(&sequences, "GET", "/api/sequences", key, "")
+			for _, q := range sequences.Sequences {
+				s.must(nil, "DELETE", "/api/sequences/"+q.ID, key, "")
+			}
+			s.must(&templates, "GET", "/api/templates", key, "")
+			for _, m := range templates.Templates {
+				s.must(nil, "DELETE", "/api/templates/"+m.ID, key, "")
+			}
+		}
+		s.refusedAt(422, "POST", "/api/sequences", key, `{"name":"s","steps":[{"text":"x","on_uncertain":"always","timing":{"anchor":"start","offset":{"amount":0}}}]}`, "body.steps[0].on_uncertain")
+		s.owner.peer.List(func() graphtest.Reply { return graphtest.Reply{Code: 200} })
+		shows("POST", path+"/test", "", `"ok":true`, `"problem":"Il token non ha il permesso whatsapp_business_management (codice Meta 200)","problem_en":"The token lacks the permission whatsapp_business_management (Meta code 200)"`)
+		s.refusedAt(422, "PUT", path+"/official", key, strings.Replace(officialKeys, "55101", "x1", 1), "body.business_account_id")
+		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, `,"business_account_id":"55101"`, "", 1))
+		shows("POST", path+"/test", "", `"templates":{}`)
+		shows("GET", path+"/templates", "", `"templates":[]`)
 	})
 }

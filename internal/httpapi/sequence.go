@@ -181,6 +181,7 @@ func readStep(o *object) puntuale.Step {
 		Text: o.text("text"), Media: o.text("media"), MediaName: o.text("media_name"),
 		Latitude: o.number("latitude"), Longitude: o.number("longitude"), Template: o.text("template"),
 	}
+	s.OnUncertain = puntuale.OnUncertain(o.text("on_uncertain"))
 	if o.need("timing") {
 		s.Timing = readTiming(o.object("timing"))
 	}

@@ -28,6 +28,8 @@ type step struct {
 	Longitude *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180" doc:"Degrees; together with latitude"`
 	Template  string   `json:"template,omitempty" doc:"Name of a template of the client"`
 	Timing    timing   `json:"timing"`
+
+	OnUncertain string `json:"on_uncertain,omitempty" enum:"never,resend" doc:"What to do when nobody knows whether the network took the message, and it would show a repeat as a second one (Official): never send it again by itself, which is the default; or send it once more after ten minutes without word, perhaps twice in all"`
 }
 
 type timing struct {

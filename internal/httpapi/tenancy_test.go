@@ -52,7 +52,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	return c
 }
 
-const officialKeys = `{"phone_number_id":"101","access_token":"EAAcanary","app_secret":"appcanary","verify_token":"verifycanary"}`
+const officialKeys = `{"phone_number_id":"101","access_token":"EAAcanary","app_secret":"appcanary","verify_token":"verifycanary","business_account_id":"55101"}`
 
 // operations are one good call of each documented operation, as the document wants it. In a path or a body, {session}
 // and the like name what belongs to the caller.
@@ -94,6 +94,7 @@ var operations = map[string]struct {
 	"unlinkSession":         {"DELETE", "/api/sessions/{linking}/pair", "", false, "404", false},
 	"setOfficialKeys":       {"PUT", "/api/sessions/{official}/official", officialKeys, false, "404", false},
 	"testSession":           {"POST", "/api/sessions/{official}/test", "", false, "404", false},
+	"listNetworkTemplates":  {"GET", "/api/sessions/{official}/templates?limit=10", "", false, "404", false},
 	"getDefaultSequences":   {"GET", "/api/session/{session}/defaultSequence", "", false, "404", false},
 	"setDefaultSequences":   {"PUT", "/api/session/{session}/defaultSequence", `{"start":"{sequence}","stop":""}`, false, "404", false},
 	"createTemplate":        {"POST", "/api/templates", `{"name":"Altro","text":"x"}`, false, "", false},

@@ -120,6 +120,11 @@ func (c *checker) content(step *puntuale.Step) {
 	if step.Template != "" {
 		c.name(c.where+".template", step.Template)
 	}
+	switch step.OnUncertain {
+	case "", puntuale.UncertainNever, puntuale.UncertainResend:
+	default:
+		c.at("on_uncertain", "must be one of never, resend", string(step.OnUncertain))
+	}
 	switch {
 	case step.Template != "" && (!isBlank(step.Text) || hasMedia || hasLocation):
 		c.at("template", "stands alone: without text, media and location", nil)

@@ -16,7 +16,7 @@ var DefaultMediaExtensions = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3",
 // content renders what a step shows. With faults, which it records, the result means nothing.
 func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	t := timing{Timing: &step.Timing}
-	c := puntuale.Content{Latitude: step.Latitude, Longitude: step.Longitude, Template: step.Template}
+	c := puntuale.Content{Latitude: step.Latitude, Longitude: step.Longitude, Template: step.Template, Resend: step.OnUncertain == puntuale.UncertainResend}
 	text, textGood := b.render(i, "text", step.Text, &t)
 	if !isBlank(text) {
 		c.Text = text

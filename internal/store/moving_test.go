@@ -72,6 +72,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	must(in.KeepHeard(ctx, storetest.Begin, []puntuale.Heard{{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}}))
 	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.Evidence{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.EvidenceRead, At: storetest.Begin}}))
+	limited.MustKnow(patient)
 	in.Exec("insert into late_run (client_id, run_id, since) values ($1, $2, 3)", c.ID, cancelled[0])
 	in.Exec("insert into archive (one, folder, serial) values (1, 'cartella', 7)")
 	in.Exec("insert into archive_place (client_id, run_id) values ($1, $2)", c.ID, cancelled[0])

@@ -125,7 +125,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 			case "messages", "calls", "user_preferences":
 				r.change(part.Value)
 			case "message_template_status_update", "message_template_quality_update", "template_category_update":
-				r.template(part.Value, entry.ID, r.moment(entry.At))
+				r.template(part.Value, entry.ID, entry.At)
 			}
 		}
 	}
@@ -179,14 +179,17 @@ func (r *reader) change(value json.RawMessage) {
 }
 
 // template reads news of a template. An event, a quality and a category come alone, and each says nothing of the others.
-func (r *reader) template(value json.RawMessage, account string, at time.Time) {
+func (r *reader) template(value json.RawMessage, account string, at seconds) {
+	if !at.IsZero() {
+		at.Time = at.Add(time.Second) // it is written without its fraction, and must not count as older than a list read in the same second
+	}
 	var v news
 	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {
 		r.odd++
 		return
 	}
 	n := puntuale.TemplateNews{
-		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: at,
+		Account: account, Name: word(v.Name), Language: languageOf(v.Language), ID: word(v.ID.String()), At: r.moment(at),
 		Status: statusOf(v.Event), Reason: reasonOf(v.Reason), Quality: word(v.Quality), Category: word(v.Category),
 	}
 	if n.Reason == "" && n.Status != puntuale.TemplateApproved {

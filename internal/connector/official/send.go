@@ -86,8 +86,17 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. Whatever is refused before that, by us or by Meta, did not reach anybody.
+// Send posts the message. Whatever is refused before that, by us or by Meta, did not reach anybody. One that may be there
+// already, and is sent again because somebody asked for it, stays unknown whatever this attempt comes to.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+	receipt, err := c.send(ctx, prepared)
+	if refusal := puntuale.AsSendError(err); refusal != nil && prepared.Repeat {
+		return receipt, errors.New("il secondo invio non è arrivato, del primo non si sa: " + refusal.Reason + ", " + refusal.Detail)
+	}
+	return receipt, err
+}
+
+func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
 		return puntuale.Receipt{}, final("Messaggio non preparato", "payload")

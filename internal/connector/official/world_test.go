@@ -90,7 +90,7 @@ func newWorld(t testing.TB, s setup) *world {
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func keysOf(n graphtest.Number) puntuale.OfficialKeys {
-	return puntuale.OfficialKeys{PhoneNumberID: n.ID, AccessToken: n.Token, AppSecret: n.Secret, VerifyToken: n.Verify}
+	return puntuale.OfficialKeys{PhoneNumberID: n.ID, AccessToken: n.Token, AppSecret: n.Secret, VerifyToken: n.Verify, BusinessAccountID: n.Account}
 }
 
 func (w *world) seal(id puntuale.SessionID, n graphtest.Number) []byte {

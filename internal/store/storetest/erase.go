@@ -45,7 +45,7 @@ func (w *World) mentions(client puntuale.ClientID, text string) (places []string
 	w.t.Helper()
 	for table, columns := range map[string][]string{
 		"run": {"phone", "name", "request", "content"}, "message": {"phone", "reason", "detail"}, "event": {"detail"},
-		"sandbox_message": {"phone", "content"}, "blacklist": {"phone", "reason"}, "idempotency": {"result"}, "contact": {"phone"},
+		"sandbox_message": {"phone", "content"}, "blacklist": {"phone", "reason"}, "idempotency": {"result"}, "contact": {"phone"}, "alias": {"phone", "alias"},
 	} {
 		for _, column := range columns {
 			rows, err := w.DB.SQL.Query(fmt.Sprintf("select %s from %s where client_id = %d", column, table, client))
@@ -86,6 +86,9 @@ func testErase(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	c.mustHear(phone, Begin, Begin)
+	if err := w.KeepAliases(ctx, []puntuale.Alias{{Client: c.ID, Session: c.Session, Name: "IT.12", Phone: phone}, {Client: c.ID, Session: c.Session, Name: phone, Phone: "+390000"}}); err != nil {
+		t.Fatal(err)
+	}
 	sent, failed, uncertain := first.IDs[0], first.IDs[1], first.IDs[2]
 	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Sent, Detail: "wamid " + number}, sent)
 	c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Numero " + number + " non valido", Detail: number}, failed)
@@ -108,7 +111,7 @@ func testErase(t *testing.T, w *World) {
 	theirs := other.MustStart(phone, Begin, 1)
 	credits := w.Int("select credits from client where id = $1", c.ID)
 	used := w.Int("select used from api_usage where client_id = $1", c.ID)
-	if n := len(w.mentions(c.ID, number)); n != 13 {
+	if n := len(w.mentions(c.ID, number)); n != 15 {
 		t.Fatalf("the number is in %d places: %v", n, w.mentions(c.ID, number))
 	}
 

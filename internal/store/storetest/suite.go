@@ -45,7 +45,7 @@ var suite = []func(*testing.T, *World){
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
-	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed,
+	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 

@@ -55,6 +55,21 @@ var foreignCalls = map[string]foreign{
 		_, err := mine.GiveCommand(context.Background(), order(other.Session, puntuale.CommandDrain))
 		return nil, err
 	},
+	"NetworkTemplates": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.businessOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		_, all, _, err := mine.NetworkTemplates(context.Background(), id, puntuale.Page{})
+		return all, err
+	},
+	"NetworkTemplatesNamed": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.businessOf()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return mine.NetworkTemplatesNamed(context.Background(), id, []string{"uno"})
+	},
 	"CommandAnswer": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return mine.CommandAnswer(context.Background(), other.mustGive(order(other.Session, puntuale.CommandDrain)), Begin)
 	},

@@ -13,7 +13,8 @@ import (
 type Message struct {
 	Product       string    `json:"messaging_product"`
 	RecipientType string    `json:"recipient_type"`
-	To            string    `json:"to"`
+	To            string    `json:"to,omitempty"`
+	Person        string    `json:"recipient,omitempty"`
 	Type          string    `json:"type"`
 	Text          *Text     `json:"text,omitempty"`
 	Image         *Media    `json:"image,omitempty"`
@@ -23,6 +24,14 @@ type Message struct {
 	Location      *Location `json:"location,omitempty"`
 	Template      *Template `json:"template,omitempty"`
 	Token         string    `json:"biz_opaque_callback_data"`
+}
+
+// Recipient is To, or who is named instead.
+func (m Message) Recipient() string {
+	if m.To != "" {
+		return m.To
+	}
+	return m.Person
 }
 
 // Text is free text.
@@ -59,6 +68,8 @@ type Template struct {
 // Component is a part of a template.
 type Component struct {
 	Type       string      `json:"type"`
+	SubType    string      `json:"sub_type,omitempty"`
+	Index      string      `json:"index,omitempty"`
 	Parameters []Parameter `json:"parameters"`
 }
 
@@ -71,7 +82,11 @@ type Parameter struct {
 	Video    *Media    `json:"video,omitempty"`
 	Document *Media    `json:"document,omitempty"`
 	Location *Location `json:"location,omitempty"`
+	Payload  string    `json:"payload,omitempty"`
+	Code     string    `json:"coupon_code,omitempty"`
 }
+
+var personShape = regexp.MustCompile(`^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$`)
 
 var phoneShape = regexp.MustCompile(`^\+[1-9][0-9]{4,18}$`)
 
@@ -86,8 +101,8 @@ func readMessage(body []byte) (Message, error) {
 	switch {
 	case m.Product != "whatsapp" || m.RecipientType != "individual":
 		return m, fmt.Errorf("messaging_product %q, recipient_type %q", m.Product, m.RecipientType)
-	case !phoneShape.MatchString(m.To):
-		return m, fmt.Errorf("to %q", m.To)
+	case m.To != "" && m.Person != "", m.Person == "" && !phoneShape.MatchString(m.To), m.To == "" && !personShape.MatchString(m.Person):
+		return m, fmt.Errorf("to %q, recipient %q", m.To, m.Person)
 	case m.Token == "" || len(m.Token) > 512:
 		return m, fmt.Errorf("biz_opaque_callback_data %q", m.Token)
 	}
@@ -137,7 +152,13 @@ func (t *Template) check() error {
 	}
 	named, all := 0, 0
 	for _, c := range t.Components {
-		if c.Type != "header" && c.Type != "body" || len(c.Parameters) == 0 {
+		if c.Type == "button" {
+			if err := c.checkButton(); err != nil {
+				return err
+			}
+			continue
+		}
+		if c.Type != "header" && c.Type != "body" || len(c.Parameters) == 0 || c.SubType != "" || c.Index != "" {
 			return fmt.Errorf("component %+v", c)
 		}
 		for _, p := range c.Parameters {
@@ -160,6 +181,28 @@ func (t *Template) check() error {
 	}
 	if named > 0 && named < all {
 		return errors.New("named and numbered places together")
+	}
+	return nil
+}
+
+func (c Component) checkButton() error {
+	if len(c.Parameters) != 1 || len(c.Index) != 1 || c.Index < "0" || c.Index > "9" {
+		return fmt.Errorf("button %+v", c)
+	}
+	p := c.Parameters[0]
+	bare := p
+	bare.Type, bare.Text, bare.Payload, bare.Code = "", "", "", ""
+	var fits bool
+	switch c.SubType {
+	case "url":
+		fits = p.Type == "text" && p.Text != "" && p.Payload+p.Code == ""
+	case "quick_reply":
+		fits = p.Type == "payload" && p.Payload != "" && p.Text+p.Code == ""
+	case "copy_code":
+		fits = p.Type == "coupon_code" && p.Code != "" && p.Text+p.Payload == ""
+	}
+	if !fits || bare != (Parameter{}) {
+		return fmt.Errorf("button %+v", c)
 	}
 	return nil
 }

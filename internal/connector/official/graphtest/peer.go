@@ -27,16 +27,17 @@ type Number struct {
 	Verify  string
 	Display string
 	Tier    string
+	Account string // of the business
 }
 
 // Keys are the number's in the form of the API's body.
 func (n Number) Keys() string {
-	return fmt.Sprintf(`{"phone_number_id":%q,"access_token":%q,"app_secret":%q,"verify_token":%q}`, n.ID, n.Token, n.Secret, n.Verify)
+	return fmt.Sprintf(`{"phone_number_id":%q,"access_token":%q,"app_secret":%q,"verify_token":%q,"business_account_id":%q}`, n.ID, n.Token, n.Secret, n.Verify, n.Account)
 }
 
 // NewNumber makes a number with keys of its own.
 func NewNumber(id string) Number {
-	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED"}
+	return Number{ID: id, Token: "EAAtoken" + id, Secret: "secret" + id, Verify: "verify" + id, Display: "+39 02 1234-" + id, Tier: "TIER_UNLIMITED", Account: "55" + id}
 }
 
 // Taken is one message that the peer took.
@@ -65,6 +66,29 @@ type File struct {
 	Data []byte
 }
 
+// Name is how Meta speaks of a recipient.
+type Name struct {
+	Number string // digits; "" hides it
+	ID     string // business-scoped; "" says nothing of one
+}
+
+// Know has Meta speak of a recipient, as messages have it, by other names.
+func (p *Peer) Know(to string, n Name) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.names[to] = n
+}
+
+// nameOf is how Meta speaks of a recipient.
+func (p *Peer) nameOf(to string) Name {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok := p.names[to]; ok {
+		return n
+	}
+	return Name{Number: strings.TrimPrefix(to, "+")}
+}
+
 // Peer is the server.
 type Peer struct {
 	URL     string
@@ -83,12 +107,18 @@ type Peer struct {
 	faults  []string
 	journal *os.File
 	asked   int // messages posted, taken or not
+
+	templates map[string][]ListedTemplate // by business
+	list      func() Reply                // of questions about a business
+	listed    int
+	page      int
+	names     map[string]Name
 }
 
 // New starts a peer. Whatever it finds wrong with a call fails the test in the end.
 func New(t testing.TB, numbers ...Number) *Peer {
 	t.Helper()
-	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, client: &http.Client{Timeout: 30 * time.Second}}
+	p := &Peer{t: t, Version: "v25.0", numbers: map[string]Number{}, files: map[string]File{}, templates: map[string][]ListedTemplate{}, names: map[string]Name{}, client: &http.Client{Timeout: 30 * time.Second}}
 	for _, n := range numbers {
 		p.numbers[n.ID] = n
 	}
@@ -188,6 +218,10 @@ func (p *Peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, 404, 2500, "Unknown path components")
 		return
 	}
+	if len(parts) == 3 && (parts[2] == "message_templates" || parts[2] == "phone_numbers") {
+		p.business(w, r, parts[1], parts[2])
+		return
+	}
 	p.mu.Lock()
 	number, known := p.numbers[parts[1]]
 	p.mu.Unlock()
@@ -282,9 +316,22 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 	}
 	writeJSON(w, 200, map[string]any{
 		"messaging_product": "whatsapp",
-		"contacts":          []any{map[string]any{"input": m.To, "wa_id": strings.TrimPrefix(m.To, "+")}},
+		"contacts":          []any{p.contact(m.Recipient())},
 		"messages":          []any{map[string]any{"id": taken.WAMID}},
 	})
+}
+
+// contact is how an answer names a recipient.
+func (p *Peer) contact(to string) map[string]any {
+	c := map[string]any{"input": to}
+	n := p.nameOf(to)
+	if n.Number != "" && strings.HasPrefix(to, "+") {
+		c["wa_id"] = n.Number
+	}
+	if n.ID != "" {
+		c["user_id"] = n.ID
+	}
+	return c
 }
 
 // enter writes a message into the ledger.

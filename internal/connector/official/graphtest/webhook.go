@@ -15,7 +15,14 @@ import (
 func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte {
 	s := map[string]any{
 		"id": m.WAMID, "status": status, "timestamp": fmt.Sprint(at.Unix()),
-		"recipient_id": strings.TrimPrefix(m.Message.To, "+"), "biz_opaque_callback_data": m.Message.Token,
+		"biz_opaque_callback_data": m.Message.Token,
+	}
+	n := p.nameOf(m.Message.Recipient())
+	if n.Number != "" {
+		s["recipient_id"] = n.Number
+	}
+	if n.ID != "" {
+		s["recipient_user_id"] = n.ID
 	}
 	var errs []any
 	for _, code := range codes {
@@ -29,10 +36,17 @@ func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte
 
 // Wrote is the delivery of a message that a person wrote.
 func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
-	return p.Event(number, "messages", "messages", map[string]any{
-		"from": strings.TrimPrefix(phone, "+"), "id": "wamid.in." + fmt.Sprint(at.UnixNano()), "timestamp": fmt.Sprint(at.Unix()),
-		"type": "text", "text": map[string]any{"body": "sì, è così 👍"},
-	})
+	m := map[string]any{
+		"id": "wamid.in." + fmt.Sprint(at.UnixNano()), "timestamp": fmt.Sprint(at.Unix()), "type": "text", "text": map[string]any{"body": "sì, è così 👍"},
+	}
+	n := p.nameOf(phone)
+	if n.Number != "" {
+		m["from"] = n.Number
+	}
+	if n.ID != "" {
+		m["from_user_id"] = n.ID
+	}
+	return p.Event(number, "messages", "messages", m)
 }
 
 // Prefers is the delivery of a preference: stop or resume.
@@ -45,12 +59,20 @@ func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
 
 // Event is a delivery with one part, written as Meta writes it: characters outside ASCII escaped.
 func (p *Peer) Event(number, field, list string, part any) []byte {
-	body, err := json.Marshal(map[string]any{"object": "whatsapp_business_account", "entry": []any{map[string]any{
-		"id": "waba-1", "changes": []any{map[string]any{"field": field, "value": map[string]any{
+	p.mu.Lock()
+	account := p.numbers[number].Account
+	p.mu.Unlock()
+	return p.escaped(map[string]any{"object": "whatsapp_business_account", "entry": []any{map[string]any{
+		"id": account, "changes": []any{map[string]any{"field": field, "value": map[string]any{
 			"messaging_product": "whatsapp", "metadata": map[string]any{"display_phone_number": "390212345", "phone_number_id": number},
 			list: []any{part},
 		}}},
 	}}})
+}
+
+// escaped is JSON in which characters outside ASCII are escaped.
+func (p *Peer) escaped(delivery map[string]any) []byte {
+	body, err := json.Marshal(delivery)
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,0 +1,164 @@
+package graphtest
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// ListedTemplate is a template of a business, in the form of Meta's list.
+type ListedTemplate struct {
+	ID         string           `json:"id"`
+	Name       string           `json:"name"`
+	Language   string           `json:"language"`
+	Status     string           `json:"status"`
+	Category   string           `json:"category"`
+	Quality    map[string]any   `json:"quality_score,omitempty"`
+	Rejected   string           `json:"rejected_reason,omitempty"`
+	Format     string           `json:"parameter_format,omitempty"`
+	Components []map[string]any `json:"components"`
+}
+
+// NewTemplate is an approved template whose body has a text.
+func NewTemplate(name, body string) ListedTemplate {
+	return ListedTemplate{
+		ID: "77" + strconv.Itoa(len(name)), Name: name, Language: "it", Status: "APPROVED", Category: "UTILITY", Quality: map[string]any{"score": "GREEN"},
+		Rejected: "NONE", Format: "POSITIONAL", Components: []map[string]any{{"type": "BODY", "text": body, "example": map[string]any{"body_text": []any{[]any{"x"}}}}},
+	}
+}
+
+// SetTemplates makes a list that of a business.
+func (p *Peer) SetTemplates(account string, all ...ListedTemplate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.templates[account] = all
+}
+
+// Listed is how often lists of templates were asked for.
+func (p *Peer) Listed() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listed
+}
+
+// ListPage is how many entries a page of a list has at most; default 100.
+func (p *Peer) ListPage(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.page = n
+}
+
+// List decides what questions about a business are answered with; nil answers.
+func (p *Peer) List(decide func() Reply) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = decide
+}
+
+// business answers what is asked of a business by a token that may see it.
+func (p *Peer) business(w http.ResponseWriter, r *http.Request, account, edge string) {
+	p.mu.Lock()
+	var mine *Number
+	for _, n := range p.numbers {
+		if n.Account == account && r.Header.Get("Authorization") == "Bearer "+n.Token {
+			mine = &n
+			break
+		}
+	}
+	decide := p.list
+	p.mu.Unlock()
+	switch {
+	case mine == nil:
+		writeError(w, 400, 100, 33, "Unsupported get request. Object does not exist", "")
+		return
+	case r.URL.Query().Get("appsecret_proof") != hmacOf(mine.Secret, mine.Token):
+		writeError(w, 400, 100, 0, "Invalid appsecret_proof provided in the API argument", "")
+		return
+	case r.Method != http.MethodGet:
+		p.fault("%s of a business", r.Method)
+		refuse(w, 404, 2500, "Unknown path components")
+		return
+	}
+	if decide != nil {
+		if reply := decide(); reply.Code != 0 || reply.Body != "" || reply.Break {
+			reply.write(w)
+			return
+		}
+	}
+	var all []any
+	p.mu.Lock()
+	switch edge {
+	case "message_templates":
+		p.listed++
+		for _, t := range p.templates[account] {
+			all = append(all, t)
+		}
+	case "phone_numbers":
+		for _, n := range p.numbers {
+			if n.Account == account {
+				all = append(all, map[string]any{"id": n.ID})
+			}
+		}
+	default:
+		p.faults = append(p.faults, "edge "+edge)
+	}
+	page := p.page
+	p.mu.Unlock()
+	p.showPage(w, r, all, page)
+}
+
+func (p *Peer) showPage(w http.ResponseWriter, r *http.Request, all []any, most int) {
+	limit, err := strconv.Atoi(r.URL.Query().Get("limit"))
+	if err != nil || limit < 1 || r.URL.Query().Get("fields") == "" {
+		p.fault("a list with the query %s", r.URL.RawQuery)
+		limit = 25
+	}
+	if most > 0 {
+		limit = min(limit, most)
+	}
+	begin := 0
+	if after := r.URL.Query().Get("after"); after != "" {
+		if _, err := fmt.Sscanf(after, "after%d", &begin); err != nil || begin > len(all) {
+			p.fault("after %s", after)
+			begin = 0
+		}
+	}
+	end := min(len(all), begin+limit)
+	paging := map[string]any{"cursors": map[string]any{"after": fmt.Sprintf("after%d", end)}}
+	if end < len(all) {
+		paging["next"] = "https://elsewhere.example/stolen?access_token=x"
+	}
+	writeJSON(w, 200, map[string]any{"data": append([]any{}, all[begin:end]...), "paging": paging})
+}
+
+// TemplateEvent is the delivery of a change of a template's status.
+func (p *Peer) TemplateEvent(account, name, language, event, reason string, at time.Time) []byte {
+	return p.aboutBusiness(account, "message_template_status_update", at, map[string]any{
+		"event": event, "message_template_id": 1689556908129832, "message_template_name": name, "message_template_language": language, "reason": reason,
+		"message_template_category": "UTILITY",
+	})
+}
+
+// TemplateQuality is the delivery of a change of a template's quality.
+func (p *Peer) TemplateQuality(account, name, language, quality string, at time.Time) []byte {
+	return p.aboutBusiness(account, "message_template_quality_update", at, map[string]any{
+		"previous_quality_score": "GREEN", "new_quality_score": quality, "message_template_id": 1689556908129832,
+		"message_template_name": name, "message_template_language": language,
+	})
+}
+
+// TemplateCategory is the delivery of a change of a template's category.
+func (p *Peer) TemplateCategory(account, name, language, category string, at time.Time) []byte {
+	return p.aboutBusiness(account, "template_category_update", at, map[string]any{
+		"previous_category": "UTILITY", "new_category": category, "message_template_id": 1689556908129832,
+		"message_template_name": name, "message_template_language": language,
+	})
+}
+
+// aboutBusiness is a delivery that is about a business and none of its numbers.
+func (p *Peer) aboutBusiness(account, field string, at time.Time, value map[string]any) []byte {
+	return p.escaped(map[string]any{"object": "whatsapp_business_account", "entry": []any{map[string]any{
+		"id": account, "time": at.Unix(), "changes": []any{map[string]any{"field": field, "value": value}},
+	}}})
+}

@@ -1,0 +1,320 @@
+package official_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/store/storetest"
+)
+
+func (w *world) test() {
+	w.t.Helper()
+	if err := w.conn.Test(w.within(), w.session); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// templates are what is kept, and how it was read.
+func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.NetworkTemplate) {
+	w.t.Helper()
+	about, all, _, err := w.c.NetworkTemplates(w.t.Context(), w.session, puntuale.Page{Limit: 1000})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	byName := map[string]puntuale.NetworkTemplate{}
+	for _, t := range all {
+		byName[t.Name+" "+t.Language] = t
+	}
+	return about, byName
+}
+
+// TestTemplatesAreRead: the whole list, page by page, with what has to be filled in; each hour, and whenever a person asks.
+func TestTemplatesAreRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	full := graphtest.NewTemplate("promemoria", "Gentile {{nome}}, alle {{ora}} di {{ora}}")
+	full.Format, full.Category = "NAMED", "MARKETING"
+	full.Components = append(full.Components,
+		map[string]any{"type": "HEADER", "format": "IMAGE", "example": map[string]any{"header_handle": []any{"x"}}},
+		map[string]any{"type": "FOOTER", "text": "Studio"},
+		map[string]any{"type": "BUTTONS", "buttons": []any{
+			map[string]any{"type": "URL", "text": "Apri", "url": "https://x.example/{{1}}"}, map[string]any{"type": "QUICK_REPLY", "text": "Sì"},
+		}})
+	all := []graphtest.ListedTemplate{full}
+	for i := range 7 {
+		all = append(all, graphtest.NewTemplate(fmt.Sprintf("altro_%d", i), "testo"))
+	}
+	other := graphtest.NewTemplate("promemoria", "Dear {{1}}")
+	other.Language, other.Status, other.Rejected = "en_US", "REJECTED", "SCAM"
+	w.peer.SetTemplates(w.number.Account, append(all, other)...)
+	w.peer.ListPage(3)
+	w.test()
+	about, kept := w.templates()
+	if about.Account != w.number.Account || !about.Synced.Equal(w.clock.Now()) || about.Problem != "" || len(kept) != 9 {
+		t.Fatalf("%+v, %d templates", about, len(kept))
+	}
+	got := kept["promemoria it"]
+	if got.Status != puntuale.TemplateApproved || !got.Named || got.Category != "MARKETING" || got.Quality != "GREEN" || got.Reason != "" ||
+		strings.Join(got.Part("BODY").Places(), " ") != "nome ora" || got.Part("HEADER").Format != "IMAGE" ||
+		len(got.Part("BUTTONS").Buttons) != 2 || !got.Part("BUTTONS").Buttons[0].Open() || got.Part("BUTTONS").Buttons[1].Open() {
+		t.Errorf("kept %+v", got)
+	}
+	if got := kept["promemoria en_US"]; got.Status != puntuale.TemplateRejected || got.Reason != "SCAM" || got.Named {
+		t.Errorf("kept %+v", got)
+	}
+	// What is gone from the list is deleted; each hour it is read again.
+	listed := w.peer.Listed()
+	w.peer.SetTemplates(w.number.Account, full)
+	w.advance(time.Hour, true)
+	w.until("the list was read again", func() bool { about, _ := w.templates(); return about.Synced.Equal(w.clock.Now()) })
+	if _, kept = w.templates(); kept["altro_1 it"].Status != puntuale.TemplateDeleted || kept["promemoria it"].Status != puntuale.TemplateApproved || w.peer.Listed() == listed {
+		t.Errorf("kept %+v", kept)
+	}
+	if faults := w.peer.Faults(); len(faults) > 0 { // the address of the next page is not followed
+		t.Errorf("%v", faults)
+	}
+}
+
+// TestTemplatesThatCannotBeRead: the number sends all the same, and the reason is told in plain words.
+func TestTemplatesThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		number func(*graphtest.Number) // as the session's keys have it
+		list   *graphtest.Reply
+		says   string
+	}{
+		"another business":     {number: func(n *graphtest.Number) { n.Account = "999" }, says: "business_account_id non esiste, o il token non può vederlo (codice Meta 100)"},
+		"no permission":        {list: &graphtest.Reply{Code: 200}, says: "Il token non ha il permesso whatsapp_business_management (codice Meta 200)"},
+		"too many calls":       {list: &graphtest.Reply{Code: 80007}, says: "I server di Meta non rispondono, riprova tra poco (codice Meta 80007)"},
+		"Meta has trouble":     {list: &graphtest.Reply{Status: 502, Body: "x"}, says: "I server di Meta non rispondono, riprova tra poco"},
+		"not the number's own": {says: "business_account_id non è l'account a cui appartiene il numero"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, setup{})
+			w.peer.SetTemplates(w.number.Account, graphtest.NewTemplate("uno", "x"))
+			w.test()
+			n := w.number
+			switch {
+			case test.number != nil:
+				test.number(&n)
+			case test.list != nil:
+				w.peer.List(func() graphtest.Reply { return *test.list })
+			default: // the token sees it, but the number is elsewhere
+				elsewhere := graphtest.NewNumber("102")
+				elsewhere.Token, elsewhere.Secret = n.Token, n.Secret
+				w.peer.Set(elsewhere)
+				n.Account = elsewhere.Account
+			}
+			if err := w.c.SetKeys(t.Context(), w.session, w.seal(w.session, n)); err != nil {
+				t.Fatal(err)
+			}
+			w.test()
+			about, _ := w.templates()
+			if about.Problem != test.says || !w.conn.Online(w.session) || w.last().Detail != "" {
+				t.Errorf("%+v, reported %+v", about, w.last())
+			}
+			if puntuale.English(about.Problem) == about.Problem {
+				t.Errorf("no English: %q", about.Problem)
+			}
+		})
+	}
+}
+
+// TestTemplateStates: what Meta says of a template, in the list or by webhook, is what happens to messages by it: they
+// leave, wait or fail with the reason, and Meta is not asked.
+func TestTemplateStates(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, driver storetest.Driver) {
+		w := newWorld(t, setup{driver: driver})
+		const person = "+393331111111"
+		one, two := graphtest.NewTemplate("uno", "Ciao {{1}}"), graphtest.NewTemplate("due", "Ciao {{1}}")
+		w.peer.SetTemplates(w.number.Account, one, two)
+		w.test()
+		at := w.clock.Now()
+		for _, step := range []struct {
+			event, reason string
+			kind          puntuale.SendErrorKind // 0: it leaves
+			says          string
+		}{
+			{"PAUSED", "NONE", puntuale.Deferred, "Template in pausa per bassa qualità"},
+			{"APPROVED", "NONE", 0, ""},
+			{"PENDING", "", puntuale.Deferred, "Template in attesa di approvazione da parte di WhatsApp"},
+			{"REJECTED", "SCAM", puntuale.Final, "Template respinto da WhatsApp"},
+			{"IN_APPEAL", "", puntuale.Deferred, "Template respinto da WhatsApp, ricorso in corso"},
+			{"FLAGGED", "", 0, ""},
+			{"DISABLED", "", puntuale.Final, "Template disattivato per bassa qualità"},
+			{"LOCKED", "", puntuale.Final, "Template disattivato per bassa qualità"}, // who may edit it is another matter
+			{"REINSTATED", "", 0, ""},
+			{"LIMIT_EXCEEDED", "", puntuale.Deferred, "Troppi template nell'account WhatsApp Business"},
+			{"PENDING_DELETION", "", puntuale.Final, "Template eliminato su WhatsApp"},
+			{"DELETED", "", puntuale.Final, "Template eliminato su WhatsApp"},
+			{"ARCHIVED", "", 0, ""}, // Meta decides
+		} {
+			w.clock.Advance(time.Minute)
+			at = w.clock.Now()
+			if listed, ok := map[string]string{"FLAGGED": "APPROVED", "REINSTATED": "APPROVED", "LOCKED": "DISABLED"}[step.event]; ok {
+				one.Status = listed
+			} else {
+				one.Status = step.event
+			}
+			w.peer.SetTemplates(w.number.Account, one, two) // it may be read again meanwhile
+			w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", step.event, step.reason, at))
+			asked := w.peer.Asked()
+			_, err := w.send(person, approved("uno"))
+			switch {
+			case step.kind == 0 && err != nil:
+				t.Errorf("%s: %v", step.event, err)
+			case step.kind != 0:
+				if e := w.refused(err, step.kind); e.Reason != step.says || e.Kind == puntuale.Deferred && e.After != 15*time.Minute || w.peer.Asked() != asked {
+					t.Errorf("%s: %+v, %d asked", step.event, e, w.peer.Asked()-asked)
+				}
+				if puntuale.English(step.says) == step.says {
+					t.Errorf("no English: %q", step.says)
+				}
+			}
+			w.must(person, approved("due"))
+		}
+		// What is older, or told again, changes nothing; quality and category say nothing of the state.
+		w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", "PAUSED", "", at.Add(-10*time.Second)))
+		one.Quality, one.Category = map[string]any{"score": "RED"}, "MARKETING"
+		w.peer.SetTemplates(w.number.Account, one, two)
+		w.deliver(w.peer.TemplateQuality(w.number.Account, "uno", "it", "RED", at))
+		w.deliver(w.peer.TemplateCategory(w.number.Account, "uno", "it", "MARKETING", at))
+		_, kept := w.templates()
+		if got := kept["uno it"]; got.Status != "ARCHIVED" || got.Quality != "RED" || got.Category != "MARKETING" {
+			t.Errorf("kept %+v", got)
+		}
+		// One that no list has shown, in the way that webhooks write languages; and one of another business.
+		w.deliver(w.peer.TemplateEvent(w.number.Account, "nuovo", "en-US", "PAUSED", "", at))
+		w.deliver(w.peer.TemplateEvent("999", "uno", "it", "PAUSED", "", at))
+		_, kept = w.templates()
+		if kept["nuovo en_US"].Status != puntuale.TemplatePaused || kept["uno it"].Status != "ARCHIVED" || len(kept) != 3 {
+			t.Errorf("kept %+v", kept)
+		}
+		// A refusal has the list read anew, which says whether there is hope.
+		w.clock.Advance(10 * time.Minute)
+		gone := graphtest.NewTemplate("due", "x")
+		gone.Status = "DISABLED"
+		w.peer.SetTemplates(w.number.Account, gone)
+		w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: 132016} })
+		w.refusedBy(person, approved("due"), puntuale.Deferred)
+		w.until("the list was read", func() bool { _, kept := w.templates(); return kept["due it"].Status == puntuale.TemplateDisabled })
+		w.clock.Advance(15 * time.Minute)
+		w.refusedBy(person, approved("due"), puntuale.Final)
+	})
+}
+
+func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendErrorKind) {
+	w.t.Helper()
+	_, err := w.send(to, c)
+	w.refused(err, kind)
+}
+
+// TestTemplateContents: headers with text, media and a place, bodies with numbered and named places, buttons of each kind.
+func TestTemplateContents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	degrees := func(v float64) *float64 { return &v }
+	base := puntuale.Approved{Name: "t", Language: "it"}
+	for name, test := range map[string]struct {
+		content func(c *puntuale.Content)
+		want    string
+	}{
+		"bare":     {func(*puntuale.Content) {}, ``},
+		"numbered": {func(c *puntuale.Content) { c.Official.Body = []puntuale.Parameter{{Text: "a"}, {Text: "b"}} }, `[body [text a] [text b]]`},
+		"named": {func(c *puntuale.Content) {
+			c.Official.Header, c.Official.Body = []puntuale.Parameter{{Name: "h", Text: "x"}}, []puntuale.Parameter{{Name: "n", Text: "a"}}
+		}, `[header [text h=x]] [body [text n=a]]`},
+		"image":    {func(c *puntuale.Content) { c.MediaURL = "https://x.example/a.png" }, `[header [image]]`},
+		"video":    {func(c *puntuale.Content) { c.MediaURL = "https://x.example/a.mp4" }, `[header [video]]`},
+		"document": {func(c *puntuale.Content) { c.MediaURL, c.MediaName = "https://x.example/a.pdf", "b.pdf" }, `[header [document b.pdf]]`},
+		"place":    {func(c *puntuale.Content) { c.Latitude, c.Longitude = degrees(45.5), degrees(9.25) }, `[header [location 45.5 9.25]]`},
+		"buttons": {func(c *puntuale.Content) {
+			c.MediaURL = "https://x.example/a.png"
+			c.Official.Body = []puntuale.Parameter{{Text: "a"}}
+			c.Official.Buttons = []puntuale.Button{{Index: 0, Kind: puntuale.ButtonURL, Text: "fine"}, {Index: 1, Kind: puntuale.ButtonReply, Text: "SI"}, {Index: 3, Kind: puntuale.ButtonCode, Text: "X1"}}
+		}, `[header [image]] [body [text a]] [button url 0 [text fine]] [button quick_reply 1 [payload SI]] [button copy_code 3 [coupon_code X1]]`},
+	} {
+		c := puntuale.Content{Text: "t", Template: "t", Official: new(base)}
+		test.content(&c)
+		if got := componentsOf(w.must("+393331111111", c).Message.Template); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+}
+
+// componentsOf writes the components of a template shortly.
+func componentsOf(t *graphtest.Template) string {
+	var out []string
+	for _, c := range t.Components {
+		text := c.Type
+		if c.SubType != "" {
+			text += " " + c.SubType + " " + c.Index
+		}
+		for _, p := range c.Parameters {
+			text += " [" + p.Type
+			switch {
+			case p.Name != "":
+				text += " " + p.Name + "=" + p.Text
+			case p.Document != nil:
+				text += " " + p.Document.Filename
+			case p.Location != nil:
+				text += " " + p.Location.Latitude + " " + p.Location.Longitude
+			case p.Text+p.Payload+p.Code != "":
+				text += " " + p.Text + p.Payload + p.Code
+			}
+			text += "]"
+		}
+		out = append(out, "["+text+"]")
+	}
+	return strings.Join(out, " ")
+}
+
+// TestOneAppOfManyNumbers: an app has one webhook; what it brings reaches each session that has the app's secret, and no other.
+func TestOneAppOfManyNumbers(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, driver storetest.Driver) {
+		w := newWorld(t, setup{driver: driver})
+		const person = "+393331111111"
+		sibling := graphtest.NewNumber("102")
+		sibling.Secret, sibling.Account = w.number.Secret, w.number.Account
+		stranger := graphtest.NewNumber("103")
+		w.peer.Set(sibling)
+		w.peer.Set(stranger)
+		second, third := w.newSession(sibling), w.newSession(stranger)
+		w.open(second)
+		w.open(third)
+		w.until("both are online", func() bool { return w.conn.Online(second) && w.conn.Online(third) })
+		hears := func(number string, session puntuale.SessionID, want bool) {
+			t.Helper()
+			if status := w.peer.Deliver(w.webhook, w.number.ID, w.peer.Wrote(number, person, w.clock.Now())); status != http.StatusOK {
+				t.Errorf("answered %d", status)
+			}
+			until, err := w.w.WindowUntil(t.Context(), w.c.ID, session, person)
+			if err != nil || until.IsZero() == want {
+				t.Errorf("number %s: a window until %v, %v", number, until, err)
+			}
+		}
+		// The peer signs with the first number's secret, which is the second's, too.
+		hears("101", w.session, true)
+		hears("102", second, true)
+		hears("103", third, false)
+		hears("104", third, false)
+		w.peer.SetTemplates(sibling.Account, graphtest.NewTemplate("uno", "x"))
+		w.test()
+		w.deliver(w.peer.TemplateEvent(sibling.Account, "uno", "it", "PAUSED", "", w.clock.Now()))
+		if _, kept := w.templates(); kept["uno it"].Status != puntuale.TemplatePaused {
+			t.Errorf("kept %+v", kept)
+		}
+		w.deliver(w.peer.TemplateEvent(stranger.Account, "uno", "it", "PAUSED", "", w.clock.Now()))
+		if n := w.w.Int("select count(*) from network_template"); n != 1 {
+			t.Errorf("%d templates are kept", n)
+		}
+	})
+}

@@ -1,0 +1,191 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// businessOf makes a session of a business that has a template.
+func (c *Client) businessOf() (puntuale.SessionID, error) {
+	id := c.MustOfficial(false)
+	if err := c.w.NoteOfficial(context.Background(), id, "10"+id.String(), "55"); err != nil {
+		return 0, err
+	}
+	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, "")
+}
+
+// MustKnow keeps all that can be known of a business and of other names of people.
+func (c *Client) MustKnow(phone string) {
+	c.w.t.Helper()
+	id, err := c.businessOf()
+	if err == nil {
+		err = c.w.KeepAliases(context.Background(), []puntuale.Alias{{Client: c.ID, Session: id, Name: "IT.12", Phone: phone}})
+	}
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+}
+
+// The list of a business is kept as a whole for each client; news that are later than it stay.
+func testNetworkTemplates(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	first, second := c.MustOfficial(false), c.MustOfficial(false)
+	foreign := other.MustOfficial(false)
+	for id, account := range map[puntuale.SessionID]string{first: "55", second: "55", foreign: "55"} {
+		if err := w.NoteOfficial(ctx, id, "10"+id.String(), account); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sessions := func(number, account string, want ...puntuale.SessionID) {
+		t.Helper()
+		got, err := w.OfficialSessions(ctx, number, account)
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("number %q, account %q: %v, %v, want %v", number, account, got, err, want)
+		}
+	}
+	sessions("10"+first.String(), "", first)
+	sessions("", "55", first, second, foreign)
+	sessions("", "")
+	keep := func(id puntuale.SessionID, account string, at time.Time, problem string, names ...string) {
+		t.Helper()
+		var all []puntuale.NetworkTemplate
+		for _, name := range names {
+			all = append(all, puntuale.NetworkTemplate{
+				Name: name, Language: "it", ID: "7", Status: puntuale.TemplateApproved, Category: "UTILITY", Quality: "GREEN", Named: true,
+				Parts: []puntuale.TemplatePart{{Kind: "BODY", Text: "Ciao {{nome}}"}, {Kind: "BUTTONS", Buttons: []puntuale.TemplateButton{{Kind: "URL", URL: "https://x/{{1}}"}}}},
+			})
+		}
+		if err := w.KeepNetworkTemplates(ctx, id, account, at, all, problem); err != nil {
+			t.Fatal(err)
+		}
+	}
+	shows := func(c *Client, id puntuale.SessionID, want string) {
+		t.Helper()
+		about, all, _, err := c.NetworkTemplates(ctx, id, puntuale.Page{})
+		got := fmt.Sprintf("%s %d %s:", about.Account, about.Synced.Sub(Begin)/time.Second, about.Problem)
+		if about.Synced.IsZero() {
+			got = about.Account + " never " + about.Problem + ":"
+		}
+		for _, n := range all {
+			got += fmt.Sprintf(" %s %s %s %s %s", n.Name, n.Status, n.Category, n.Quality, n.Reason)
+		}
+		if err != nil || got != want {
+			t.Errorf("session %d shows %q, %v, want %q", id, got, err, want)
+		}
+	}
+	shows(c, first, "55 never :")
+	keep(first, "55", Begin.Add(time.Second), "", "uno", "due")
+	shows(c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	shows(c, second, "55 never : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	shows(other, foreign, "55 never :")
+	keep(second, "55", Begin.Add(2*time.Second), "non si può")
+	shows(c, second, "55 never non si può: due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	keep(first, "56", Begin.Add(9*time.Second), "", "altro") // its keys were replaced meanwhile
+	shows(c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+
+	tell := func(c *Client, n puntuale.TemplateNews) {
+		t.Helper()
+		n.Client, n.Language = c.ID, "it"
+		if err := w.TellNetworkTemplate(ctx, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	late := Begin.Add(time.Minute)
+	tell(c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
+	tell(c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older
+	tell(c, puntuale.TemplateNews{Account: "55", Name: "uno", Quality: "RED", At: late})
+	tell(c, puntuale.TemplateNews{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
+	tell(c, puntuale.TemplateNews{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
+	keep(first, "55", Begin.Add(30*time.Second), "", "uno")
+	shows(c, first, "55 30 : due DELETED UTILITY GREEN  nuovo PENDING MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
+	shows(other, foreign, "55 never :")
+	if got, known, err := w.NetworkTemplate(ctx, c.ID, "55", "uno", "it"); err != nil || !known || got.Status != puntuale.TemplatePaused || !got.Named ||
+		got.Part("BODY").Text != "Ciao {{nome}}" || !got.Part("BUTTONS").Buttons[0].Open() {
+		t.Errorf("uno: %+v, %v, %v", got, known, err)
+	}
+	if _, known, err := w.NetworkTemplate(ctx, other.ID, "55", "uno", "it"); err != nil || known {
+		t.Errorf("another client's: %v, %v", known, err)
+	}
+	named, err := c.NetworkTemplatesNamed(ctx, second, []string{"uno", "due", "tre"})
+	if err != nil || len(named) != 2 {
+		t.Errorf("named: %+v, %v", named, err)
+	}
+	pageThrough(t, c, first)
+
+	// They go with the last session of the business.
+	if err := w.ForgetKeys(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	shows(c, second, "55 never non si può: due DELETED UTILITY GREEN  nuovo PENDING MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
+	shows(c, first, " never :")
+	if err := c.DeleteSession(ctx, second, false, 0, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Int("select count(*) from network_template"); n != 0 {
+		t.Errorf("%d templates are left", n)
+	}
+	_, _, _, err = other.NetworkTemplates(ctx, first, puntuale.Page{})
+	wantCode(t, err, puntuale.CodeNotFound)
+	_, _, _, err = other.NetworkTemplates(ctx, foreign, puntuale.Page{Cursor: "x"})
+	wantCode(t, err, puntuale.CodeInvalid)
+}
+
+func pageThrough(t *testing.T, c *Client, id puntuale.SessionID) {
+	t.Helper()
+	var names []string
+	for p := (puntuale.Page{Limit: 1}); ; {
+		_, all, next, err := c.NetworkTemplates(context.Background(), id, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range all {
+			names = append(names, n.Name)
+		}
+		if p.Cursor = next; next == "" {
+			break
+		}
+	}
+	if !slices.Equal(names, []string{"due", "nuovo", "uno"}) {
+		t.Errorf("page by page: %v", names)
+	}
+}
+
+// All names of a person lead to the others, within one session; an erased person's are gone.
+func testAliases(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	const id, written, known = "BR.1502576394655843", "+551187654321", "+5511987654321"
+	alias := func(c *Client, name, phone string) puntuale.Alias {
+		return puntuale.Alias{Client: c.ID, Session: c.Session, Name: name, Phone: phone}
+	}
+	for range 2 {
+		if err := w.KeepAliases(ctx, []puntuale.Alias{alias(c, id, written), alias(c, written, known), alias(other, id, "+390000000"), alias(c, known, known), alias(c, "", known)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stands := func(c *Client, name string, want ...string) {
+		t.Helper()
+		got, err := w.Recipients(ctx, c.ID, c.Session, name)
+		slices.Sort(got[min(1, len(got)):])
+		slices.Sort(want[1:])
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("%s stands for %v, %v, want %v", name, got, err, want)
+		}
+	}
+	stands(c, id, id, written, known)
+	stands(c, written, written, id, known)
+	stands(c, known, known, id, written)
+	stands(c, phone, phone)
+	stands(other, id, id, "+390000000")
+	c.mustHear(id, Begin, Begin)
+	if _, err := c.Erase(ctx, puntuale.Erasure{Phone: known, Day: Day, Now: Begin}); err != nil {
+		t.Fatal(err)
+	}
+	stands(c, known, known)
+}
