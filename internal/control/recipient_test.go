@@ -17,6 +17,10 @@ func TestParseRecipient(t *testing.T) {
 		{"AbCdEfGhIjKlMnOpQrStUv", "IT", "AbCdEfGhIjKlMnOpQrStUv"},
 		{"ABC_def-0123456789wxyz", "IT", "ABC_def-0123456789wxyz"},
 		{"0123456789012345678901", "IT", "0123456789012345678901"},
+		// As are persons by an id.
+		{"US.13491208655302741918", "IT", "US.13491208655302741918"},
+		{"IT.ENT.11815799212886844830", "IT", "IT.ENT.11815799212886844830"},
+		{"BR." + strings.Repeat("a1", 64), "IT", "BR." + strings.Repeat("a1", 64)},
 		// A number that is valid in the region is taken so.
 		{"3331234567", "IT", "+393331234567"},
 		{"333 123 4567", "IT", "+393331234567"},
@@ -99,7 +103,7 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{"333+1234567", "plus"},
 		{"00000000000", "valid"},
 		{"33312345678901234567", "valid"},
-		{strings.Repeat("3", 129), "too long"},
+		{strings.Repeat("3", 136), "too long"},
 		{strings.Repeat("1", 500_000) + "@lid", "too long"},
 	} {
 		got, err := control.ParseRecipient(c.text, "IT")

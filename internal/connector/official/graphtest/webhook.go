@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"time"
 )
 
@@ -51,10 +50,17 @@ func (p *Peer) Wrote(number, phone string, at time.Time) []byte {
 
 // Prefers is the delivery of a preference: stop or resume.
 func (p *Peer) Prefers(number, phone, value string, at time.Time) []byte {
-	return p.Event(number, "user_preferences", "user_preferences", map[string]any{
-		"wa_id": strings.TrimPrefix(phone, "+"), "detail": "User requested to " + value + " marketing messages", "category": "marketing_messages",
-		"value": value, "timestamp": fmt.Sprint(at.Unix()),
-	})
+	wish := map[string]any{
+		"detail": "User requested to " + value + " marketing messages", "category": "marketing_messages", "value": value, "timestamp": fmt.Sprint(at.Unix()),
+	}
+	n := p.nameOf(phone)
+	if n.Number != "" {
+		wish["wa_id"] = n.Number
+	}
+	if n.ID != "" {
+		wish["user_id"] = n.ID
+	}
+	return p.Event(number, "user_preferences", "user_preferences", wish)
 }
 
 // Event is a delivery with one part, written as Meta writes it: characters outside ASCII escaped.

@@ -1,0 +1,111 @@
+package official_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/store/storetest"
+)
+
+// TestOtherNames: Meta writes numbers of some countries in another way, and names people by ids that hide the number. What
+// they write opens the window of whom messages go to, whatever name it comes under.
+func TestOtherNames(t *testing.T) {
+	t.Parallel()
+	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"
+	for name, test := range map[string]struct {
+		first, then graphtest.Name // how Meta speaks of them at first, and once it is known
+		send        bool           // an answer tells the names
+	}{
+		"another number, by an answer":          {graphtest.Name{Number: written}, graphtest.Name{Number: written}, true},
+		"an id beside it, by an answer":         {graphtest.Name{Number: written, ID: id}, graphtest.Name{ID: id}, true},
+		"an id beside the number, by a message": {graphtest.Name{Number: to[1:], ID: id}, graphtest.Name{ID: id}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			onBoth(t, func(t *testing.T, driver storetest.Driver) {
+				w := newWorld(t, setup{driver: driver})
+				w.peer.Know(to, test.first)
+				if test.send {
+					w.deliver(w.peer.Status(w.must(to, approved("uno")), "delivered", w.clock.Now()))
+				} else {
+					w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
+				}
+				w.clock.Advance(48 * time.Hour)
+				w.until("online again", func() bool { return w.conn.Online(w.session) })
+				w.refusedBy(to, text("x"), puntuale.Final)
+				w.peer.Know(to, test.then)
+				w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
+				w.must(to, text("y"))
+				n := w.w.Int("select count(*) from alias")
+				for range 3 { // known once, nothing is written
+					w.deliver(w.peer.Status(w.must(to, text("z")), "read", w.clock.Now()))
+				}
+				if again := w.w.Int("select count(*) from alias"); again != n {
+					t.Errorf("%d names, then %d", n, again)
+				}
+				w.deliver(w.peer.Prefers(w.number.ID, to, "stop", w.clock.Now()))
+				if all, _, err := w.c.Blacklist(t.Context(), puntuale.Page{}); err != nil || !has(all, to) {
+					t.Errorf("blacklist: %+v, %v", all, err)
+				}
+				w.clock.Advance(time.Second)
+				w.deliver(w.peer.Prefers(w.number.ID, to, "resume", w.clock.Now()))
+				if all, _, err := w.c.Blacklist(t.Context(), puntuale.Page{}); err != nil || len(all) != 0 {
+					t.Errorf("blacklist after all: %+v, %v", all, err)
+				}
+			})
+		})
+	}
+}
+
+func has(all []puntuale.BlacklistEntry, phone string) bool {
+	for _, e := range all {
+		if e.Phone == phone {
+			return true
+		}
+	}
+	return false
+}
+
+// TestPersonID: a person whose number nobody knows is written to by their id, and nothing else changes.
+func TestPersonID(t *testing.T) {
+	t.Parallel()
+	const id = "US.ENT.11815799212886844830"
+	w := newWorld(t, setup{})
+	w.peer.Know(id, graphtest.Name{ID: id})
+	w.refusedBy(id, text("x"), puntuale.Final)
+	w.deliver(w.peer.Wrote(w.number.ID, id, w.clock.Now()))
+	if m := w.must(id, text("x")).Message; m.Person != id || m.To != "" {
+		t.Errorf("sent to %q, %q", m.To, m.Person)
+	}
+	for _, to := range []string{"120363025246125016@g.us", "20482973843@lid", "AbCdEfGhIjKlMnOpQrStUv", "US.x y", "us.12"} {
+		if _, err := w.send(to, text("x")); !strings.Contains(w.refused(err, puntuale.Final).Reason, "gruppi") {
+			t.Errorf("%s: %v", to, err)
+		}
+	}
+}
+
+// TestSecondSendKnowsNothingOfTheFirst: whatever the second attempt comes to, it is no evidence that the first did not arrive.
+func TestSecondSendKnowsNothingOfTheFirst(t *testing.T) {
+	t.Parallel()
+	const phone = "+393331111111"
+	w := newWorld(t, setup{})
+	w.wrote(phone)
+	for _, code := range []int{131026, 131016, 130429, 131056, 190} {
+		w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: code} })
+		w.test()
+		e := w.envelope(phone, text("x"))
+		e.Repeat = true
+		p, err := w.conn.Prepare(w.within(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = w.conn.Send(context.Background(), p); err == nil || puntuale.AsSendError(err) != nil {
+			t.Errorf("%d: %v", code, err)
+		}
+		w.clock.Advance(time.Minute)
+	}
+}
