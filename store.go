@@ -205,8 +205,8 @@ type Operator interface {
 	// their next moment as next says (zero: none), and returns how many it was. Any number of nodes may call it at once.
 	// One that cannot be refilled holds up no other; the error names it.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
-	// Maintain ends what is open of deleted clients and sessions, removes idempotency records older than two days and
-	// counted days older than 400, and blanks requests and contents of runs whose messages all ended before blank (zero:
+	// Maintain ends what is open of deleted clients and sessions, removes idempotency records older than two days,
+	// counted days older than 400 and contacts without an open window, and blanks requests and contents of runs whose messages all ended before blank (zero:
 	// none), as many as one call may. Any number of nodes may call it at once; what fails is left to the next call.
 	Maintain(ctx context.Context, now, blank time.Time) error
 	Tenant(id ClientID) Tenant

@@ -87,7 +87,7 @@ func TestArchive(t *testing.T) {
 		}
 
 		must(t, "POST", s.base+"/api/contacts/erase", x.key, map[string]any{"phone": "+393471110001"})
-		s.kill()
+		s.terminate(25 * time.Second)
 		s.start() // and looks at once
 		eventually(t, 20*time.Second, "the file is rewritten", func() bool {
 			_, err := os.Stat(filepath.Join(folder, "00000001-2.gz"))

@@ -85,6 +85,7 @@ type tenure struct {
 	now    time.Time
 	before time.Time
 	term   int64
+	beaten time.Time         // when the lease was prolonged last, by this machine's clock
 	serial int64             // of the last finished file
 	from   puntuale.ClientID // clients up to this were looked at
 	rests  bool              // some runs were not blanked yet: it must be looked again
@@ -208,6 +209,7 @@ func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a asker
 
 // fenced is write for whoever still has the lease, which it prolongs.
 func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	t.beaten = t.s.machine.Now()
 	return t.write(ctx, func(ctx context.Context, a asker) error {
 		n, err := a.exec(ctx, `update archive set until = $clock + $2::bigint where one = 1 and term = $1`, t.term, t.cfg.Lease.Microseconds())
 		if err != nil {
@@ -220,8 +222,20 @@ func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a aske
 	})
 }
 
+// rested rests after reading since a moment, and prolongs the lease when it is time.
+func (t *tenure) rested(ctx context.Context, begun time.Time) error {
+	if err := t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun)); err != nil {
+		return err
+	}
+	if t.s.machine.Now().Sub(t.beaten) < t.cfg.Lease/4 {
+		return nil
+	}
+	return t.fenced(ctx, func(context.Context, asker) error { return nil })
+}
+
 // begin takes the lease, unless somebody has it.
 func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
+	t.beaten = t.s.machine.Now()
 	err = t.write(ctx, func(ctx context.Context, a asker) error {
 		mine, err = one(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
  where one = 1 and folder = $1 and until <= $clock returning term, serial`, []any{t.folder.ID(), t.cfg.Lease.Microseconds()}, &t.term, &t.serial)

@@ -323,6 +323,36 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 	})
 }
 
+// A run that changes between the file and its deletion stays as it became, and the file loses it; its turn comes again.
+func TestArchiveKeepsWhatChanges(t *testing.T) {
+	t.Parallel()
+	both(t, func(t *testing.T, w *storetest.World) {
+		a := newAttic(t, w)
+		a.lived(3, 2, 10)
+		if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
+			t.Fatal(err)
+		}
+		was := a.rows()
+		archiver := store.NewArchiver(a.Store, a.config())
+		changes := 0
+		store.FailAt(archiver, func(step string) error {
+			if step == "written" && changes < 2 {
+				changes++
+				a.change(was)
+			}
+			return nil
+		})
+		done, err := archiver.Run(t.Context(), nowadays, oldTill)
+		if err != nil || done.Files != 3 {
+			t.Errorf("%+v, %v", done, err)
+		}
+		a.whole(was)
+		if n := a.old(oldTill); n != 0 {
+			t.Errorf("%d old runs are left", n)
+		}
+	})
+}
+
 // change changes a message that is still here, as late evidence would.
 func (a *attic) change(was map[string]int) {
 	a.t.Helper()

@@ -54,7 +54,7 @@ func (t *tenure) forget(ctx context.Context) error {
 		if err := t.at("forgot"); err != nil {
 			return err
 		}
-		if err := t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun)); err != nil {
+		if err := t.rested(ctx, begun); err != nil {
 			return err
 		}
 	}

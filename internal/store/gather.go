@@ -164,7 +164,7 @@ func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.Ru
 		}
 		if len(runs) > 0 {
 			after = runs[len(runs)-1].ID
-			if err := t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun)); err != nil {
+			if err := t.rested(ctx, begun); err != nil {
 				return err
 			}
 		}
@@ -247,6 +247,7 @@ func (t *tenure) read(ctx context.Context, a asker, p *past, table int, text str
 // entries reads the client's old entries of the ledger.
 func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 	for after := int64(0); !t.full(p); {
+		begun := t.s.machine.Now()
 		n, young := 0, false
 		err := t.s.past.each(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows *sql.Rows) error {
 			var carried bool
@@ -267,6 +268,9 @@ func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 		}
 		if young || n < gatherEntries {
 			return nil
+		}
+		if err := t.rested(ctx, begun); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -149,7 +149,7 @@ func (x *removal) run(ctx context.Context, a asker) error {
 	for _, r := range x.runs {
 		switch there := now.runs[r.RunRef]; {
 		case there == nil:
-		case r.same(there):
+		case r.same(there), !archiveCompares:
 			same = append(same, r)
 		default:
 			x.changed = append(x.changed, r.RunRef)

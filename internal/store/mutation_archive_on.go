@@ -1,0 +1,5 @@
+//go:build mutate_archive
+
+package store
+
+const archiveCompares = false
