@@ -3,6 +3,7 @@
 package whatsapptest
 
 import (
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"go.mau.fi/libsignal/ecc"
 	"go.mau.fi/whatsmeow/proto/waAdv"
+	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/util/keys"
 	"google.golang.org/protobuf/proto"
@@ -37,7 +39,6 @@ type Account struct {
 	timelock  Timelock
 	passkey   bool // asked for to link a device
 	refusals  []*refusal
-	about     string
 	privacy   map[string]string
 }
 
@@ -101,6 +102,48 @@ func (a *Account) SetName(name string) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.name = name
+}
+
+// SetBusiness makes the account a business with a name, which a client learns when it is linked; "" ends it.
+func (a *Account) SetBusiness(name string) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.business = name
+}
+
+// Leave gives the number up: it has WhatsApp no more, and its devices are cut off and not let in again.
+func (a *Account) Leave() {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	delete(a.n.accounts, a.number)
+	delete(a.n.accounts, a.lid)
+	for _, d := range a.devices {
+		if d.connection != nil {
+			d.connection.cut()
+		}
+	}
+}
+
+// Adopt links a device without a client: it gives a device made by a store its addresses and its signed identity, and
+// knows it from then on. The caller saves it. It is for tests that begin with numbers that are linked.
+func (a *Account) Adopt(own *store.Device) error {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	id := a.lastID + 1
+	signed, err := a.certify(uint32(id), own.IdentityKey.Pub[:])
+	if err != nil {
+		return err
+	}
+	signed.DeviceSignature = sign(own.IdentityKey, slices.Concat([]byte{6, 1}, signed.Details, own.IdentityKey.Pub[:], a.identity.Pub[:]))
+	a.lastID = id
+	d := &device{account: a, id: id, noise: *own.NoiseKey.Pub, known: true, platform: "adopted", settled: map[string]bool{}, keys: keyBundle{
+		registration: binary.BigEndian.AppendUint32(nil, own.RegistrationID), identity: own.IdentityKey.Pub[:], signed: *own.SignedPreKey,
+	}}
+	a.devices = append(a.devices, d)
+	address := d.pn()
+	own.ID, own.LID, own.Account, own.Platform = &address, d.lid(), signed, "android"
+	a.announceDevices("add", d)
+	return nil
 }
 
 // Devices lists the account's devices, the phone itself first.

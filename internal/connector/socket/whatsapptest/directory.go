@@ -85,7 +85,7 @@ func (a *Account) describe(by *device, asked stanza, space string) (answers []st
 		case "lid":
 			answers = append(answers, element("lid", attrs{"val": a.LID()}))
 		case "status":
-			answers = append(answers, data("status", attrs{"t": seconds(time.Now())}, []byte(a.about)))
+			answers = append(answers, data("status", attrs{"t": seconds(time.Now())}, []byte{}))
 		}
 	}
 	return answers

@@ -16,6 +16,7 @@ type Fault struct {
 
 	AckError int             // the server refuses the message with this code: 463, 479, 429…
 	Lose     bool            // the server never saw the message
+	Discard  bool            // the message is acknowledged, and never delivered
 	DropAck  bool            // the message is delivered, and never acknowledged
 	AckDelay time.Duration   // the message is delivered, and acknowledged this much later
 	AckHold  <-chan struct{} // the message is delivered, and acknowledged once this is closed
@@ -60,6 +61,8 @@ func (n *Network) messageFault(of Stanza) *fault {
 }
 
 func (f *fault) lost() bool { return f != nil && f.Lose }
+
+func (f *fault) discards() bool { return f != nil && f.Discard }
 
 func (f *fault) code() int {
 	if f == nil {
@@ -171,8 +174,8 @@ func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 	return nil
 }
 
-// LoseReceipts makes the server keep receipts of a kind that a number sends to itself from now on: "" are those of
-// delivery. It returns what ends it.
+// LoseReceipts makes the server keep receipts of a kind that a number sends to itself from now on; kind "" are those of
+// delivery, number "" is everybody. It returns what ends it.
 func (n *Network) LoseReceipts(from, kind string) (remove func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,7 +188,9 @@ func (n *Network) LoseReceipts(from, kind string) (remove func()) {
 	}
 }
 
-func (n *Network) receiptLost(from, kind string) bool { return n.lost[from+"|"+kind] }
+func (n *Network) receiptLost(from, kind string) bool {
+	return n.lost[from+"|"+kind] || n.lost["|"+kind]
+}
 
 // patient is a context for waiting without a deadline of the caller's.
 func patient() (context.Context, context.CancelFunc) {

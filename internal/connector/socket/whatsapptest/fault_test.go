@@ -59,10 +59,11 @@ func TestAcks(t *testing.T) {
 		err   bool
 		shown bool
 	}{
-		"dropped": {whatsapptest.Fault{DropAck: true}, nil, true, true},
-		"lost":    {whatsapptest.Fault{Lose: true}, nil, true, false},
-		"late":    {whatsapptest.Fault{AckDelay: 20 * time.Millisecond}, nil, false, true},
-		"held":    {whatsapptest.Fault{AckHold: hold}, func() { close(hold) }, false, true},
+		"dropped":   {whatsapptest.Fault{DropAck: true}, nil, true, true},
+		"discarded": {whatsapptest.Fault{Discard: true}, nil, false, false},
+		"lost":      {whatsapptest.Fault{Lose: true}, nil, true, false},
+		"late":      {whatsapptest.Fault{AckDelay: 20 * time.Millisecond}, nil, false, true},
+		"held":      {whatsapptest.Fault{AckHold: hold}, func() { close(hold) }, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -75,7 +76,7 @@ func TestAcks(t *testing.T) {
 			defer cancel()
 			done := make(chan error, 1)
 			go func() { done <- shop.try(ctx, anna.JID(), "ciao") }()
-			net.AwaitMessage(t, "393330000001", func(s whatsapptest.Stanza) bool { return s.Unacked })
+			net.AwaitMessage(t, "393330000001", func(s whatsapptest.Stanza) bool { return s.Unacked || test.fault.Discard })
 			if test.shown {
 				anna.Await(t, whatsapptest.Text("ciao"))
 			}

@@ -47,6 +47,7 @@ func (m Message) Raw() *waE2E.Message { return m.raw }
 type Ledger struct {
 	n       *Network
 	entries []Message
+	places  map[arrival]int // in entries
 	file    *os.File
 }
 
@@ -86,7 +87,7 @@ func ReadLedger(path string) ([]Message, error) {
 		return nil, fmt.Errorf("open the ledger's file: %w", err)
 	}
 	defer file.Close()
-	read := &Ledger{}
+	read := &Ledger{places: map[arrival]int{}}
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 1<<24)
 	for lines.Scan() {
@@ -94,30 +95,34 @@ func ReadLedger(path string) ([]Message, error) {
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return nil, fmt.Errorf("read the ledger's file: %w", err)
 		}
-		if i := read.index(m); i >= 0 {
-			read.entries[i] = m
-		} else {
-			read.entries = append(read.entries, m)
-		}
+		entry, _ := read.place(m)
+		*entry = m
 	}
 	return read.entries, lines.Err()
 }
 
-func (l *Ledger) index(m Message) int {
-	return slices.IndexFunc(l.entries, func(e Message) bool {
-		return e.ID == m.ID && e.Phone == m.Phone && e.Chat == m.Chat && e.From == m.From
-	})
+// arrival is what makes two messages one.
+type arrival struct{ phone, chat, from, id string }
+
+// place finds a message's entry, and makes one if there is none.
+func (l *Ledger) place(m Message) (entry *Message, made bool) {
+	key := arrival{m.Phone, m.Chat, m.From, m.ID}
+	i, there := l.places[key]
+	if !there {
+		i = len(l.entries)
+		l.places[key], l.entries = i, append(l.entries, m)
+	}
+	return &l.entries[i], !there
 }
 
 // add notes an arrival. The caller holds n.mu.
 func (l *Ledger) add(m Message) {
-	if i := l.index(m); i >= 0 {
-		l.entries[i].Copies++
-		m = l.entries[i]
-	} else {
-		m.Copies, m.Seen = 1, time.Now()
-		l.entries = append(l.entries, m)
+	entry, made := l.place(m)
+	if made {
+		entry.Seen = time.Now()
 	}
+	entry.Copies++
+	m = *entry
 	if l.file != nil {
 		if err := l.write(m); err != nil {
 			l.n.misunderstood("write the ledger: %v", err)

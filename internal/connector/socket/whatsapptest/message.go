@@ -102,7 +102,7 @@ func (c *connection) message(s stanza) {
 		note.Unacked = true
 	} else {
 		code, phash := f.code(), ""
-		if code == 0 {
+		if code == 0 && !f.discards() {
 			code, phash = deliver(f)
 		}
 		if code != 0 {

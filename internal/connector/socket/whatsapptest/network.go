@@ -88,7 +88,7 @@ func New(t TB) *Network {
 		accounts: map[string]*Account{}, connections: map[*connection]bool{}, refs: map[string]*connection{}, links: map[string]*pairing{},
 		groups: map[string]*Group{}, blobs: map[string][]byte{}, tokens: map[string]string{}, lost: map[string]bool{},
 	}
-	n.ledger = &Ledger{n: n}
+	n.ledger = &Ledger{n: n, places: map[arrival]int{}}
 	n.server = &http.Server{Handler: http.HandlerFunc(n.serve), ReadHeaderTimeout: time.Minute, ErrorLog: quiet}
 	n.open.Go(func() { _ = n.server.Serve(listener) })
 	t.Cleanup(func() {

@@ -77,6 +77,29 @@ func (c *connection) offerPairing() {
 	time.AfterFunc(PairingLife, c.end)
 }
 
+// ExpireCodes ends the pairings under way, as the service does when a client has shown its codes for PairingLife.
+func (n *Network) ExpireCodes() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.connections {
+		if c.pairing != nil {
+			c.cut()
+		}
+	}
+}
+
+// RotateCodes makes the clients that wait for a phone change the secret in their codes, upon which the old ones fail.
+func (n *Network) RotateCodes() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for c := range n.connections {
+		if c.pairing != nil {
+			c.send(element("notification", attrs{"from": server, "id": n.id(), "type": "companion_reg_refresh", "t": seconds(time.Now())},
+				element("companion_reg_refresh", nil)))
+		}
+	}
+}
+
 // ScanQR links the client whose QR code this is to the account, as the account's phone does. It returns when the client
 // has confirmed; the client then logs in by itself.
 func (a *Account) ScanQR(ctx context.Context, code string) error {

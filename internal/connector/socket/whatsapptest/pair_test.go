@@ -128,6 +128,77 @@ func TestPasskey(t *testing.T) {
 	}
 }
 
+// TestRotatedCodes shows that codes end: because the client changed their secret, and because nobody scanned one.
+func TestRotatedCodes(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop := net.Account("393330000001")
+	shop.SetBusiness("Bottega")
+	c := newClient(t, net)
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	codes := await[*events.QR](c, 0, nil).Codes
+	net.RotateCodes()
+	secrets := await[*events.RotateADVSecret](c, 0, nil)
+	if err := shop.ScanQR(t.Context(), codes[0]); err == nil {
+		t.Error("a code with an old secret linked")
+	}
+	await(c, 0, func(e *events.PairError) bool { return errors.Is(e.Error, whatsmeow.ErrPairInvalidDeviceIdentityHMAC) })
+	if strings.Contains(codes[0], secrets.NewSecret) || !strings.Contains(codes[0], secrets.OldSecret) {
+		t.Errorf("secrets %+v in %s", secrets, codes[0])
+	}
+
+	before := c.events()
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	codes = await[*events.QR](c, before, nil).Codes
+	net.ExpireCodes()
+	await[*events.Disconnected](c, before, nil)
+	if err := shop.ScanQR(t.Context(), codes[0]); err == nil {
+		t.Error("a code that was over linked")
+	}
+	before = c.events()
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	if err := shop.ScanQR(t.Context(), await[*events.QR](c, before, nil).Codes[0]); err != nil {
+		t.Fatal(err)
+	}
+	if success := await[*events.PairSuccess](c, before, nil); success.BusinessName != "Bottega" {
+		t.Errorf("linked as %+v", success)
+	}
+	await[*events.Connected](c, before, nil)
+}
+
+// TestAdopt links a device without a pairing; a number that was given up is nobody's.
+func TestAdopt(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	shop, anna := net.Account("393330000001"), net.Phone("393330000002")
+	c := newClient(t, net)
+	if err := shop.Adopt(c.Store); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Store.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c = openClient(t, net, whatsmeow.NewClient(c.Store, nil))
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	await[*events.Connected](c, 0, nil)
+	anna.Await(t, whatsapptest.ID(c.sendText(anna.JID(), "ciao")))
+	anna.Leave()
+	if found, err := c.IsOnWhatsApp(t.Context(), []string{"+" + anna.Number()}); err != nil || found[0].IsIn {
+		t.Errorf("found %+v: %v", found, err)
+	}
+	if err := c.try(t.Context(), anna.JID(), "ci sei?"); err == nil || !strings.HasSuffix(err.Error(), " 404") {
+		t.Errorf("sent to nobody: %v", err)
+	}
+}
+
 // TestUnlink takes a client off the account on the phone, by the client itself, and links another in its place.
 func TestUnlink(t *testing.T) {
 	t.Parallel()
