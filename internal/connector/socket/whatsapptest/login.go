@@ -75,7 +75,7 @@ func (n *Network) RequireVersion(version uint32) {
 	defer n.mu.Unlock()
 	n.version = version
 	for c := range n.connections {
-		if c.payload != nil && clientVersion(c.payload) < version && !(c.device != nil && c.device.id == 0) {
+		if c.payload != nil && clientVersion(c.payload) < version && (c.device == nil || c.device.id > 0) {
 			c.cut()
 		}
 	}
@@ -172,9 +172,10 @@ func (a *Account) refused(version uint32) attrs {
 	if left := time.Until(a.ban.until); left > 0 {
 		return attrs{"reason": "402", "code": strconv.Itoa(a.ban.code), "expire": strconv.Itoa(int(left.Seconds()) + 1), "location": "loopback"}
 	}
-	for i, r := range a.refusals {
+	if len(a.refusals) > 0 {
+		r := a.refusals[0]
 		if r.times--; r.times == 0 {
-			a.refusals = slices.Delete(a.refusals, i, i+1)
+			a.refusals = a.refusals[1:]
 		}
 		return attrs{"reason": strconv.Itoa(r.reason), "location": "loopback"}
 	}

@@ -141,14 +141,30 @@ func (p *Phone) SendMessage(ctx context.Context, to string, content *waE2E.Messa
 
 // Download fetches and decrypts a message's media.
 func (p *Phone) Download(ctx context.Context, m Message) ([]byte, error) {
-	if m.raw == nil {
-		return nil, errors.New("the message was read from a file")
+	media := downloadable(m.raw)
+	if media == nil {
+		return nil, errors.New("the message has no media, or was read from a file")
 	}
-	content, err := p.client.DownloadAny(ctx, m.raw)
+	content, err := p.client.Download(ctx, media)
 	if err != nil {
 		return nil, fmt.Errorf("download at the phone: %w", err)
 	}
 	return content, nil
+}
+
+// downloadable is the part of a message that has media; nil if none has.
+func downloadable(m *waE2E.Message) whatsmeow.DownloadableMessage {
+	switch {
+	case m.GetImageMessage() != nil:
+		return m.GetImageMessage()
+	case m.GetVideoMessage() != nil:
+		return m.GetVideoMessage()
+	case m.GetAudioMessage() != nil:
+		return m.GetAudioMessage()
+	case m.GetDocumentMessage() != nil:
+		return m.GetDocumentMessage()
+	}
+	return nil
 }
 
 // MarkRead tells the sender that its messages, all of one chat and sender, were read.
