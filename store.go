@@ -165,6 +165,9 @@ type PrivacyStore interface {
 type PartnerTenant interface {
 	ClientStore
 	KeyStore
+	UserStore
+	AuditStore
+	BrandStore
 	OnceStore // apart from those of clients
 }
 

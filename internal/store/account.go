@@ -32,19 +32,10 @@ func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntual
 	return puntuale.PartnerID(id), err
 }
 
+// insertLogin inserts the first user of a partner, or of a client: an owner.
 func insertLogin(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) error {
-	id, err := number(ctx, a, "login")
-	if err != nil {
-		return err
-	}
-	if _, err = a.exec(ctx, `insert into login (id, partner_id, client_id, email, password, created_at)
- values ($1, $2, $3, $4, $5, $6)`, id, p, c, l.Email, l.Password, micros(created)); err != nil {
-		if repeated(err) {
-			return puntuale.Conflict("the partner has a login with this e-mail")
-		}
-		return fmt.Errorf("insert a login: %w", err)
-	}
-	return nil
+	_, err := insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
+	return err
 }
 
 func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {

@@ -30,7 +30,9 @@ var movedTables = []movedTable{
 	{name: "partner", columns: "id name slug created_at"},
 	{name: "client", columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
 		" zone region suspended features closed created_at deleted_at blanked_to erased"},
-	{name: "login", columns: "id partner_id client_id email password created_at"},
+	{name: "login", columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
+	{name: "brand", columns: "partner_id name colour logo logo_kind host mark"},
+	{name: "audit", columns: "id partner_id client_id login_id who entry action target at", serial: "id"},
 	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
 	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys",
 		left: "owner code code_until"},
@@ -60,7 +62,7 @@ var movedTables = []movedTable{
 }
 
 // leftTables are of servers that run, or of one database.
-var leftTables = []string{"node", "command", "cluster", "moved", "puntuale_version", "puntuale_migration_lock"}
+var leftTables = []string{"node", "command", "cluster", "moved", "visit", "try", "ticket", "puntuale_version", "puntuale_migration_lock"}
 
 // beginTables are filled from the beginning: that they hold something says nothing.
 var beginTables = []string{"secret", "counter", "id_block"}

@@ -273,6 +273,11 @@ func (c *Client) template() puntuale.TemplateID {
 	return all[0].ID
 }
 
+// login is the client's first user.
+func (c *Client) login() puntuale.LoginID {
+	return puntuale.LoginID(c.w.Int("select id from login where client_id = $1", c.ID))
+}
+
 // Every method of a partner's handle, tried by another partner.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
@@ -309,6 +314,40 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 	"RevokeKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
 		return nil, theirs.RevokeKey(context.Background(), c.ID, key, Begin)
 	},
+	"Users": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Users(context.Background(), c.ID)
+	},
+	"User": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.User(context.Background(), c.ID, c.login())
+		return nil, err
+	},
+	"CreateUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.CreateUser(context.Background(), puntuale.User{Client: c.ID, Email: "x@example.com", Role: puntuale.Owner})
+		return nil, err
+	},
+	"UpdateUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.UpdateUser(context.Background(), c.ID, c.login(), puntuale.UserPatch{EndVisits: true}, nil)
+		return nil, err
+	},
+	"DeleteUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.DeleteUser(context.Background(), c.ID, c.login())
+	},
+	"AddAudit": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.AddAudit(context.Background(), puntuale.AuditEntry{Client: c.ID, Action: "x"})
+	},
+	"Audit": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, _, err := theirs.Audit(context.Background(), 0, puntuale.Page{})
+		if len(all) == 0 && err == nil {
+			all, _, err = theirs.Audit(context.Background(), c.ID, puntuale.Page{})
+		}
+		return all, err
+	},
+	"Host": nil, // names nothing of anybody
+	"Logo": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		logo, _, err := theirs.Logo(context.Background())
+		return logo, err
+	},
+	"SetBrand": nil,
 	"Kept": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		return theirs.Kept(context.Background(), puntuale.Once{Scope: "s", Key: "k", Hash: "h"})
 	},
@@ -325,6 +364,12 @@ func testPartnersApart(t *testing.T, w *World) {
 	}
 	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, Action: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.SetBrand(ctx, puntuale.Brand{Logo: []byte{1}, LogoKind: "image/png"}); err != nil {
 		t.Fatal(err)
 	}
 	before, err := mine.Client(ctx, c.ID)

@@ -1,0 +1,157 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+func (s *Store) UsersByEmail(ctx context.Context, email string, partner puntuale.PartnerID, limit int) ([]puntuale.User, error) {
+	users, err := list(ctx, s.read, `select `+userColumns+` from login l where lower(l.email) = lower($1) and ($2 = 0 or l.partner_id = $2)
+ and (l.client_id = 0 or exists (select 1 from client c where c.id = l.client_id and c.deleted_at = 0)) order by l.id limit $3`,
+		[]any{email, partner, limit}, scanUser)
+	if err != nil {
+		return nil, outward(fmt.Errorf("look for users: %w", err))
+	}
+	return users, nil
+}
+
+const hostColumns = `p.id, p.name, p.slug, p.created_at, coalesce(b.name, ''), coalesce(b.colour, ''), coalesce(b.logo_kind, ''),
+ coalesce(b.host, ''), coalesce(b.mark, '')`
+
+func hostFields(h *puntuale.Host) []any {
+	return []any{&h.Partner.ID, &h.Partner.Name, &h.Partner.Slug, moment{&h.Partner.Created}, &h.Brand.Name, &h.Brand.Colour, &h.Brand.LogoKind,
+		&h.Brand.Host, &h.Brand.Mark}
+}
+
+func (s *Store) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
+	found, err := one(ctx, s.read, `select `+userColumns+`, `+hostColumns+` from login l join partner p on p.id = l.partner_id
+ left join brand b on b.partner_id = p.id where l.id = $1`, []any{id}, append(userFields(&u), hostFields(&h)...)...)
+	return u, h, foundOr(found, err, "user")
+}
+
+func (s *Store) HostNamed(ctx context.Context, name string) (puntuale.Host, error) {
+	return s.host(ctx, `b.host = $1 and b.host <> ''`, name)
+}
+
+func (s *Store) HostSlug(ctx context.Context, slug string) (puntuale.Host, error) {
+	return s.host(ctx, `p.slug = $1 and p.slug <> ''`, slug)
+}
+
+func (s *Store) host(ctx context.Context, which string, arg any) (h puntuale.Host, err error) {
+	found, err := one(ctx, s.read, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+which,
+		[]any{arg}, hostFields(&h)...)
+	return h, foundOr(found, err, "partner")
+}
+
+// writeDoor runs a transaction that belongs to no tenant.
+func (s *Store) writeDoor(ctx context.Context, do func(ctx context.Context, a asker) error) error {
+	return s.tenants[0].perform(ctx, single(s.kinds.write, do), false)
+}
+
+func (s *Store) IssueTicket(ctx context.Context, hash string, user puntuale.LoginID, expires time.Time) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `insert into ticket (hash, login_id, expires_at) values ($1, $2, $3)`, hash, user, micros(expires))
+		return err
+	})
+}
+
+func (s *Store) SpendTicket(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
+	err = s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		var expires int64
+		found, err := one(ctx, a, `delete from ticket where hash = $1 returning login_id, expires_at`, []any{hash}, &user, &expires)
+		return thereOr(found && expires > micros(now), err, "ticket")
+	})
+	return user, err
+}
+
+func (s *Store) Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error) {
+	found, err = one(ctx, s.read, `select data from visit where token = $1 and expires_at > $2`, []any{token, micros(now)}, &data)
+	if err != nil {
+		return nil, false, outward(fmt.Errorf("read a visit: %w", err))
+	}
+	return data, found, nil
+}
+
+func (s *Store) KeepVisit(ctx context.Context, v puntuale.Visit) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `insert into visit (token, data, expires_at) values ($1, $2, $3)
+ on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`, v.Token, v.Data, micros(v.Expires))
+		return err
+	})
+}
+
+func (s *Store) EndVisit(ctx context.Context, token string) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		_, err := a.exec(ctx, `delete from visit where token = $1`, token)
+		return err
+	})
+}
+
+func (s *Store) PurgeDoor(ctx context.Context, now time.Time) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from visit where expires_at <= $1`, micros(now)); err != nil {
+			return fmt.Errorf("remove visits: %w", err)
+		}
+		if _, err := a.exec(ctx, `delete from ticket where expires_at <= $1`, micros(now)); err != nil {
+			return fmt.Errorf("remove tickets: %w", err)
+		}
+		_, err := a.exec(ctx, `delete from try where at <= $1`, micros(now.Add(-puntuale.ForgetTries)))
+		return err
+	})
+}
+
+func (s *Store) Try(ctx context.Context, tries []puntuale.Try, now time.Time) (wait time.Duration, err error) {
+	err = s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		wait = 0
+		counted := make([]int64, len(tries))
+		for i, t := range tries { // in one order everywhere, so that nobody waits in a circle
+			var n int64
+			var at time.Time
+			// A row to lock, whether or not it was there.
+			if _, err := one(ctx, a, `insert into try (mark, tries, at) values ($1, 0, 0)
+ on conflict (mark) do update set mark = excluded.mark returning tries, at`, []any{t.Mark}, &n, moment{&at}); err != nil {
+				return fmt.Errorf("count an attempt: %w", err)
+			}
+			if now.Sub(at) >= puntuale.ForgetTries {
+				n = 0
+			}
+			if end := at.Add(waitAfter(n, t.Free)); end.After(now) {
+				wait = max(wait, end.Sub(now))
+			}
+			counted[i] = n
+		}
+		if wait > 0 {
+			return nil
+		}
+		for i, t := range tries {
+			if _, err := a.exec(ctx, `update try set tries = $2, at = $3 where mark = $1`, t.Mark, counted[i]+1, micros(now)); err != nil {
+				return fmt.Errorf("count an attempt: %w", err)
+			}
+		}
+		return nil
+	})
+	return wait, err
+}
+
+// waitAfter is how long after the last of n attempts the next one may come.
+func waitAfter(n int64, free int) time.Duration {
+	over := n - int64(free)
+	if over < 0 {
+		return 0
+	}
+	return min(time.Second<<min(over+1, 20), puntuale.MaxWait)
+}
+
+func (s *Store) Forget(ctx context.Context, marks []string) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		for _, mark := range marks {
+			if _, err := a.exec(ctx, `delete from try where mark = $1`, mark); err != nil {
+				return fmt.Errorf("forget attempts: %w", err)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,338 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func testUsers(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	first, err := p.Users(ctx, c.ID)
+	if err != nil || len(first) != 1 || first[0].Role != puntuale.Owner || first[0].Client != c.ID || first[0].Partner != w.Partner {
+		t.Fatalf("users of a new client = %+v, %v", first, err)
+	}
+	want := puntuale.User{Partner: w.Partner, Client: c.ID, Email: "Anna@example.com", Name: "Anna", Password: "hash", Role: puntuale.Staff,
+		Language: "it", Created: Begin}
+	if want.ID, err = p.CreateUser(ctx, want); err != nil {
+		t.Fatal(err)
+	}
+	want.Second.Recovery = []string{}
+	got, err := p.User(ctx, c.ID, want.ID)
+	if got.Second.Secret = nil; err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("user = %+v, %v, want %+v", got, err, want)
+	}
+	_, err = p.CreateUser(ctx, puntuale.User{Client: other.ID, Email: "Anna@example.com", Role: puntuale.Staff})
+	wantCode(t, err, puntuale.CodeConflict)
+	for _, client := range []puntuale.ClientID{0, other.ID, 999} {
+		_, err := p.User(ctx, client, want.ID)
+		wantCode(t, err, puntuale.CodeNotFound)
+		_, err = p.UpdateUser(ctx, client, want.ID, puntuale.UserPatch{Name: to("x")}, nil)
+		wantCode(t, err, puntuale.CodeNotFound)
+		wantCode(t, p.DeleteUser(ctx, client, want.ID), puntuale.CodeNotFound)
+	}
+	want.Name, want.Role, want.Language, want.Password, want.Seen = "Anna B.", puntuale.Reader, "en", "other", Begin.Add(time.Hour)
+	want.Second = puntuale.SecondFactor{Secret: []byte{0, 255}, Last: 7, Recovery: []string{"a", "b"}}
+	want.Stamp = 1
+	patch := puntuale.UserPatch{Name: to(want.Name), Role: to(want.Role), Language: to("en"), Password: to("other"), Second: to(want.Second), Seen: to(want.Seen), EndVisits: true}
+	if got, err = p.UpdateUser(ctx, c.ID, want.ID, patch, nil); err != nil || !reflect.DeepEqual(got, want) {
+		t.Fatalf("changed = %+v, %v", got, err)
+	}
+	u, h, err := w.UserByID(ctx, want.ID)
+	if err != nil || !reflect.DeepEqual(u, want) || h.Partner.ID != w.Partner || h.Partner.Name != "Rivendita" {
+		t.Fatalf("by id = %+v, %+v, %v", u, h, err)
+	}
+	refused := errors.New("no")
+	if _, err := p.UpdateUser(ctx, c.ID, want.ID, puntuale.UserPatch{Name: to("x")}, func(u puntuale.User) error {
+		if u.Name != want.Name {
+			t.Errorf("asked about %+v", u)
+		}
+		return puntuale.Conflict(refused.Error())
+	}); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("refused by its caller: %v", err)
+	}
+	if err := p.DeleteUser(ctx, c.ID, want.ID); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = w.UserByID(ctx, want.ID)
+	wantCode(t, err, puntuale.CodeNotFound)
+}
+
+// Somebody always keeps the role of an owner, whoever leaves at the same moment.
+func testOwnerStays(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
+		var owners []puntuale.LoginID
+		for range 4 {
+			if _, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("o") + "@example.com", Role: puntuale.Owner}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		users, err := p.Users(ctx, client)
+		if err != nil || len(users) != 5 {
+			t.Fatalf("users = %+v, %v", users, err)
+		}
+		for _, u := range users {
+			owners = append(owners, u.ID)
+		}
+		var refused atomic.Int64
+		together(len(owners), func(i int) {
+			err := p.DeleteUser(ctx, client, owners[i])
+			if i%2 == 0 {
+				_, err = p.UpdateUser(ctx, client, owners[i], puntuale.UserPatch{Role: to(puntuale.Staff)}, nil)
+			}
+			switch {
+			case puntuale.CodeOf(err) == puntuale.CodeConflict:
+				refused.Add(1)
+			case err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound:
+				t.Error(err)
+			}
+		})
+		if n := w.Int(fmt.Sprintf("select count(*) from login where client_id = %d and partner_id = %d and role = 3", client, w.Partner)); n != 1 || refused.Load() == 0 {
+			t.Errorf("%d owners are left, %d calls were refused", n, refused.Load())
+		}
+	}
+}
+
+func testUsersByEmail(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri"}, puntuale.Login{Email: "stessa@example.com"}, puntuale.Key{Hash: keyHash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mine, err := w.Store.Partner(w.Partner).CreateUser(ctx, puntuale.User{Client: c.ID, Email: "Stessa@Example.com", Role: puntuale.Staff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	find := func(partner puntuale.PartnerID, limit int) (ids []puntuale.LoginID) {
+		t.Helper()
+		users, err := w.UsersByEmail(ctx, "STESSA@example.com", partner, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, u := range users {
+			ids = append(ids, u.ID)
+		}
+		return ids
+	}
+	if all := find(0, 5); len(all) != 2 || all[1] != mine {
+		t.Errorf("anybody's: %v", all)
+	}
+	if one := find(w.Partner, 5); len(one) != 1 || one[0] != mine {
+		t.Errorf("the partner's: %v", one)
+	}
+	if one := find(0, 1); len(one) != 1 {
+		t.Errorf("at most one: %v", one)
+	}
+	if h, err := w.HostSlug(ctx, "altri"); err != nil || h.Partner.ID != other {
+		t.Errorf("by slug: %+v, %v", h, err)
+	}
+	for _, none := range []string{"", "nessuno"} {
+		_, err := w.HostSlug(ctx, none)
+		wantCode(t, err, puntuale.CodeNotFound)
+		_, err = w.HostNamed(ctx, none)
+		wantCode(t, err, puntuale.CodeNotFound)
+	}
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, c.ID, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if all := find(0, 5); len(all) != 1 {
+		t.Errorf("after the client was deleted: %v", all)
+	}
+}
+
+func testVisits(t *testing.T, w *World) {
+	ctx := context.Background()
+	keep := func(data string, expires time.Time) {
+		t.Helper()
+		if err := w.KeepVisit(ctx, puntuale.Visit{Token: "t", Data: []byte(data), Expires: expires}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	read := func(now time.Time) string {
+		t.Helper()
+		data, found, err := w.Visit(ctx, "t", now)
+		if err != nil || found != (data != nil) {
+			t.Fatalf("visit = %q, %v, %v", data, found, err)
+		}
+		return string(data)
+	}
+	keep("one", Begin.Add(time.Hour))
+	keep("two", Begin.Add(2*time.Hour))
+	if got := read(Begin.Add(time.Hour)); got != "two" {
+		t.Errorf("kept %q", got)
+	}
+	if got := read(Begin.Add(2 * time.Hour)); got != "" {
+		t.Errorf("after its end: %q", got)
+	}
+	if err := w.EndVisit(ctx, "t"); err != nil || read(Begin) != "" {
+		t.Errorf("ended: %v", err)
+	}
+	keep("three", Begin.Add(time.Hour))
+	if err := w.IssueTicket(ctx, "h", 7, Begin.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.PurgeDoor(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
+		t.Errorf("purged too early: %v", err)
+	}
+	if err := w.PurgeDoor(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
+		t.Errorf("not purged: %v", err)
+	}
+	_, err := w.SpendTicket(ctx, "h", Begin)
+	wantCode(t, err, puntuale.CodeNotFound)
+}
+
+// A ticket opens once, however many try.
+func testTickets(t *testing.T, w *World) {
+	ctx := context.Background()
+	if err := w.IssueTicket(ctx, "h", 7, Begin.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	var opened atomic.Int64
+	together(8, func(int) {
+		switch user, err := w.SpendTicket(ctx, "h", Begin); {
+		case err == nil && user == 7:
+			opened.Add(1)
+		case puntuale.CodeOf(err) != puntuale.CodeNotFound:
+			t.Errorf("%v, %v", user, err)
+		}
+	})
+	if opened.Load() != 1 {
+		t.Errorf("opened %d times", opened.Load())
+	}
+	if err := w.IssueTicket(ctx, "late", 7, Begin); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.SpendTicket(ctx, "late", Begin)
+	wantCode(t, err, puntuale.CodeNotFound)
+}
+
+// Attempts are counted exactly, whoever makes them at the same time.
+func testTries(t *testing.T, w *World) {
+	ctx := context.Background()
+	tries := []puntuale.Try{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
+	var passed atomic.Int64
+	together(16, func(int) {
+		wait, err := w.Try(ctx, tries, Begin)
+		if err != nil {
+			t.Error(err)
+		}
+		if wait == 0 {
+			passed.Add(1)
+		}
+	})
+	if passed.Load() != 5 {
+		t.Errorf("%d of 16 passed, want 5", passed.Load())
+	}
+	now, last := Begin, time.Duration(0)
+	for range 20 {
+		wait, err := w.Try(ctx, tries, now)
+		if err != nil || wait < last || wait > puntuale.MaxWait || wait == 0 {
+			t.Fatalf("wait %v after %v, %v", wait, last, err)
+		}
+		last, now = wait, now.Add(wait)
+		if wait, err := w.Try(ctx, tries, now); err != nil || wait > puntuale.MaxWait {
+			t.Fatalf("after the wait: %v, %v", wait, err)
+		}
+	}
+	if wait, err := w.Try(ctx, []puntuale.Try{{Mark: "another", Free: 5}}, now); err != nil || wait != 0 {
+		t.Errorf("another account waits %v, %v", wait, err)
+	}
+	if err := w.Forget(ctx, []string{"account", "address"}); err != nil {
+		t.Fatal(err)
+	}
+	if wait, err := w.Try(ctx, tries, now); err != nil || wait != 0 {
+		t.Errorf("after somebody came in: %v, %v", wait, err)
+	}
+	if err := w.PurgeDoor(ctx, now.Add(puntuale.ForgetTries)); err != nil || w.Int("select count(*) from try") != 0 {
+		t.Errorf("old attempts are left: %v", err)
+	}
+}
+
+func testAudit(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	c := w.Client(puntuale.AccountFull)
+	for i := range 5 {
+		e := puntuale.AuditEntry{User: 3, Who: "a@b", Action: "client.change", Target: fmt.Sprint(i), At: Begin.Add(time.Duration(i) * time.Second)}
+		if i%2 == 1 {
+			e.Client, e.Entry = c.ID, true
+		}
+		if err := p.AddAudit(ctx, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, p.AddAudit(ctx, puntuale.AuditEntry{Client: 999, Action: "x"}), puntuale.CodeNotFound)
+	read := func(client puntuale.ClientID) (targets string) {
+		t.Helper()
+		cursor := ""
+		for {
+			page, next, err := p.Audit(ctx, client, puntuale.Page{Limit: 2, Cursor: cursor})
+			if err != nil || len(page) > 2 {
+				t.Fatalf("%+v, %v", page, err)
+			}
+			for _, e := range page {
+				targets += e.Target
+				if e.Who != "a@b" || e.User != 3 || e.Entry != (e.Client != 0) || e.At.IsZero() {
+					t.Errorf("entry %+v", e)
+				}
+			}
+			if cursor = next; next == "" {
+				return targets
+			}
+		}
+	}
+	if all, of := read(0), read(c.ID); all != "43210" || of != "31" {
+		t.Errorf("all %q, the client's %q", all, of)
+	}
+	_, _, err := p.Audit(ctx, 0, puntuale.Page{Cursor: "x"})
+	wantCode(t, err, puntuale.CodeInvalid)
+}
+
+func testBrand(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	if h, err := p.Host(ctx); err != nil || h.Brand.Mark != "" || h.Partner.Name != "Rivendita" {
+		t.Fatalf("at first: %+v, %v", h, err)
+	}
+	b := puntuale.Brand{Name: "Messaggi Bianchi", Colour: "#224466", Logo: []byte{1, 0, 255}, LogoKind: "image/png", Host: "msg.example.com"}
+	if err := p.SetBrand(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	h, err := w.HostNamed(ctx, "msg.example.com")
+	if err != nil || h.Partner.ID != w.Partner || h.Brand.Name != b.Name || h.Brand.Colour != b.Colour || h.Brand.Mark == "" || h.Brand.Logo != nil {
+		t.Fatalf("stored: %+v, %v", h, err)
+	}
+	if logo, kind, err := p.Logo(ctx); err != nil || kind != b.LogoKind || string(logo) != string(b.Logo) {
+		t.Fatalf("logo: %v %q, %v", logo, kind, err)
+	}
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri"}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, w.Store.Partner(other).SetBrand(ctx, b), puntuale.CodeConflict)
+	mark := h.Brand.Mark
+	b.Colour = "#224467"
+	if err := p.SetBrand(ctx, b); err != nil {
+		t.Fatal(err)
+	}
+	if h, err = p.Host(ctx); err != nil || h.Brand.Mark == mark {
+		t.Errorf("the mark stayed: %+v, %v", h, err)
+	}
+	if err := p.SetBrand(ctx, puntuale.Brand{}); err != nil {
+		t.Fatal(err)
+	}
+	if logo, kind, err := p.Logo(ctx); err != nil || logo != nil || kind != "" {
+		t.Errorf("no logo: %v %q, %v", logo, kind, err)
+	}
+}

@@ -1,0 +1,192 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"puntuale"
+)
+
+const userColumns = `l.id, l.partner_id, l.client_id, l.email, l.name, l.password, l.role, l.language, l.stamp, l.second, l.second_last,
+ l.recovery, l.created_at, l.seen_at`
+
+func userFields(u *puntuale.User) []any {
+	return []any{&u.ID, &u.Partner, &u.Client, &u.Email, &u.Name, &u.Password, &u.Role, &u.Language, &u.Stamp, &u.Second.Secret, &u.Second.Last,
+		inJSON{&u.Second.Recovery}, moment{&u.Created}, moment{&u.Seen}}
+}
+
+func scanUser(rows *sql.Rows, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
+
+// ofClient checks that a client is the partner's; 0 is the partner itself.
+func (p partnerTenant) ofClient(ctx context.Context, client puntuale.ClientID) error {
+	if client == 0 {
+		return nil
+	}
+	_, err := p.Client(ctx, client)
+	return err
+}
+
+func (p partnerTenant) Users(ctx context.Context, client puntuale.ClientID) ([]puntuale.User, error) {
+	if err := p.ofClient(ctx, client); err != nil {
+		return nil, err
+	}
+	users, err := list(ctx, p.s.read, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 order by l.id`,
+		[]any{p.id, client}, scanUser)
+	if err != nil {
+		return nil, outward(fmt.Errorf("list users: %w", err))
+	}
+	return users, nil
+}
+
+func (p partnerTenant) User(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) (puntuale.User, error) {
+	if err := p.ofClient(ctx, client); err != nil {
+		return puntuale.User{}, err
+	}
+	u, found, err := p.user(ctx, p.s.read, client, id)
+	return u, foundOr(found, err, "user")
+}
+
+func (p partnerTenant) user(ctx context.Context, a asker, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
+	found, err = one(ctx, a, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 and l.id = $3`,
+		[]any{p.id, client, id}, userFields(&u)...)
+	return u, found, err
+}
+
+// lockUsers makes whoever changes the users of one owner wait for each other, and keeps a client from being deleted.
+func (p partnerTenant) lockUsers(ctx context.Context, a asker, client puntuale.ClientID) error {
+	if client != 0 {
+		return p.lockClient(ctx, a, client)
+	}
+	var n int64
+	found, err := one(ctx, a, `select id from partner where id = $1 for update`, []any{p.id}, &n)
+	return thereOr(found, err, "partner")
+}
+
+func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User) (id puntuale.LoginID, err error) {
+	err = p.write(ctx, func(ctx context.Context, a asker) error {
+		if err := p.lockUsers(ctx, a, u.Client); err != nil {
+			return err
+		}
+		var n int64
+		if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2`, []any{p.id, u.Client}, &n); err != nil {
+			return fmt.Errorf("count users: %w", err)
+		}
+		if n >= puntuale.MaxUsers {
+			return puntuale.Conflict(fmt.Sprintf("there are %d users already", puntuale.MaxUsers))
+		}
+		var err error
+		id, err = insertUser(ctx, a, p.id, u)
+		return err
+	})
+	return id, err
+}
+
+func insertUser(ctx context.Context, a asker, p puntuale.PartnerID, u puntuale.User) (puntuale.LoginID, error) {
+	id, err := number(ctx, a, "login")
+	if err != nil {
+		return 0, err
+	}
+	if _, err = a.exec(ctx, `insert into login (id, partner_id, client_id, email, password, created_at, name, role, language)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, p, u.Client, u.Email, u.Password, micros(u.Created), u.Name, int64(u.Role), u.Language); err != nil {
+		if repeated(err) {
+			return 0, puntuale.Conflict("the partner has a login with this e-mail")
+		}
+		return 0, fmt.Errorf("insert a login: %w", err)
+	}
+	return puntuale.LoginID(id), nil
+}
+
+func (p partnerTenant) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, when func(puntuale.User) error) (u puntuale.User, err error) {
+	err = p.write(ctx, func(ctx context.Context, a asker) error {
+		if err := p.lockUsers(ctx, a, client); err != nil {
+			return err
+		}
+		var found bool
+		u, found, err = p.user(ctx, a, client, id)
+		if err := thereOr(found, err, "user"); err != nil {
+			return err
+		}
+		if when != nil {
+			if err := when(u); err != nil {
+				return err
+			}
+		}
+		if patch.Role.Set && patch.Role.To != puntuale.Owner {
+			if err := p.anotherOwner(ctx, a, u); err != nil {
+				return err
+			}
+		}
+		changeUser(&u, patch)
+		return storeUser(ctx, a, u)
+	})
+	if err != nil {
+		return puntuale.User{}, err
+	}
+	return u, nil
+}
+
+func changeUser(u *puntuale.User, p puntuale.UserPatch) {
+	change(&u.Name, p.Name)
+	change(&u.Role, p.Role)
+	change(&u.Language, p.Language)
+	change(&u.Password, p.Password)
+	change(&u.Second, p.Second)
+	change(&u.Seen, p.Seen)
+	if p.EndVisits {
+		u.Stamp++
+	}
+}
+
+func storeUser(ctx context.Context, a asker, u puntuale.User) error {
+	if u.Second.Recovery == nil {
+		u.Second.Recovery = []string{}
+	}
+	recovery, err := toJSON(u.Second.Recovery)
+	if err != nil {
+		return err
+	}
+	secret := u.Second.Secret
+	if secret == nil {
+		secret = []byte{}
+	}
+	if _, err := a.exec(ctx, `update login set name = $2, role = $3, language = $4, password = $5, stamp = $6, second = $7, second_last = $8,
+ recovery = $9, seen_at = $10 where id = $1`, u.ID, u.Name, int64(u.Role), u.Language, u.Password, u.Stamp, secret, u.Second.Last,
+		recovery, micros(u.Seen)); err != nil {
+		return fmt.Errorf("update a user: %w", err)
+	}
+	return nil
+}
+
+// anotherOwner refuses what would leave nobody with the role of an owner.
+func (p partnerTenant) anotherOwner(ctx context.Context, a asker, u puntuale.User) error {
+	if u.Role != puntuale.Owner {
+		return nil
+	}
+	var n int64
+	if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2 and role = $3 and id <> $4`,
+		[]any{p.id, u.Client, int64(puntuale.Owner), u.ID}, &n); err != nil {
+		return fmt.Errorf("count owners: %w", err)
+	}
+	if n == 0 {
+		return puntuale.Conflict("somebody must keep the role of an owner")
+	}
+	return nil
+}
+
+func (p partnerTenant) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
+	return p.write(ctx, func(ctx context.Context, a asker) error {
+		if err := p.lockUsers(ctx, a, client); err != nil {
+			return err
+		}
+		u, found, err := p.user(ctx, a, client, id)
+		if err := thereOr(found, err, "user"); err != nil {
+			return err
+		}
+		if err := p.anotherOwner(ctx, a, u); err != nil {
+			return err
+		}
+		_, err = a.exec(ctx, `delete from login where id = $1`, id)
+		return err
+	})
+}

@@ -1,0 +1,200 @@
+package puntuale
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// LoginID names a user.
+type LoginID int64
+
+func (id LoginID) String() string { return fmt.Sprint(int64(id)) }
+
+// Role is what a user may do in a dashboard. A greater one includes the lesser. The numbers are what stores keep.
+type Role int8
+
+const (
+	Reader Role = 1 // sees everything but keys, changes nothing
+	Staff  Role = 2 // does the daily work
+	Owner  Role = 3 // besides, users, keys, looks and what costs money
+)
+
+var roleNames = [...]string{Reader: "reader", Staff: "staff", Owner: "owner"}
+
+func (r Role) String() string {
+	if r < Reader || r > Owner {
+		return fmt.Sprintf("Role(%d)", int8(r))
+	}
+	return roleNames[r]
+}
+
+// ParseRole reads one of reader, staff, owner.
+func ParseRole(word string) (Role, error) {
+	for r := Reader; r <= Owner; r++ {
+		if roleNames[r] == word {
+			return r, nil
+		}
+	}
+	return 0, fmt.Errorf("%q is not one of reader, staff, owner", word)
+}
+
+// User is somebody who may enter a dashboard: the partner's own, or with Client that client's. The e-mail is unique among
+// the partner's users, those of its clients included.
+type User struct {
+	ID       LoginID
+	Partner  PartnerID
+	Client   ClientID // 0: the partner's own
+	Email    string
+	Name     string
+	Password string // argon2id hash, never the password itself
+	Role     Role
+	Language string // "it", "en"; "" as the browser asks
+	Stamp    int64  // raised to end everything the user has open
+	Second   SecondFactor
+	Created  time.Time
+	Seen     time.Time // signed in last; zero: never
+}
+
+// SecondFactor is what is asked for besides the password.
+type SecondFactor struct {
+	Secret   []byte   // sealed; empty: nothing is asked
+	Last     int64    // the time step whose code was taken last: each opens once
+	Recovery []string // keyed hashes of the codes that are left, each of which opens once
+}
+
+// On reports whether a second factor is asked for.
+func (s SecondFactor) On() bool { return len(s.Secret) > 0 }
+
+// UserPatch changes a user. With EndVisits everything that the user has open ends.
+type UserPatch struct {
+	Name      Change[string]
+	Role      Change[Role]
+	Language  Change[string]
+	Password  Change[string] // its hash
+	Second    Change[SecondFactor]
+	Seen      Change[time.Time]
+	EndVisits bool
+}
+
+// Host is a partner and its looks, which people see who have not signed in yet.
+type Host struct {
+	Partner Partner
+	Brand   Brand
+}
+
+// Brand is how a partner's pages look to its clients. Zero values are the product's own.
+type Brand struct {
+	Name     string // "": the partner's
+	Colour   string // #rrggbb
+	Logo     []byte // left out where only Mark is asked for
+	LogoKind string // its media type; "": no logo
+	Host     string // the name under which its pages are reached, in small letters; "": none of its own
+	Mark     string // changes with Colour and Logo; "": nothing was ever set
+}
+
+// AuditEntry is one thing that somebody did in a dashboard. It holds no phone number, no text and no key.
+type AuditEntry struct {
+	ID     int64
+	Client ClientID // whose dashboard it was; 0: the partner's own
+	User   LoginID
+	Who    string // the user's e-mail at that time
+	Entry  bool   // the partner's user, in the client's dashboard
+	Action string // "client.create"
+	Target string // what it was done to, as an identifier or a name; may be ""
+	At     time.Time
+}
+
+// Visit is what is kept of somebody's browser while they are signed in, or about to be.
+type Visit struct {
+	Token   string // a hash of what the browser holds
+	Data    []byte
+	Expires time.Time
+}
+
+// Try is one account or address, as a keyed hash, for which attempts to sign in are counted. After Free of them each
+// makes the next wait longer, up to [MaxWait].
+type Try struct {
+	Mark string
+	Free int
+}
+
+// How long a next attempt must wait at most, and after how long without any they are forgotten.
+const (
+	MaxWait     = 15 * time.Minute
+	ForgetTries = 24 * time.Hour
+)
+
+// Door is what is asked before it is known who somebody is.
+type Door interface {
+	LoginStore
+	VisitStore
+	TryStore
+}
+
+// LoginStore finds users, whoever's they are.
+type LoginStore interface {
+	// UsersByEmail returns users with the e-mail, in any case of letters, at most limit of them, by id; partner 0: of any. Users of
+	// deleted clients are none.
+	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
+	// UserByID returns a user and the partner whose it is, its logo left out. Codes: not_found.
+	UserByID(ctx context.Context, id LoginID) (User, Host, error)
+	// HostNamed finds a partner by its own host name, HostSlug by its slug; the logo is left out. Codes: not_found.
+	HostNamed(ctx context.Context, name string) (Host, error)
+	HostSlug(ctx context.Context, slug string) (Host, error)
+	// SpendTicket takes a ticket that is valid at now, once, and returns whose it is. Codes: not_found.
+	SpendTicket(ctx context.Context, hash string, now time.Time) (LoginID, error)
+	// IssueTicket keeps a ticket: whoever has it signs in as the user, once, until it expires.
+	IssueTicket(ctx context.Context, hash string, user LoginID, expires time.Time) error
+}
+
+// VisitStore keeps visits.
+type VisitStore interface {
+	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
+	KeepVisit(ctx context.Context, v Visit) error
+	EndVisit(ctx context.Context, token string) error // nil where there is none
+	// PurgeDoor removes visits, tickets and counted attempts whose time is over.
+	PurgeDoor(ctx context.Context, now time.Time) error
+}
+
+// TryStore counts attempts to sign in.
+type TryStore interface {
+	// Try counts an attempt for each, unless one of them must wait: then nothing is counted, and the longest wait is
+	// returned. Exact under any concurrency and number of nodes.
+	Try(ctx context.Context, tries []Try, now time.Time) (wait time.Duration, err error)
+	// Forget ends the counting of marks: somebody came in.
+	Forget(ctx context.Context, marks []string) error
+}
+
+// UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself; a client that is
+// another's, or deleted, is not_found, as is a user of somebody else.
+type UserStore interface {
+	Users(ctx context.Context, client ClientID) ([]User, error) // by id
+	User(ctx context.Context, client ClientID, id LoginID) (User, error)
+	// CreateUser; codes: conflict (the e-mail is in use among the partner's users; there are MaxUsers).
+	CreateUser(ctx context.Context, u User) (LoginID, error)
+	// UpdateUser changes what the patch sets. when, if not nil, is asked about the user as stored, whose row is locked:
+	// its error is the answer. Codes: conflict (nobody would be left with the role of an owner).
+	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, when func(User) error) (User, error)
+	// DeleteUser; codes: conflict (nobody would be left with the role of an owner).
+	DeleteUser(ctx context.Context, client ClientID, id LoginID) error
+}
+
+// MaxUsers is how many users a partner, or one client, may have.
+const MaxUsers = 200
+
+// AuditStore keeps what was done in dashboards.
+type AuditStore interface {
+	AddAudit(ctx context.Context, e AuditEntry) error
+	// Audit lists entries, newest first: of one client, or with client 0 of the partner and all of its clients. Codes:
+	// invalid (the cursor).
+	Audit(ctx context.Context, client ClientID, p Page) ([]AuditEntry, string, error)
+}
+
+// BrandStore keeps a partner's looks.
+type BrandStore interface {
+	Host(ctx context.Context) (Host, error)
+	// Logo returns the logo and its media type, nil when there is none.
+	Logo(ctx context.Context) (logo []byte, kind string, err error)
+	SetBrand(ctx context.Context, b Brand) error // conflict: another partner has the host name. Mark is the store's own
+}
