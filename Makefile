@@ -52,9 +52,10 @@ fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 		done; \
 	done
 
-generate: ## the configuration table of docs/operate.md
+generate: ## the pages' templates, and the configuration table of docs/operate.md
+	scripts/templates
 	UPDATE=1 go test -run '^TestReferenceIsCurrent$$' ./cmd/puntuale
 
 assets: ## the pages' files by others, as published: fetched again with npm, compared with their manifest
-	go run ./scripts/assets fetch internal/httpapi/static
+	for folder in internal/httpapi/static internal/web/static internal/web/testdata; do go run ./scripts/assets fetch $$folder || exit 1; done
 	go run ./scripts/assets

@@ -162,8 +162,8 @@ type TryStore interface {
 	// Try counts an attempt for each, unless one of them must wait: then nothing is counted, and the longest wait is
 	// returned. Exact under any concurrency and number of nodes.
 	Try(ctx context.Context, tries []Try, now time.Time) (wait time.Duration, err error)
-	// Forget ends the counting of marks: somebody came in.
-	Forget(ctx context.Context, marks []string) error
+	// Forget ends the counting of marks, as somebody came in, and takes one attempt back from each of the others.
+	Forget(ctx context.Context, marks, others []string) error
 }
 
 // UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself; a client that is

@@ -66,6 +66,9 @@ func (s *screen) intro(d *demo, folder, wanted string) {
 	fmt.Fprintln(s.w, "  the messages: nobody is written to.")
 	fmt.Fprintln(s.w)
 	for _, row := range [][2]string{
+		{"Open", s.style(styleStrong, d.tickets[demoClient]) + quiet("   the practice's dashboard, signed in once")},
+		{"", d.tickets[demoPartner] + quiet("   its agency's")},
+		{"Login", d.base + "/login" + quiet("   "+demoClient+" or "+demoPartner+", password: "+demoPassword)},
 		{"API", where}, {"Data", folder}, {"Key", d.key}, {"Sequence", d.sequence + quiet("   Promemoria appuntamento, 5 steps")},
 	} {
 		fmt.Fprintf(s.w, "  %s  %s\n", quiet(fmt.Sprintf("%-8s", row[0])), row[1])

@@ -21,6 +21,8 @@ type demo struct {
 	key      string // of the client
 	sequence string // id
 
+	tickets map[string]string // addresses that sign in once, by e-mail
+
 	messages int       // of the first run
 	skipped  []skipped // steps it left out
 }
@@ -33,6 +35,10 @@ type skipped struct {
 
 // demoPhone is the recipient of the first run, demoOther that of the curl line. Nobody is written to.
 const (
+	demoPartner  = "demo@example.com"
+	demoClient   = "studio@example.com"
+	demoPassword = "una frase per la demo"
+
 	demoPhone   = "+39 333 123 4567"
 	demoOther   = "+39 347 765 4321"
 	demoPatient = "Anna"
@@ -66,8 +72,7 @@ const demoSequence = `{
 
 // prepare creates the partner, as an operator, and the rest through the API, as an integrator.
 func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
-	const password = "una frase per la demo"
-	_, partnerKey, err := operator.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: "demo@example.com", Password: password})
+	_, partnerKey, err := operator.CreatePartner(ctx, control.NewPartner{Name: "Agenzia Demo", Email: demoPartner, Password: demoPassword})
 	if err != nil {
 		return err
 	}
@@ -75,7 +80,7 @@ func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
 		Key string `json:"api_key"`
 	}
 	err = d.call(ctx, partnerKey, "/api/client/create", map[string]string{
-		"name": "Studio dentistico Bianchi", "email": "studio@example.com", "password": password, "phone": "+39 011 765 4321",
+		"name": "Studio dentistico Bianchi", "email": demoClient, "password": demoPassword, "phone": "+39 011 765 4321",
 	}, &client)
 	if err != nil {
 		return err
@@ -88,8 +93,28 @@ func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
 		return err
 	}
 	d.sequence = fmt.Sprint(sequence.ID)
+	return d.invite(ctx, operator)
+}
+
+// invite makes addresses with which a newcomer is in a dashboard at once, without a password.
+func (d *demo) invite(ctx context.Context, operator *control.Control) error {
+	d.tickets = map[string]string{}
+	for _, email := range []string{demoClient, demoPartner} {
+		people, err := operator.SignIn(ctx, control.SignIn{Email: email, Password: demoPassword})
+		if err != nil {
+			return err
+		}
+		ticket, err := operator.Ticket(ctx, people[0].User().ID, demoTicket)
+		if err != nil {
+			return err
+		}
+		d.tickets[email] = d.base + "/ticket?t=" + ticket
+	}
 	return nil
 }
+
+// demoTicket is how long the addresses that sign in are good for.
+const demoTicket = 24 * time.Hour
 
 // start begins the first run. The appointment is in an hour and some seconds: two messages leave at the call and just
 // after it, the reminder of the day before is past, that of the hour before is due within seconds, thanks wait.

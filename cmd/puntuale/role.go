@@ -29,11 +29,8 @@ func checkRoles(roles []string) string {
 			return fmt.Sprintf("%q is not one of %s", r, strings.Join(allRoles, ", "))
 		}
 	}
-	switch {
-	case len(roles) == 0:
+	if len(roles) == 0 {
 		return "must name at least one of " + strings.Join(allRoles, ", ")
-	case !slices.Contains(roles, roleAPI) && !slices.Contains(roles, roleDispatch):
-		return "web alone serves nothing; add api or dispatch"
 	}
 	return ""
 }

@@ -8,11 +8,12 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/web"
 )
 
-// routes puts what an operator asks beside the API. Every other path is the API's to answer or to refuse, as it came: a
+// routes puts what an operator asks, and the pages (nil: none), beside the API. Every other path is the API's to answer or to refuse, as it came: a
 // mux here would redirect those that are not clean, with the key in the address.
-func routes(api, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
+func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.live),
 		"/readyz":  http.HandlerFunc(h.ready),
@@ -33,6 +34,10 @@ func routes(api, webhooks http.Handler, h *health, m *meter, c clock.Clock, logg
 		}
 		if webhooks != nil && strings.HasPrefix(path, puntuale.OfficialWebhooks) {
 			webhooks.ServeHTTP(w, r)
+			return
+		}
+		if pages != nil && web.Takes(r) {
+			pages.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)

@@ -22,6 +22,7 @@ import (
 	"puntuale/internal/media"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
+	"puntuale/internal/web"
 )
 
 // What a connection may cost before it is given up. Bodies are small (httpkit.MaxBody) and answers quick, so these only
@@ -95,7 +96,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents,
+		Keep: cfg.KeepContents, Door: s.store,
 	})
 	if cfg.has(roleDispatch) {
 		s.media, err = media.New(media.Config{Folder: filepath.Join(cfg.Data, "media"), Clock: cfg.Clock})
@@ -154,8 +155,12 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	pages, err := s.newPages(cfg, m)
+	if err != nil {
+		return nil, err
+	}
 	return &http.Server{
-		Handler:           s.open.watch(routes(api, s.webhooks(cfg, m), s.health, m, cfg.Clock, cfg.Logger)),
+		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m), s.health, m, cfg.Clock, cfg.Logger)),
 		ConnContext:       s.open.begun,
 		ConnState:         s.open.changed,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
@@ -180,6 +185,18 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 		return nil, fmt.Errorf("make the API: %w", err)
 	}
 	return api, nil
+}
+
+// newPages makes what people see; nil without the role.
+func (s *server) newPages(cfg serverConfig, m *meter) (http.Handler, error) {
+	if !cfg.has(roleWeb) {
+		return nil, nil
+	}
+	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Observe: m.Request})
+	if err != nil {
+		return nil, fmt.Errorf("make the pages: %w", err)
+	}
+	return pages, nil
 }
 
 // simulated makes the way to the simulated network, which fetches media if it is to.

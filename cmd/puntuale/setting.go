@@ -35,7 +35,7 @@ type serveSettings struct {
 	baseSettings `embed:""`
 
 	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
-	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows pages (none yet). Of several servers on one database each may do a part; one of them at least must dispatch."`
+	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
 	SandboxMedia    bool          `help:"The simulated network fetches media before it accepts a message, as a real one does: what cannot be had is FAILED with the reason. Without it media addresses are never called."`

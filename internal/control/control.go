@@ -17,8 +17,9 @@ type Config struct {
 	Keep     puntuale.Keep // how long requests and contents are kept after all of a run ended
 	// Links reports whether a session can be linked by this build; nil: none can.
 	Links func(puntuale.Session) bool
-	Media []string    // extensions a media URL may have, without dot; nil: the planner's own list
-	Vault *auth.Vault // nil: nothing that needs sealing may be asked
+	Media []string      // extensions a media URL may have, without dot; nil: the planner's own list
+	Vault *auth.Vault   // nil: nothing that needs sealing may be asked
+	Door  puntuale.Door // nil: nobody signs in; it needs the vault
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded and may be used by many goroutines at once. What
@@ -34,13 +35,14 @@ type Control struct {
 	answers  answers
 	keep     puntuale.Keep
 	zones    zones
+	door     puntuale.Door
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
-		keep: cfg.Keep,
+		keep: cfg.Keep, door: cfg.Door,
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

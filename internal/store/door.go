@@ -145,11 +145,16 @@ func waitAfter(n int64, free int) time.Duration {
 	return min(time.Second<<min(over+1, 20), puntuale.MaxWait)
 }
 
-func (s *Store) Forget(ctx context.Context, marks []string) error {
+func (s *Store) Forget(ctx context.Context, marks, others []string) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
 		for _, mark := range marks {
 			if _, err := a.exec(ctx, `delete from try where mark = $1`, mark); err != nil {
 				return fmt.Errorf("forget attempts: %w", err)
+			}
+		}
+		for _, mark := range others {
+			if _, err := a.exec(ctx, `update try set tries = tries - 1 where mark = $1 and tries > 0`, mark); err != nil {
+				return fmt.Errorf("take an attempt back: %w", err)
 			}
 		}
 		return nil

@@ -104,7 +104,7 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 	if !filepath.IsLocal(p.Name) {
 		return fmt.Errorf("%q is no name of a package", p.Name)
 	}
-	home := filepath.Join(folder, filepath.FromSlash(p.Name))
+	home := p.home(folder)
 	if err := os.RemoveAll(home); err != nil { //nolint:gosec // inside the folder that a developer named
 		return fmt.Errorf("remove the old files of %s: %w", p.Name, err)
 	}

@@ -21,8 +21,10 @@ func TestVendoredFiles(t *testing.T) {
 	for _, f := range faults {
 		t.Error(f)
 	}
-	if _, err := readManifest("../../internal/httpapi/static"); err != nil {
-		t.Error(err)
+	for _, folder := range []string{"internal/httpapi/static", "internal/web/static", "internal/web/testdata"} {
+		if _, err := readManifest("../../" + folder); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -57,7 +59,7 @@ func TestDifferencesAreFound(t *testing.T) {
 	}
 	write := func(name, content string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(folder, "@some/thing", name), []byte(content), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(folder, "some/thing", name), []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -66,7 +68,7 @@ func TestDifferencesAreFound(t *testing.T) {
 	expect("thing.js is not the file")
 	write("more.js", "x")
 	expect("thing.js is not the file", "more.js is not in the manifest")
-	if err := os.RemoveAll(filepath.Join(folder, "@some")); err != nil {
+	if err := os.RemoveAll(filepath.Join(folder, "some")); err != nil {
 		t.Fatal(err)
 	}
 	expect("LICENSE is missing", "thing.js is missing")

@@ -22,13 +22,18 @@ type manifest struct {
 	Packages []pkg `json:"packages"`
 }
 
-// pkg is one package, in a folder of its own name.
+// pkg is one package, in a folder of its own.
 type pkg struct {
 	Name      string            `json:"package"`
 	Version   string            `json:"version"`
 	License   string            `json:"license"`
 	Integrity string            `json:"integrity"` // of the archive, as npm writes it
 	Files     map[string]string `json:"files"`     // by path inside the package
+}
+
+// home is the package's folder. A scope stands there without its @, which go:embed does not take.
+func (p pkg) home(folder string) string {
+	return filepath.Join(folder, filepath.FromSlash(strings.TrimPrefix(p.Name, "@")))
 }
 
 func readManifest(folder string) (manifest, error) {
@@ -94,7 +99,7 @@ func verifyFolder(folder string) (faults []string, err error) {
 		if p.Version == "" || p.License == "" || !strings.HasPrefix(p.Integrity, "sha512-") || len(p.Files) == 0 {
 			report("%s: the manifest lacks its version, license, hash or files", p.Name)
 		}
-		there := os.DirFS(filepath.Join(folder, filepath.FromSlash(p.Name)))
+		there := os.DirFS(p.home(folder))
 		for _, name := range sorted(p.Files) {
 			content, err := fs.ReadFile(there, name)
 			if err != nil {

@@ -248,11 +248,14 @@ func testTries(t *testing.T, w *World) {
 	if wait, err := w.Try(ctx, []puntuale.Try{{Mark: "another", Free: 5}}, now); err != nil || wait != 0 {
 		t.Errorf("another account waits %v, %v", wait, err)
 	}
-	if err := w.Forget(ctx, []string{"account", "address"}); err != nil {
+	if err := w.Forget(ctx, []string{"account"}, []string{"address"}); err != nil {
 		t.Fatal(err)
 	}
-	if wait, err := w.Try(ctx, tries, now); err != nil || wait != 0 {
+	if wait, err := w.Try(ctx, tries[:1], now); err != nil || wait != 0 {
 		t.Errorf("after somebody came in: %v, %v", wait, err)
+	}
+	if n := w.Int("select tries from try where mark = 'address'"); n != 24 {
+		t.Errorf("%d attempts are counted of the address, want 5 and 20 less 1", n)
 	}
 	if err := w.PurgeDoor(ctx, now.Add(puntuale.ForgetTries)); err != nil || w.Int("select count(*) from try") != 0 {
 		t.Errorf("old attempts are left: %v", err)

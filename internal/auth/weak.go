@@ -1,0 +1,53 @@
+package auth
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// MinPassword is the least length of a password that signs in, in characters.
+const MinPassword = 10
+
+// MaxPassword bounds what is hashed, in bytes.
+const MaxPassword = 1024
+
+// common are passwords, and their beginnings, that are tried first by whoever guesses.
+var common = []string{
+	"password", "passw0rd", "123456", "qwerty", "asdfgh", "abc123", "111111", "000000", "letmein", "welcome", "admin", "iloveyou", "monkey",
+	"dragon", "football", "sunshine", "princess", "master", "login", "changeme", "secret", "default", "test", "1q2w3e", "zaq12wsx", "1qaz2wsx",
+	"benvenuto", "ciaociao", "juventus", "forzamilan", "forzainter", "forzaroma", "forzanapoli", "francesco", "alessandro", "giuseppe", "amoremio", "tiamo",
+	"buongiorno", "segreto", "prova", "whatsapp", "puntuale",
+}
+
+// Weak reports whether a password is too easy to guess to sign in with: short, of a few characters, one that everybody
+// tries, or made of what is known about its owner.
+func Weak(plain string, about ...string) bool {
+	small := strings.ToLower(plain)
+	if utf8.RuneCountInString(plain) < MinPassword {
+		return true
+	}
+	different := map[rune]bool{}
+	for _, r := range small {
+		different[r] = true
+	}
+	if len(different) < 5 {
+		return true
+	}
+	known := make([]string, 0, len(common)+2*len(about))
+	known = append(known, common...)
+	for _, text := range about {
+		text = strings.ToLower(strings.TrimSpace(text))
+		name, _, _ := strings.Cut(text, "@")
+		known = append(known, text, name)
+	}
+	for _, word := range known {
+		if utf8.RuneCountInString(word) < 4 {
+			continue
+		}
+		// What is left without the word must be a password by itself, of half the length at least.
+		if rest, found := strings.CutPrefix(small, word); found && utf8.RuneCountInString(rest) < MinPassword/2 {
+			return true
+		}
+	}
+	return false
+}

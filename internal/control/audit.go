@@ -1,0 +1,40 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+)
+
+// Note keeps what the person did, in the client's dashboard or (client 0) in the partner's own. target holds no phone
+// number, no text and no key.
+func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string) error {
+	e := puntuale.AuditEntry{
+		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.control.clock.Now(),
+	}
+	if err := p.reseller().tenant.AddAudit(ctx, e); err != nil {
+		return fmt.Errorf("note what was done: %w", err)
+	}
+	return nil
+}
+
+// Audit lists what was done in the partner's dashboard and in those of its clients, newest first. Codes: invalid.
+func (p *Partner) Audit(ctx context.Context, page Page) ([]puntuale.AuditEntry, string, error) {
+	return audit(ctx, p.tenant, 0, page)
+}
+
+// Audit lists what was done in the client's dashboard, newest first. Codes: invalid.
+func (c *Client) Audit(ctx context.Context, page Page) ([]puntuale.AuditEntry, string, error) {
+	return audit(ctx, c.control.operator.Partner(c.account.Partner), c.account.ID, page)
+}
+
+func audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page Page) ([]puntuale.AuditEntry, string, error) {
+	rows, next, err := list(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
+		return tenant.Audit(ctx, client, asked)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list what was done: %w", err)
+	}
+	return rows, next, nil
+}

@@ -1,0 +1,86 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"image"
+	_ "image/jpeg" // a logo's form
+	_ "image/png"  // likewise
+	"net/netip"
+	"regexp"
+	"strings"
+
+	"puntuale"
+)
+
+// Bounds of a logo.
+const (
+	MaxLogo     = 256 << 10 // bytes
+	maxLogoSide = 2000      // pixels
+)
+
+// BrandChange is a request to change how a partner's pages look.
+type BrandChange struct {
+	Name   string
+	Colour string // #rrggbb, "" the product's
+	Host   string // "" none
+	Logo   []byte // PNG or JPEG; nil keeps the present one
+	NoLogo bool   // removes it
+}
+
+var (
+	colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
+	hostShape   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$`)
+)
+
+// Host returns the partner and its looks.
+func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.tenant.Host(ctx) }
+
+// SetBrand changes the looks. Codes: invalid; conflict when another partner has the host name.
+func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
+	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour)), Host: strings.ToLower(strings.TrimSpace(r.Host))}
+	var f faults
+	f.text("body.name", b.Name, puntuale.MaxName)
+	if b.Colour != "" && !colourShape.MatchString(b.Colour) {
+		f.add("body.colour", "is not a colour such as #1f6feb", r.Colour)
+	}
+	if _, err := netip.ParseAddr(b.Host); b.Host != "" && (err == nil || len(b.Host) > 253 || !hostShape.MatchString(b.Host)) {
+		f.add("body.host", "is not a host name such as messages.example.com", r.Host)
+	}
+	b.Logo, b.LogoKind = logo(&f, r.Logo)
+	if err := f.err(); err != nil {
+		return err
+	}
+	if r.Logo == nil && !r.NoLogo {
+		var err error
+		if b.Logo, b.LogoKind, err = p.tenant.Logo(ctx); err != nil {
+			return fmt.Errorf("read the logo: %w", err)
+		}
+	}
+	if err := p.tenant.SetBrand(ctx, b); err != nil {
+		return fmt.Errorf("store the brand: %w", err)
+	}
+	return nil
+}
+
+// logo looks into a picture before it is shown to others: only its first bytes say what it is.
+func logo(f *faults, content []byte) ([]byte, string) {
+	if content == nil {
+		return nil, ""
+	}
+	if len(content) > MaxLogo {
+		f.add("body.logo", fmt.Sprintf("is larger than %d KB", MaxLogo>>10), nil)
+		return nil, ""
+	}
+	config, form, err := image.DecodeConfig(bytes.NewReader(content))
+	if err != nil || form != "png" && form != "jpeg" {
+		f.add("body.logo", "is neither a PNG nor a JPEG picture", nil)
+		return nil, ""
+	}
+	if config.Width > maxLogoSide || config.Height > maxLogoSide {
+		f.add("body.logo", fmt.Sprintf("is larger than %d by %d pixels", maxLogoSide, maxLogoSide), nil)
+		return nil, ""
+	}
+	return content, "image/" + form
+}

@@ -1,0 +1,205 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// Person is somebody who signed in: a user of a partner, or of one client.
+type Person struct {
+	control *Control
+	user    puntuale.User
+	host    puntuale.Host
+}
+
+// Person returns the user with the identifier, unless everything that they had open was ended since stamp was read.
+// Codes: unauthorized.
+func (c *Control) Person(ctx context.Context, id puntuale.LoginID, stamp int64) (*Person, error) {
+	user, host, err := c.door.UserByID(ctx, id)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Stamp != stamp:
+		return nil, unauthorized("nobody is signed in")
+	case err != nil:
+		return nil, fmt.Errorf("read a user: %w", err)
+	}
+	return &Person{c, user, host}, nil
+}
+
+// User returns what is stored of the person; its secrets are left out.
+func (p *Person) User() puntuale.User {
+	u := p.user
+	u.Password, u.Second.Secret, u.Second.Recovery = "", nil, nil
+	return u
+}
+
+// Second reports whether a second factor is asked for, and how many recovery codes are left.
+func (p *Person) Second() (on bool, codes int) {
+	return p.user.Second.On(), len(p.user.Second.Recovery)
+}
+
+// Host returns the partner whose pages the person sees, and how they look.
+func (p *Person) Host() puntuale.Host { return p.host }
+
+// Partner returns what a partner's user may reach. Codes: not_found for a client's user, to whom there is no such thing.
+func (p *Person) Partner() (*Partner, error) {
+	if p.user.Client != 0 {
+		return nil, puntuale.NotFound("page")
+	}
+	return p.reseller(), nil
+}
+
+func (p *Person) reseller() *Partner {
+	return &Partner{p.control, p.user.Partner, p.control.operator.Partner(p.user.Partner), ""}
+}
+
+// Client returns a client that the person may look into: their own, or one of their partner's. Codes: not_found for any
+// other; forbidden for a client's user while the account is suspended.
+func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
+	account, err := p.reseller().Account(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if own := p.user.Client; own != 0 {
+		if own != account.ID {
+			return nil, puntuale.NotFound("client")
+		}
+		if account.Suspended {
+			return nil, forbidden("the account is suspended")
+		}
+	}
+	return &Client{control: p.control, account: account, tenant: p.control.operator.Tenant(account.ID)}, nil
+}
+
+// Account returns the client's account as it was when the handle was made.
+func (c *Client) Account() puntuale.Client { return c.account }
+
+// Rename changes the person's own name. Codes: invalid.
+func (p *Person) Rename(ctx context.Context, name string) error {
+	var f faults
+	f.text("body.name", name, puntuale.MaxName)
+	if err := f.err(); err != nil {
+		return err
+	}
+	return p.change(ctx, puntuale.UserPatch{Name: changeTo(strings.TrimSpace(name))}, nil)
+}
+
+// Speak changes the language of the person's pages: it, en, or "" as the browser asks. Codes: invalid.
+func (p *Person) Speak(ctx context.Context, language string) error {
+	var f faults
+	f.word("body.language", language, "it", "en", "")
+	if err := f.err(); err != nil {
+		return err
+	}
+	return p.change(ctx, puntuale.UserPatch{Language: changeTo(language)}, nil)
+}
+
+// ChangePassword takes a new password where the present one is right, and ends all else that the person has open. It
+// returns the new stamp. Codes: invalid, busy with a time to wait.
+func (p *Person) ChangePassword(ctx context.Context, present, next string) (stamp int64, err error) {
+	if err := p.confirm(ctx, "body.present", present); err != nil {
+		return 0, err
+	}
+	var f faults
+	f.password("body.password", next, p.user.Email, p.user.Name, p.host.Partner.Name)
+	if err := f.err(); err != nil {
+		return 0, err
+	}
+	hash, err := auth.HashPassword(ctx, next)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.change(ctx, puntuale.UserPatch{Password: changeTo(hash), EndVisits: true}, nil); err != nil {
+		return 0, err
+	}
+	return p.user.Stamp, nil
+}
+
+// EndVisits ends everything that the person has open anywhere, and returns the new stamp.
+func (p *Person) EndVisits(ctx context.Context) (stamp int64, err error) {
+	if err := p.change(ctx, puntuale.UserPatch{EndVisits: true}, nil); err != nil {
+		return 0, err
+	}
+	return p.user.Stamp, nil
+}
+
+// confirm asks for the present password again, before what it guards is changed.
+func (p *Person) confirm(ctx context.Context, location, password string) error {
+	mark := p.control.mark("confirm", p.user.ID.String())
+	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfPair}); err != nil {
+		return err
+	}
+	same, err := auth.CheckPassword(ctx, clipped(password), p.user.Password)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return puntuale.Invalid(puntuale.Fault{Location: location, Message: "is not the present password"})
+	}
+	return p.control.forget(ctx, mark)
+}
+
+// change changes the person's own user.
+func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, when func(puntuale.User) error) error {
+	user, err := p.reseller().tenant.UpdateUser(ctx, p.user.Client, p.user.ID, patch, when)
+	if err != nil {
+		return fmt.Errorf("change user %d: %w", p.user.ID, err)
+	}
+	p.user = user
+	return nil
+}
+
+// password checks a password that is to be stored.
+func (f *faults) password(location, plain string, about ...string) {
+	switch {
+	case plain == "":
+		f.add(location, "is required", nil)
+	case len(plain) > auth.MaxPassword:
+		f.add(location, fmt.Sprintf("is longer than %d bytes", auth.MaxPassword), nil)
+	case auth.Weak(plain, about...):
+		f.add(location, fmt.Sprintf("is too easy to guess: take at least %d characters, and no well-known word alone", auth.MinPassword), nil)
+	}
+}
+
+func changeTo[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
+
+// mark is a keyed hash under which attempts are counted, so that nothing is stored of who made them.
+func (c *Control) mark(parts ...string) string { return c.vault.Mark("try", parts...) }
+
+func (c *Control) forget(ctx context.Context, marks ...string) error {
+	if err := c.door.Forget(ctx, marks, nil); err != nil {
+		return fmt.Errorf("forget attempts: %w", err)
+	}
+	return nil
+}
+
+// try counts attempts. Codes: busy, with the time to wait, when there were too many.
+func (c *Control) try(ctx context.Context, tries ...puntuale.Try) error {
+	wait, err := c.door.Try(ctx, tries, c.clock.Now())
+	if err != nil {
+		return fmt.Errorf("count an attempt: %w", err)
+	}
+	if wait > 0 {
+		return &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many attempts; try again later", RetryAfter: wait}
+	}
+	return nil
+}
+
+func idText[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
+
+// Known returns the user with the identifier, for who gave the right password and is not signed in yet. Codes:
+// unauthorized.
+func (c *Control) Known(ctx context.Context, id puntuale.LoginID) (*Person, error) {
+	user, host, err := c.door.UserByID(ctx, id)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil, unauthorized("nobody is signed in")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a user: %w", err)
+	}
+	return &Person{c, user, host}, nil
+}

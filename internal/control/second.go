@@ -1,0 +1,141 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// recoveryCodes is how many codes there are for the day on which the phone is lost.
+const recoveryCodes = 10
+
+// sealedSecond is the purpose under which secrets of second factors are sealed.
+const sealedSecond = "second factor"
+
+func (p *Person) place() string { return "user " + p.user.ID.String() }
+
+// errCode is the one answer to a code that does not fit.
+func errCode() error {
+	return puntuale.Invalid(puntuale.Fault{Location: "body.code", Message: "is not the code of this moment"})
+}
+
+// NewSecond makes the secret of a second factor, which is asked for only after [Person.SetSecond].
+func (p *Person) NewSecond() (secret []byte, url string, err error) {
+	secret, err = auth.NewSecret()
+	if err != nil {
+		return nil, "", err
+	}
+	return secret, p.SecondURL(secret), nil
+}
+
+// SecondURL is a secret as an authenticator app scans it.
+func (p *Person) SecondURL(secret []byte) string {
+	name := p.host.Brand.Name
+	if name == "" {
+		name = p.host.Partner.Name
+	}
+	return auth.SecretURL(secret, name, p.user.Email)
+}
+
+// SetSecond asks for the second factor from now on, once a code shows that the person's app has the secret, and returns
+// the recovery codes, which are shown only now. Codes: invalid, rate_limited.
+func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
+	mark := p.control.mark("second", p.user.ID.String())
+	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
+		return nil, err
+	}
+	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.control.clock.Now(), 0)
+	if !ok {
+		return nil, errCode()
+	}
+	codes, hashes := p.newRecovery()
+	second := puntuale.SecondFactor{Secret: p.control.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
+	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, nil); err != nil {
+		return nil, err
+	}
+	return codes, p.control.forget(ctx, mark)
+}
+
+// EndSecond asks for no second factor any more. Codes: invalid (the password), rate_limited.
+func (p *Person) EndSecond(ctx context.Context, password string) error {
+	if err := p.confirm(ctx, "body.present", password); err != nil {
+		return err
+	}
+	return p.change(ctx, puntuale.UserPatch{Second: changeTo(puntuale.SecondFactor{})}, nil)
+}
+
+// RenewRecovery makes new recovery codes in the place of those that are left. Codes: invalid (the password), conflict
+// where there is no second factor, rate_limited.
+func (p *Person) RenewRecovery(ctx context.Context, password string) ([]string, error) {
+	if err := p.confirm(ctx, "body.present", password); err != nil {
+		return nil, err
+	}
+	if !p.user.Second.On() {
+		return nil, puntuale.Conflict("there is no second factor")
+	}
+	codes, hashes := p.newRecovery()
+	second := p.user.Second
+	second.Recovery = hashes
+	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, p.sameSecond()); err != nil {
+		return nil, err
+	}
+	return codes, nil
+}
+
+func (p *Person) newRecovery() (codes, hashes []string) {
+	for range recoveryCodes {
+		code := auth.NewRecoveryCode()
+		codes, hashes = append(codes, code), append(hashes, p.recoveryHash(code))
+	}
+	return codes, hashes
+}
+
+func (p *Person) recoveryHash(code string) string {
+	return p.control.vault.Mark("recovery code", p.user.ID.String(), auth.TidyCode(code))
+}
+
+// CheckSecond takes the code of the second factor, or a recovery code; each opens once. Codes: invalid, rate_limited.
+func (p *Person) CheckSecond(ctx context.Context, code string) error {
+	mark := p.control.mark("second", p.user.ID.String())
+	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
+		return err
+	}
+	secret, err := p.control.vault.Open(sealedSecond, p.place(), p.user.Second.Secret)
+	if err != nil {
+		return fmt.Errorf("open a second factor: %w", err)
+	}
+	second := p.user.Second
+	step, ok := auth.CheckCode(secret, auth.TidyCode(code), p.control.clock.Now(), second.Last)
+	if ok {
+		second.Last = step
+	} else if i := slices.Index(second.Recovery, p.recoveryHash(code)); i >= 0 {
+		second.Recovery, ok = slices.Delete(slices.Clone(second.Recovery), i, i+1), true
+	}
+	if !ok {
+		return errCode()
+	}
+	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, p.sameSecond()); err != nil {
+		if errors.Is(err, errMeanwhile) {
+			return errCode()
+		}
+		return err
+	}
+	return p.control.forget(ctx, mark)
+}
+
+var errMeanwhile = puntuale.Conflict("the second factor was used or changed meanwhile")
+
+// sameSecond refuses to change a second factor that somebody else used meanwhile.
+func (p *Person) sameSecond() func(puntuale.User) error {
+	read := p.user.Second
+	return func(u puntuale.User) error {
+		if u.Second.Last != read.Last || !slices.Equal(u.Second.Recovery, read.Recovery) || !slices.Equal(u.Second.Secret, read.Secret) {
+			return errMeanwhile
+		}
+		return nil
+	}
+}

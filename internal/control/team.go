@@ -1,0 +1,181 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// Team is who may enter one dashboard: a partner's, or a client's.
+type Team struct {
+	control *Control
+	tenant  puntuale.PartnerTenant
+	client  puntuale.ClientID // 0: the partner's own
+	about   string            // a name that makes a weak password
+}
+
+// Team returns who may enter the partner's dashboard.
+func (p *Partner) Team() *Team { return &Team{p.control, p.tenant, 0, ""} }
+
+// TeamOf returns who may enter a client's dashboard. Codes: not_found.
+func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
+	account, err := p.Account(ctx, client)
+	if err != nil {
+		return nil, err
+	}
+	return &Team{p.control, p.tenant, account.ID, account.Name}, nil
+}
+
+// Team returns who may enter the client's dashboard.
+func (c *Client) Team() *Team {
+	return &Team{c.control, c.control.operator.Partner(c.account.Partner), c.account.ID, c.account.Name}
+}
+
+// NewUser is a request to let somebody in.
+type NewUser struct {
+	Email    string
+	Name     string
+	Password string
+	Role     string // reader, staff, owner
+	Language string // it, en, ""
+}
+
+// UserChange is a request to change a user.
+type UserChange struct {
+	Name     puntuale.Change[string]
+	Role     puntuale.Change[string]
+	Password puntuale.Change[string] // ends what they have open
+	NoSecond bool                    // they lost their phone, and the codes
+}
+
+// Users lists them by id, without their secrets.
+func (t *Team) Users(ctx context.Context) ([]puntuale.User, error) {
+	users, err := t.tenant.Users(ctx, t.client)
+	if err != nil {
+		return nil, fmt.Errorf("list users: %w", err)
+	}
+	for i := range users {
+		users[i] = bare(users[i])
+	}
+	return users, nil
+}
+
+// bare leaves out what nobody is shown; whether a second factor is asked for can still be seen.
+func bare(u puntuale.User) puntuale.User {
+	u.Password, u.Second.Recovery = "", nil
+	if u.Second.On() {
+		u.Second.Secret = []byte{0}
+	}
+	return u
+}
+
+// Create lets somebody in. Codes: invalid; conflict when the e-mail is in use among the partner's users, those of its
+// clients included.
+func (t *Team) Create(ctx context.Context, r NewUser) (puntuale.User, error) {
+	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.control.clock.Now()}
+	var f faults
+	f.required("body.email", u.Email, maxEmail)
+	if u.Email != "" && !hasAt(u.Email) {
+		f.add("body.email", "has no @ between two parts", u.Email)
+	}
+	f.text("body.name", u.Name, puntuale.MaxName)
+	f.word("body.language", r.Language, "it", "en", "")
+	f.password("body.password", r.Password, u.Email, u.Name, t.about)
+	u.Role = role(&f, r.Role)
+	if err := f.err(); err != nil {
+		return puntuale.User{}, err
+	}
+	var err error
+	if u.Password, err = auth.HashPassword(ctx, r.Password); err != nil {
+		return puntuale.User{}, err
+	}
+	if u.ID, err = t.tenant.CreateUser(ctx, u); err != nil {
+		return puntuale.User{}, fmt.Errorf("create a user: %w", err)
+	}
+	return bare(u), nil
+}
+
+func role(f *faults, text string) puntuale.Role {
+	r, err := puntuale.ParseRole(text)
+	if err != nil {
+		f.add("body.role", "is not one of reader, staff, owner", text)
+	}
+	return r
+}
+
+// User returns one. Codes: not_found.
+func (t *Team) User(ctx context.Context, id string) (puntuale.User, error) {
+	login, err := loginID(id)
+	if err != nil {
+		return puntuale.User{}, err
+	}
+	u, err := t.tenant.User(ctx, t.client, login)
+	if err != nil {
+		return puntuale.User{}, fmt.Errorf("read a user: %w", err)
+	}
+	return bare(u), nil
+}
+
+// Change changes a user. Codes: not_found; invalid; conflict when nobody would be left with the role of an owner.
+func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.User, error) {
+	login, err := loginID(id)
+	if err != nil {
+		return puntuale.User{}, err
+	}
+	present, err := t.tenant.User(ctx, t.client, login)
+	if err != nil {
+		return puntuale.User{}, fmt.Errorf("read a user: %w", err)
+	}
+	patch := puntuale.UserPatch{Name: r.Name}
+	var f faults
+	if r.Name.Set {
+		f.text("body.name", r.Name.To, puntuale.MaxName)
+	}
+	if r.Role.Set {
+		patch.Role = changeTo(role(&f, r.Role.To))
+	}
+	if r.Password.Set {
+		f.password("body.password", r.Password.To, present.Email, present.Name, t.about)
+	}
+	if err := f.err(); err != nil {
+		return puntuale.User{}, err
+	}
+	if r.Password.Set {
+		hash, err := auth.HashPassword(ctx, r.Password.To)
+		if err != nil {
+			return puntuale.User{}, err
+		}
+		patch.Password, patch.EndVisits = changeTo(hash), true
+	}
+	if r.NoSecond {
+		patch.Second = changeTo(puntuale.SecondFactor{})
+	}
+	u, err := t.tenant.UpdateUser(ctx, t.client, login, patch, nil)
+	if err != nil {
+		return puntuale.User{}, fmt.Errorf("change a user: %w", err)
+	}
+	return bare(u), nil
+}
+
+// Delete shows a user out, at once. Codes: not_found; conflict when nobody would be left with the role of an owner.
+func (t *Team) Delete(ctx context.Context, id string) error {
+	login, err := loginID(id)
+	if err != nil {
+		return err
+	}
+	if err := t.tenant.DeleteUser(ctx, t.client, login); err != nil {
+		return fmt.Errorf("delete a user: %w", err)
+	}
+	return nil
+}
+
+func loginID(text string) (puntuale.LoginID, error) {
+	id, err := puntuale.ParseID[puntuale.LoginID](text)
+	if err != nil {
+		return 0, puntuale.NotFound("user")
+	}
+	return id, nil
+}

@@ -1,0 +1,130 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+
+	"puntuale"
+)
+
+// brandRoutes are what a browser loads of a partner's looks. Their addresses change with them, so they are kept for good.
+var brandRoutes = []route{
+	{"GET /brand/{partner}/{mark}/style.css", anyone, 0, "", (*site).brandStyle},
+	{"GET /brand/{partner}/{mark}/logo", anyone, 0, "", (*site).brandLogo},
+}
+
+func (v *visit) brandOf() (puntuale.Host, error) {
+	id, err := puntuale.ParseID[puntuale.PartnerID](v.path("partner"))
+	if err != nil {
+		return puntuale.Host{}, errNoPage
+	}
+	h, err := v.site.control.Brand(v.ctx(), id)
+	if err == nil && h.Brand.Mark != v.path("mark") {
+		err = errNoPage
+	}
+	return h, err
+}
+
+func (v *visit) kept(kind string, content []byte) error {
+	v.answered = true
+	h := v.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	h.Set("Cache-Control", "public, max-age=31536000, immutable")
+	h.Set("Content-Security-Policy", "default-src 'none'; sandbox")
+	v.w.WriteHeader(http.StatusOK)
+	_, _ = v.w.Write(content) // fails only when the reader is gone
+	return nil
+}
+
+func (s *site) brandStyle(v *visit) error {
+	h, err := v.brandOf()
+	if err != nil {
+		return err
+	}
+	return v.kept("text/css; charset=utf-8", []byte(brandStyle(h.Brand.Colour)))
+}
+
+func (s *site) brandLogo(v *visit) error {
+	h, err := v.brandOf()
+	if err != nil {
+		return err
+	}
+	logo, kind, err := s.control.Logo(v.ctx(), h.Partner.ID)
+	if err == nil && logo == nil {
+		err = errNoPage
+	}
+	if err != nil {
+		return err
+	}
+	return v.kept(kind, logo)
+}
+
+// The papers that a partner's colour is read on, in light and in dark, and what is read on the colour itself.
+const (
+	lightPaper = "#f5f6f3"
+	darkPaper  = "#1b2227"
+	legible    = 4.8 // the contrast asked for, a little over the 4.5 of WCAG AA, for washes
+)
+
+// brandStyle makes a style of a partner's colour. Whatever it is, what is written in it, or on it, can be read: it is
+// darkened for light pages and lightened for dark ones as far as needed.
+func brandStyle(colour string) string {
+	light, dark := readable(colour, lightPaper, 0), readable(colour, darkPaper, 1)
+	return fmt.Sprintf(":root{--brand:%s;--brand-ink:%s;--brand-dark:%s;--brand-dark-ink:%s}\n", light, inkOn(light), dark, inkOn(dark))
+}
+
+type rgb [3]float64 // 0 to 1
+
+func parseColour(text string) rgb {
+	n, err := strconv.ParseUint(text[min(1, len(text)):], 16, 32)
+	if err != nil || len(text) != 7 {
+		n = 0x0b6e63
+	}
+	return rgb{float64(n>>16&255) / 255, float64(n>>8&255) / 255, float64(n&255) / 255}
+}
+
+func (c rgb) String() string {
+	return fmt.Sprintf("#%02x%02x%02x", int(math.Round(c[0]*255)), int(math.Round(c[1]*255)), int(math.Round(c[2]*255)))
+}
+
+// luminance is WCAG's.
+func (c rgb) luminance() float64 {
+	part := func(v float64) float64 {
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*part(c[0]) + 0.7152*part(c[1]) + 0.0722*part(c[2])
+}
+
+func contrast(a, b rgb) float64 {
+	x, y := a.luminance(), b.luminance()
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// readable moves a colour towards black (0) or white (1) until it can be read on the paper.
+func readable(colour, paper string, towards float64) string {
+	c, p := parseColour(colour), parseColour(paper)
+	for range 100 {
+		if contrast(c, p) >= legible {
+			break
+		}
+		for i := range c {
+			c[i] += (towards - c[i]) * 0.05
+		}
+	}
+	return c.String()
+}
+
+// inkOn is white or almost black, whichever is read better on the colour.
+func inkOn(colour string) string {
+	c := parseColour(colour)
+	if contrast(c, rgb{1, 1, 1}) >= contrast(c, parseColour("#10181a")) {
+		return "#ffffff"
+	}
+	return "#10181a"
+}

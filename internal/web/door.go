@@ -1,0 +1,314 @@
+package web
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/language"
+	"puntuale/internal/web/view"
+)
+
+// doorRoutes are the pages before and after all others.
+var doorRoutes = []route{
+	{"GET /{$}", anyone, 0, "", (*site).front},
+	{"GET /login", anyone, 0, "", (*site).loginPage},
+	{"POST /login", anyone, 0, unaudited, (*site).login}, // notes who came in by itself
+	{"GET /login/code", anyone, 0, "", (*site).codePage},
+	{"POST /login/code", anyone, 0, unaudited, (*site).code},
+	{"GET /login/choose", anyone, 0, "", (*site).choosePage},
+	{"POST /login/choose", anyone, 0, unaudited, (*site).choose},
+	{"GET /p/{slug}", anyone, 0, "", (*site).loginPage},
+	{"POST /p/{slug}", anyone, 0, unaudited, (*site).login},
+	{"GET /ticket", anyone, 0, "", (*site).ticketPage},
+	{"POST /ticket", anyone, 0, unaudited, (*site).ticket},
+	{"POST /logout", person, puntuale.Reader, "signout", (*site).logout},
+	{"POST /language", anyone, 0, unaudited, (*site).speak},
+	{"POST /leave", partnerSide, puntuale.Reader, "client.leave", (*site).leave},
+}
+
+// front leads everybody to where they belong.
+func (s *site) front(v *visit) error {
+	if v.person == nil {
+		return v.to("/login")
+	}
+	return v.to(homeOf(v.person))
+}
+
+// homeOf is the first page of a person.
+func homeOf(p *control.Person) string {
+	if c := p.User().Client; c != 0 {
+		return "/c/" + c.String()
+	}
+	return "/partner"
+}
+
+// knownPartner finds the partner whose login page it is: by its slug in the path, or by its own host name. Nobody has to
+// be found.
+func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
+	slug := v.path("slug")
+	host := v.r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); slug == "" && (err == nil || host == "localhost" || host == "") {
+		return 0, nil // names no partner
+	}
+	h, err := s.control.PartnerAt(v.ctx(), host, slug)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
+		return 0, nil
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return 0, errNoPage
+	case err != nil:
+		return 0, err
+	}
+	v.frame.Look = look(h)
+	return h.Partner.ID, nil
+}
+
+func (s *site) loginPage(v *visit) error {
+	if v.person != nil && v.path("slug") == "" {
+		return v.to(homeOf(v.person))
+	}
+	if _, err := s.knownPartner(v); err != nil {
+		return err
+	}
+	return v.show(view.Login(view.NewForm("next", v.query("next")), v.frame.Path))
+}
+
+func (s *site) login(v *visit) error {
+	partner, err := s.knownPartner(v)
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	people, err := s.control.SignIn(v.ctx(), control.SignIn{
+		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: address(v.r),
+	})
+	if err != nil {
+		return v.notIn(err, f)
+	}
+	v.visits.Put(v.ctx(), keyNext, f.Value("next"))
+	if len(people) == 1 {
+		return v.passed(people[0])
+	}
+	if err := v.visits.RenewToken(v.ctx()); err != nil {
+		return err
+	}
+	v.visits.Put(v.ctx(), keyPending, ids(people))
+	return v.to("/login/choose")
+}
+
+// notIn shows the login page again: the same words for every reason but those that only who knows the password meets.
+func (v *visit) notIn(err error, f *view.Form) error {
+	part, page := view.LoginForm(f, v.frame.Path), view.Login(f, v.frame.Path)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
+		f.Refuse("", v.t("login.wrong"))
+	case errors.Is(err, control.ErrWeak):
+		f.Refuse("", v.t("login.weak"))
+	default:
+		return v.again(err, f, part, page)
+	}
+	if v.partial() {
+		return v.showAs(http.StatusUnprocessableEntity, part)
+	}
+	return v.showAs(http.StatusUnprocessableEntity, page)
+}
+
+func ids(people []*control.Person) (all []int64) {
+	for _, p := range people {
+		all = append(all, int64(p.User().ID))
+	}
+	return all
+}
+
+// passed goes on with somebody whose password was right: to the second factor, where there is one.
+func (v *visit) passed(p *control.Person) error {
+	if on, _ := p.Second(); !on {
+		return v.arrive(p)
+	}
+	if err := v.visits.RenewToken(v.ctx()); err != nil {
+		return err
+	}
+	v.visits.Put(v.ctx(), keyPending, []int64{int64(p.User().ID)})
+	return v.to("/login/code")
+}
+
+// arrive signs a person in and leads to where they wanted to go.
+func (v *visit) arrive(p *control.Person) error {
+	next := v.visits.PopString(v.ctx(), keyNext)
+	if err := v.begin(p); err != nil {
+		return err
+	}
+	if !ownAddress(next) {
+		next = homeOf(p)
+	}
+	return v.to(next)
+}
+
+// ownAddress reports whether an address is a path of ours, so that nobody is led elsewhere.
+func ownAddress(text string) bool {
+	return len(text) > 1 && text[0] == '/' && text[1] != '/' && text[1] != '\\' && !strings.ContainsAny(text, "\r\n\t\\")
+}
+
+// pending are the users whose password was right.
+func (v *visit) pending() ([]*control.Person, error) {
+	all, _ := v.visits.Get(v.ctx(), keyPending).([]int64)
+	if len(all) == 0 {
+		return nil, errSignIn
+	}
+	var people []*control.Person
+	for _, id := range all {
+		p, err := v.site.control.Known(v.ctx(), puntuale.LoginID(id))
+		if err != nil {
+			if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
+				continue
+			}
+			return nil, err
+		}
+		people = append(people, p)
+	}
+	if len(people) == 0 {
+		return nil, errSignIn
+	}
+	v.frame.Look = view.Look{Name: "Puntuale"}
+	if len(people) == 1 {
+		v.frame.Look = look(people[0].Host())
+	}
+	return people, nil
+}
+
+func (s *site) choosePage(v *visit) error {
+	people, err := v.pending()
+	if err != nil {
+		return err
+	}
+	return v.show(view.Choose(choices(people)))
+}
+
+func choices(people []*control.Person) (all []view.Option) {
+	for _, p := range people {
+		l := look(p.Host())
+		all = append(all, view.Option{Value: p.User().ID.String(), Text: l.Name, Hint: p.User().Name})
+	}
+	return all
+}
+
+func (s *site) choose(v *visit) error {
+	people, err := v.pending()
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(people, func(p *control.Person) bool { return p.User().ID.String() == f.Value("user") })
+	if at < 0 {
+		return v.to("/login/choose")
+	}
+	return v.passed(people[at])
+}
+
+func (s *site) codePage(v *visit) error {
+	if people, err := v.pending(); err != nil || len(people) != 1 {
+		return errors.Join(err, errSignIn)
+	}
+	return v.show(view.Code(view.NewForm()))
+}
+
+func (s *site) code(v *visit) error {
+	people, err := v.pending()
+	if err != nil || len(people) != 1 {
+		return errors.Join(err, errSignIn)
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	if err := people[0].CheckSecond(v.ctx(), f.Value("code")); err != nil {
+		f.Values.Del("code")
+		return v.again(err, f, view.CodeForm(f), view.Code(f), "code")
+	}
+	return v.arrive(people[0])
+}
+
+// ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
+func (s *site) ticketPage(v *visit) error {
+	if !local(v.r) {
+		return errNoPage
+	}
+	return v.show(view.Ticket(v.query("t")))
+}
+
+func (s *site) ticket(v *visit) error {
+	if !local(v.r) {
+		return errNoPage
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	p, err := s.control.Redeem(v.ctx(), f.Value("t"))
+	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
+		return v.showAs(http.StatusNotFound, view.TicketSpent())
+	}
+	if err != nil {
+		return err
+	}
+	return v.arrive(p)
+}
+
+func (s *site) logout(v *visit) error {
+	if err := v.visits.Destroy(v.ctx()); err != nil {
+		return err
+	}
+	return v.to("/login")
+}
+
+// speak changes the language: of whoever signed in for good, of anybody else by a cookie.
+func (s *site) speak(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	l := language.Named(f.Value("language"))
+	if l == nil {
+		return errNoPage
+	}
+	http.SetCookie(v.w, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overHTTPS(v.r)})
+	if v.person != nil {
+		if err := v.person.Speak(v.ctx(), l.Code); err != nil {
+			return err
+		}
+	}
+	return v.to(v.back())
+}
+
+// back is the page that a request came from, where that is one of ours.
+func (v *visit) back() string {
+	from := v.r.Header.Get("Referer")
+	if at := strings.Index(from, "://"); at > 0 {
+		host, rest, _ := strings.Cut(from[at+3:], "/")
+		if host == v.r.Host && ownAddress("/"+rest) {
+			return "/" + rest
+		}
+	}
+	return "/"
+}
+
+// leave leads the partner's user out of a client's dashboard.
+func (s *site) leave(v *visit) error {
+	v.visits.Remove(v.ctx(), keyEntered)
+	return v.to("/partner")
+}

@@ -1,0 +1,125 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"runtime/debug"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
+)
+
+// What only pages refuse.
+var (
+	errSignIn = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "nobody is signed in"}
+	errRole   = &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the role does not allow it"}
+	errCross  = &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the request comes from another site"}
+	errNoPage = puntuale.NotFound("page")
+	errMethod = &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"}
+)
+
+func unreadable(err error) error {
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "what was sent is too large", Err: err}
+	}
+	return &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "what was sent cannot be read", Err: err}
+}
+
+// refusal returns an error that a form can show, with its status; nil for any other.
+func refusal(err error) (*puntuale.Error, int) {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return nil, 0
+	}
+	switch e.Code {
+	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeCapReached, puntuale.CodeRateLimited:
+		return e, httpkit.Status(e.Code)
+	case puntuale.CodeForbidden:
+		if !errors.Is(err, errRole) && !errors.Is(err, errCross) {
+			return e, httpkit.Status(e.Code)
+		}
+	}
+	return nil, 0
+}
+
+// fail ends a request with an error: a page that says what went wrong and what to do, in the reader's language. What is
+// missing and what is another's are the same page.
+func (v *visit) fail(err error) {
+	if v.answered {
+		v.site.logger.ErrorContext(v.ctx(), "an answer broke off", "request_id", v.frame.Request, "error", err)
+		return
+	}
+	if errors.Is(err, errSignIn) {
+		v.toSignIn()
+		return
+	}
+	p := httpkit.NewProblem(v.ctx(), v.site.logger, err) // logs what somebody must act on
+	if after := p.GetHeaders().Get("Retry-After"); after != "" {
+		v.w.Header().Set("Retry-After", after)
+	}
+	kind, detail := errorKind(p.Status), ""
+	if kind == "422" || kind == "409" {
+		detail = v.frame.Language.Fault(p.Detail)
+		if len(p.Errors) > 0 {
+			detail = v.frame.Language.Fault(p.Errors[0].Message)
+		}
+		kind = "409"
+	}
+	if errors.Is(err, errCross) {
+		kind = "cross"
+	} else if puntuale.CodeOf(err) == puntuale.CodeForbidden && !errors.Is(err, errRole) {
+		detail = v.frame.Language.Fault(p.Detail)
+	}
+	if v.partial() { // the page stays, and says it
+		text := v.t("error." + kind + ".heading")
+		if detail != "" {
+			text = detail
+		}
+		v.w.Header().Set("HX-Reswap", "none")
+		v.trigger("toast", map[string]string{"text": text, "tone": "bad"})
+		v.answered = true
+		v.w.WriteHeader(p.Status)
+		return
+	}
+	if err := v.showAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
+		v.site.logger.ErrorContext(v.ctx(), "an error page could not be shown", "request_id", v.frame.Request, "error", err)
+		p.Write(v.w)
+	}
+}
+
+// errorKind is the page for a status.
+func errorKind(status int) string {
+	switch status {
+	case http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusRequestEntityTooLarge,
+		http.StatusUnprocessableEntity, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		return strconv.Itoa(status)
+	case http.StatusBadRequest:
+		return "400"
+	}
+	return "500"
+}
+
+// toSignIn leads to the login page, and from there back.
+func (v *visit) toSignIn() {
+	address := "/login"
+	if v.r.Method == http.MethodGet && !v.partial() && v.r.URL.Path != "/" {
+		address += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
+	}
+	_ = v.to(address) // only sets headers
+}
+
+// recovered answers what panicked.
+func (v *visit) recovered() {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if reason == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+		panic(reason)
+	}
+	v.fail(fmt.Errorf("panic: %v\n%s", reason, debug.Stack()))
+}

@@ -1,0 +1,143 @@
+package language
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+var (
+	monthsShort = map[string][]string{
+		"it": {"gen", "feb", "mar", "apr", "mag", "giu", "lug", "ago", "set", "ott", "nov", "dic"},
+		"en": {"Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"},
+	}
+	months = map[string][]string{
+		"it": {"gennaio", "febbraio", "marzo", "aprile", "maggio", "giugno", "luglio", "agosto", "settembre", "ottobre", "novembre", "dicembre"},
+		"en": {"January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"},
+	}
+	weekdays = map[string][]string{
+		"it": {"domenica", "lunedì", "martedì", "mercoledì", "giovedì", "venerdì", "sabato"},
+		"en": {"Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"},
+	}
+	weekdaysShort = map[string][]string{
+		"it": {"dom", "lun", "mar", "mer", "gio", "ven", "sab"},
+		"en": {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"},
+	}
+)
+
+// Day writes a day: 20 nov 2026.
+func (l *Language) Day(d puntuale.Date) string {
+	if d.IsZero() {
+		return "–"
+	}
+	return fmt.Sprintf("%d %s %d", d.Day, monthsShort[l.Code][d.Month-1], d.Year)
+}
+
+// LongDay writes a day with its weekday: venerdì 20 novembre 2026.
+func (l *Language) LongDay(t time.Time) string {
+	return fmt.Sprintf("%s %d %s %d", weekdays[l.Code][t.Weekday()], t.Day(), months[l.Code][t.Month()-1], t.Year())
+}
+
+// Month writes a month: novembre 2026.
+func (l *Language) Month(t time.Time) string {
+	return fmt.Sprintf("%s %d", months[l.Code][t.Month()-1], t.Year())
+}
+
+// Weekday and ShortWeekday name the day of the week.
+func (l *Language) Weekday(d time.Weekday) string { return weekdays[l.Code][d] }
+
+// ShortWeekday names it in three letters.
+func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.Code][d] }
+
+// Clock writes the time of day: 10:30.
+func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
+
+// Moment writes a moment of t's zone as it is read beside now: 10:30 today, else 20 nov 10:30, with the year where it is
+// another.
+func (l *Language) Moment(t, now time.Time) string {
+	now = now.In(t.Location())
+	switch day, today := puntuale.DateOf(t), puntuale.DateOf(now); {
+	case day == today:
+		return l.Clock(t)
+	case day.Year == today.Year:
+		return fmt.Sprintf("%d %s, %s", t.Day(), monthsShort[l.Code][t.Month()-1], l.Clock(t))
+	default:
+		return l.Day(day) + ", " + l.Clock(t)
+	}
+}
+
+// FullMoment writes a moment with everything, its zone's offset included: venerdì 20 novembre 2026, 10:30:05 (UTC+1).
+func (l *Language) FullMoment(t time.Time) string {
+	return l.LongDay(t) + ", " + t.Format("15:04:05") + " (" + Offset(t) + ")"
+}
+
+// Offset is how far the zone is from UTC at the moment: UTC+1, UTC-3:30.
+func Offset(t time.Time) string {
+	_, seconds := t.Zone()
+	sign := "+"
+	if seconds < 0 {
+		sign, seconds = "-", -seconds
+	}
+	text := "UTC" + sign + strconv.Itoa(seconds/3600)
+	if m := seconds % 3600 / 60; m > 0 {
+		text += fmt.Sprintf(":%02d", m)
+	}
+	return text
+}
+
+// Ago writes how far a moment is from now: "fra 2 ore", "3 giorni fa".
+func (l *Language) Ago(t, now time.Time) string {
+	d := t.Sub(now)
+	direction := "future"
+	if d < 0 {
+		d, direction = -d, "past"
+	}
+	switch {
+	case d < time.Minute:
+		return l.T("ago." + direction + ".now")
+	case d < time.Hour:
+		return l.T("ago."+direction+".minutes", "N", int(d/time.Minute))
+	case d < 24*time.Hour:
+		return l.T("ago."+direction+".hours", "N", int(d/time.Hour))
+	}
+	return l.T("ago."+direction+".days", "N", int(d/(24*time.Hour)))
+}
+
+// Span writes a duration in its two greatest units: "2 ore 5 minuti".
+func (l *Language) Span(d time.Duration) string {
+	type part struct {
+		key string
+		n   int
+	}
+	all := []part{{"span.days", int(d / (24 * time.Hour))}, {"span.hours", int(d/time.Hour) % 24}, {"span.minutes", int(d/time.Minute) % 60}, {"span.seconds", int(d/time.Second) % 60}}
+	var words []string
+	for _, p := range all {
+		if p.n > 0 && len(words) < 2 {
+			words = append(words, l.T(p.key, "N", p.n))
+		}
+	}
+	if len(words) == 0 {
+		return l.T("span.seconds", "N", 0)
+	}
+	return strings.Join(words, " ")
+}
+
+// Number writes a whole number with its thousands apart.
+func (l *Language) Number(n int64) string {
+	text := strconv.FormatInt(n, 10)
+	sign := ""
+	if text[0] == '-' {
+		sign, text = "−", text[1:]
+	}
+	separator := "."
+	if l.Code == "en" {
+		separator = ","
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + separator + text[i:]
+	}
+	return sign + text
+}

@@ -1,0 +1,144 @@
+package web
+
+import (
+	"puntuale"
+	"puntuale/internal/web/view"
+)
+
+// meRoutes are a person's own pages: name, language, password, second factor.
+var meRoutes = []route{
+	{"GET /me", person, puntuale.Reader, "", (*site).me},
+	{"POST /me/name", person, puntuale.Reader, "me.name", (*site).rename},
+	{"POST /me/password", person, puntuale.Reader, "me.password", (*site).changePassword},
+	{"POST /me/visits/end", person, puntuale.Reader, "me.visits_end", (*site).endVisits},
+	{"GET /me/second", person, puntuale.Reader, "", (*site).secondPage},
+	{"POST /me/second", person, puntuale.Reader, "me.second_on", (*site).setSecond},
+	{"POST /me/second/end", person, puntuale.Reader, "me.second_off", (*site).endSecond},
+	{"POST /me/second/codes", person, puntuale.Reader, "me.codes", (*site).renewCodes},
+}
+
+// mine is what the page shows besides its forms.
+func (v *visit) mine() view.Mine {
+	on, codes := v.person.Second()
+	return view.Mine{User: v.person.User(), Second: on, Codes: codes}
+}
+
+func (s *site) me(v *visit) error {
+	return v.show(view.Me(v.mine()))
+}
+
+func (s *site) rename(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	if err := v.person.Rename(v.ctx(), f.Value("name")); err != nil {
+		m := v.mine()
+		m.NameForm = f
+		return v.again(err, f, view.NameForm(m), view.Me(m), "name")
+	}
+	v.say("me.name_done", "")
+	return v.to("/me")
+}
+
+func (s *site) changePassword(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	m := v.mine()
+	m.PasswordForm = f
+	stamp, err := v.person.ChangePassword(v.ctx(), f.Value("present"), f.Value("password"))
+	if err != nil {
+		return v.again(err, f, view.PasswordForm(m), view.Me(m), "present", "password")
+	}
+	if err := v.restamp(stamp); err != nil {
+		return err
+	}
+	v.say("me.password_done", "")
+	return v.to("/me")
+}
+
+func (s *site) endVisits(v *visit) error {
+	stamp, err := v.person.EndVisits(v.ctx())
+	if err != nil {
+		return err
+	}
+	if err := v.restamp(stamp); err != nil {
+		return err
+	}
+	v.say("me.visits_done", "")
+	return v.to("/me")
+}
+
+// secondPage shows the secret of a second factor that is to be set up. It is kept with the visit until a code shows that
+// the person's app has it.
+func (s *site) secondPage(v *visit) error {
+	if on, _ := v.person.Second(); on {
+		return v.to("/me")
+	}
+	secret, err := v.secret()
+	if err != nil {
+		return err
+	}
+	return v.show(view.Second(view.NewForm(), view.SecondSecret{Secret: secret, URL: v.person.SecondURL(secret)}))
+}
+
+func (v *visit) secret() ([]byte, error) {
+	if secret := v.visits.GetBytes(v.ctx(), keySecret); len(secret) > 0 {
+		return secret, nil
+	}
+	secret, _, err := v.person.NewSecond()
+	if err != nil {
+		return nil, err
+	}
+	v.visits.Put(v.ctx(), keySecret, secret)
+	return secret, nil
+}
+
+func (s *site) setSecond(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	secret, err := v.secret()
+	if err != nil {
+		return err
+	}
+	codes, err := v.person.SetSecond(v.ctx(), secret, f.Value("code"))
+	if err != nil {
+		f.Values.Del("code")
+		part := view.SecondForm(f)
+		return v.again(err, f, part, view.Second(f, view.SecondSecret{Secret: secret, URL: v.person.SecondURL(secret)}), "code")
+	}
+	v.visits.Remove(v.ctx(), keySecret)
+	return v.whole(view.RecoveryCodes(codes))
+}
+
+func (s *site) endSecond(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	if err := v.person.EndSecond(v.ctx(), f.Value("present")); err != nil {
+		m := v.mine()
+		m.SecondForm = f
+		return v.again(err, f, view.SecondOffForm(m), view.Me(m), "present")
+	}
+	v.say("me.second_off_done", "")
+	return v.to("/me")
+}
+
+func (s *site) renewCodes(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	codes, err := v.person.RenewRecovery(v.ctx(), f.Value("present"))
+	if err != nil {
+		m := v.mine()
+		m.CodesForm = f
+		return v.again(err, f, view.CodesForm(m), view.Me(m), "present")
+	}
+	return v.whole(view.RecoveryCodes(codes))
+}

@@ -1,0 +1,156 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// How long somebody stays signed in: without coming by, and at most. Both are measured by the service's own clock.
+const (
+	idleLife  = 24 * time.Hour
+	wholeLife = 14 * 24 * time.Hour
+	touch     = 5 * time.Minute // how exactly it is noted when somebody came by
+)
+
+// Names of what is kept of a visit.
+const (
+	keyUser    = "user"    // who is signed in
+	keyStamp   = "stamp"   // of the user, when they signed in
+	keyBegun   = "begun"   // seconds
+	keySeen    = "seen"    // seconds
+	keyEntered = "entered" // clients whose dashboards a partner's user entered
+	keyToasts  = "toasts"  // to be said on the next page
+	keyPending = "pending" // who gave the right password, and must choose or give a code
+	keyNext    = "next"    // where they wanted to go
+	keySecret  = "secret"  // of a second factor that is being set up, sealed by nobody: it is worth nothing yet
+)
+
+// newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
+func (s *site) newVisits(secure bool) *scs.SessionManager {
+	m := scs.New()
+	m.Store = visitStore{s.control}
+	m.Lifetime = wholeLife
+	m.HashTokenInStore = true
+	m.Cookie.Name = "puntuale"
+	if secure {
+		m.Cookie.Name = "__Host-puntuale"
+	}
+	m.Cookie.Secure, m.Cookie.HttpOnly, m.Cookie.SameSite, m.Cookie.Path, m.Cookie.Persist = secure, true, http.SameSiteLaxMode, "/", true
+	m.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
+		s.newVisit(w, r).fail(err)
+	}
+	return m
+}
+
+// visits is the manager for a request.
+func (s *site) visits(r *http.Request) *scs.SessionManager {
+	if overHTTPS(r) {
+		return s.secure
+	}
+	return s.plain
+}
+
+// visitStore keeps visits in the service's store.
+type visitStore struct{ control *control.Control }
+
+var _ scs.CtxStore = visitStore{}
+
+func (v visitStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	return v.control.Visit(ctx, token)
+}
+
+func (v visitStore) CommitCtx(ctx context.Context, token string, data []byte, _ time.Time) error {
+	// A browser that went away has what it did kept all the same.
+	return v.control.KeepVisit(context.WithoutCancel(ctx), token, data, wholeLife)
+}
+
+func (v visitStore) DeleteCtx(ctx context.Context, token string) error {
+	return v.control.EndVisit(context.WithoutCancel(ctx), token)
+}
+
+// The older half of the interface is never called.
+func (v visitStore) Find(token string) ([]byte, bool, error) {
+	return v.FindCtx(context.Background(), token)
+}
+func (v visitStore) Commit(token string, data []byte, expires time.Time) error {
+	return v.CommitCtx(context.Background(), token, data, expires)
+}
+func (v visitStore) Delete(token string) error { return v.DeleteCtx(context.Background(), token) }
+
+// identify finds out who is signed in, if anybody is, and ends a visit whose time is over.
+func (v *visit) identify() error {
+	m, ctx := v.visits, v.ctx()
+	id := m.GetInt64(ctx, keyUser)
+	if id == 0 {
+		return nil
+	}
+	now := v.now()
+	begun, seen := time.Unix(m.GetInt64(ctx, keyBegun), 0), time.Unix(m.GetInt64(ctx, keySeen), 0)
+	if now.Sub(begun) >= wholeLife || now.Sub(seen) >= idleLife {
+		return m.Destroy(ctx)
+	}
+	p, err := v.site.control.Person(ctx, puntuale.LoginID(id), m.GetInt64(ctx, keyStamp))
+	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
+		return m.Destroy(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if now.Sub(seen) >= touch {
+		m.Put(ctx, keySeen, now.Unix())
+	}
+	v.person = p
+	v.dress()
+	return nil
+}
+
+// begin signs a person in: under a new token, so that nobody who knew the old one comes along.
+func (v *visit) begin(p *control.Person) error {
+	m, ctx := v.visits, v.ctx()
+	if err := m.RenewToken(ctx); err != nil {
+		return err
+	}
+	for _, key := range []string{keyPending, keyEntered, keySecret} {
+		m.Remove(ctx, key)
+	}
+	u := p.User()
+	m.Put(ctx, keyUser, int64(u.ID))
+	m.Put(ctx, keyStamp, u.Stamp)
+	m.Put(ctx, keyBegun, v.now().Unix())
+	m.Put(ctx, keySeen, v.now().Unix())
+	v.person = p
+	if err := p.Arrived(ctx); err != nil {
+		return err
+	}
+	return p.Note(ctx, u.Client, "signin", "")
+}
+
+// restamp goes on with a visit after everything else that the person had open was ended.
+func (v *visit) restamp(stamp int64) error {
+	if err := v.visits.RenewToken(v.ctx()); err != nil {
+		return err
+	}
+	v.visits.Put(v.ctx(), keyStamp, stamp)
+	return nil
+}
+
+// entered reports whether the partner's user is in the client's dashboard.
+func (v *visit) entered(id puntuale.ClientID) bool {
+	for _, e := range v.enteredList() {
+		if e == int64(id) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *visit) enteredList() []int64 {
+	all, _ := v.visits.Get(v.ctx(), keyEntered).([]int64)
+	return all
+}

@@ -1,0 +1,173 @@
+package web
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+
+	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/static"
+)
+
+// Config is what [New] needs; all but Observe must be set. The Control must have a Door and a Vault.
+type Config struct {
+	Control *control.Control
+	Logger  *slog.Logger
+	Now     func() time.Time                                   // for the access log
+	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+}
+
+// site is what all pages share.
+type site struct {
+	control *control.Control
+	logger  *slog.Logger
+	plain   *scs.SessionManager // visits by http, as on one's own machine
+	secure  *scs.SessionManager // visits by https
+	mux     *http.ServeMux
+	routes  []route
+	cross   *http.CrossOriginProtection
+}
+
+// New returns the handler of all pages.
+func New(cfg Config) (http.Handler, error) {
+	s := &site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection()}
+	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
+	for i := range s.routes {
+		r := &s.routes[i]
+		if err := r.check(); err != nil {
+			return nil, err
+		}
+		s.mux.Handle(r.pattern, s.serve(r))
+	}
+	assets := static.Handler()
+	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, static.Path) {
+			httpkit.Matched(r.Context(), static.Path)
+			assets.ServeHTTP(w, r)
+			return
+		}
+		s.page(w, r)
+	})
+	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe}), nil
+}
+
+// Takes reports whether a request is for a page rather than for a program: by its path, or where no program has an
+// answer, by what it accepts.
+func Takes(r *http.Request) bool {
+	path := r.URL.Path
+	if path == "/" || path == "/favicon.ico" {
+		return true
+	}
+	first, _, _ := strings.Cut(path[min(1, len(path)):], "/")
+	switch {
+	case slices.Contains(ownPaths(), first):
+		return true
+	case first == "api" || first == "docs" || strings.HasPrefix(first, "openapi"):
+		return false
+	}
+	return strings.Contains(r.Header.Get("Accept"), "text/html")
+}
+
+// ownPaths are the first parts of the pages' paths.
+func ownPaths() []string {
+	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket"}
+}
+
+// policy lets a page load what it is made of from here, and nothing from anywhere else. No script or style is written
+// into a page itself.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; " +
+	"manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// page answers a request for a page.
+func (s *site) page(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), microphone=(), geolocation=(), payment=(), usb=()")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Add("Vary", "Cookie, HX-Request")
+	s.visits(r).LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		v := s.newVisit(w, r)
+		defer v.recovered()
+		if err := s.cross.Check(r); err != nil {
+			v.fail(errCross)
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			r.Body = http.MaxBytesReader(w, r.Body, httpkit.MaxBody)
+		}
+		_, pattern := s.mux.Handler(r)
+		if pattern == "" {
+			v.fail(s.unmatched(r))
+			return
+		}
+		httpkit.Matched(r.Context(), pattern)
+		s.mux.ServeHTTP(w, r.WithContext(withVisit(r.Context(), v)))
+	})).ServeHTTP(w, r)
+}
+
+// unmatched tells a path that there is not from one that does not take the method.
+func (s *site) unmatched(r *http.Request) error {
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := s.mux.Handler(other); pattern != "" && method != r.Method {
+			return errMethod
+		}
+	}
+	return errNoPage
+}
+
+// overHTTPS reports whether the reader's browser speaks https, to us or to what stands before us.
+func overHTTPS(r *http.Request) bool {
+	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// address is where a request comes from. Somebody else's word is taken only from what stands before us on the same
+// machine or in a private network.
+func address(r *http.Request) netip.Addr {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Addr{}
+	}
+	from := peer.Addr().Unmap()
+	if !from.IsLoopback() && !from.IsPrivate() {
+		return from
+	}
+	forwarded := r.Header.Values("X-Forwarded-For")
+	if len(forwarded) == 0 {
+		return from
+	}
+	all := strings.Split(forwarded[len(forwarded)-1], ",")
+	if last, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1])); err == nil {
+		return last.Unmap()
+	}
+	return from
+}
+
+// local reports whether a request comes from the machine itself, with nothing in between.
+func local(r *http.Request) bool {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return err == nil && peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == ""
+}
+
+func (r *route) check() error {
+	method, _, _ := strings.Cut(r.pattern, " ")
+	switch {
+	case method != http.MethodGet && method != http.MethodPost:
+		return fmt.Errorf("route %s: pages know GET and POST", r.pattern)
+	case method == http.MethodPost && r.audit == "":
+		return fmt.Errorf("route %s: it says nothing to the audit log", r.pattern)
+	case r.side != anyone && r.role == 0:
+		return fmt.Errorf("route %s: it names no role", r.pattern)
+	}
+	return nil
+}

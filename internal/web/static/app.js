@@ -1,0 +1,115 @@
+// What every page does in the browser: dialogs, copying, toasts, the focus after a refused form. All of it hangs on the
+// document, so that parts that htmx brings later need nothing of their own.
+(() => {
+  const say = (text, tone = "ok") => {
+    const box = document.createElement("div");
+    box.className = `toast-box toast-${tone}`;
+    box.dataset.toast = "";
+    const words = document.createElement("span");
+    words.textContent = text;
+    box.append(words);
+    document.getElementById("toasts")?.append(box);
+    later(box);
+  };
+
+  // A toast goes by itself, unless it offers to undo or somebody is reading it.
+  const later = (box) => {
+    const life = box.querySelector("form") ? 12000 : 6000;
+    let timer = setTimeout(() => box.remove(), life);
+    for (const [event, stays] of [["pointerenter", true], ["focusin", true], ["pointerleave", false], ["focusout", false]]) {
+      box.addEventListener(event, () => {
+        clearTimeout(timer);
+        if (!stays) timer = setTimeout(() => box.remove(), life);
+      });
+    }
+  };
+
+  const focusFault = (root) => {
+    const field = root.querySelector?.("[data-focus]");
+    if (!field) return;
+    field.focus({ preventScroll: true });
+    field.scrollIntoView({ block: "center" });
+  };
+
+  const open = (id) => {
+    const dialog = document.getElementById(id);
+    if (!(dialog instanceof HTMLDialogElement)) return;
+    dialog.showModal();
+    dialog.querySelector("[data-focus], [autofocus], input:not([type=hidden]), textarea, select")?.focus();
+  };
+
+  document.addEventListener("click", async (event) => {
+    const at = event.target instanceof Element ? event.target : null;
+    if (!at) return;
+    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-theme-toggle]");
+    if (!button) {
+      if (at instanceof HTMLDialogElement) at.close(); // its backdrop
+      return;
+    }
+    if (button.dataset.open) open(button.dataset.open);
+    else if ("close" in button.dataset) button.closest("dialog")?.close();
+    else if ("dismiss" in button.dataset) button.closest("[data-toast]")?.remove();
+    else if ("themeToggle" in button.dataset) globalThis.puntualeTheme.toggle();
+    else if ("copy" in button.dataset) await copy(button);
+  });
+
+  const copy = async (button) => {
+    const words = button.querySelector("[data-copied]");
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+    } catch {
+      const text = button.parentElement?.querySelector("code");
+      if (text) getSelection()?.selectAllChildren(text);
+      return;
+    }
+    if (!words) return;
+    const before = words.textContent;
+    words.textContent = words.dataset.copied;
+    setTimeout(() => { words.textContent = before; }, 2000);
+  };
+
+  document.addEventListener("change", (event) => {
+    const field = event.target;
+    if (field instanceof HTMLElement && "submit" in field.dataset) field.closest("form")?.requestSubmit();
+  });
+
+  // A form that is being sent is sent once.
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    if (!(form instanceof HTMLFormElement) || form.hasAttribute("hx-post") || form.method === "get" || form.method === "dialog") return;
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = "1";
+    setTimeout(() => delete form.dataset.sent, 4000);
+  });
+
+  // htmx: where the focus goes after a refused form, and what to say where nothing came back.
+  document.addEventListener("htmx:after:swap", (event) => {
+    focusFault(document.querySelector("dialog[open]") || document);
+    for (const box of document.querySelectorAll("[data-toast]:not([data-seen])")) {
+      box.dataset.seen = "";
+      later(box);
+    }
+    void event;
+  });
+  document.addEventListener("htmx:error", (event) => {
+    const words = document.documentElement.dataset.lost;
+    if (words) say(words, "bad");
+    void event;
+  });
+  document.addEventListener("toast", (event) => say(event.detail?.text ?? event.detail?.value ?? "", event.detail?.tone));
+
+  addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
+  const begin = () => {
+    focusFault(document);
+    for (const box of document.querySelectorAll("[data-toast]")) {
+      box.dataset.seen = "";
+      later(box);
+    }
+    if (location.hash) open(location.hash.slice(1));
+    document.querySelector("form[data-submit-now]")?.requestSubmit();
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+
+  globalThis.puntuale = { say, open };
+})();

@@ -1,0 +1,185 @@
+// Package static holds the files that pages load: the style, the scripts and the icons, our own and those of others as
+// they were published (scripts/assets compares them). Each is served under an address that holds its hash, so a browser
+// keeps it for good and never sees an old one.
+package static
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"path"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Path is where the files are.
+const Path = "/static/"
+
+//go:embed *.css *.js *.svg alpinejs tabler/core htmx.org
+var files embed.FS
+
+//go:embed tabler/icons/icons/outline/*.svg
+var icons embed.FS
+
+// names are the short names of files of others.
+var names = map[string]string{
+	"tabler.css":       "tabler/core/dist/css/tabler.min.css",
+	"htmx.js":          "htmx.org/dist/htmx.min.js",
+	"htmx-sse.js":      "htmx.org/dist/ext/hx-sse.min.js",
+	"htmx-alpine.js":   "htmx.org/dist/ext/hx-alpine-compat.min.js",
+	"alpine.js":        "alpinejs/csp/dist/cdn.min.js",
+	"alpine-sort.js":   "alpinejs/sort/dist/cdn.min.js",
+	"htmx-LICENSE.txt": "htmx.org/LICENSE",
+}
+
+// asset is a file as it is served.
+type asset struct {
+	kind            string
+	plain, squeezed []byte
+}
+
+var (
+	addresses = map[string]string{} // by name
+	assets    = map[string]asset{}  // by address
+	drawings  = map[string]string{} // icons by name: what is inside their svg
+)
+
+var kinds = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+}
+
+func init() {
+	own, err := fs.Glob(files, "*.*")
+	if err != nil {
+		panic(err) // the pattern is right
+	}
+	style := read("app.css")
+	for _, name := range own {
+		switch {
+		case path.Ext(name) != ".css":
+			add(name, read(name))
+		case name != "app.css": // styles of single pages are part of the one style
+			style = append(style, read(name)...)
+		}
+	}
+	add("app.css", style)
+	for name, file := range names {
+		add(name, sourceMap.ReplaceAll(read(file), nil)) // maps of sources are not served
+	}
+	draw()
+}
+
+func read(file string) []byte {
+	content, err := files.ReadFile(file)
+	if err != nil {
+		panic(err) // the files are part of the program
+	}
+	return content
+}
+
+func add(name string, content []byte) {
+	sum := sha256.Sum256(content)
+	extension := path.Ext(name)
+	address := Path + strings.TrimSuffix(name, extension) + "." + hex.EncodeToString(sum[:6]) + extension
+	a := asset{kind: kinds[extension], plain: content}
+	if squeezed := squeeze(content); len(squeezed) < len(content)*9/10 {
+		a.squeezed = squeezed
+	}
+	addresses[name], assets[address] = address, a
+}
+
+var sourceMap = regexp.MustCompile(`(?m)^\s*(//[#@] sourceMappingURL=.*|/\*# sourceMappingURL=.*\*/)\s*$`)
+
+func squeeze(content []byte) []byte {
+	var b bytes.Buffer
+	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is right
+	_, _ = z.Write(content)                               // writing to memory does not fail
+	_ = z.Close()
+	return b.Bytes()
+}
+
+// URL is the address of a file, such as app.css. It panics for a name that there is not.
+func URL(name string) string {
+	address, ok := addresses[name]
+	if !ok {
+		panic(fmt.Sprintf("there is no static file %q", name))
+	}
+	return address
+}
+
+// Handler serves the files.
+func Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		a, ok := assets[r.URL.Path]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Type", a.kind)
+		h.Set("Cache-Control", "public, max-age=31536000, immutable")
+		h.Set("Content-Security-Policy", "default-src 'none'")
+		content := a.plain
+		if a.squeezed != nil {
+			h.Set("Vary", "Accept-Encoding")
+			if TakesGzip(r) {
+				h.Set("Content-Encoding", "gzip")
+				content = a.squeezed
+			}
+		}
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
+	})
+}
+
+// TakesGzip reads Accept-Encoding: gzip by name, unless with a weight of nothing.
+func TakesGzip(r *http.Request) bool {
+	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
+		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")
+		if strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			return strings.Trim(strings.TrimPrefix(strings.TrimSpace(weight), "q="), "0.") != "" || weight == ""
+		}
+	}
+	return false
+}
+
+var (
+	outer = regexp.MustCompile(`(?s)^\s*<svg[^>]*>(.*)</svg>\s*$`)
+	empty = regexp.MustCompile(`<path stroke="none" d="M0 0h24v24H0z" fill="none" />`)
+	space = regexp.MustCompile(`>\s+<`)
+)
+
+// draw reads the icons.
+func draw() {
+	const folder = "tabler/icons/icons/outline"
+	entries, err := icons.ReadDir(folder)
+	if err != nil {
+		panic(err) // the icons are part of the program
+	}
+	for _, e := range entries {
+		content, err := icons.ReadFile(folder + "/" + e.Name())
+		if err != nil {
+			panic(err)
+		}
+		inside := outer.FindSubmatch(content)
+		if inside == nil {
+			panic(e.Name() + " is no icon")
+		}
+		text := empty.ReplaceAllString(string(inside[1]), "")
+		drawings[strings.TrimSuffix(e.Name(), ".svg")] = strings.TrimSpace(space.ReplaceAllString(text, "><"))
+	}
+}
+
+// Icon is what is inside an icon's svg element, 24 by 24 and drawn with strokes. It panics for a name that there is not.
+func Icon(name string) string {
+	inside, ok := drawings[name]
+	if !ok {
+		panic(fmt.Sprintf("there is no icon %q: fetch it with scripts/assets", name))
+	}
+	return inside
+}

@@ -1,0 +1,109 @@
+package view
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/web/language"
+)
+
+// Form is what a person typed, and what is wrong with it. A form is shown again with both, so that nothing is lost; its
+// first faulty field gets the focus.
+type Form struct {
+	Values  url.Values
+	Message string // what is wrong with the form as a whole; ""
+	faults  map[string]string
+	order   []string
+	shown   bool // the focus is given
+}
+
+// NewForm is a form that begins with values: pairs of names and texts.
+func NewForm(pairs ...string) *Form {
+	f := &Form{Values: url.Values{}}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		f.Values.Set(pairs[i], pairs[i+1])
+	}
+	return f
+}
+
+// Value is what a field shows.
+func (f *Form) Value(name string) string { return f.Values.Get(name) }
+
+// Is reports whether a field has the value: for choices and checkboxes.
+func (f *Form) Is(name, value string) bool { return slices.Contains(f.Values[name], value) }
+
+// Fault is what is wrong with a field, "" when nothing is.
+func (f *Form) Fault(name string) string { return f.faults[name] }
+
+// Bad reports whether anything is wrong.
+func (f *Form) Bad() bool { return len(f.faults) > 0 || f.Message != "" }
+
+// Refuse says what is wrong with a field, or with "" the form as a whole, in the reader's language.
+func (f *Form) Refuse(name, says string) {
+	if name == "" {
+		f.Message = says
+		return
+	}
+	if f.faults == nil {
+		f.faults = map[string]string{}
+	}
+	if _, there := f.faults[name]; !there {
+		f.order = append(f.order, name)
+	}
+	f.faults[name] = says
+}
+
+// Take files the faults of an error at the fields that they are of, by the last part of their location ("body.name" is
+// the field name, "body.steps[2].timing.at" is steps[2].timing.at), and reports whether the error was the form's to show. fields are those that the
+// form has; what is of no field is said above the form.
+func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
+	if len(e.Faults) == 0 {
+		f.Refuse("", l.Fault(e.Message))
+		return
+	}
+	for _, fault := range e.Faults {
+		_, name, _ := strings.Cut(fault.Location, ".")
+		if len(fields) > 0 && !slices.Contains(fields, name) {
+			whole, _, _ := strings.Cut(name, "[")
+			if !slices.Contains(fields, whole) {
+				f.Message = strings.TrimSpace(f.Message + " " + l.Fault(fault.Message) + ".")
+				continue
+			}
+			name = whole
+		}
+		f.Refuse(name, l.Fault(fault.Message))
+	}
+}
+
+// first reports whether the field is the first that something is wrong with.
+func (f *Form) first(name string) bool {
+	return len(f.order) > 0 && f.order[0] == name
+}
+
+// Input describes a field of a form.
+type Input struct {
+	Name     string
+	Label    string // in the reader's language
+	Hint     string // said below; ""
+	Kind     string // of the input: text (default), email, password, tel, number, date, time, search, color, file
+	Need     bool
+	Auto     string // autocomplete: username, current-password, one-time-code, off ...
+	Mode     string // inputmode: numeric, tel ...
+	Max      int    // characters; 0: any
+	Rows     int    // of an area
+	Holder   string // placeholder: an example, never the label
+	Accept   string // of a file
+	Short    bool   // the field is as wide as what it holds, not as the form
+	Focus    bool   // gets the focus where nothing is wrong
+	ReadOnly bool
+	More     map[string]any // further attributes, such as hx- and x- ones
+}
+
+// Option is one choice.
+type Option struct {
+	Value string
+	Text  string
+	Hint  string
+}
