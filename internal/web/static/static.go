@@ -10,7 +10,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"path"
 	"regexp"
@@ -55,17 +54,19 @@ var kinds = map[string]string{
 }
 
 func init() {
-	own, err := fs.Glob(files, "*.*")
+	own, err := files.ReadDir(".")
 	if err != nil {
-		panic(err) // the pattern is right
+		panic(err) // the files are part of the program
 	}
 	style := read("app.css")
-	for _, name := range own {
+	for _, entry := range own {
+		name := entry.Name()
 		switch {
-		case path.Ext(name) != ".css":
-			add(name, read(name))
-		case name != "app.css": // styles of single pages are part of the one style
+		case entry.IsDir(), name == "app.css":
+		case path.Ext(name) == ".css": // styles of single pages are part of the one style
 			style = append(style, read(name)...)
+		default:
+			add(name, read(name))
 		}
 	}
 	add("app.css", style)

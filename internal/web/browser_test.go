@@ -1,0 +1,382 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"puntuale"
+)
+
+// screen is how somebody looks at a page.
+type screen struct {
+	width, height int64
+	scheme        string // light, dark
+	language      string // it, en
+}
+
+func (s screen) String() string { return fmt.Sprintf("%d-%s-%s", s.width, s.scheme, s.language) }
+
+// screens try each width with each scheme and each language. PUNTUALE_ALL_SCREENS=1 tries all eight.
+func screens() []screen {
+	all := []screen{{390, 844, "light", "it"}, {1280, 900, "dark", "it"}, {390, 844, "dark", "en"}, {1280, 900, "light", "en"}}
+	if os.Getenv("PUNTUALE_ALL_SCREENS") != "" {
+		all = append(all, screen{390, 844, "light", "en"}, screen{1280, 900, "dark", "en"}, screen{390, 844, "dark", "it"}, screen{1280, 900, "light", "it"})
+	}
+	return all
+}
+
+// chromium is one process for all tests of the package, started by the first that needs it and ended by TestMain.
+var chromium struct {
+	sync.Mutex
+	ctx   context.Context
+	stops []func()
+	tabs  chan struct{} // at most two at once: more only wait for each other
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for i := len(chromium.stops) - 1; i >= 0; i-- {
+		chromium.stops[i]()
+	}
+	os.Exit(code)
+}
+
+func startChromium(t testing.TB) context.Context {
+	t.Helper()
+	program := os.Getenv("PUNTUALE_TEST_CHROMIUM")
+	if program == "" {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("PUNTUALE_TEST_CHROMIUM is not set: in CI the browser tests must run")
+		}
+		t.Skip("PUNTUALE_TEST_CHROMIUM is not set, so pages are not tried in a browser; run with scripts/with-chromium")
+	}
+	chromium.Lock()
+	defer chromium.Unlock()
+	if chromium.ctx != nil {
+		return chromium.ctx
+	}
+	profile, err := os.MkdirTemp("", "puntuale-browser")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		// Whatever a page may want from elsewhere, it cannot be had.
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+	)
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	first, closeFirst := chromedp.NewContext(allocated)
+	if err := chromedp.Do(first); err != nil {
+		stop()
+		t.Fatalf("start the browser: %v", err)
+	}
+	chromium.ctx, chromium.tabs = first, make(chan struct{}, 2)
+	chromium.stops = []func(){func() { _ = os.RemoveAll(profile) }, stop, closeFirst}
+	return first
+}
+
+// browser is a tab with cookies of its own, which notes what its pages do. When its test ends it must have broken no rule
+// of a page's policy, asked nobody but the server, and complained of nothing.
+type browser struct {
+	t    *testing.T
+	w    *world
+	ctx  context.Context
+	look screen
+
+	mu       sync.Mutex
+	requests []*network.Request
+	said     []string // to the console, and exceptions
+	allowed  []string // parts of what it may say
+}
+
+// newBrowser opens a tab.
+func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper // it is what a test has
+	t.Helper()
+	process := startChromium(t)
+	chromium.tabs <- struct{}{}
+	ctx, closeTab := chromedp.NewContext(process, chromedp.WithNewBrowserContext())
+	t.Cleanup(func() { closeTab(); <-chromium.tabs })
+	b := &browser{t: t, w: w, ctx: ctx, look: look}
+	if err := chromedp.Listen(b.ctx, b.note); err != nil {
+		t.Fatal(err)
+	}
+	const violations = `globalThis.violations = []; addEventListener("securitypolicyviolation",
+		e => violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile + ":" + e.lineNumber + " " + e.sample));`
+	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: violations})
+	command(b, network.Enable, network.EnableParams{})
+	b.turn(look)
+	t.Cleanup(b.keepsToItself)
+	return b
+}
+
+// command calls the browser's own protocol.
+func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, c, params); err != nil {
+		b.t.Fatalf("%s: %v", c.Method, err)
+	}
+}
+
+// turn makes the tab another screen, in another language for whom none is stored.
+func (b *browser) turn(look screen) {
+	b.t.Helper()
+	b.look = look
+	command(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+		{Name: "prefers-color-scheme", Value: look.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+	command(b, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": look.language}})
+	b.do(chromedp.EmulateViewport(look.width, look.height))
+}
+
+// note runs in the browser's own loop.
+func (b *browser) note(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request)
+	case *runtime.EventExceptionThrown:
+		words := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			words += " " + e.ExceptionDetails.Exception.Description
+		}
+		b.said = append(b.said, "exception: "+words)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == "error" || e.Type == "warning" {
+			words, _ := json.Marshal(e.Args)
+			b.said = append(b.said, fmt.Sprintf("%s: %s", e.Type, words))
+		}
+	}
+}
+
+// within bounds a step. It is generous: the machine may be busy.
+const within = 30 * time.Second
+
+// do takes steps, none of which may fail.
+func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	for i, step := range steps {
+		ctx, cancel := context.WithTimeout(b.ctx, within)
+		err := chromedp.Do(ctx, step)
+		cancel()
+		if err != nil {
+			b.picture("failed")
+			b.t.Fatalf("%s, step %d: %v; the console says %q", b.look, i, err, b.said)
+		}
+	}
+}
+
+// evaluate returns what a script in the page gives; a promise is waited for.
+func evaluate[T any](b *browser, script string) T {
+	b.t.Helper()
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](script, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.picture("failed")
+		b.t.Fatalf("%s: %.200s: %v", b.look, script, err)
+	}
+	return value
+}
+
+// open goes to a page, and waits until it is ready.
+func (b *browser) open(path string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(b.w.base + path))
+	b.until(`document.readyState === "complete"`)
+}
+
+// signIn signs a user in; the browser is then on their first page.
+func (b *browser) signIn(user puntuale.LoginID) {
+	b.t.Helper()
+	b.open("/ticket?t=" + b.w.ticket(user))
+	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
+}
+
+// until waits for a script to give true.
+func (b *browser) until(script string) {
+	b.t.Helper()
+	deadline := time.Now().Add(within)
+	for {
+		ctx, cancel := context.WithTimeout(b.ctx, within)
+		done, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
+		cancel()
+		if err == nil && done {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.picture("failed")
+			b.t.Fatalf("%s: never came true: %s (%v); the page says %.600q; the console says %q", b.look, script, err, b.text("body"), b.said)
+		}
+		time.Sleep(20 * time.Millisecond) // between two looks
+	}
+}
+
+// click clicks on what the selector names, once it is there.
+func (b *browser) click(selector string) {
+	b.t.Helper()
+	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
+	b.do(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// press clicks on the button or link in view whose words these are.
+func (b *browser) press(words string) {
+	b.t.Helper()
+	find := fmt.Sprintf(`[...document.querySelectorAll("dialog[open] :is(button, a, summary), :is(button, a, summary)")].find(e => e.checkVisibility() && (e.innerText.trim() === %[1]q || e.ariaLabel === %[1]q))`, words)
+	b.until(find)
+	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
+}
+
+// fill types into fields by name, in the open dialog or else the page, and leaves each.
+func (b *browser) fill(pairs ...string) {
+	b.t.Helper()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		selector := "[name='" + pairs[i] + "']"
+		field := fmt.Sprintf(`(document.querySelector(%q) || document.querySelector(%q))`, "dialog[open] "+selector, selector)
+		b.until(field)
+		evaluate[bool](b, fmt.Sprintf(`((e, text) => { e.focus(); e.value = text; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); return true })(%s, %s)`, field, quote(pairs[i+1])))
+	}
+}
+
+func quote(text string) string {
+	content, _ := json.Marshal(text)
+	return string(content)
+}
+
+// text is what one reads in an element, "" where there is none.
+func (b *browser) text(selector string) string {
+	b.t.Helper()
+	value, err := chromedp.Run(b.ctx, chromedp.Evaluate[string](fmt.Sprintf(`document.querySelector(%q)?.innerText ?? ""`, selector)))
+	if err != nil {
+		return err.Error()
+	}
+	return value
+}
+
+// reads waits until the page shows words.
+func (b *browser) reads(words string) {
+	b.t.Helper()
+	b.until(`document.body?.innerText.replace(/\s+/g, " ").includes(` + quote(words) + `)`)
+}
+
+// picture keeps what one sees as TEST-SCREEN-NAME.png, where PUNTUALE_SCREENSHOTS names a folder.
+func (b *browser) picture(name string) {
+	b.t.Helper()
+	folder := os.Getenv("PUNTUALE_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	content, err := chromedp.Run(ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, strings.ReplaceAll(b.t.Name()+"-"+name, "/", "-")+".png"), content, 0o600)
+	}
+	if err != nil {
+		b.t.Log(err)
+	}
+}
+
+var axe = sync.OnceValues(func() (string, error) {
+	content, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
+	return string(content), err
+})
+
+// check looks at the page as it is: nothing is against the rules of accessibility, nothing is wider than the screen, no
+// text is missing. It keeps a picture.
+func (b *browser) check(name string) {
+	b.t.Helper()
+	b.picture(name)
+	source, err := axe()
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	evaluate[bool](b, source+"; true")
+	found := evaluate[[]string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v =>
+		v.nodes.map(n => v.id + " (" + v.impact + "): " + n.html.slice(0, 160) + " — " + n.failureSummary.replace(/\s+/g, " ").slice(0, 240))))`)
+	for _, f := range found {
+		b.t.Errorf("%s, %s: axe: %s", name, b.look, f)
+	}
+	if wide := evaluate[[]string](b, beyond); len(wide) > 0 {
+		b.t.Errorf("%s, %s: %d elements reach beyond the page: %q", name, b.look, len(wide), wide[:min(len(wide), 8)])
+	}
+	if missing := evaluate[[]string](b, `document.documentElement.outerHTML.match(/⟦[^⟧]*⟧/g) || []`); len(missing) > 0 {
+		b.t.Errorf("%s, %s: texts are missing: %q", name, b.look, missing)
+	}
+}
+
+// beyond lists what reaches beyond the page's right edge and makes it wider.
+const beyond = `(() => {
+	const page = document.documentElement;
+	if (page.scrollWidth <= page.clientWidth) return [];
+	return [...document.querySelectorAll("body *")].filter(e => e.getBoundingClientRect().right > page.clientWidth + 0.5)
+		.map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right));
+})()`
+
+// allow lets the console say something that the test provokes.
+func (b *browser) allow(words string) { b.allowed = append(b.allowed, words) }
+
+// keepsToItself: the pages broke no rule of their policy, asked nobody but the server, and complained of nothing.
+func (b *browser) keepsToItself() {
+	b.t.Helper()
+	if broken, err := chromedp.Run(b.ctx, chromedp.Evaluate[[]string]("globalThis.violations || []")); err != nil || len(broken) > 0 {
+		b.t.Errorf("%s: %d violations of the content security policy: %q, %v", b.look, len(broken), broken, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.requests {
+		if !strings.HasPrefix(r.URL, b.w.base+"/") && !strings.HasPrefix(r.URL, "data:") {
+			b.t.Errorf("%s: the page asked for %s", b.look, r.URL)
+		}
+	}
+	for _, words := range b.said {
+		known := false
+		for _, a := range b.allowed {
+			known = known || strings.Contains(words, a)
+		}
+		if !known {
+			b.t.Errorf("%s: the console says %s", b.look, words)
+		}
+	}
+}
+
+// onScreens runs a story on each screen, each in a tab and on a world of its own.
+func onScreens(t *testing.T, story func(t *testing.T, w *world, b *browser)) {
+	startChromium(t)
+	for _, look := range screens() {
+		t.Run(look.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			story(t, w, newBrowser(t, w, look))
+		})
+	}
+}
+
+// tour opens pages as a user on every screen, and checks each: what a page that only shows something needs. prepare may
+// be nil.
+func tour(t *testing.T, prepare func(w *world), user func(w *world) puntuale.LoginID, pages func(w *world) map[string]string) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		if prepare != nil {
+			prepare(w)
+		}
+		b.signIn(user(w))
+		for name, path := range pages(w) {
+			b.open(path)
+			b.check(name)
+		}
+	})
+}

@@ -1,0 +1,55 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+// TestSignIn walks in by the front door, on every screen, after a wrong password.
+func TestSignIn(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.open("/")
+		b.check("login")
+		b.fill("email", "studio@example.com", "password", "sbagliata")
+		b.click("button.btn-primary")
+		b.until(`document.querySelector(".form-fault")`)
+		if got := evaluate[string](b, `document.querySelector("[name=email]").value`); got != "studio@example.com" {
+			t.Errorf("what was typed became %q", got)
+		}
+		b.check("refused")
+		b.fill("password", password)
+		b.click("button.btn-primary")
+		b.until(`location.pathname === "` + w.pages + `"`)
+		b.check("home")
+	})
+}
+
+func TestMyPages(t *testing.T) {
+	tour(t, nil, func(w *world) puntuale.LoginID { return w.partners[puntuale.Owner] }, func(*world) map[string]string {
+		return map[string]string{"me": "/me", "second": "/me/second", "clients": "/partner", "missing": "/partner/nothing"}
+	})
+}
+
+func TestSignInIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(0)
+	answers := map[string]bool{}
+	for _, email := range []string{"studio@example.com", "nessuno@example.com", ""} {
+		r := v.post("/login", url.Values{"email": {email}, "password": {"sbagliata"}})
+		if r.status != http.StatusUnprocessableEntity {
+			t.Errorf("%q: %d", email, r.status)
+		}
+		answers[strings.ReplaceAll(tidy(r.body), email, "")] = true
+	}
+	if len(answers) != 1 && len(answers) != 2 { // value="" stays where nothing was typed
+		t.Errorf("%d different answers", len(answers))
+	}
+	if r := v.get("/partner"); r.status != http.StatusSeeOther || r.to() != "/login?next=%2Fpartner" {
+		t.Errorf("without signing in: %d %s", r.status, r.to())
+	}
+}

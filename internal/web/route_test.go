@@ -1,0 +1,107 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/web"
+)
+
+// TestRoutes tries every route as everybody: who has not signed in is led to the login page, who may not do it is told so, and what
+// belongs to another is the page that is not there, byte for byte. What is allowed is anything else.
+func TestRoutes(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nobody := w.visitor(0)
+	type who struct {
+		name string
+		v    *visitor
+		side string
+		role puntuale.Role
+		own  bool // of the world's client, or its partner
+	}
+	all := []who{{"a stranger", w.visitor(w.strangers), "client", puntuale.Owner, false}}
+	for role := puntuale.Reader; role <= puntuale.Owner; role++ {
+		inside := w.visitor(w.partners[role])
+		if r := inside.post("/partner/clients/"+w.client.String()+"/enter", nil); r.status != http.StatusSeeOther {
+			t.Fatalf("enter: %d", r.status)
+		}
+		all = append(all, who{"a partner's " + role.String(), inside, "partner", role, true},
+			who{"a client's " + role.String(), w.visitor(w.clients[role]), "client", role, true})
+	}
+	missing := func(v *visitor) string { return tidy(v.get("/c/987654321").body) }
+	for _, r := range web.Routes() {
+		path := concrete(r.Path, w.client)
+		if r.Side != "anyone" {
+			if got := nobody.do(r.Method, path, url.Values{}, nil); got.status != http.StatusSeeOther || !strings.HasPrefix(got.to(), "/login") {
+				t.Errorf("%s %s without signing in: %d %s", r.Method, r.Path, got.status, got.to())
+			}
+		}
+		for _, someone := range all {
+			if r.Side == "anyone" || r.Path == "/logout" || r.Path == "/leave" || strings.HasPrefix(r.Path, "/me/") && r.Method == http.MethodPost {
+				continue // they would not be signed in, or inside, for the rest
+			}
+			got := someone.v.do(r.Method, path, url.Values{}, nil)
+			name := fmt.Sprintf("%s %s as %s", r.Method, r.Path, someone.name)
+			switch {
+			case r.Side == "client" && !someone.own, r.Side == "partner" && someone.side != "partner":
+				if got.status != http.StatusNotFound || tidy(got.body) != missing(someone.v) {
+					t.Errorf("%s: %d, want the page that is not there", name, got.status)
+				}
+			case someone.role < r.Role:
+				if got.status != http.StatusForbidden {
+					t.Errorf("%s: %d, want 403", name, got.status)
+				}
+			case got.status == http.StatusForbidden || got.status >= 500 || strings.HasPrefix(got.to(), "/login"):
+				t.Errorf("%s: %d %s", name, got.status, got.to())
+			}
+		}
+	}
+	// A partner's user who did not enter sees the question, and can do nothing.
+	outside := w.visitor(w.partners[puntuale.Owner])
+	for _, r := range web.Routes() {
+		if r.Side != "client" {
+			continue
+		}
+		got := outside.do(r.Method, concrete(r.Path, w.client), url.Values{}, nil)
+		if r.Method == http.MethodPost && got.status != http.StatusForbidden || r.Method == http.MethodGet && !strings.Contains(got.body, "/partner/clients/"+w.client.String()+"/enter") {
+			t.Errorf("%s %s without entering: %d", r.Method, r.Path, got.status)
+		}
+	}
+}
+
+var wildcard = regexp.MustCompile(`\{[a-z]+\}`)
+
+// concrete is a path of the client's; whatever else it names is not there.
+func concrete(path string, client puntuale.ClientID) string {
+	path = strings.Replace(path, "/c/{client}", "/c/"+client.String(), 1)
+	return wildcard.ReplaceAllString(strings.ReplaceAll(path, "{$}", ""), "987654")
+}
+
+// TestCrossSite: nothing that another site makes a browser send is done.
+func TestCrossSite(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.partners[puntuale.Owner])
+	for _, r := range web.Routes() {
+		if r.Method != http.MethodPost {
+			continue
+		}
+		for name, header := range map[string]http.Header{
+			"Sec-Fetch-Site": {"Sec-Fetch-Site": {"cross-site"}},
+			"Origin":         {"Sec-Fetch-Site": nil, "Origin": {"https://evil.example"}},
+		} {
+			if got := v.do(r.Method, concrete(r.Path, w.client), url.Values{}, header); got.status != http.StatusForbidden {
+				t.Errorf("%s from another site by %s: %d", r.Path, name, got.status)
+			}
+		}
+	}
+	if r := v.get("/partner"); r.status != http.StatusOK {
+		t.Errorf("afterwards: %d", r.status)
+	}
+}

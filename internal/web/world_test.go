@@ -1,0 +1,267 @@
+package web_test
+
+import (
+	"context"
+	"crypto/rand"
+	"flag"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+	"puntuale/internal/web"
+)
+
+// world is the pages on a real store, with a partner, two clients of it, and another partner with one. Its clock stands
+// at storetest.Begin (10:00 in Rome), and is moved by tests.
+type world struct {
+	t       testing.TB
+	base    string // of the server's addresses
+	store   *store.Store
+	control *control.Control
+	clock   *clock.Fake
+	vault   *auth.Vault
+
+	partner  puntuale.PartnerID // Agenzia Aurora
+	client   puntuale.ClientID  // Studio Bianchi
+	key      string             // of the client
+	pages    string             // "/c/1": where the client's pages are
+	other    puntuale.ClientID  // another client of the partner: Officina Verdi
+	stranger puntuale.ClientID  // a client of another partner
+	logged   *strings.Builder
+
+	// Users, by role: the partner's and the client's.
+	partners, clients map[puntuale.Role]puntuale.LoginID
+	strangers         puntuale.LoginID // owns the other partner's client
+}
+
+// password is everybody's.
+const password = "una frase che nessuno indovina"
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	ctx := context.Background()
+	db := storetest.SQLite(t)
+	w := &world{t: t, store: db.Open(t), clock: db.Clock, logged: &strings.Builder{}, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
+	data := make([]byte, auth.DataKeySize)
+	_, _ = rand.Read(data)
+	w.vault, _ = auth.NewVault(data)
+	w.control = control.New(control.Config{Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store,
+		Links: func(s puntuale.Session) bool { return s.Sandbox }})
+	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
+	w.partner = partner.ID()
+	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[control.CreatedClient]{})
+	w.must(err)
+	w.client, w.key, w.pages = created.ID, created.Key, "/c/"+created.ID.String()
+	other, err := partner.CreateClient(ctx, control.NewClient{Name: "Officina Verdi", Email: "verdi@example.com", Password: password, Phone: "+39 02 1234567", Type: "test"}, control.Once[control.CreatedClient]{})
+	w.must(err)
+	w.other = other.ID
+	far := w.newPartner("Altra Agenzia", "altra@example.com")
+	strange, err := far.CreateClient(ctx, control.NewClient{Name: "Estraneo", Email: "estraneo@example.com", Password: password, Phone: "+39 06 1234567"}, control.Once[control.CreatedClient]{})
+	w.must(err)
+	w.stranger = strange.ID
+	team, err := far.TeamOf(ctx, w.stranger.String())
+	w.must(err)
+	w.strangers = w.users(team, nil)[puntuale.Owner]
+	w.partners = w.users(partner.Team(), map[string]string{"staff": "Marta Neri", "reader": "Luca Blu"})
+	team, err = partner.TeamOf(ctx, w.client.String())
+	w.must(err)
+	w.clients = w.users(team, map[string]string{"staff": "Anna Bianchi", "reader": "Paolo Grigi"})
+	w.serve()
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) newPartner(name, email string) *control.Partner {
+	w.t.Helper()
+	_, key, err := w.control.CreatePartner(context.Background(), control.NewPartner{Name: name, Email: email, Password: password})
+	w.must(err)
+	caller, err := w.control.Authenticate(context.Background(), key)
+	w.must(err)
+	p, err := caller.Partner()
+	w.must(err)
+	return p
+}
+
+// users adds users to a team and returns all by role.
+func (w *world) users(team *control.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
+	w.t.Helper()
+	for role, name := range more {
+		_, err := team.Create(context.Background(), control.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Password: password, Role: role})
+		w.must(err)
+	}
+	all, err := team.Users(context.Background())
+	w.must(err)
+	by := map[puntuale.Role]puntuale.LoginID{}
+	for _, u := range all {
+		by[u.Role] = u.ID
+	}
+	return by
+}
+
+// serve begins to answer at w.base.
+func (w *world) serve() {
+	w.t.Helper()
+	logger := slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	pages, err := web.New(web.Config{Control: w.control, Logger: logger, Now: w.clock.Now})
+	w.must(err)
+	server := httptest.NewServer(pages)
+	w.t.Cleanup(server.Close)
+	w.base = server.URL
+}
+
+// testWriter shows what is logged at warning and above, which in most tests is nothing.
+type testWriter struct{ t testing.TB }
+
+func (w testWriter) Write(p []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(p)))
+	return len(p), nil
+}
+
+// Client is the client through its API key: what tests prepare for pages to show.
+func (w *world) Client() *control.Client {
+	w.t.Helper()
+	caller, err := w.control.Authenticate(context.Background(), w.key)
+	w.must(err)
+	c, err := caller.Client()
+	w.must(err)
+	return c
+}
+
+// ticket is an address that signs a user in once.
+func (w *world) ticket(user puntuale.LoginID) string {
+	w.t.Helper()
+	text, err := w.control.Ticket(context.Background(), user, time.Hour)
+	w.must(err)
+	return text
+}
+
+// visitor is a browser without a screen: it keeps cookies and follows nothing.
+type visitor struct {
+	w        *world
+	http     *http.Client
+	language string
+}
+
+// visitor signs a user in; 0 is somebody who did not sign in. The pages are in Italian.
+func (w *world) visitor(user puntuale.LoginID) *visitor {
+	w.t.Helper()
+	jar, err := cookiejar.New(nil)
+	w.must(err)
+	v := &visitor{w: w, language: "it", http: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+	if user != 0 {
+		if r := v.post("/ticket", url.Values{"t": {w.ticket(user)}}); r.status != http.StatusSeeOther {
+			w.t.Fatalf("sign in user %d: %d %s", user, r.status, r.body)
+		}
+	}
+	return v
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	body   string
+	header http.Header
+}
+
+// to is where a redirect leads.
+func (a answer) to() string { return a.header.Get("Location") }
+
+func (v *visitor) get(path string) answer { return v.do(http.MethodGet, path, nil, nil) }
+
+func (v *visitor) post(path string, form url.Values) answer {
+	return v.do(http.MethodPost, path, form, nil)
+}
+
+// htmx posts as htmx does.
+func (v *visitor) htmx(path string, form url.Values) answer {
+	return v.do(http.MethodPost, path, form, http.Header{"Hx-Request": {"true"}})
+}
+
+func (v *visitor) do(method, path string, form url.Values, header http.Header) answer {
+	v.w.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r, err := http.NewRequestWithContext(context.Background(), method, v.w.base+path, body)
+	v.w.must(err)
+	r.Header.Set("Accept-Language", v.language)
+	if method == http.MethodPost {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+	}
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	response, err := v.http.Do(r)
+	v.w.must(err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	v.w.must(err)
+	return answer{response.StatusCode, string(content), response.Header}
+}
+
+var update = flag.Bool("update", false, "write the golden pages anew")
+
+// golden compares a page with testdata/golden/NAME.html, one tag a line.
+func golden(t testing.TB, name, html string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name+".html")
+	got := tidy(html)
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("%v (go test ./internal/web -run %s -update writes it)", err, t.Name())
+	}
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got, "\n")); diff != "" {
+		t.Errorf("%s is another page (-want +got):\n%s", file, diff)
+	}
+}
+
+var (
+	hashed   = regexp.MustCompile(`(/static/[a-z-]+)\.[0-9a-f]{12}\.`)
+	requests = regexp.MustCompile(`\b[A-Z2-7]{26}\b`)
+	drawn    = regexp.MustCompile(`(?s)(<svg class="icon[^>]*>).*?</svg>`)
+	shell    = regexp.MustCompile(`(?s)<head>.*?</head>`)
+)
+
+// tidy makes a page comparable: without hashes, request ids, the shapes of icons and the head, which all pages share.
+func tidy(html string) string {
+	html = hashed.ReplaceAllString(html, "$1.HASH.")
+	html = requests.ReplaceAllString(html, "REQUEST")
+	html = drawn.ReplaceAllString(html, "$1</svg>")
+	html = shell.ReplaceAllString(html, "<head></head>")
+	html = strings.ReplaceAll(html, "><", ">\n<")
+	return html + "\n"
+}
