@@ -14,5 +14,5 @@ var (
 	_ puntuale.IntakeStore   = (*Store)(nil)
 
 	_ puntuale.NetworkTemplateStore = (*Store)(nil)
-	_ puntuale.Door          = (*Store)(nil)
+	_ puntuale.Door                 = (*Store)(nil)
 )

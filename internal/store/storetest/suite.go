@@ -46,7 +46,6 @@ var suite = []func(*testing.T, *World){
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
 	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases,
-	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed,
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testAudit, testBrand,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
