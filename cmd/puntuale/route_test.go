@@ -29,7 +29,7 @@ func TestRoutes(t *testing.T) {
 		{"GET", "/../healthz", 404, ""},
 		{"GET", "/healthz//", 404, ""},
 		{"GET", "//healthz", 404, ""},
-		{"GET", "/", 404, ""},
+		{"GET", "/nothing", 404, ""},
 		{"GET", "/healthz/", 200, ""},
 		{"GET", "/readyz/", 200, ""},
 		{"HEAD", "/healthz", 200, ""},

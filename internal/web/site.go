@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -61,11 +62,10 @@ func New(cfg Config) (http.Handler, error) {
 // Takes reports whether a request is for a page rather than for a program: by its path, or where no program has an
 // answer, by what it accepts.
 func Takes(r *http.Request) bool {
-	path := r.URL.Path
-	if path == "/" || path == "/favicon.ico" {
+	if r.URL.Path == "/" || r.URL.Path == "/favicon.ico" {
 		return true
 	}
-	first, _, _ := strings.Cut(path[min(1, len(path)):], "/")
+	first, _, _ := strings.Cut(r.URL.Path[min(1, len(r.URL.Path)):], "/")
 	switch {
 	case slices.Contains(ownPaths(), first):
 		return true
@@ -105,7 +105,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 			r.Body = http.MaxBytesReader(w, r.Body, httpkit.MaxBody)
 		}
 		_, pattern := s.mux.Handler(r)
-		if pattern == "" {
+		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, with all that is in the address
 			v.fail(s.unmatched(r))
 			return
 		}
@@ -116,6 +116,9 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 
 // unmatched tells a path that there is not from one that does not take the method.
 func (s *site) unmatched(r *http.Request) error {
+	if path.Clean(r.URL.Path) != r.URL.Path {
+		return errNoPage
+	}
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		other := r.Clone(r.Context())
 		other.Method = method
