@@ -32,9 +32,9 @@ e2e: ## the built binary, from outside
 mutations: ## each guarantee's test fails once its mechanism is taken away
 	scripts/with-postgres scripts/mutations
 
-long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap (about 10 minutes)
+long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number (about 20 minutes)
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
-		-run 'UnderLoad|Histories|CapIsExact' ./internal/e2e
+		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled' ./internal/e2e
 
 bench: ## the product beside its peers, on a disk: make bench BENCHFLAGS=-quick
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \

@@ -20,6 +20,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/media"
 )
 
 func main() {
@@ -50,6 +51,7 @@ type program struct {
 	lookupEnv       func(string) (string, bool)
 	dir             string // what relative paths are relative to; "": the working folder
 	clock           clock.Clock
+	files           media.Config // zero: as shipped; tests let their own hosts be reached
 
 	faults []fault           // found while the settings were read
 	source map[string]string // where each setting came from, by name

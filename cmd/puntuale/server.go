@@ -64,6 +64,7 @@ type serverConfig struct {
 	Logger  *slog.Logger
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // nil: nobody watches
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
+	Files   media.Config                                                  // how files are fetched, but for their folder and the clock
 }
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
@@ -99,7 +100,8 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Keep: cfg.KeepContents, Door: s.store,
 	})
 	if cfg.has(roleDispatch) {
-		s.media, err = media.New(media.Config{Folder: filepath.Join(cfg.Data, "media"), Clock: cfg.Clock})
+		cfg.Files.Folder, cfg.Files.Clock = filepath.Join(cfg.Data, "media"), cfg.Clock
+		s.media, err = media.New(cfg.Files)
 		if err != nil {
 			return nil, err
 		}

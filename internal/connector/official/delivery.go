@@ -248,6 +248,8 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 	case a == nil || r.now.Sub(e.At) > holdFor: // an old story
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
+	case row.action == holdStep:
+		a.reconsider("", false)
 	case row.action == noAccess:
 		a.hold(puntuale.LinkUnlinked, row.says, refusal, noAccessFor)
 	}

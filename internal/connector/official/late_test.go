@@ -1,0 +1,91 @@
+package official_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
+)
+
+// TestTableByWebhook: a code that comes later, by a status, turns the outcome with the same words as in an answer, and asks
+// the same of the number, the template and the person.
+func TestTableByWebhook(t *testing.T) {
+	t.Parallel()
+	for row, codes := range table {
+		for _, code := range codes {
+			t.Run(fmt.Sprintf("%s %d", row, code), func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, setup{})
+				w.wrote(person)
+				// The words of an answer.
+				w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: code, Refuse: true} })
+				_, err := w.send("+393339999999", approved("altro"))
+				says := puntuale.AsSendError(err).Reason
+				w.peer.Answer(nil)
+				w.clock.Advance(25 * time.Hour)
+				w.test()
+				w.clock.Advance(10 * time.Minute)
+				w.wrote(person)
+				if _, err := w.c.RemoveBlacklisted(t.Context(), "+393339999999", "", puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil {
+					t.Fatal(err)
+				}
+
+				id, taken, token := w.stored(person)
+				w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: taken.WAMID})
+				listed := w.peer.Listed()
+				for range 2 { // told twice, done once
+					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
+				}
+				d := w.c.Detail(id)
+				if d.State != puntuale.Failed || d.Response() != says || !strings.Contains(d.Detail, fmt.Sprintf("Meta %d", code)) || !strings.Contains(d.Detail, taken.WAMID) {
+					t.Errorf("%v, %q with %q, want the words of an answer: %q", d.State, d.Response(), d.Detail, says)
+				}
+				if row == "template" { // the list says what is the matter with it
+					w.until("the templates are read", func() bool { return w.peer.Listed() > listed })
+				}
+				held := row == "hold number" || row == "no access"
+				if w.conn.Online(w.session) == held {
+					t.Errorf("online: %v", w.conn.Online(w.session))
+				}
+				all, _, err := w.c.Blacklist(t.Context(), puntuale.Page{})
+				if err != nil || has(all, person) != (row == "opted out") {
+					t.Errorf("blacklist: %+v, %v", all, err)
+				}
+				if row == "opted out" {
+					if reason := all[0].Reason; !strings.HasPrefix(reason, puntuale.PreferenceReason) || !strings.Contains(reason, "131050") || !strings.Contains(reason, w.clock.Now().UTC().Format(time.RFC3339)) {
+						t.Errorf("the proof is %q", reason)
+					}
+					// A person may undo it, and is not overruled by a repeat.
+					if gone, err := w.c.RemoveBlacklisted(t.Context(), person, "", puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil || !gone {
+						t.Errorf("taken out: %v, %v", gone, err)
+					}
+					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
+					if all, _, err = w.c.Blacklist(t.Context(), puntuale.Page{}); err != nil || len(all) != 0 {
+						t.Errorf("overruled: %+v, %v", all, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestTableHasEnglish: whatever the table says, people read in their language.
+func TestTableHasEnglish(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	for _, codes := range table {
+		for _, code := range codes {
+			w.peer.Answer(func(graphtest.Message) graphtest.Reply { return graphtest.Reply{Code: code, Refuse: true} })
+			w.test()
+			_, err := w.send("+393339999999", approved(fmt.Sprintf("t%d", code)))
+			says := puntuale.AsSendError(err).Reason
+			if english := puntuale.English(says); english == says || strings.ContainsAny(english, "àèìòù") {
+				t.Errorf("%d: %q in English is %q", code, says, english)
+			}
+			w.clock.Advance(25 * time.Hour)
+		}
+	}
+}
