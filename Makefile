@@ -35,6 +35,7 @@ mutations: ## each guarantee's test fails once its mechanism is taken away
 long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number (about 20 minutes)
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
 		-run 'UnderLoad|Histories|CapIsExact|OfficialKilled' ./internal/e2e
+	PUNTUALE_LONG=1 scripts/with-postgres go test -v -count=1 -timeout 30m -run KilledWithManyInFlight ./internal/connector/official
 
 bench: ## the product beside its peers, on a disk: make bench BENCHFLAGS=-quick
 	PUNTUALE_POSTGRES_FOLDER=$${PUNTUALE_POSTGRES_FOLDER:-$${TMPDIR:-/tmp}} scripts/with-programs 'redis-server=redis-server --version' -- \

@@ -44,6 +44,8 @@ var english = []struct{ italian, english string }{
 	{"Template non utilizzabile su WhatsApp", "The template cannot be used at WhatsApp"},
 	{"I valori non corrispondono al template approvato", "The values do not fit the approved template"},
 	{"Fuori dalla finestra di 24 ore: serve un template approvato", "Outside of the 24-hour window: an approved template is needed"},
+	{"Ai gruppi si scrive solo con la Groups API di Meta, che questo account non usa", "Groups are written to by Meta's Groups API only, which this account does not use"},
+	{"Da un numero ufficiale si scrive ai gruppi solo con l'id che dà la Groups API di Meta", "An Official number writes to groups only by the id that Meta's Groups API gives them"},
 	{"Troppi messaggi al secondo per questo numero", "Too many messages a second for this number"},
 	{"Troppi messaggi in poco tempo a questo destinatario", "Too many messages to this recipient in a short time"},
 	{"Raggiunto il limite di nuovi destinatari in 24 ore", "As many people were addressed in 24 hours as the number may"},

@@ -16,6 +16,8 @@ type OfficialKeys struct {
 	// BusinessAccountID is Meta's id of the WhatsApp business that owns the number and its templates; "": templates are
 	// neither listed nor watched.
 	BusinessAccountID string `json:"business_account_id,omitempty"`
+
+	GroupsAPI bool `json:"groups_api,omitempty"` // the account may write to groups
 }
 
 // Limits of keys, in characters.

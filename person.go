@@ -5,7 +5,16 @@ import "regexp"
 // personID is what WhatsApp calls a business-scoped user id: a country, perhaps ENT, and letters and digits.
 var personID = regexp.MustCompile(`^[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}$`)
 
-// MaxPersonID is the length of the longest one, in bytes.
+// networkGroup begins as "capi_group:" does in base64.
+var networkGroup = regexp.MustCompile(`^Y2FwaV9ncm91cD[A-Za-z0-9+/=_-]{8,120}$`)
+
+// IsNetworkGroup reports whether a recipient is a group by the id that Meta's Groups API gives it. Official sessions whose
+// account has that API can write to it.
+func IsNetworkGroup(recipient string) bool {
+	return len(recipient) <= MaxPersonID && networkGroup.MatchString(recipient)
+}
+
+// MaxPersonID is the length of the longest id, in bytes.
 const MaxPersonID = 135
 
 // IsPersonID reports whether a recipient is a person by an id that hides the number, as Official sessions can write to.

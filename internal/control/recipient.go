@@ -26,7 +26,7 @@ func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", errors.New("is too long for a phone number or a group id")
 	}
-	if groupShapes.MatchString(text) || puntuale.IsPersonID(text) {
+	if groupShapes.MatchString(text) || puntuale.IsPersonID(text) || puntuale.IsNetworkGroup(text) {
 		return text, nil
 	}
 	text, err := phoneText(text)

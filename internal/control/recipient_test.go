@@ -21,6 +21,7 @@ func TestParseRecipient(t *testing.T) {
 		{"US.13491208655302741918", "IT", "US.13491208655302741918"},
 		{"IT.ENT.11815799212886844830", "IT", "IT.ENT.11815799212886844830"},
 		{"BR." + strings.Repeat("a1", 64), "IT", "BR." + strings.Repeat("a1", 64)},
+		{"Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD", "IT", "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"},
 		// A number that is valid in the region is taken so.
 		{"3331234567", "IT", "+393331234567"},
 		{"333 123 4567", "IT", "+393331234567"},

@@ -14,10 +14,13 @@ type officialBody struct {
 	AppSecret     string `json:"app_secret" minLength:"1" maxLength:"4096" doc:"Of the app that the token belongs to"`
 	VerifyToken   string `json:"verify_token" minLength:"1" maxLength:"4096" doc:"Chosen by you, and given to Meta with the webhook's address"`
 	Account       string `json:"business_account_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"Meta's id of the WhatsApp Business account that has the number; without it templates are neither listed nor watched. A number is taken too."`
+	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
 }
 
 func readKeys(o *object) *puntuale.OfficialKeys {
+	groups := o.flag("groups_api")
 	return &puntuale.OfficialKeys{
+		GroupsAPI:     groups != nil && *groups,
 		PhoneNumberID: o.id("phone_number_id"), AccessToken: o.text("access_token"), AppSecret: o.text("app_secret"), VerifyToken: o.text("verify_token"),
 		BusinessAccountID: o.id("business_account_id"),
 	}

@@ -248,6 +248,8 @@ func TestNetworkTemplates(t *testing.T) {
 		s.owner.peer.List(func() graphtest.Reply { return graphtest.Reply{Code: 200} })
 		shows("POST", path+"/test", "", `"ok":true`, `"problem":"Il token non ha il permesso whatsapp_business_management (codice Meta 200)","problem_en":"The token lacks the permission whatsapp_business_management (Meta code 200)"`)
 		s.refusedAt(422, "PUT", path+"/official", key, strings.Replace(officialKeys, "55101", "x1", 1), "body.business_account_id")
+		s.refusedAt(400, "PUT", path+"/official", key, strings.Replace(officialKeys, "{", `{"groups_api":"x",`, 1), "body.groups_api")
+		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, "{", `{"groups_api":true,`, 1))
 		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, `,"business_account_id":"55101"`, "", 1))
 		shows("POST", path+"/test", "", `"templates":{}`)
 		shows("GET", path+"/templates", "", `"templates":[]`)

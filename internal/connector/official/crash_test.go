@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -161,7 +162,7 @@ func (m *mortal) die(killed bool) {
 
 // TestKilledWithManyInFlight kills a sender again and again with many messages in flight, some of whose answers Meta
 // drops. In the end what is uncertain is exactly what had an intent and no outcome; nothing was shown twice; and what
-// Meta took is COMPLETED once a status tells of it, and nothing else is.
+// Meta took is COMPLETED once a status tells of it, and nothing else is. A hundred times in the long run.
 func TestKilledWithManyInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {
@@ -175,7 +176,10 @@ func TestKilledWithManyInFlight(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			return graphtest.Reply{Drop: drops.Add(1)%25 == 0}
 		})
-		const lives, each = 3, 60
+		lives, each := 3, 60
+		if os.Getenv("PUNTUALE_LONG") == "1" { // make long
+			lives = 100
+		}
 		var mu sync.Mutex
 		committed := map[puntuale.MessageID]bool{}
 		var all []puntuale.MessageID

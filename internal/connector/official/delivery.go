@@ -256,7 +256,13 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 }
 
 func (r *reader) message(m *heard) bool {
-	if m.Type == "system" || m.Group != "" { // not what a person wrote to the number
+	switch {
+	case m.Type == "system": // not what a person wrote
+		return true
+	case puntuale.IsNetworkGroup(m.Group): // whoever wrote in it opened its window, and not their own
+		r.wrote(m.Group, m.At)
+		return true
+	case m.Group != "":
 		return true
 	}
 	return r.heard(m)
@@ -271,8 +277,12 @@ func (r *reader) heard(m *heard) bool {
 	if !ok {
 		return false
 	}
-	r.at.Heard = append(r.at.Heard, puntuale.Heard{Client: r.at.client, Session: r.at.session, Phone: phone, At: r.moment(m.At)})
+	r.wrote(phone, m.At)
 	return true
+}
+
+func (r *reader) wrote(name string, at seconds) {
+	r.at.Heard = append(r.at.Heard, puntuale.Heard{Client: r.at.client, Session: r.at.session, Phone: name, At: r.moment(at)})
 }
 
 func (r *reader) preference(p *preference) bool {

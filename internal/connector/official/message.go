@@ -89,16 +89,20 @@ type parameter struct {
 
 // Sentences that Prepare refuses with.
 const (
-	saysGroup  = "Ai gruppi si scrive solo con la Groups API di Meta, che questo account non usa"
-	saysWindow = "Fuori dalla finestra di 24 ore: serve un template approvato"
+	saysGroup      = "Ai gruppi si scrive solo con la Groups API di Meta, che questo account non usa"
+	saysOtherGroup = "Da un numero ufficiale si scrive ai gruppi solo con l'id che dà la Groups API di Meta"
+	saysWindow     = "Fuori dalla finestra di 24 ore: serve un template approvato"
 )
 
 // newOutgoing is a message without its content.
 func newOutgoing(to string) outgoing {
 	m := outgoing{Product: "whatsapp", Kind: "individual"}
-	if puntuale.IsPersonID(to) {
+	switch {
+	case puntuale.IsPersonID(to):
 		m.Person = to
-	} else {
+	case puntuale.IsNetworkGroup(to):
+		m.Kind, m.To = "group", to
+	default:
 		m.To = to
 	}
 	return m

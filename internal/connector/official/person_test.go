@@ -2,6 +2,7 @@ package official_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,30 @@ func TestPersonID(t *testing.T) {
 			t.Errorf("%s: %v", to, err)
 		}
 	}
+}
+
+// TestGroups: an account with the Groups API writes to groups by its ids, once somebody wrote there; any other is told why not.
+func TestGroups(t *testing.T) {
+	t.Parallel()
+	const group = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
+	w := newWorld(t, setup{})
+	_, err := w.send(group, approved("uno"))
+	if e := w.refused(err, puntuale.Final); !strings.Contains(e.Reason, "che questo account non usa") || puntuale.English(e.Reason) == e.Reason {
+		t.Errorf("without the API: %+v", e)
+	}
+	keys := keysOf(w.number)
+	keys.GroupsAPI = true
+	if err := w.c.SetKeys(t.Context(), w.session, w.vault.Seal(puntuale.SealedOfficial, w.session.SealPlace(), keys.JSON())); err != nil {
+		t.Fatal(err)
+	}
+	w.test()
+	w.refusedBy(group, text("x"), puntuale.Final)
+	w.deliver(w.peer.Event("101", "messages", "messages", map[string]any{"from": person[1:], "type": "text", "group_id": group, "timestamp": fmt.Sprint(w.clock.Now().Unix())}))
+	if m := w.must(group, text("x")).Message; m.RecipientType != "group" || m.To != group {
+		t.Errorf("sent %+v", m)
+	}
+	w.refusedBy(person, text("x"), puntuale.Final) // what was written in the group opens no window of their own
+	w.refusedBy("120363025246125016@g.us", text("x"), puntuale.Final)
 }
 
 // TestSecondSendKnowsNothingOfTheFirst: whatever the second attempt comes to, it is no evidence that the first did not arrive.

@@ -22,8 +22,11 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	if !ok {
 		return puntuale.Prepared{}, offline()
 	}
-	if !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To) {
+	switch group := puntuale.IsNetworkGroup(e.To); {
+	case group && !keys.GroupsAPI:
 		return puntuale.Prepared{}, final(saysGroup, "recipient_type group")
+	case !group && !strings.HasPrefix(e.To, "+") && !puntuale.IsPersonID(e.To):
+		return puntuale.Prepared{}, final(saysOtherGroup, "recipient_type group")
 	}
 	p := &payload{message: newOutgoing(e.To)}
 	if err := c.allowed(ctx, a, keys, e, p, now); err != nil {

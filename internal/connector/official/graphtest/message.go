@@ -86,6 +86,8 @@ type Parameter struct {
 	Code     string    `json:"coupon_code,omitempty"`
 }
 
+var groupShape = regexp.MustCompile(`^Y2FwaV9ncm91cD[A-Za-z0-9+/=_-]+$`)
+
 var personShape = regexp.MustCompile(`^[A-Z]{2}\.(ENT\.)?[A-Za-z0-9]{1,128}$`)
 
 var phoneShape = regexp.MustCompile(`^\+[1-9][0-9]{4,18}$`)
@@ -99,11 +101,15 @@ func readMessage(body []byte) (Message, error) {
 		return m, err
 	}
 	switch {
-	case m.Product != "whatsapp" || m.RecipientType != "individual":
+	case m.Product != "whatsapp" || m.RecipientType != "individual" && m.RecipientType != "group":
 		return m, fmt.Errorf("messaging_product %q, recipient_type %q", m.Product, m.RecipientType)
+	case m.RecipientType == "group" && (m.Person != "" || !groupShape.MatchString(m.To)):
+		return m, fmt.Errorf("to group %q, recipient %q", m.To, m.Person)
+	case m.RecipientType == "group":
 	case m.To != "" && m.Person != "", m.Person == "" && !phoneShape.MatchString(m.To), m.To == "" && !personShape.MatchString(m.Person):
 		return m, fmt.Errorf("to %q, recipient %q", m.To, m.Person)
-	case m.Token == "" || len(m.Token) > 512:
+	}
+	if m.Token == "" || len(m.Token) > 512 {
 		return m, fmt.Errorf("biz_opaque_callback_data %q", m.Token)
 	}
 	parts := map[string]bool{
