@@ -21,6 +21,7 @@ const (
 	CodeCapReached   Code = "cap_reached"  // the client's daily cap is used up
 	CodeRateLimited  Code = "rate_limited" // too many calls at once
 	CodeUnavailable  Code = "unavailable"  // the store cannot be reached
+	CodeOverloaded   Code = "overloaded"   // more calls came than can be answered in time; nothing was done
 	CodeInternal     Code = "internal"     // a defect of ours
 )
 
@@ -39,7 +40,7 @@ type Error struct {
 	Message    string
 	Faults     []Fault
 	Usage      *Usage        // with CodeCapReached: the counters to show
-	RetryAfter time.Duration // with CodeCapReached, CodeRateLimited, CodeBusy, CodeUnavailable; 0 = not said
+	RetryAfter time.Duration // with CodeCapReached, CodeRateLimited, CodeBusy, CodeUnavailable, CodeOverloaded; 0 = not said
 	Err        error
 }
 

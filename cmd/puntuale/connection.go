@@ -1,6 +1,7 @@
 package main
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"io"
@@ -10,54 +11,106 @@ import (
 	"time"
 )
 
-// connections knows which connections wait for the rest of a request, so that a stop can give these up and let the
-// others finish. A call whose request never came to its end was never accepted.
+// connections knows which connections wait for a request, or for the rest of one, so that a stop can give these up and
+// let the others finish. A call whose request never came to its end was never accepted. It keeps no more connections than
+// most: for a new one the one that has waited longest goes, whether it is idle or sends its request drop by drop.
 type connections struct {
-	mu   sync.Mutex
-	open map[net.Conn]*exchange
+	most   int       // 0: any number
+	closed func(int) // told how many were closed for others
+
+	mu      sync.Mutex
+	open    map[net.Conn]*exchange
+	waiting list.List // of net.Conn, the longest first
 }
+
+// beyond is how many more there may be while none waits; what comes then is closed itself.
+const beyond = 256
 
 // exchange is one connection's present request.
 type exchange struct {
-	mu       sync.Mutex
-	complete bool // it was read to its end
+	all  *connections
+	conn net.Conn
+	wait *list.Element // nil once the request was read to its end
 }
 
+// set tells whether the request was read to its end.
 func (e *exchange) set(complete bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.complete = complete
+	e.all.mu.Lock()
+	defer e.all.mu.Unlock()
+	e.mark(complete)
 }
 
-func (e *exchange) waits() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return !e.complete
+// mark is set with the lock held.
+func (e *exchange) mark(complete bool) {
+	if e.wait != nil {
+		e.all.waiting.Remove(e.wait)
+		e.wait = nil
+	}
+	if !complete {
+		e.wait = e.all.waiting.PushBack(e.conn)
+	}
 }
 
-func newConnections() *connections { return &connections{open: map[net.Conn]*exchange{}} }
+// newConnections keeps at most so many, 0 for any number. closed is told of those that were closed for others; nil:
+// nobody counts.
+func newConnections(most int, closed func(int)) *connections {
+	if closed == nil {
+		closed = func(int) {}
+	}
+	return &connections{most: most, closed: closed, open: map[net.Conn]*exchange{}}
+}
 
 type exchangeKey struct{}
 
 // begun is the server's ConnContext.
 func (c *connections) begun(ctx context.Context, conn net.Conn) context.Context {
-	e := &exchange{}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e := &exchange{all: c, conn: conn}
 	c.open[conn] = e
+	if c.most > 0 && len(c.open) > c.most {
+		c.makeRoom(conn)
+	}
+	e.mark(false)
 	return context.WithValue(ctx, exchangeKey{}, e)
+}
+
+// makeRoom closes the connection that has waited longest, or the new one when none waits.
+func (c *connections) makeRoom(fresh net.Conn) {
+	oldest := c.waiting.Front()
+	switch {
+	case oldest != nil:
+		conn := oldest.Value.(net.Conn) //nolint:forcetypeassert // nothing else is in the list
+		c.open[conn].mark(true)
+		_ = conn.Close() // fails only where it is closed already
+	case len(c.open) > c.most+beyond:
+		_ = fresh.Close()
+	default:
+		return
+	}
+	c.closed(1)
+}
+
+// count returns how many connections there are.
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
 }
 
 // changed is the server's ConnState.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	e := c.open[conn]
+	if e == nil {
+		return
+	}
 	switch state {
 	case http.StateIdle: // the next request, if there is one, has not come
-		if e := c.open[conn]; e != nil {
-			e.set(false)
-		}
+		e.mark(false)
 	case http.StateClosed, http.StateHijacked:
+		e.mark(true)
 		delete(c.open, conn)
 	case http.StateNew, http.StateActive:
 	}
@@ -98,9 +151,7 @@ var longAgo = time.Unix(1, 0)
 func (c *connections) giveUp() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for conn, e := range c.open {
-		if e.waits() {
-			_ = conn.SetReadDeadline(longAgo) // fails only where there is nothing to end
-		}
+	for e := c.waiting.Front(); e != nil; e = e.Next() {
+		_ = e.Value.(net.Conn).SetReadDeadline(longAgo) //nolint:forcetypeassert // fails only where there is nothing to end
 	}
 }

@@ -21,7 +21,7 @@ func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &server{open: newConnections(), clock: clock.System(), within: time.Minute, listener: l, served: make(chan error, 1)}
+	s = &server{open: newConnections(0, nil), clock: clock.System(), within: time.Minute, listener: l, served: make(chan error, 1)}
 	s.http = &http.Server{
 		Handler: s.open.watch(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began <- struct{}{}

@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"puntuale/internal/httpkit"
 )
 
 // meter keeps the figures that /metrics shows. It implements [puntuale.Meter].
@@ -27,6 +29,9 @@ type meter struct {
 	quarantined prometheus.Counter
 	requests    *prometheus.CounterVec
 	requestTime *prometheus.HistogramVec
+	refused     *prometheus.CounterVec
+	waited      prometheus.Histogram
+	closed      prometheus.Counter
 }
 
 // newMeter registers all figures in a registry of its own.
@@ -76,6 +81,21 @@ func newMeter() *meter {
 		Name: "puntuale_http_request_seconds", Help: "Time to answer a request, by route.",
 		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
 	}, []string{"route"})
+	m.refused = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_overload_refusals_total",
+		Help: "Calls refused because more came than can be answered in time, by what ran out: calls, bodies, store, or one caller's part.",
+	}, []string{"reason"})
+	m.waited = prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "puntuale_call_wait_seconds", Help: "How long calls waited for their turn, of those that had to wait.",
+		Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .25, .5, 1, 2, 5, 10},
+	})
+	m.closed = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "puntuale_connections_closed_total", Help: "Connections that were closed because there were too many.",
+	})
+	for _, reason := range []string{"bodies", "caller", "calls", "store"} {
+		m.refused.WithLabelValues(reason) // 0 until the first
+	}
+	m.registry.MustRegister(m.refused, m.waited, m.closed)
 	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -112,6 +132,31 @@ func (m *meter) Deadlock() { m.deadlocks.Inc() }
 func (m *meter) Fenced(n int) { m.fenced.Add(float64(n)) }
 
 func (m *meter) Quarantined(n int) { m.quarantined.Add(float64(n)) }
+
+// Refused counts a call that was refused because there were too many.
+func (m *meter) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
+
+// Waited notes how long a call waited for its turn.
+func (m *meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) }
+
+// Closed counts connections that were closed for others.
+func (m *meter) Closed(n int) { m.closed.Add(float64(n)) }
+
+// watchGate shows what the gate holds.
+func (m *meter) watchGate(load func() httpkit.Load) {
+	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { return float64(load().Inside) })
+	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { return float64(load().Waiting) })
+	m.gauge("puntuale_body_bytes", "Memory kept for large bodies.", func() float64 { return float64(load().Held) })
+}
+
+// watchConnections shows how many connections there are.
+func (m *meter) watchConnections(count func() int) {
+	m.gauge("puntuale_connections", "Open connections, idle ones too.", func() float64 { return float64(count()) })
+}
+
+func (m *meter) gauge(name, help string, value func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value))
+}
 
 // dispatchMeter is what the dispatcher measures by. The store measures the same transactions itself, so the
 // dispatcher's view of them would count each twice.

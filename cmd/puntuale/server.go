@@ -70,7 +70,7 @@ type serverConfig struct {
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s := &server{
-		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1), open: newConnections(), clock: cfg.Clock,
+		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1), clock: cfg.Clock,
 		outage: &outage{clock: cfg.Clock, logger: cfg.Logger},
 	}
 	defer func() {
@@ -79,6 +79,8 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		}
 	}()
 	meter := newMeter()
+	s.open = newConnections(cfg.Connections, meter.Closed)
+	meter.watchConnections(s.open.count)
 	meter.Roles(cfg.Roles)
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
@@ -176,7 +178,10 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request}), nil
 	}
+	gate := httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited})
+	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
+		Gate:    gate,
 		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)

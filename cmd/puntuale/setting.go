@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/url"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,8 @@ type serveSettings struct {
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"Messages a second that an Official number sends at most: 80 unless Meta raised it to 1000, 20 for a number that the Business app uses too."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
+	Calls           int           `placeholder:"NUMBER" default:"0" help:"Calls that are worked on at once; a few thousand more wait for a moment, and what comes beyond is refused with 503 or 429. 0: 128 for each processor, at least 256."`
+	Connections     int           `placeholder:"NUMBER" default:"4096" help:"Connections that are kept open. For a new one beyond them the one that has been idle, or incomplete, for longest is closed."`
 	Lease           time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
 	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
 	Key             string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
@@ -97,6 +100,12 @@ func (s *serveSettings) check() []fault {
 		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
 	}
 	faults = append(faults, s.checkOfficial()...)
+	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
+		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})
+	}
+	if s.Connections < leastConnections || s.Connections > mostConnections {
+		faults = append(faults, fault{"connections", fmt.Sprintf("must be from %d to %d (it is %d)", leastConnections, mostConnections, s.Connections)})
+	}
 	for _, d := range []struct {
 		name       string
 		value      time.Duration
@@ -148,6 +157,20 @@ const (
 	leastRate = 0.001
 	mostRate  = 1_000_000
 )
+
+// Bounds of calls at work and of connections.
+const (
+	leastCalls, mostCalls             = 8, 100_000
+	leastConnections, mostConnections = 16, 1_000_000
+)
+
+// calls is how many are worked on at once.
+func (s *serveSettings) calls() int {
+	if s.Calls > 0 {
+		return s.Calls
+	}
+	return max(256, 128*runtime.GOMAXPROCS(0))
+}
 
 // extensionShape is what an extension looks like without its dot.
 var extensionShape = regexp.MustCompile(`^[a-z0-9]{1,10}$`)

@@ -21,9 +21,9 @@ func registerAccounts(a *api) {
 		summary: "Get a client's snapshot", refusals: missing}, clientSnapshot)
 	partner(a, operation{id: "listClients", method: http.MethodGet, path: "/api/clients", strict: true,
 		summary: "List the clients, by id"}, listClients)
-	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, body: changeBody{}, closed: true,
+	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, prevents: true, body: changeBody{}, closed: true,
 		summary: "Change a client; what is absent stays", refusals: missing}, changeClient)
-	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one,
+	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
 }
 

@@ -16,13 +16,14 @@ import (
 // DocumentPath is where the OpenAPI document is served; it takes no key.
 const DocumentPath = "/openapi.json"
 
-// Config is what [New] needs; all but Observe and Rate must be set.
+// Config is what [New] needs; all but Observe, Rate and Gate must be set.
 type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
 	Now     func() time.Time                                   // for the access log and the rate
 	Rate    float64                                            // calls a second under one key; 0: as many as come
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Gate    *httpkit.Gate                                      // keeps calls to so many as can be answered soon; nil: none
 }
 
 // api is what the operations share while they are registered.
@@ -31,6 +32,8 @@ type api struct {
 	control *control.Control
 	logger  *slog.Logger
 	pace    *pace
+	gate    *httpkit.Gate
+	shares  shares
 
 	strictBodies map[string]bool // schemas of bodies that take no member but their own
 }
@@ -44,7 +47,7 @@ func init() {
 // access log and recovery. It fails only when a document cannot be made.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: newPace(cfg.Rate, cfg.Now), strictBodies: map[string]bool{}}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: newPace(cfg.Rate, cfg.Now), gate: cfg.Gate, strictBodies: map[string]bool{}}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

@@ -18,7 +18,7 @@ const (
 func registerBlacklist(a *api) {
 	client(a, operation{id: "listBlacklist", method: http.MethodGet, path: "/api/blacklist", strict: true,
 		summary: "List the blacklist, by the order of addition"}, listBlacklist)
-	clientOnce(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", body: blacklistBody{},
+	clientOnce(a, operation{id: "addToBlacklist", method: http.MethodPost, path: "/api/blacklist", prevents: true, body: blacklistBody{},
 		summary: "Add a number to the blacklist; adding twice changes nothing", refusals: []int{http.StatusConflict}}, addBlacklisted)
 	client(a, operation{id: "removeFromBlacklist", method: http.MethodDelete, path: "/api/blacklist/remove", body: unlistBody{},
 		summary: "Remove a number from the blacklist; what it kept back is not sent"}, removeBlacklisted)

@@ -41,18 +41,34 @@ func (c *call) object() (*object, error) { return readObject(c.body) }
 // byteOrderMark is dropped from the beginning of a body.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// enter lets a call in, in the order that refusals have: key, side and standing, size of the body, query. known are the
-// call's query parameters, filled in once it is documented.
+// enter lets a call in, in the order that refusals have: key, side and standing, size of the body, query. Before the key
+// is looked up there must be a place for the call, or no call would be answered in time. known are the call's query
+// parameters, filled in once it is documented.
 func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
-		c, err := a.admit(r, side, op)
+		key, err := presentedKey(r)
 		if err != nil {
 			a.refuseUnread(w, r, err)
 			return
 		}
-		if err := c.read(w, r, op, known); err != nil {
+		hash, _, plausible := auth.ParseKey(key)
+		pass, patient := (*httpkit.Pass)(nil), r.Context()
+		if plausible { // else it is refused without asking anybody
+			if pass, patient, err = a.gate.Enter(r.Context(), a.shares.of(hash), op.lane()); err != nil {
+				a.turnAway(w, r, err)
+				return
+			}
+			defer pass.Leave()
+		}
+		c, err := a.admit(patient, r, key, side, op)
+		a.shares.found(hash, c, err)
+		if err != nil {
+			a.refuseUnread(w, r, err)
+			return
+		}
+		if err := a.read(w, r, c, pass, op, known); err != nil {
 			if puntuale.CodeOf(err) == puntuale.CodeTooLarge {
 				a.refuseUnread(w, r, err)
 			} else {
@@ -61,17 +77,31 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			return
 		}
 		c.scope, c.header = r.Method+" "+r.URL.Path, w.Header()
-		next(huma.WithValue(ctx, callKey{}, c))
+		next(huma.WithContext(ctx, context.WithValue(patient, callKey{}, c)))
 	}
 }
 
-// admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.
-func (a *api) admit(r *http.Request, side puntuale.Side, op operation) (*call, error) {
-	key, err := presentedKey(r)
-	if err != nil {
-		return nil, err
+// read takes in what came with the call. While its body is on its way others may have its place.
+func (a *api) read(w http.ResponseWriter, r *http.Request, c *call, pass *httpkit.Pass, op operation, known map[string]bool) error {
+	if op.body == nil || r.ContentLength == 0 {
+		return c.read(w, r, op, known)
 	}
-	caller, err := a.control.Authenticate(r.Context(), key)
+	if err := httpkit.CheckLength(r); err != nil {
+		return err
+	}
+	if err := pass.Hold(r.ContentLength); err != nil {
+		return err
+	}
+	pass.Rest()
+	if err := c.read(w, r, op, known); err != nil {
+		return err
+	}
+	return pass.Return(r.Context())
+}
+
+// admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.
+func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntuale.Side, op operation) (*call, error) {
+	caller, err := a.control.Authenticate(ctx, key)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 
 func registerContacts(a *api) {
 	client(a, operation{
-		id: "eraseContact", method: http.MethodPost, path: "/api/contacts/erase", body: eraseBody{}, strict: true, closed: true,
+		id: "eraseContact", method: http.MethodPost, path: "/api/contacts/erase", prevents: true, body: eraseBody{}, strict: true, closed: true,
 		summary:  "Forget the person behind a number: cancel what is pending, remove the number and all texts; strict: what it does not know it refuses",
 		refusals: []int{http.StatusConflict},
 	}, eraseContact)

@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -104,5 +106,15 @@ func (a *api) refuseUnread(w http.ResponseWriter, r *http.Request, err error) {
 
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	httpkit.NewProblem(r.Context(), a.logger, err).Write(w)
+	a.problem(r.Context(), err).Write(w)
+}
+
+// problem is an error's answer. Where a call was refused behind the gate, the gate knows when to come again.
+func (a *api) problem(ctx context.Context, err error) *httpkit.Problem {
+	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeOverloaded && e.RetryAfter == 0 {
+		later := *e
+		later.RetryAfter, later.Err = a.gate.Overloaded("store"), err
+		err = &later
+	}
+	return httpkit.NewProblem(ctx, a.logger, err)
 }

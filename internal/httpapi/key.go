@@ -17,7 +17,7 @@ func registerKeys(a *api) {
 		summary: "Make another key for a client", refusals: []int{http.StatusNotFound, http.StatusConflict}}, createKey)
 	partnerOnce(a, operation{id: "rotateKey", method: http.MethodPost, path: one + "/rotate", body: rotateBody{}, optional: true,
 		summary: "Make a key in the place of another, which stays valid for a while", refusals: []int{http.StatusNotFound, http.StatusConflict}}, rotateKey)
-	partner(a, operation{id: "revokeKey", method: http.MethodDelete, path: one,
+	partner(a, operation{id: "revokeKey", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Revoke a key at once", refusals: missing}, revokeKey)
 }
 

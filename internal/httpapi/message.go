@@ -12,7 +12,7 @@ import (
 
 func registerMessages(a *api) {
 	client(a, operation{
-		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending",
+		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending", prevents: true,
 		summary: "Cancel pending messages, all or those to some recipients; strict: what it does not know it refuses",
 		body:    cancelBody{}, optional: true, strict: true, closed: true,
 	}, cancelPending)

@@ -25,6 +25,7 @@ type operation struct {
 	creates    func(*http.Request) bool // whether the call creates or sends, which an expired account may not; nil: it does not
 	strict     bool                     // a query parameter that is not documented is a fault
 	closed     bool                     // so is a member of the body
+	prevents   bool                     // keeps messages from being sent, and so goes before other calls
 	idempotent bool                     // a repeat under the same Idempotency-Key gives the first answer
 	refusals   []int                    // statuses besides those that every call may have
 }
@@ -85,7 +86,7 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
 		body, err := verb(ctx, callOf(ctx), in)
 		if err != nil {
-			return nil, httpkit.NewProblem(ctx, a.logger, err)
+			return nil, a.problem(ctx, err)
 		}
 		return &answer[T]{body}, nil
 	})

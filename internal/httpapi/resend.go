@@ -16,7 +16,7 @@ func registerResend(a *api) {
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, resend)
 	client(a, operation{
-		id: "cancelMessages", method: http.MethodPost, path: "/api/messages/cancel", body: cancelIDsBody{},
+		id: "cancelMessages", method: http.MethodPost, path: "/api/messages/cancel", prevents: true, body: cancelIDsBody{},
 		summary:  "Cancel messages by their ids; those that are sent already are not in the answer",
 		refusals: []int{http.StatusNotFound},
 	}, cancelMessages)

@@ -29,6 +29,7 @@ func registerStart(a *api) {
 		id: "stopSequence", method: http.MethodPost, path: "/api/stop/{id_sequenza}",
 		summary:  "Stop a sequence for one recipient",
 		body:     stopBody{},
+		prevents: true,
 		refusals: []int{http.StatusNotFound},
 	}, stop)
 }

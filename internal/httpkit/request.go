@@ -22,6 +22,7 @@ type trail struct {
 	mu    sync.Mutex
 	attrs []slog.Attr
 	route string
+	quiet bool
 }
 
 type trailKey struct{}
@@ -49,6 +50,16 @@ func Matched(ctx context.Context, pattern string) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.route = pattern
+	}
+}
+
+// Quieten moves the request's line in the access log to level debug, for refusals that come in floods: one line each would
+// cost more than the refusal.
+func Quieten(ctx context.Context) {
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.quiet = true
 	}
 }
 

@@ -61,6 +61,18 @@ var keyLike = regexp.MustCompile(`[pc]k_[0-9A-Za-z]+`)
 // access logs one request. The query is left out: it holds the key.
 func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Time) {
 	took := cfg.Now().Sub(begun)
+	t.mu.Lock()
+	noted, route, level := t.attrs, t.route, slog.LevelInfo
+	if t.quiet {
+		level = slog.LevelDebug
+	}
+	t.mu.Unlock()
+	if cfg.Observe != nil {
+		cfg.Observe(route, out.status, took)
+	}
+	if !cfg.Logger.Enabled(r.Context(), level) {
+		return
+	}
 	path := r.URL.Path[:min(len(r.URL.Path), 200)]
 	attrs := []slog.Attr{
 		slog.String("request_id", t.id),
@@ -70,14 +82,7 @@ func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Tim
 		slog.Int64("bytes", out.bytes),
 		slog.Duration("took", took),
 	}
-	t.mu.Lock()
-	attrs = append(attrs, t.attrs...)
-	route := t.route
-	t.mu.Unlock()
-	if cfg.Observe != nil {
-		cfg.Observe(route, out.status, took)
-	}
-	cfg.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attrs...)
+	cfg.Logger.LogAttrs(r.Context(), level, "request", append(attrs, noted...)...)
 }
 
 // recorder notes what was answered.

@@ -148,7 +148,7 @@ func (t tenant) cancel(ctx context.Context, k *kind, refs []puntuale.MessageRef,
 			}
 			some, err = cancelOpen(ctx, a, part, now)
 			return err
-		})
+		}).of(int64(t.id))
 		if err := t.s.tenantWriter(t.id).perform(ctx, task, false); err != nil {
 			return nil, puntuale.Usage{}, err
 		}
@@ -176,7 +176,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 		}
 		done, err = cancelOpen(ctx, a, refs, now)
 		return err
-	}), false)
+	}).of(int64(t.id)), false)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 					return err
 				}
 				return openWindow(ctx, a, h, at)
-			}), false); err != nil {
+			}).of(int64(h.Client)), false); err != nil {
 				return cancelled, err
 			}
 			cancelled += len(done)

@@ -37,7 +37,7 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased,
 
 // write runs a transaction that may run again although it is on disk.
 func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return x.s.tenantWriter(x.id).perform(ctx, dated(x.s.kinds.erase, do), false)
+	return x.s.tenantWriter(x.id).perform(ctx, dated(x.s.kinds.erase, do).of(int64(x.id)), false)
 }
 
 // cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"puntuale"
 )
 
 // asker runs statements, inside a transaction or outside.
@@ -155,12 +157,46 @@ type pool struct {
 	stmts stmts
 
 	within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
+
+	places chan struct{} // one for each connection, for whoever has no patience to wait for one; nil: nobody asks
+}
+
+// enter waits for a connection to be free, as long as the caller's patience lasts.
+func (p *pool) enter(ctx context.Context) error {
+	if p.places == nil {
+		return nil
+	}
+	select {
+	case p.places <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case p.places <- struct{}{}:
+		return nil
+	case <-puntuale.PatienceOf(ctx).Ends():
+		return puntuale.Overloaded(0)
+	case <-p.watch.context().Done():
+		return p.watch.away()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a connection: %w", ctx.Err())
+	}
+}
+
+func (p *pool) leave() {
+	if p.places != nil {
+		<-p.places
+	}
 }
 
 func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
 	if err := p.watch.away(); err != nil {
 		return err
 	}
+	if err := p.enter(ctx); err != nil {
+		return err
+	}
+	defer p.leave()
 	ctx, part := p.watch.bind(ctx)
 	defer part()
 	if p.within > 0 {

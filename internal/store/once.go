@@ -24,7 +24,7 @@ type effect struct {
 // newEffect is a kind of tasks that are transactions by themselves. An effect among them can be found again after its
 // connection was lost during COMMIT.
 func newEffect(name string) *kind {
-	k := newSingle(name)
+	k := newSingle(name, laneCall)
 	k.prepare, k.check = prepareEffect, checkEffect
 	return k
 }
@@ -49,7 +49,7 @@ func (s *Store) once(ctx context.Context, w *writer, owner int64, o *puntuale.On
 
 func (e *effect) perform(ctx context.Context, w *writer, k *kind, do func(ctx context.Context, a asker) (any, error)) error {
 	t := single(k, func(ctx context.Context, a asker) error { return e.run(ctx, a, do) })
-	t.body = e
+	t.body, t.owner = e, e.owner
 	err := w.perform(ctx, t, false)
 	if r, ok := errors.AsType[*puntuale.Replayed](err); ok {
 		return r

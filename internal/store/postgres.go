@@ -80,7 +80,7 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.work = &pool{d: s.d, db: workers, watch: s.watch}
-	s.read = &pool{d: s.d, db: readers, watch: s.watch}
+	s.read = &pool{d: s.d, db: readers, watch: s.watch, places: make(chan struct{}, postgresReaders)}
 	s.list = &pool{d: s.d, db: listers, watch: s.watch, within: 2 * s.cfg.ListTimeout} // half of it to wait for a connection
 	s.look = &pool{d: s.d, db: lookers, watch: s.watch}
 	writers, err := s.postgresPool(address, writerSettings, postgresTenants+3)

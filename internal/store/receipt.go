@@ -26,7 +26,7 @@ func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 		if err := s.tenantWriter(part[0].Client).perform(ctx, single(s.kinds.evidence, func(ctx context.Context, a asker) error {
 			b.a, b.now, b.unknown = a, present(), 0
 			return b.run(ctx)
-		}), false); err != nil {
+		}).of(int64(part[0].Client)), false); err != nil {
 			return unknown, err
 		}
 		unknown += b.unknown

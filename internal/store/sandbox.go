@@ -24,7 +24,9 @@ type received struct {
 // receiveWeight bounds the messages of one batch.
 const receiveWeight = 1000
 
-func newReceiveKind() *kind { return &kind{name: "sandbox", limit: receiveWeight, run: runReceive} }
+func newReceiveKind() *kind {
+	return &kind{name: "sandbox", lane: laneSend, limit: receiveWeight, run: runReceive}
+}
 
 func (s *Store) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	content, err := toJSON(m.Content)

@@ -39,7 +39,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if st.steps, err = toJSON(st.Run.Steps); err != nil {
 		return puntuale.StartedRun{}, err
 	}
-	if err := t.s.tenantWriter(t.id).perform(ctx, joined(t.s.kinds.start, len(r.Messages), st), false); err != nil {
+	if err := t.s.tenantWriter(t.id).perform(ctx, joined(t.s.kinds.start, len(r.Messages), st).of(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	return st.answer, nil
@@ -49,7 +49,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 const startsWeight = 1000
 
 func newStartKind() *kind {
-	return &kind{name: "start", limit: startsWeight, prepare: prepareStarts, run: runStarts, check: checkStarts}
+	return &kind{name: "start", lane: laneCall, limit: startsWeight, prepare: prepareStarts, run: runStarts, check: checkStarts}
 }
 
 func prepareStarts(ctx context.Context, w *writer, tasks []*task) error {

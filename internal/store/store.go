@@ -111,10 +111,10 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 		cfg.ListTimeout = listTimeout
 	}
 	s := &Store{cfg: cfg, name: name, machine: clock.System(), d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
-		start: newStartKind(), stop: newSingle("stop"), cancel: newSingle("cancel"), write: newEffect("write"), resend: newEffect("resend"),
-		claim: newClaimKind(), record: newSingle("record"), settle: newSingle("settle"), receive: newReceiveKind(),
-		fleet: newSingle("fleet"), blank: newSingle("blank"), erase: newSingle("erase"),
-		evidence: newSingle("evidence"), heard: newSingle("heard"), archive: newSingle("archive"),
+		start: newStartKind(), stop: newSingle("stop", lanePrevent), cancel: newSingle("cancel", lanePrevent), write: newEffect("write"), resend: newEffect("resend"),
+		claim: newClaimKind(), record: newSingle("record", laneSend), settle: newSingle("settle", laneSend), receive: newReceiveKind(),
+		fleet: newSingle("fleet", laneSend), blank: newSingle("blank", laneCall), erase: newSingle("erase", lanePrevent),
+		evidence: newSingle("evidence", laneCall), heard: newSingle("heard", lanePrevent), archive: newSingle("archive", laneCall),
 	}}
 	// Outcomes and settlements compare the intent they saw, what is blanked is not found again, and what was told before
 	// changes nothing, and what is archived is gone: a second run finds what the first one did.

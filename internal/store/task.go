@@ -9,6 +9,7 @@ import (
 type kind struct {
 	name  string
 	limit int // weight of the tasks that may be joined; 0: each task by itself
+	lane  lane
 
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	prepare func(ctx context.Context, w *writer, tasks []*task) error
@@ -32,16 +33,30 @@ const (
 // task is one caller's wish, in a writer's queue.
 type task struct {
 	kind   *kind
-	weight int // messages, or the like; at least 1
-	body   any // what a joining kind works on
+	lane   lane
+	owner  int64 // a client, or the negative of a partner; 0: nobody outside
+	weight int   // messages, or the like; at least 1
+	body   any   // what a joining kind works on
 	do     func(ctx context.Context, a asker) error
 	dated  bool // writes rows that are read in the order of the moments that they bear
 	state  atomic.Int32
 	done   chan error
+	taken  bool // out of the queue; the writer's lock guards it
 
 	refused error // set by run: the answer, while the transaction stands
 	waited  int   // how often it was given up for a lock; such a task is not joined with others
 	later   bool  // set by run: not done in this transaction, to be queued again
+}
+
+// begin reports whether the task may be done: its caller waits for it, or it was begun before.
+func (t *task) begin() bool {
+	return t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun)
+}
+
+// of names whose task it is.
+func (t *task) of(owner int64) *task {
+	t.owner = owner
+	return t
 }
 
 // single makes a task that is a transaction by itself (on SQLite a savepoint in a shared one).
@@ -62,8 +77,8 @@ func joined(k *kind, weight int, body any) *task {
 }
 
 // newSingle is a kind whose tasks bring their own work along.
-func newSingle(name string) *kind {
-	return &kind{name: name, run: func(ctx context.Context, w *writer, tasks []*task) error {
+func newSingle(name string, l lane) *kind {
+	return &kind{name: name, lane: l, run: func(ctx context.Context, w *writer, tasks []*task) error {
 		return tasks[0].do(ctx, &w.link)
 	}}
 }
@@ -74,27 +89,4 @@ type unit struct {
 	tasks  []*task
 	weight int
 	err    error
-}
-
-// units sorts tasks into units and returns the tasks that exceed a kind's limit.
-func units(tasks []*task) (all []*unit, rest []*task) {
-	joining := map[*kind]*unit{}
-	for _, t := range tasks {
-		u := joining[t.kind]
-		switch {
-		case t.waited > 0:
-			all = append(all, &unit{kind: t.kind, tasks: []*task{t}, weight: t.weight})
-			continue
-		case t.kind.limit == 0 || u == nil:
-			u = &unit{kind: t.kind}
-			all = append(all, u)
-			joining[t.kind] = u
-		case u.weight+t.weight > t.kind.limit:
-			rest = append(rest, t)
-			continue
-		}
-		u.tasks = append(u.tasks, t)
-		u.weight += t.weight
-	}
-	return all, rest
 }

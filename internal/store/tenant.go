@@ -32,12 +32,12 @@ func (s *Store) tenantWriter(id puntuale.ClientID) *writer {
 
 // write runs a transaction for the client.
 func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do), false)
+	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do).of(int64(t.id)), false)
 }
 
 // writeDated is write for what closes messages.
 func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(t.id).perform(ctx, dated(t.s.kinds.write, do), false)
+	return t.s.tenantWriter(t.id).perform(ctx, dated(t.s.kinds.write, do).of(int64(t.id)), false)
 }
 
 // once runs a transaction for the client, under a key of the caller if o is not nil.
@@ -47,7 +47,7 @@ func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.
 
 // write runs a transaction for the partner.
 func (p partnerTenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return p.s.tenants[0].perform(ctx, single(p.s.kinds.write, do), false)
+	return p.s.tenants[0].perform(ctx, single(p.s.kinds.write, do).of(p.owner()), false)
 }
 
 // once runs a transaction for the partner, under a key of the caller if o is not nil.

@@ -27,7 +27,7 @@ type writer struct {
 }
 
 const (
-	queueBound = 4096 // tasks; more callers than this are turned away
+	queueBound = 4096 // tasks; calls beyond it are turned away
 	roundBound = 1024 // tasks taken at once
 	maxTries   = 10   // of a transaction that fails for a passing reason
 )
@@ -39,24 +39,32 @@ func (s *Store) startWriter(l link) *writer {
 	return w
 }
 
-// perform queues the task and waits for its result. A caller whose context ends before its task has begun takes it out
-// again; after that it waits for the true result.
+// perform queues the task and waits for its result. A caller whose context or patience ends before its task has begun
+// takes it out again; after that it waits for the true result.
 func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 	if err := ctx.Err(); err != nil {
 		return outward(err)
 	}
+	patience := puntuale.PatienceOf(ctx)
+	t.lane = laneOf(t.kind, patience, urgent)
 	if err := w.submit(t, urgent); err != nil {
 		return err
 	}
+	var gone error
 	select {
 	case err := <-t.done:
+		patience.Begin()
 		return err
+	case <-patience.Ends():
+		gone = puntuale.Overloaded(0)
 	case <-ctx.Done():
-		if t.state.CompareAndSwap(taskWaiting, taskDropped) {
-			return outward(ctx.Err())
-		}
-		return <-t.done
+		gone = outward(ctx.Err())
 	}
+	if t.state.CompareAndSwap(taskWaiting, taskDropped) {
+		return gone
+	}
+	patience.Begin()
+	return <-t.done
 }
 
 func (w *writer) submit(t *task, urgent bool) error {
@@ -70,8 +78,8 @@ func (w *writer) submit(t *task, urgent bool) error {
 		return puntuale.Unavailable(errors.New("the store is closed"))
 	case urgent:
 		w.queue = slices.Insert(w.queue, 0, t)
-	case len(w.queue) >= queueBound:
-		return puntuale.Unavailable(errors.New("too many writes are waiting"))
+	case len(w.queue) >= queueBound && t.lane == laneCall:
+		return puntuale.Overloaded(0)
 	default:
 		w.queue = append(w.queue, t)
 	}
@@ -100,43 +108,16 @@ func (w *writer) loop() {
 	defer close(w.done)
 	defer w.link.drop()
 	for {
-		tasks, closing := w.take()
-		if len(tasks) == 0 {
-			if closing {
-				return
-			}
-			<-w.wake
-			continue
-		}
-		all, rest := units(tasks)
-		for _, t := range rest {
-			t.state.Store(taskWaiting) // its caller may still leave
-		}
-		w.putBack(rest)
-		if w.link.d.postgres {
-			// One transaction for each unit: mixed in one they would break the lock order.
-			for _, u := range all {
-				w.commit([]*unit{u})
-			}
-		} else {
+		all, closing := w.next()
+		switch {
+		case len(all) > 0:
 			w.commit(all)
+		case closing:
+			return
+		default:
+			<-w.wake
 		}
 	}
-}
-
-// take empties the queue, as far as one round goes.
-func (w *writer) take() (tasks []*task, closing bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	n := 0
-	for n < len(w.queue) && len(tasks) < roundBound {
-		if t := w.queue[n]; t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun) {
-			tasks = append(tasks, t)
-		}
-		n++
-	}
-	w.queue = slices.Delete(w.queue, 0, n)
-	return tasks, w.closing
 }
 
 // putBack queues tasks again, before all others.
@@ -146,6 +127,9 @@ func (w *writer) putBack(tasks []*task) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, t := range tasks {
+		t.taken = false
+	}
 	w.queue = slices.Insert(w.queue, 0, tasks...)
 	w.signal()
 }
@@ -154,6 +138,7 @@ func (w *writer) putBack(tasks []*task) {
 func (w *writer) putLast(t *task) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	t.taken = false
 	w.queue = append(w.queue, t)
 	w.signal()
 }

@@ -1,0 +1,381 @@
+package httpkit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Lane says what a call is for, and so who goes first.
+type Lane int
+
+const (
+	LanePrevent Lane = iota // keeps messages from being sent: goes first and is refused last
+	LaneWrite               // changes something
+	LaneRead                // changes nothing, and may hold a quarter of the places
+	lanes
+)
+
+// Share is whose calls they are, for nobody may take what is everybody's. The zero Share is all callers together of whom
+// nobody knows yet who they are.
+type Share struct {
+	Side puntuale.Side
+	ID   int64
+}
+
+// Bounds of what waits. A call waits for its turn, wherever it has to, no longer than patience; one that prevents sends
+// longer. Whose calls have waited for tooLong already is refused at once: the next would fare no better.
+const (
+	patience        = 2 * time.Second
+	preventPatience = 10 * time.Second
+	tooLong         = 250 * time.Millisecond
+
+	waitersPerPlace = 8        // so many calls wait for each place at most
+	leastWaiters    = 4        // of one share, however many others wait
+	heldMost        = 64 << 20 // bytes of large bodies
+	smallBody       = 16 << 10 // bytes; smaller ones are not counted
+)
+
+// GateConfig is what [NewGate] needs.
+type GateConfig struct {
+	Places  int // calls at work at once
+	Now     func() time.Time
+	Refused func(reason string)   // told of each refusal; nil: nobody counts
+	Waited  func(d time.Duration) // told of each call that had to wait; nil likewise
+}
+
+// Gate keeps the calls that are worked on at once to so many as can be answered soon, and lets the others wait in turn
+// for a short time. Nobody holds more places than are free beside, so that whoever comes next finds one whatever the
+// others do; who waits is let in by turns. Safe for concurrent use; a nil Gate lets everybody in.
+type Gate struct {
+	cfg     GateConfig
+	reserve int // places beyond for what prevents
+
+	mu      sync.Mutex
+	inside  int
+	reading int // of inside
+	waiting int
+	held    int64
+	shares  map[Share]*share
+	rings   [lanes][]*share // whose calls wait, the next first
+	turn    int             // counts who was let in from waiting
+	tally   tally
+}
+
+// share is one caller's part; it is forgotten when it has none.
+type share struct {
+	Share
+	calls                    int // from Enter to Leave
+	inside, reading, waiting int
+	held                     int64
+	queues                   [lanes][]*waiter
+}
+
+type waiter struct {
+	since time.Time
+	ready chan struct{}
+	in    bool
+}
+
+// NewGate returns a gate with nobody inside.
+func NewGate(cfg GateConfig) *Gate {
+	if cfg.Refused == nil {
+		cfg.Refused = func(string) {}
+	}
+	if cfg.Waited == nil {
+		cfg.Waited = func(time.Duration) {}
+	}
+	return &Gate{cfg: cfg, reserve: max(4, cfg.Places/8), shares: map[Share]*share{}}
+}
+
+// Pass is one call's, from Enter to Leave. Its methods take nil, which a nil Gate gives.
+type Pass struct {
+	gate  *Gate
+	share *share
+	lane  Lane
+	held  int64
+	in    bool
+	ends  context.Context
+	stop  context.CancelFunc
+}
+
+// Enter waits for a place. The context that it returns holds the call's patience. Codes: overloaded; rate_limited when
+// it is the same caller's other calls that are too many.
+func (g *Gate) Enter(ctx context.Context, who Share, lane Lane) (*Pass, context.Context, error) {
+	if g == nil {
+		return nil, ctx, nil
+	}
+	within := patience
+	if lane == LanePrevent {
+		within = preventPatience
+	}
+	p := &Pass{gate: g, lane: lane}
+	p.ends, p.stop = context.WithTimeout(context.WithoutCancel(ctx), within)
+	g.mu.Lock()
+	p.share = g.shares[who]
+	if p.share == nil {
+		p.share = &share{Share: who}
+		g.shares[who] = p.share
+	}
+	p.share.calls++
+	if err := p.enter(ctx, false); err != nil {
+		p.Leave()
+		return nil, ctx, err
+	}
+	return p, puntuale.WithPatience(ctx, puntuale.NewPatience(p.ends.Done(), lane == LanePrevent)), nil
+}
+
+// Rest gives the place back while the call's body is on its way, which may take long.
+func (p *Pass) Rest() {
+	if p == nil || !p.in {
+		return
+	}
+	p.gate.mu.Lock()
+	defer p.gate.mu.Unlock()
+	p.gate.release(p)
+}
+
+// Return takes a place again, before the same caller's calls that have had none yet. Codes: as Enter.
+func (p *Pass) Return(ctx context.Context) error {
+	if p == nil {
+		return nil
+	}
+	p.gate.mu.Lock()
+	return p.enter(ctx, true)
+}
+
+// Hold counts a body's bytes, -1 when nobody knows how many come, until the call leaves. Codes: as Enter.
+func (p *Pass) Hold(bytes int64) error {
+	if p == nil || bytes >= 0 && bytes <= smallBody {
+		return nil
+	}
+	if bytes < 0 {
+		bytes = MaxBody
+	}
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held+bytes > heldMost || p.share.held+bytes > max(MaxBody, heldMost-g.held) {
+		return g.refuse(p.share, "bodies")
+	}
+	g.held += bytes
+	p.share.held += bytes
+	p.held += bytes
+	return nil
+}
+
+// Leave ends the call.
+func (p *Pass) Leave() {
+	if p == nil {
+		return
+	}
+	p.stop()
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held -= p.held
+	p.share.held -= p.held
+	p.held = 0
+	g.release(p)
+	if p.share.calls--; p.share.calls == 0 {
+		delete(g.shares, p.share.Share)
+	}
+}
+
+// Load is what a gate holds at the moment.
+type Load struct {
+	Inside, Waiting int
+	Held            int64 // bytes of large bodies
+}
+
+// Load returns what the gate holds.
+func (g *Gate) Load() Load {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Load{g.inside, g.waiting, g.held}
+}
+
+// Overloaded counts a refusal that was made behind the gate, and returns the time after which the caller should come
+// again.
+func (g *Gate) Overloaded(reason string) time.Duration {
+	if g == nil {
+		return time.Second
+	}
+	g.cfg.Refused(reason)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.tally.refused(g.cfg.Now())
+}
+
+// enter takes a place or waits for one. g.mu is held, and free afterwards.
+func (p *Pass) enter(ctx context.Context, again bool) error {
+	g := p.gate
+	if len(p.share.queues[p.lane]) == 0 && g.mayEnter(p.share, p.lane) {
+		g.admit(p)
+		g.mu.Unlock()
+		return nil
+	}
+	now := g.cfg.Now()
+	if !again && g.crowded(p.share, p.lane, now) {
+		err := g.refuse(p.share, "calls")
+		g.mu.Unlock()
+		return err
+	}
+	w := &waiter{since: now, ready: make(chan struct{})}
+	g.queue(p, w, again)
+	g.mu.Unlock()
+	var err error
+	select {
+	case <-w.ready:
+	case <-p.ends.Done():
+		err = puntuale.Overloaded(0)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	g.cfg.Waited(g.cfg.Now().Sub(now))
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.in { // perhaps at the last moment
+		p.in = true
+		return nil
+	}
+	g.unqueue(p, w)
+	if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
+		return g.refuse(p.share, "calls")
+	}
+	return err
+}
+
+// free is how many places are left in a lane, and how many of them the share holds.
+func (g *Gate) free(s *share, lane Lane) (left, own int) {
+	switch lane {
+	case LanePrevent:
+		return g.cfg.Places + g.reserve - g.inside, s.inside
+	case LaneRead:
+		return min(g.cfg.Places-g.inside, max(1, g.cfg.Places/4)-g.reading), s.reading
+	default:
+		return g.cfg.Places - g.inside, s.inside
+	}
+}
+
+func (g *Gate) mayEnter(s *share, lane Lane) bool {
+	left, own := g.free(s, lane)
+	return left > 0 && own < max(1, left)
+}
+
+func (g *Gate) admit(p *Pass) {
+	p.in = true
+	g.count(p.share, p.lane, 1)
+	g.tally.admitted(g.cfg.Now())
+}
+
+func (g *Gate) count(s *share, lane Lane, n int) {
+	g.inside += n
+	s.inside += n
+	if lane == LaneRead {
+		g.reading += n
+		s.reading += n
+	}
+}
+
+// crowded reports that one more of the share's calls would wait too long.
+func (g *Gate) crowded(s *share, lane Lane, now time.Time) bool {
+	room := waitersPerPlace*g.cfg.Places - g.waiting
+	if s.waiting >= max(leastWaiters, room) {
+		return true
+	}
+	q := s.queues[lane]
+	return lane != LanePrevent && len(q) > 0 && now.Sub(q[0].since) > tooLong
+}
+
+func (g *Gate) queue(p *Pass, w *waiter, first bool) {
+	s := p.share
+	if len(s.queues[p.lane]) == 0 {
+		g.rings[p.lane] = append(g.rings[p.lane], s)
+	}
+	if q := s.queues[p.lane]; first {
+		s.queues[p.lane] = append([]*waiter{w}, q...)
+	} else {
+		s.queues[p.lane] = append(q, w)
+	}
+	s.waiting++
+	g.waiting++
+}
+
+// unqueue takes a waiter out that was not let in.
+func (g *Gate) unqueue(p *Pass, w *waiter) {
+	q := p.share.queues[p.lane]
+	for i := range q {
+		if q[i] == w {
+			p.share.queues[p.lane] = append(q[:i:i], q[i+1:]...)
+			g.left(p.share, p.lane)
+			return
+		}
+	}
+}
+
+// left notes that one of the share waits no more.
+func (g *Gate) left(s *share, lane Lane) {
+	s.waiting--
+	g.waiting--
+	if len(s.queues[lane]) > 0 {
+		return
+	}
+	for i, other := range g.rings[lane] {
+		if other == s {
+			g.rings[lane] = append(g.rings[lane][:i:i], g.rings[lane][i+1:]...)
+			return
+		}
+	}
+}
+
+// release gives a place back and lets in whoever is next.
+func (g *Gate) release(p *Pass) {
+	if !p.in {
+		return
+	}
+	p.in = false
+	g.count(p.share, p.lane, -1)
+	for g.letIn() {
+	}
+}
+
+// letIn lets one in of those who wait: what prevents first, then three that write for each that reads.
+func (g *Gate) letIn() bool {
+	g.turn++
+	order := [...]Lane{LanePrevent, LaneWrite, LaneRead}
+	if g.turn%4 == 0 {
+		order = [...]Lane{LanePrevent, LaneRead, LaneWrite}
+	}
+	for _, lane := range order {
+		ring := g.rings[lane]
+		for i, s := range ring {
+			if !g.mayEnter(s, lane) {
+				continue
+			}
+			w := s.queues[lane][0]
+			s.queues[lane] = s.queues[lane][1:]
+			w.in = true
+			g.rings[lane] = append(append(ring[:i:i], ring[i+1:]...), s) // to the end
+			g.left(s, lane)
+			g.count(s, lane, 1)
+			g.tally.admitted(g.cfg.Now())
+			close(w.ready)
+			return true
+		}
+	}
+	return false
+}
+
+// refuse makes the refusal of one of the share's calls.
+func (g *Gate) refuse(s *share, reason string) error {
+	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
+	if s.Share != (Share{}) && (2*(s.inside+s.waiting) > g.inside+g.waiting || 2*s.held > g.held) {
+		err.Code, err.Message = puntuale.CodeRateLimited, "too many calls of this caller at once: nothing of this one was done, repeat it after Retry-After"
+		reason = "caller"
+	}
+	g.cfg.Refused(reason)
+	return err
+}

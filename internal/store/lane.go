@@ -1,0 +1,127 @@
+package store
+
+import (
+	"cmp"
+	"slices"
+
+	"puntuale"
+)
+
+// lane says who goes first of those who wait at a writer.
+type lane int8
+
+const (
+	laneSend    lane = iota // what sends, and what keeps the server in its fleet: it waits for no call
+	lanePrevent             // calls that keep messages from being sent
+	laneCall                // all others
+)
+
+// laneOf is the lane of a task that is done for a call with the patience.
+func laneOf(k *kind, p *puntuale.Patience, urgent bool) lane {
+	switch {
+	case urgent:
+		return laneSend
+	case p.Prevents():
+		return min(k.lane, lanePrevent)
+	}
+	return k.lane
+}
+
+// inTurn returns the tasks in the order in which they are to be done: by lane, and within one everybody's first before
+// anybody's second, so that whoever asks for much waits behind himself. An owner's own tasks keep their order.
+func inTurn(queue []*task) []*task {
+	if noChoice(queue) {
+		return queue
+	}
+	type row struct {
+		owner int64
+		lane  lane
+	}
+	type placed struct {
+		*task
+		turn int
+	}
+	turns := make(map[row]int, len(queue))
+	all := make([]placed, len(queue))
+	for i, t := range queue {
+		r := row{t.owner, t.lane}
+		all[i] = placed{t, turns[r]}
+		if t.lane != laneSend { // which is nobody's
+			turns[r]++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.lane, b.lane), cmp.Compare(a.turn, b.turn)) })
+	return pick(all, func(p *placed) *task { return p.task })
+}
+
+// noChoice reports tasks that one set of statements does, in whatever order, as is usual.
+func noChoice(queue []*task) bool {
+	weight := 0
+	for _, t := range queue {
+		if t.kind != queue[0].kind || t.waited > 0 {
+			return false
+		}
+		if weight += t.weight; weight > t.kind.limit {
+			return len(queue) == 1
+		}
+	}
+	return true
+}
+
+// round is what one transaction does: on SQLite all that waits, as far as it goes; on PostgreSQL one unit, because mixed in
+// one transaction they would break the lock order.
+type round struct {
+	alone   bool // one unit
+	units   []*unit
+	joining map[*kind]*unit
+	tasks   int
+}
+
+// place returns the unit that a task belongs to, made anew or there already; nil when the round has no place for it.
+func (r *round) place(t *task) *unit {
+	if r.tasks >= roundBound {
+		return nil
+	}
+	u := r.joining[t.kind]
+	switch {
+	case t.waited > 0 || t.kind.limit == 0 || u == nil:
+		if r.alone && len(r.units) > 0 || u != nil && t.kind.limit > 0 && t.waited == 0 {
+			return nil
+		}
+		return &unit{kind: t.kind}
+	case u.weight+t.weight > t.kind.limit:
+		return nil
+	}
+	return u
+}
+
+// add puts the task into its unit.
+func (r *round) add(t *task, u *unit) {
+	r.tasks++
+	if len(u.tasks) == 0 {
+		r.units = append(r.units, u)
+		if t.kind.limit > 0 && t.waited == 0 {
+			r.joining[t.kind] = u
+		}
+	}
+	u.tasks = append(u.tasks, t)
+	u.weight += t.weight
+}
+
+// next takes the tasks of the next transaction out of the queue; their callers now get the true result.
+func (w *writer) next() (units []*unit, closing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := round{alone: w.link.d.postgres, joining: map[*kind]*unit{}}
+	for _, t := range inTurn(w.queue) {
+		u := r.place(t)
+		if u == nil {
+			continue
+		}
+		if t.taken = t.begin(); t.taken {
+			r.add(t, u)
+		}
+	}
+	w.queue = slices.DeleteFunc(w.queue, func(t *task) bool { return t.taken || t.state.Load() == taskDropped })
+	return r.units, w.closing
+}

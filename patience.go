@@ -1,0 +1,62 @@
+package puntuale
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+)
+
+// Patience is how long a call from outside may wait for its turn at what is shared: a connection to read on, the queue of
+// those who write. What nobody outside waits for, as the dispatcher's work, has none and waits as long as it takes. A call
+// that is refused because its patience ended has done nothing: once it has begun to write it goes on to its end.
+type Patience struct {
+	ends     <-chan struct{}
+	prevents bool
+	begun    atomic.Bool
+}
+
+// NewPatience returns a patience that ends when the channel is closed. prevents marks calls that keep messages from being
+// sent; they go before others.
+func NewPatience(ends <-chan struct{}, prevents bool) *Patience {
+	return &Patience{ends: ends, prevents: prevents}
+}
+
+type patienceKey struct{}
+
+// WithPatience gives the call that ctx belongs to its patience.
+func WithPatience(ctx context.Context, p *Patience) context.Context {
+	return context.WithValue(ctx, patienceKey{}, p)
+}
+
+// PatienceOf returns the patience of the call that ctx belongs to, nil when it may wait as long as it takes. The methods
+// take nil.
+func PatienceOf(ctx context.Context) *Patience {
+	p, _ := ctx.Value(patienceKey{}).(*Patience)
+	return p
+}
+
+// Ends is closed when the wait must end; nil, which never is, where it need not.
+func (p *Patience) Ends() <-chan struct{} {
+	if p == nil || p.begun.Load() {
+		return nil
+	}
+	return p.ends
+}
+
+// Begin notes that the call has begun to write.
+func (p *Patience) Begin() {
+	if p != nil {
+		p.begun.Store(true)
+	}
+}
+
+// Prevents reports a call that keeps messages from being sent.
+func (p *Patience) Prevents() bool { return p != nil && p.prevents }
+
+// Overloaded refuses a call that would have to wait longer than callers do. Nothing of it was done.
+func Overloaded(retryAfter time.Duration) *Error {
+	return &Error{
+		Code: CodeOverloaded, RetryAfter: retryAfter,
+		Message: "more calls came than can be answered in time: nothing of this one was done, repeat it after Retry-After",
+	}
+}
