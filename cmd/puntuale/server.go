@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime"
 	"time"
 
 	"puntuale"
@@ -34,6 +35,9 @@ const (
 	idleTimeout       = 2 * time.Minute
 	maxHeaderBytes    = 32 << 10
 )
+
+// refusalsPerProcessor is how many calls a second are refused at once: a few per cent of a processor's time.
+const refusalsPerProcessor = 500
 
 // server is one running node: a store and, as its roles say, a dispatcher that sends what is due, and the API.
 // [openServer] returns when it does its work; Close stops it in the order HTTP, dispatcher, store.
@@ -181,7 +185,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	gate := httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited})
 	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
-		Gate:    gate,
+		Gate: gate, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
 		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)

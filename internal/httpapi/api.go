@@ -16,7 +16,7 @@ import (
 // DocumentPath is where the OpenAPI document is served; it takes no key.
 const DocumentPath = "/openapi.json"
 
-// Config is what [New] needs; all but Observe, Rate and Gate must be set.
+// Config is what [New] needs; all but Observe, Rate, Gate and Refuse must be set.
 type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
@@ -24,6 +24,7 @@ type Config struct {
 	Rate    float64                                            // calls a second under one key; 0: as many as come
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
 	Gate    *httpkit.Gate                                      // keeps calls to so many as can be answered soon; nil: none
+	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all there is; nil: none
 }
 
 // api is what the operations share while they are registered.
@@ -33,6 +34,7 @@ type api struct {
 	logger  *slog.Logger
 	pace    *pace
 	gate    *httpkit.Gate
+	refusal *httpkit.Restraint
 	shares  shares
 
 	strictBodies map[string]bool // schemas of bodies that take no member but their own
@@ -47,7 +49,7 @@ func init() {
 // access log and recovery. It fails only when a document cannot be made.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: newPace(cfg.Rate, cfg.Now), gate: cfg.Gate, strictBodies: map[string]bool{}}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: newPace(cfg.Rate, cfg.Now), gate: cfg.Gate, refusal: cfg.Refuse, strictBodies: map[string]bool{}}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

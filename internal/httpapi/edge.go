@@ -106,6 +106,11 @@ func (a *api) refuseUnread(w http.ResponseWriter, r *http.Request, err error) {
 
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	switch puntuale.CodeOf(err) {
+	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // which some repeat at once
+		a.refusal.Hold(r.Context())
+	default:
+	}
 	a.problem(r.Context(), err).Write(w)
 }
 

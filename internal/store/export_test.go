@@ -193,3 +193,52 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	f.since = since
 	return s.settleTimeline(ctx, f)
 }
+
+// Occupy keeps the writer of the client's calls busy until release.
+func Occupy(s *Store, client puntuale.ClientID) (release func()) {
+	begun, free := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.tenantWriter(client).perform(context.Background(), single(s.kinds.write, func(context.Context, asker) error {
+			close(begun)
+			<-free
+			return nil
+		}), true)
+	}()
+	<-begun
+	return func() { close(free) }
+}
+
+// Queued is how many tasks wait at the writer of the client's calls.
+func Queued(s *Store, client puntuale.ClientID) int {
+	w := s.tenantWriter(client)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, t := range w.queue {
+		if t.state.Load() == taskWaiting {
+			n++
+		}
+	}
+	return n
+}
+
+// Write queues a transaction of an owner at the writer of the client's calls.
+func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
+	return s.tenantWriter(client).perform(ctx, single(s.kinds.write, func(context.Context, asker) error {
+		do()
+		return nil
+	}).of(owner), false)
+}
+
+// OccupyReaders takes all connections for single things until release.
+func OccupyReaders(s *Store) (release func()) {
+	n := cap(s.read.places)
+	for range n {
+		s.read.places <- struct{}{}
+	}
+	return func() {
+		for range n {
+			<-s.read.places
+		}
+	}
+}

@@ -27,31 +27,48 @@ func laneOf(k *kind, p *puntuale.Patience, urgent bool) lane {
 	return k.lane
 }
 
+// row is those of a lane who belong together.
+type row struct {
+	owner int64
+	lane  lane
+}
+
 // inTurn returns the tasks in the order in which they are to be done: by lane, and within one everybody's first before
-// anybody's second, so that whoever asks for much waits behind himself. An owner's own tasks keep their order.
-func inTurn(queue []*task) []*task {
-	if noChoice(queue) {
-		return queue
-	}
-	type row struct {
-		owner int64
-		lane  lane
+// anybody's second, so that whoever asks for much waits behind himself; of several firsts that of the owner who had his
+// turn longest ago. An owner's own tasks keep their order. w.mu is held.
+func (w *writer) inTurn() []*task {
+	if noChoice(w.queue) {
+		return w.queue
 	}
 	type placed struct {
 		*task
-		turn int
+		turn, served int
 	}
-	turns := make(map[row]int, len(queue))
-	all := make([]placed, len(queue))
-	for i, t := range queue {
+	turns := make(map[row]int, len(w.queue))
+	all := make([]placed, len(w.queue))
+	for i, t := range w.queue {
 		r := row{t.owner, t.lane}
-		all[i] = placed{t, turns[r]}
+		all[i] = placed{t, turns[r], w.served[r]}
 		if t.lane != laneSend { // which is nobody's
 			turns[r]++
 		}
 	}
-	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.lane, b.lane), cmp.Compare(a.turn, b.turn)) })
+	slices.SortStableFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.lane, b.lane), cmp.Compare(a.turn, b.turn), cmp.Compare(a.served, b.served))
+	})
 	return pick(all, func(p *placed) *task { return p.task })
+}
+
+// serve notes that a task's owner had a turn, for as long as others wait. w.mu is held.
+func (w *writer) serve(t *task) {
+	if t.lane == laneSend {
+		return
+	}
+	if w.served == nil || len(w.served) >= queueBound {
+		w.served = map[row]int{}
+	}
+	w.turn++
+	w.served[row{t.owner, t.lane}] = w.turn
 }
 
 // noChoice reports tasks that one set of statements does, in whatever order, as is usual.
@@ -113,7 +130,7 @@ func (w *writer) next() (units []*unit, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := round{alone: w.link.d.postgres, joining: map[*kind]*unit{}}
-	for _, t := range inTurn(w.queue) {
+	for _, t := range w.inTurn() {
 		u := r.place(t)
 		if u == nil {
 			continue
@@ -123,5 +140,14 @@ func (w *writer) next() (units []*unit, closing bool) {
 		}
 	}
 	w.queue = slices.DeleteFunc(w.queue, func(t *task) bool { return t.taken || t.state.Load() == taskDropped })
+	if len(w.queue) == 0 {
+		w.served = nil
+		return r.units, w.closing
+	}
+	for _, u := range r.units {
+		for _, t := range u.tasks {
+			w.serve(t)
+		}
+	}
 	return r.units, w.closing
 }

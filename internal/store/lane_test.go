@@ -1,0 +1,129 @@
+package store_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+)
+
+// onBoth runs a test on both databases.
+func onBoth(t *testing.T, test func(t *testing.T, w *storetest.World)) {
+	t.Helper()
+	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, storetest.NewWorld(t, driver(t)))
+		})
+	}
+}
+
+// withPatience returns a context with a patience, and what ends it.
+func withPatience(t *testing.T, prevents bool) (context.Context, func()) {
+	ends := make(chan struct{})
+	return puntuale.WithPatience(t.Context(), puntuale.NewPatience(ends, prevents)), func() { close(ends) }
+}
+
+// Who waits at a writer goes in turn: what prevents sends before all else, then everybody's first before anybody's second.
+func TestWritersTakeTurns(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		release := store.Occupy(w.Store, c.ID)
+		var order []string // written by the writer alone
+		ended := make(chan error, 8)
+		queue := func(name string, owner int64, prevents bool) {
+			t.Helper()
+			ctx, _ := withPatience(t, prevents)
+			n := store.Queued(w.Store, c.ID)
+			go func() {
+				ended <- store.Write(ctx, w.Store, c.ID, owner, func() { order = append(order, name) })
+			}()
+			until(t, name+" waits", func() bool { return store.Queued(w.Store, c.ID) > n })
+		}
+		queue("greedy 1", 1, false)
+		queue("greedy 2", 1, false)
+		queue("greedy 3", 1, false)
+		queue("modest 1", 2, false)
+		queue("other 1", 3, false)
+		queue("modest 2", 2, false)
+		queue("stop", 1, true)
+		release()
+		for range 7 {
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		}
+		want := []string{"stop", "greedy 1", "modest 1", "other 1", "greedy 2", "modest 2", "greedy 3"}
+		if !slices.Equal(order, want) {
+			t.Errorf("%v", order)
+		}
+	})
+}
+
+// A start whose patience ends while it waits is refused at once, stored in no part and not counted; under the same key it
+// is accepted later. One that has begun is never refused.
+func TestStartLosesPatience(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		release := store.Occupy(w.Store, c.ID)
+		ctx, lose := withPatience(t, false)
+		keyed := c.Run("+393331234567", storetest.Begin, 3)
+		keyed.Idempotency = &puntuale.Idempotency{Scope: "POST /api/start/1", Key: "k", Hash: "h"}
+		refused := make(chan error, 1)
+		go func() {
+			_, err := c.Start(ctx, keyed)
+			refused <- err
+		}()
+		until(t, "the start waits", func() bool { return store.Queued(w.Store, c.ID) > 0 })
+		lose()
+		if err := <-refused; puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+			t.Fatalf("%v", err)
+		}
+		release()
+		if runs, days := w.Int("select count(*) from run"), w.Int("select count(*) from api_usage"); runs != 0 || days != 0 {
+			t.Errorf("%d runs, %d days counted", runs, days)
+		}
+		again, err := c.Start(t.Context(), keyed)
+		if err != nil || again.Replayed || len(again.IDs) != 3 || again.Usage.Used != 1 {
+			t.Errorf("%+v, %v", again, err)
+		}
+		ctx, lose = withPatience(t, false)
+		if err := store.Write(ctx, w.Store, c.ID, int64(c.ID), lose); err != nil {
+			t.Errorf("a call that had begun: %v", err)
+		}
+		if _, err := c.Start(ctx, c.Run("+393331234567", storetest.Begin, 1)); err != nil {
+			t.Errorf("the rest of a call that had begun: %v", err)
+		}
+	})
+}
+
+// A read whose patience ends before there is a connection for it is refused; whoever has none to lose waits.
+func TestReadLosesPatience(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		release := store.OccupyReaders(w.Store)
+		ctx, lose := withPatience(t, false)
+		lose()
+		if _, _, err := c.StartInfo(ctx, c.Sequence); puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+			t.Errorf("%v", err)
+		}
+		patientRead := make(chan error, 1)
+		go func() {
+			_, err := w.Principal(t.Context(), c.Key, storetest.Begin)
+			patientRead <- err
+		}()
+		if _, err := w.Due(t.Context(), []puntuale.Place{{Session: c.Session}}, storetest.Begin, 1); err != nil {
+			t.Errorf("the dispatcher: %v", err)
+		}
+		release()
+		if err := <-patientRead; err != nil {
+			t.Error(err)
+		}
+	})
+}
