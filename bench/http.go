@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit"
 )
 
 // Besides databases, calls are measured on these.
@@ -141,6 +142,7 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 func serve(operator puntuale.Operator) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
+		Gate:    httpkit.NewGate(httpkit.GateConfig{Places: 256, Now: clock.System().Now}),
 		Control: control.New(control.Config{Operator: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {

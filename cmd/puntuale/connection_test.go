@@ -120,3 +120,55 @@ func TestStopWithHalfARequest(t *testing.T) {
 		_, _ = io.ReadAll(r) // ends, for the connection is closed
 	}
 }
+
+// For a connection beyond those that may be, the one that has waited longest goes; those that are answered stay.
+func TestTooManyConnections(t *testing.T) {
+	t.Parallel()
+	s, handling, release := heldServer(t)
+	closed := 0
+	s.open.mu.Lock()
+	s.open.most, s.open.closed = 3, func(n int) { closed += n } // called with the lock held
+	s.open.mu.Unlock()
+	addr := s.listener.Addr().String()
+	const request = "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+	answered := sends(t, addr, request)
+	<-handling
+	idle := sends(t, addr, "")
+	slow := sends(t, addr, "GET / HTTP/1.1\r\nHost:")
+	counted(t, s.open, 3)
+	fresh := sends(t, addr, request)
+	<-handling
+	gone(t, idle)
+	counted(t, s.open, 3)
+	again := sends(t, addr, request)
+	<-handling
+	gone(t, slow)
+	close(release)
+	for _, r := range []*bufio.Reader{answered, fresh, again} {
+		if status := answers(t, r); status != http.StatusOK {
+			t.Errorf("%d", status)
+		}
+	}
+	s.open.mu.Lock()
+	defer s.open.mu.Unlock()
+	if closed != 2 {
+		t.Errorf("%d were closed", closed)
+	}
+}
+
+func counted(t *testing.T, c *connections, n int) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); c.count() != n; <-time.After(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d connections, not %d", c.count(), n)
+		}
+	}
+}
+
+// gone waits until the other side has closed.
+func gone(t *testing.T, r *bufio.Reader) {
+	t.Helper()
+	if _, err := r.ReadByte(); err == nil {
+		t.Error("the connection is open")
+	}
+}

@@ -37,6 +37,7 @@ type flood struct {
 	statuses map[string]int
 	book     map[string][]string // key of the client → ids of messages
 	wrong    []string
+	broken   []error
 }
 
 // newFlood begins to call.
@@ -110,12 +111,13 @@ func (c *floodCaller) call() {
 	who := c.tenants[int(n)%len(c.tenants)]
 	body := fmt.Sprintf(`{"phone":"+39%s%07d","n":"%s-%d"}`, c.prefix, n, c.prefix, n)
 	begun := time.Now()
-	status, header, text, err := c.exchange("POST", "/api/start/"+who.sequence, who.key, body)
+	status, header, closed, text, err := c.exchange("POST", "/api/start/"+who.sequence, who.key, body)
 	took := time.Since(begun)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		c.statuses["broken"]++
+		c.broken = append(c.broken, err)
 		c.hangUp()
 		return
 	}
@@ -139,29 +141,29 @@ func (c *floodCaller) call() {
 	default:
 		c.wrong = append(c.wrong, fmt.Sprintf("%d %s", status, text))
 	}
-	if header.Get("Connection") == "close" {
+	if closed {
 		c.hangUp()
 	}
 }
 
-func (c *floodCaller) exchange(method, path, key, body string) (int, http.Header, []byte, error) {
+func (c *floodCaller) exchange(method, path, key, body string) (status int, header http.Header, closed bool, text []byte, err error) {
 	if c.conn == nil {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(c.base, "http://"))
 		if err != nil {
-			return 0, nil, nil, err
+			return 0, nil, false, nil, err
 		}
 		c.conn, c.in = conn, bufio.NewReader(conn)
 	}
 	_ = c.conn.SetDeadline(time.Now().Add(30 * time.Second))
 	if _, err := fmt.Fprintf(c.conn, "%s %s HTTP/1.1\r\nHost: e2e\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		method, path, key, len(body), body); err != nil {
-		return 0, nil, nil, err
+		return 0, nil, false, nil, err
 	}
 	response, err := http.ReadResponse(c.in, nil)
 	if err != nil {
-		return 0, nil, nil, err
+		return 0, nil, false, nil, err
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	return response.StatusCode, response.Header, text, err
+	text, err = io.ReadAll(response.Body)
+	return response.StatusCode, response.Header, response.Close, text, err
 }

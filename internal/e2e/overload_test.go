@@ -4,126 +4,216 @@ package e2e
 
 import (
 	"bufio"
+	"database/sql"
 	"fmt"
+	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 )
 
-func TestTool(t *testing.T) {
+// TestOverload floods a server with calls of one client, far beyond what it can take, while another client calls now and
+// then and messages fall due. The flood is refused early and told when to come again; the other client's calls are
+// answered; stops reach their messages; what is due leaves; memory stays; afterwards all is as before, and what was
+// accepted, no more and no less, is stored and counted.
+func TestOverload(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
-		rate, _ := strconv.Atoi(os.Getenv("RATE"))
-		conns, _ := strconv.Atoi(os.Getenv("CONNS"))
-		s := serve(t, database, strings.Fields(os.Getenv("ARGS"))...)
+		s := serve(t, database, "--calls=32")
 		partner := createPartner(t, database)
-		far := []any{step("{{n}}", 1, "hours"), step("{{n}}", 2, "hours"), step("{{n}}", 3, "hours")}
-		var all []tenant
-		for range 20 {
-			all = append(all, createTenant(t, s.base, partner, "full", far...))
-		}
+		hours := []any{step("{{n}}", 1, "hours"), step("{{n}}", 2, "hours"), step("{{n}}", 3, "hours")}
+		noisy, modest := createTenant(t, s.base, partner, "full", hours...), createTenant(t, s.base, partner, "full", hours...)
 		var steps []any
-		for i := range 20 {
-			steps = append(steps, step("{{n}}", i+2, "seconds"))
+		for second := range 8 {
+			steps = append(steps, step("{{n}}", second+2, "seconds"))
 		}
 		due := createTenant(t, s.base, partner, "full", steps...)
-		begun := time.Now()
-		for n := range 100 {
-			must(t, "POST", s.base+"/api/start/"+due.sequence, due.key, map[string]any{"phone": fmt.Sprintf("+39347%07d", n), "n": n})
-			time.Sleep(time.Until(begun.Add(time.Duration(n) * 10 * time.Millisecond)))
-		}
-		time.Sleep(4 * time.Second)
 		calm := lateness(t, s.base)
-		t.Logf("calm: %v; rss %d MB", calm, rss(t, s))
-		f := newFlood(t, s.base, "348", rate, conns, all...)
-		quiet := newFlood(t, s.base, "349", 50, 50, due)
-		time.Sleep(8 * time.Second)
-		t.Logf("rss %d MB", rss(t, s))
-		f.end()
+		const runs = 20
+		for n := range runs {
+			must(t, "POST", s.base+"/api/start/"+due.sequence, due.key, map[string]any{"phone": fmt.Sprintf("+39347%07d", n), "n": n})
+		}
+
+		noise := newFlood(t, s.base, "348", 50_000, 600, noisy)
+		quiet := newFlood(t, s.base, "349", 20, 20, modest)
+		began := time.Now()
+		stops := 0
+		for ; time.Since(began) < 8*time.Second; stops++ {
+			stopUnderFlood(t, s.base, noisy, stops)
+			for _, path := range []string{"/healthz", "/readyz"} {
+				if a, err := call("GET", s.base+path, "", nil); err != nil || a.status != http.StatusOK {
+					t.Errorf("%s: %d, %v", path, a.status, err)
+				}
+			}
+		}
+		noise.end()
 		quiet.end()
-		time.Sleep(time.Second)
-		t.Logf("flooded: %v", lateness(t, s.base).minus(calm))
-		t.Log(f)
-		t.Log(quiet)
-		t.Log(f.wrong, quiet.wrong)
-		t.Log(metrics(t, s.base, "nothing"))
+		normal(t, s.base, noisy)
+		t.Logf("%v\n%v\n%d stops\nlateness %v\nmost memory %d MB", noise, quiet, stops, lateness(t, s.base).minus(calm), peak(t, s))
+
+		for _, f := range []*flood{noise, quiet} {
+			if len(f.wrong) > 0 || len(f.broken) > 0 {
+				t.Errorf("%s: %d answers were wrong and %d calls were not answered: %v %v", f.prefix, len(f.wrong), len(f.broken),
+					f.wrong[:min(3, len(f.wrong))], f.broken[:min(3, len(f.broken))])
+			}
+		}
+		if 10*len(noise.refused) < len(noise.accepted) || noise.statuses["429"] == 0 {
+			t.Error("the flood was no flood")
+		}
+		if worst := quantile(noise.accepted, 0.99); worst > 4*time.Second {
+			t.Errorf("of the flood's accepted calls one in a hundred took more than %v", worst)
+		}
+		if 10*len(quiet.refused) > len(quiet.accepted) || len(quiet.accepted) == 0 {
+			t.Errorf("the other client: %d accepted, %d refused", len(quiet.accepted), len(quiet.refused))
+		}
+		if quantile(quiet.accepted, 0.5) > quantile(noise.accepted, 0.99) {
+			t.Error("the other client had to wait as long as those who flood")
+		}
+		if most := peak(t, s); most > 400 {
+			t.Errorf("%d MB", most)
+		}
+		arrivedOnce(t, s.base, due, runs*len(steps))
+		stored(t, database, noise, noisy, stops+stops+1, 3*(stops+1), 3*stops)
+		stored(t, database, quiet, modest, 0, 0, 0)
 	})
 }
 
-type histogram struct {
-	le    []float64
-	count []float64
+// stopUnderFlood starts a run, patiently, and stops it: that is never refused.
+func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
+	t.Helper()
+	phone := fmt.Sprintf("+39340%07d", n)
+	eventually(t, 60*time.Second, "a start is accepted", func() bool {
+		a, err := call("POST", base+"/api/start/"+who.sequence, who.key, map[string]any{"phone": phone, "n": n}, "Idempotency-Key", phone)
+		return err == nil && a.status == http.StatusOK
+	})
+	var stopped struct {
+		ID []string `json:"id"`
+	}
+	must(t, "POST", base+"/api/stop/"+who.sequence, who.key, map[string]any{"phone": phone}).into(t, &stopped)
+	if len(stopped.ID) != 3 {
+		t.Errorf("a stop reached %v", stopped.ID)
+	}
 }
 
-func lateness(t *testing.T, base string) (h histogram) {
-	for _, line := range metricLines(t, base) {
-		if rest, ok := strings.CutPrefix(line, `puntuale_lateness_seconds_bucket{le="`); ok {
-			le, n, _ := strings.Cut(rest, `"} `)
-			f, err := strconv.ParseFloat(le, 64)
-			if err != nil {
-				f = 1e9
-			}
-			c, _ := strconv.ParseFloat(n, 64)
-			h.le, h.count = append(h.le, f), append(h.count, c)
+// normal waits until a call is answered as if nothing had been.
+func normal(t *testing.T, base string, who tenant) {
+	t.Helper()
+	ended := time.Now()
+	eventually(t, 5*time.Second, "a call is accepted after the flood", func() bool {
+		a, err := call("POST", base+"/api/start/"+who.sequence, who.key, map[string]any{"phone": "+393400000000", "n": "after"}, "Idempotency-Key", "after")
+		return err == nil && a.status == http.StatusOK
+	})
+	t.Logf("accepted %v after the flood's end", time.Since(ended))
+}
+
+// arrivedOnce compares what is due with the simulated network's own ledger.
+func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
+	t.Helper()
+	eventually(t, 20*time.Second, "all that is due arrives", func() bool { return len(ledger(t, base, who.key)) >= messages })
+	if all := ledger(t, base, who.key); len(all) != messages {
+		t.Errorf("%d messages arrived, %d were due", len(all), messages)
+	}
+}
+
+// stored compares a flood's book with the rows: exactly what was accepted is there, and counted. Besides the flood there
+// were so many other calls, which made so many messages, of which some were stopped.
+func stored(t *testing.T, database string, f *flood, who tenant, calls, messages, stopped int) {
+	t.Helper()
+	driver, address := "sqlite", "file:"+database
+	if strings.HasPrefix(database, "postgres") {
+		driver, address = "pgx", database
+	}
+	db, err := sql.Open(driver, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	number := func(query string) (n int) {
+		if err := db.QueryRow(query, who.id).Scan(&n); err != nil {
+			t.Fatalf("%s: %v", query, err)
 		}
+		return n
 	}
-	return h
+	book := slices.Clone(f.book[who.key])
+	slices.Sort(book)
+	if distinct := len(slices.Compact(book)); distinct != 3*len(f.accepted) {
+		t.Errorf("%s: %d calls were answered with %d ids", f.prefix, len(f.accepted), distinct)
+	}
+	if n := number("select count(*) from message where client_id = $1"); n != len(book)+messages {
+		t.Errorf("%s: %d messages are stored, %d were accepted", f.prefix, n, len(book)+messages)
+	}
+	if n := number("select count(*) from message where client_id = $1 and state = 3"); n != stopped {
+		t.Errorf("%s: %d messages are cancelled, %d were stopped", f.prefix, n, stopped)
+	}
+	if n := number("select sum(used) from api_usage where client_id = $1"); n != len(f.accepted)+calls {
+		t.Errorf("%s: %d calls are counted, %d were answered", f.prefix, n, len(f.accepted)+calls)
+	}
 }
 
-func (h histogram) minus(o histogram) histogram {
-	d := histogram{le: h.le}
-	for i := range h.count {
-		d.count = append(d.count, h.count[i]-o.count[i])
-	}
-	return d
+// buckets are those of the server's lateness.
+type buckets struct {
+	upTo, count []float64
 }
 
-func (h histogram) String() string {
-	all := h.count[len(h.count)-1]
-	text := fmt.Sprintf("%v messages", all)
-	for _, q := range []float64{.5, .9, .99, 1} {
-		for i := range h.count {
-			if h.count[i] >= q*all {
-				text += fmt.Sprintf(", p%v <= %v", 100*q, h.le[i])
-				break
-			}
-		}
-	}
-	return text
-}
-
-func metricLines(t *testing.T, base string) []string {
+func lateness(t *testing.T, base string) (b buckets) {
+	t.Helper()
 	a, err := call("GET", base+"/metrics", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Split(string(a.body), "\n")
-}
-
-func metrics(t *testing.T, base string, names ...string) string {
-	var out []string
-	for _, l := range metricLines(t, base) {
-		for _, n := range names {
-			if strings.Contains(l, n) && !strings.HasPrefix(l, "#") && !strings.Contains(l, "_bucket") {
-				out = append(out, l)
-			}
+	for line := range strings.Lines(string(a.body)) {
+		rest, ok := strings.CutPrefix(line, `puntuale_lateness_seconds_bucket{le="`)
+		if !ok {
+			continue
 		}
+		bound, n, _ := strings.Cut(strings.TrimSpace(rest), `"} `)
+		upTo, _ := strconv.ParseFloat(bound, 64) // "+Inf" is infinite
+		count, err := strconv.ParseFloat(n, 64)
+		if err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		b.upTo, b.count = append(b.upTo, upTo), append(b.count, count)
 	}
-	return strings.Join(out, "\n")
+	return b
 }
 
-func rss(t *testing.T, s *server) int {
+func (b buckets) minus(o buckets) buckets {
+	d := buckets{upTo: b.upTo, count: slices.Clone(b.count)}
+	for i := range o.count {
+		d.count[i] -= o.count[i]
+	}
+	return d
+}
+
+func (b buckets) String() string {
+	all := b.count[len(b.count)-1]
+	text := fmt.Sprintf("of %v messages", all)
+	for _, q := range []float64{0.5, 0.9, 0.99, 1} {
+		i := slices.IndexFunc(b.count, func(n float64) bool { return n >= q*all })
+		text += fmt.Sprintf(", p%v up to %v s", 100*q, b.upTo[i])
+	}
+	return text
+}
+
+// peak is the most memory, in MB, that the server's process ever had.
+func peak(t *testing.T, s *server) int {
+	t.Helper()
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
-		t.Fatal(err)
+		t.Skip("no /proc here")
 	}
 	defer f.Close()
 	for in := bufio.NewScanner(f); in.Scan(); {
 		if rest, ok := strings.CutPrefix(in.Text(), "VmHWM:"); ok {
-			n, _ := strconv.Atoi(strings.Fields(rest)[0])
+			n, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
 			return n / 1024
 		}
 	}
+	t.Fatal("the kernel does not tell")
 	return 0
 }

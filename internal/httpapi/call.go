@@ -64,6 +64,10 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		}
 		c, err := a.admit(patient, r, key, side, op)
 		a.shares.found(hash, c, err)
+		if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
+			a.turnAway(w, r, err)
+			return
+		}
 		if err != nil {
 			a.refuseUnread(w, r, err)
 			return
