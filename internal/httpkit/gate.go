@@ -280,14 +280,14 @@ func (g *Gate) count(s *share, lane Lane, n int) {
 	}
 }
 
-// crowded reports that one more of the share's calls would wait too long.
+// crowded reports that one more of the share's calls would wait too long. What prevents sends does not ask how many others
+// of its caller wait.
 func (g *Gate) crowded(s *share, lane Lane, now time.Time) bool {
-	room := waitersPerPlace*g.cfg.Places - g.waiting
-	if s.waiting >= max(leastWaiters, room) {
-		return true
+	q, most := s.queues[lane], waitersPerPlace*g.cfg.Places
+	if lane == LanePrevent {
+		return len(q) >= most
 	}
-	q := s.queues[lane]
-	return lane != LanePrevent && len(q) > 0 && now.Sub(q[0].since) > tooLong
+	return s.waiting >= max(leastWaiters, most-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > tooLong
 }
 
 func (g *Gate) queue(p *Pass, w *waiter, first bool) {

@@ -174,6 +174,28 @@ func TestGateRefusesEarly(t *testing.T) {
 	}
 }
 
+// A caller whose calls fill all there is to wait in can still stop something.
+func TestGateStopsBehindAFlood(t *testing.T) {
+	t.Parallel()
+	h := newHall(t, 1)
+	held := h.in(modest, httpkit.LaneWrite)
+	for id := range int64(4) {
+		h.in(httpkit.Share{ID: 100 + id}, httpkit.LanePrevent)
+	}
+	waits := make(chan entered, 64)
+	for h.Load().Waiting < 4 { // of eight: nobody gets more than are free beside
+		h.queue("flood", greedy, httpkit.LaneWrite, waits)
+	}
+	if _, _, err := h.Enter(t.Context(), greedy, httpkit.LaneWrite); err == nil {
+		t.Fatal("there is no flood")
+	}
+	h.queue("stop", greedy, httpkit.LanePrevent, waits)
+	held.Leave()
+	if first := <-waits; first.name != "stop" || first.err != nil {
+		t.Errorf("%+v", first)
+	}
+}
+
 // A call that waits for too long is refused, and leaves nothing behind.
 func TestGatePatience(t *testing.T) {
 	t.Parallel()
