@@ -40,6 +40,8 @@ type Account struct {
 	passkey   bool // asked for to link a device
 	refusals  []*refusal
 	privacy   map[string]string
+	settings  settings
+	salt      []byte // from which contact tokens are made
 }
 
 // device is one of an account's devices; 0 is the primary one.
@@ -79,7 +81,7 @@ func (n *Network) Account(number string) *Account {
 	identity := keys.NewKeyPair()
 	a := &Account{
 		n: n, number: number, lid: strconv.Itoa(100000000000000 + n.sequence*7919), identity: identity, signed: identity.CreateSignedPreKey(1),
-		met: map[*Account]bool{}, watchers: map[watch]bool{}, observers: map[*device]bool{}, privacy: map[string]string{"readreceipts": "all"},
+		met: map[*Account]bool{}, watchers: map[watch]bool{}, observers: map[*device]bool{}, privacy: map[string]string{"readreceipts": "all"}, settings: settings{},
 	}
 	a.devices = []*device{{account: a, settled: map[string]bool{}, keys: keyBundle{
 		registration: []byte{0, 0, 0, byte(n.sequence)}, identity: identity.Pub[:], signed: *a.signed,

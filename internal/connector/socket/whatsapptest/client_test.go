@@ -51,6 +51,7 @@ func openClient(t *testing.T, net *whatsapptest.Network, w *whatsmeow.Client) *c
 	c.SetWebsocketHTTPClient(via)
 	c.SetMediaHTTPClient(via)
 	c.UseRetryMessageStore = true
+	c.ManualHistorySyncDownload = true
 	c.AddEventHandler(c.handle)
 	t.Cleanup(c.Disconnect)
 	return c

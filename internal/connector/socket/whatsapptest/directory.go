@@ -24,7 +24,7 @@ func directoryQueries() []queryKind {
 		{shape: sh("picture", "query=url type=preview|image id? invite? common_gid?:jid persona_id?", maybe(raw("tctoken", ""))), group: "w:profile:picture",
 			kind: "get", target: true, answer: func(c *connection, s stanza) { c.refuse(s, 404, "item-not-found") }},
 		{group: "blocklist", kind: "get", answer: func(c *connection, s stanza) { c.result(s, element("list", attrs{"dhash": "0"})) }},
-		{shape: sh("sync", "", some(sh("collection", "name version? return_snapshot=true|false"))), group: "w:sync:app:state", kind: "set", answer: (*connection).appState},
+		{shape: sh("sync", "", some(sh("collection", "name version? return_snapshot=true|false", maybe(raw("patch", ""))))), group: "w:sync:app:state", kind: "set", answer: (*connection).appState},
 	}
 }
 
@@ -151,15 +151,6 @@ func (c *connection) setPrivacy(s stanza) {
 	changed := child(child(s, "privacy"), "category")
 	c.device.account.privacy[text(changed, "name")] = text(changed, "value")
 	c.result(s, element("privacy", nil, changed))
-}
-
-// appState answers that the phone has shared nothing.
-func (c *connection) appState(s stanza) {
-	var list []stanza
-	for _, asked := range childrenOf(child(s, "sync")) {
-		list = append(list, element("collection", attrs{"name": text(asked, "name"), "version": text(asked, "version"), "has_more_patches": "false"}))
-	}
-	c.result(s, element("sync", nil, list...))
 }
 
 // presence takes who is there, and who wants to know it.

@@ -25,6 +25,8 @@
 //	err = anna.MarkRead(ctx, message)
 //	id, err := anna.Send(ctx, "393330000001", "eccomi")
 //
+// It also does what phones do besides: [Phone.Share] sends the devices that were linked the phone's name and history.
+//
 // # Behind a proxy
 //
 // [Network.Proxy] is an HTTPS proxy with a certificate authority of its own, for a program that is tested as it was

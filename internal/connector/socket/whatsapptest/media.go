@@ -52,6 +52,8 @@ func (n *Network) media(w http.ResponseWriter, r *http.Request) {
 		default:
 			_, _ = w.Write(blob)
 		}
+	case http.MethodDelete: // of a history that was read
+		w.WriteHeader(http.StatusNoContent)
 	default:
 		n.refuseMedia(w, r, http.StatusMethodNotAllowed)
 	}

@@ -13,7 +13,7 @@ import (
 
 // Stanza is a message or chat state as the server accepted it from a client, without its content.
 type Stanza struct {
-	Tag      string // message or chatstate
+	Tag      string // message, chatstate, or peer for what an account's devices tell each other
 	From     string // number of the sender
 	Device   int    // of the sender
 	Chat     string // number of the other side, or the group's id
@@ -82,6 +82,9 @@ func (c *connection) message(s stanza) {
 		Token: child(s, "tctoken").Tag != "", Resolved: len(childrenOf(child(s, "participants"))),
 	}
 	note.Media = mediaType(s)
+	if text(s, "category") == "peer" {
+		note.Tag = "peer"
+	}
 	deliver := func(*fault) (errorCode int, phash string) { return 479, "" }
 	switch {
 	case text(s, "category") == "peer":
@@ -137,6 +140,9 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	if fault := c.checkToken(child(s, "tctoken"), a); fault != "" {
 		c.n.misunderstood("%s: %s", fault, s.String())
 	}
+	if fault := own.checkContactToken(child(s, "cstoken"), a); fault != "" {
+		c.n.misunderstood("%s: %s", fault, s.String())
+	}
 	if own.cold(a) {
 		return 463, ""
 	}
@@ -188,7 +194,7 @@ func (c *connection) forward(s stanza, of attrs, ciphers ...stanza) stanza {
 	return element("message", of, ciphers...)
 }
 
-// deliverPeer brings a message to the sender's own primary device.
+// deliverPeer brings a message to one of the sender's own devices, the primary one if none is named.
 func (c *connection) deliverPeer(s stanza) int {
 	d := c.n.find(jid(s, "to"))
 	if d == nil || d.account != c.device.account {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/appstate"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 
@@ -135,6 +136,7 @@ func TestRotatedCodes(t *testing.T) {
 	shop := net.Account("393330000001")
 	shop.SetBusiness("Bottega")
 	c := newClient(t, net)
+	c.EnableAutoReconnect = false // which looks into the store while the next pairing writes to it
 	if err := c.Connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -197,6 +199,39 @@ func TestAdopt(t *testing.T) {
 	if err := c.try(t.Context(), anna.JID(), "ci sei?"); err == nil || !strings.HasSuffix(err.Error(), " 404") {
 		t.Errorf("sent to nobody: %v", err)
 	}
+}
+
+// TestShare sends a linked client the phone's name and history, and has it prove it with a token.
+func TestShare(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	owner, anna := net.Phone("393330000001"), net.Phone("393330000002")
+	owner.SetName("Bottega")
+	owner.Know(anna.Account)
+	shop := linked(t, net, owner.Account)
+	if err := owner.Share(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	told := await(shop, 0, func(m *events.Message) bool {
+		return m.Message.GetProtocolMessage().GetHistorySyncNotification() != nil
+	})
+	past, err := shop.DownloadHistorySync(t.Context(), told.Message.GetProtocolMessage().GetHistorySyncNotification(), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if talks := past.GetConversations(); len(talks) != 1 || talks[0].GetMessages()[0].GetMessage().GetMessage().GetConversation() != "un mese fa" {
+		t.Errorf("the history is %+v", talks)
+	}
+	anna.Await(t, whatsapptest.ID(shop.sendText(anna.JID(), "ciao")))
+	owner.AwaitSettled(t)
+	await(shop, 0, func(e *events.AppStateSyncComplete) bool { return e.Name == appstate.WAPatchRegularLow })
+	if err := shop.SendPresence(t.Context(), types.PresenceAvailable); err != nil || shop.Store.PushName != "Bottega" {
+		t.Errorf("present as %q: %v", shop.Store.PushName, err)
+	}
+	if err := shop.SendAppState(t.Context(), appstate.BuildSettingPushName("Bottega nuova")); err != nil {
+		t.Errorf("change the name: %v", err)
+	}
+	await(shop, 0, func(e *events.PushNameSetting) bool { return e.Action.GetName() == "Bottega nuova" })
 }
 
 // TestUnlink takes a client off the account on the phone, by the client itself, and links another in its place.
