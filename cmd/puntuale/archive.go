@@ -39,7 +39,8 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	fmt.Fprintln(w, "FILE\tARCHIVED\tRUNS\tMESSAGES\tCLIENTS\tDUE FROM\tTO\tBYTES")
 	var wrong error
 	err := store.ListArchive(p.path(c.Archive), false, func(f store.ArchivedFile) error {
-		if wrong = errors.Join(wrong, flaw(f)); f.Err != nil {
+		wrong = errors.Join(wrong, flaw(f))
+		if f.At.IsZero() { // it could not be read
 			return nil
 		}
 		from, to := int64(0), int64(0)

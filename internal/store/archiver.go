@@ -95,7 +95,7 @@ type tenure struct {
 
 // Run archives what ended before a moment and was blanked, in the order of identifiers, and has the files forget persons
 // that were erased. It returns when nothing is left to do, or with ctx. What failed is left to the next call, as is
-// everything while another node works.
+// everything while another node works, or once another took over.
 func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, error) {
 	if !a.working.CompareAndSwap(false, true) {
 		return Archived{}, nil
@@ -111,7 +111,10 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, er
 		return t.done, outward(err)
 	}
 	err = t.work(ctx)
-	if !errors.Is(err, errKilled) {
+	switch {
+	case errors.Is(err, puntuale.ErrFenced): // another server goes on
+		return t.done, nil
+	case !errors.Is(err, errKilled):
 		err = errors.Join(err, t.end(context.WithoutCancel(ctx)))
 	}
 	return t.done, outward(err)

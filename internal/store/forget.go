@@ -113,7 +113,7 @@ func (p *past) wipe(r *pastRun) error {
 				return err
 			}
 			for _, name := range []string{"phone", "name", "detail", "content"} {
-				if f.has(name) && !(table == pastRuns && name == "content") { // that is blanked
+				if f.has(name) && (table != pastRuns || name != "content") { // a run's is blanked
 					f.set(name, "")
 				}
 			}

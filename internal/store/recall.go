@@ -53,7 +53,7 @@ func (r *Recall) wants(m *Recalled) bool {
 	case len(r.IDs) > 0 && !slices.Contains(r.IDs, m.ID), r.Client != 0 && r.Client != m.Client, r.Phone != "" && r.Phone != m.Phone:
 		return false
 	}
-	return !(!r.From.IsZero() && m.Due.Before(r.From)) && !(!r.To.IsZero() && !m.Due.Before(r.To))
+	return (r.From.IsZero() || !m.Due.Before(r.From)) && (r.To.IsZero() || m.Due.Before(r.To))
 }
 
 // RecallMessages reads the archive of a folder and calls use for each message that is asked for, by file and id. A file
