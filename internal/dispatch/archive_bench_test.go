@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
 )
 
 // BenchmarkBesideArchiver prints how late intents are on disk, and how long starts take, at a steady rate with live starts:
-// without and with an archiver that works through a million old messages meanwhile, in turns.
+// without and with an archiver that works through old messages meanwhile, in turns.
 func BenchmarkBesideArchiver(b *testing.B) {
 	w := openBench(b)
-	const old = 333_333 // runs of three messages
+	const old = 100_000 // runs of three messages
 	n := fmt.Sprintf("generate_series(1, %d) as n(i)", old)
 	if !w.postgres {
 		n = fmt.Sprintf("(with recursive n(i) as (select 1 union all select i + 1 from n where i < %d) select i from n) as n", old)
@@ -30,33 +32,39 @@ func BenchmarkBesideArchiver(b *testing.B) {
 			w.client, step, w.session, step, n))
 	}
 	w.exec(b, "analyze")
-	a := store.NewArchiver(w.store, store.ArchiverConfig{Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench",
-		Mark: func(puntuale.ClientID, string) string { return "" }})
-	const rate, seconds = 2000, 5
+	var working atomic.Bool
+	a := store.NewArchiver(w.store, store.ArchiverConfig{
+		Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench", Mark: func(puntuale.ClientID, string) string { return "" },
+		Rest: func(ctx context.Context, took time.Duration) error { // as by default, but that it stands still in turns
+			err := clock.System().Sleep(ctx, min(9*took, 2*time.Second))
+			for err == nil && !working.Load() {
+				err = clock.System().Sleep(ctx, 5*time.Millisecond)
+			}
+			return err
+		},
+	})
+	ctx, stop := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := a.Run(ctx, time.Now(), time.Now().Add(-time.Hour))
+		ended <- err
+	}()
+	old0 := w.number(b, "select count(*) from run where id < 2000000")
+	const rate, lead, seconds = 2000, 2, 3
 	lateness, starts := map[bool][]time.Duration{}, map[bool][]time.Duration{}
-	var archived, spent int
+	spent := 0
 	for b.Loop() {
-		for round := range 6 {
+		for round := range 10 {
 			beside := round%2 == 1
 			fleet, mt := &noop{}, &meter{}
 			cfg := w.config()
 			cfg.Meter = mt
 			cfg.Connector = func(puntuale.Session) puntuale.Connector { return fleet }
-			began := time.Now().Add(4 * time.Second)
+			began := time.Now().Add(lead * time.Second)
 			w.fill(b, rate*seconds, []puntuale.SessionID{w.session}, func(i int) time.Time { return began.Add(time.Duration(i) * time.Second / rate) })
-			w.exec(b, "update message set phone = phone || id where state = 0 and length(phone) < 15")
+			w.exec(b, "update message set phone = phone || id where state = 0 and due_at > 1000000000 and length(phone) < 15")
 			d := dispatchUntilStopped(b, w, cfg)
-			ctx, stop := context.WithCancel(b.Context())
-			worked := make(chan struct{})
-			before := w.number(b, "select count(*) from run where id < 2000000")
-			go func() {
-				defer close(worked)
-				if beside {
-					if _, err := a.Run(ctx, time.Now(), time.Now().Add(-time.Hour)); err != nil && ctx.Err() == nil {
-						b.Error(err)
-					}
-				}
-			}()
+			working.Store(beside)
 			for time.Now().Before(began.Add(seconds * time.Second)) {
 				now := time.Now()
 				if _, err := w.begin(b.Context(), "+393470001000", time.Hour, now.Add(24*time.Hour)); err != nil {
@@ -66,11 +74,8 @@ func BenchmarkBesideArchiver(b *testing.B) {
 				<-time.After(2 * time.Millisecond)
 			}
 			eventually(b, "all left", func() bool { return fleet.sent.Load() >= rate*seconds })
-			stop()
-			<-worked
 			if beside {
-				archived += before - w.number(b, "select count(*) from run where id < 2000000")
-				spent += seconds + 4
+				spent += seconds + lead
 			}
 			d()
 			mt.mu.Lock()
@@ -78,6 +83,11 @@ func BenchmarkBesideArchiver(b *testing.B) {
 			mt.mu.Unlock()
 		}
 	}
+	stop()
+	if err := <-ended; err != nil && ctx.Err() == nil {
+		b.Error(err)
+	}
+	archived := old0 - w.number(b, "select count(*) from run where id < 2000000")
 	for _, beside := range []bool{false, true} {
 		b.Logf("beside an archiver %v: lateness %s; starts %s", beside, quantiles(lateness[beside]), quantiles(starts[beside]))
 	}
