@@ -36,7 +36,7 @@ func BenchmarkBesideArchiver(b *testing.B) {
 	a := store.NewArchiver(w.store, store.ArchiverConfig{
 		Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench", Mark: func(puntuale.ClientID, string) string { return "" },
 		Rest: func(ctx context.Context, took time.Duration) error { // as by default, but that it stands still in turns
-			err := clock.System().Sleep(ctx, min(9*took, 2*time.Second))
+			err := clock.System().Sleep(ctx, min(19*took, 2*time.Second))
 			for err == nil && !working.Load() {
 				err = clock.System().Sleep(ctx, 5*time.Millisecond)
 			}

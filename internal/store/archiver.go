@@ -42,7 +42,7 @@ type ArchiverConfig struct {
 	Lease time.Duration
 
 	// Rest is called after each piece of work with the time that it took, and waits so that others have the database for
-	// themselves; nil: nine times as long, at most 2 s.
+	// themselves; nil: 19 times as long, at most 2 s.
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
@@ -70,10 +70,10 @@ func NewArchiver(s *Store, cfg ArchiverConfig) *Archiver {
 	return a
 }
 
-// rest leaves nine tenths of the time to others; while they keep the database busy each piece takes longer, and so does
+// rest leaves nineteen twentieths of the time to others; while they keep the database busy each piece takes longer, and so does
 // the rest.
 func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
-	return a.s.machine.Sleep(ctx, min(9*took, 2*time.Second))
+	return a.s.machine.Sleep(ctx, min(19*took, 2*time.Second))
 }
 
 // tenure is the time of one lease.

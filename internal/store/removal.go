@@ -69,7 +69,7 @@ func (t *tenure) replace(file archive.File, p *past) error {
 // What one transaction takes at most; on SQLite everybody waits for it.
 const (
 	removeRows       = 1000
-	removeRowsSQLite = 250
+	removeRowsSQLite = 100
 )
 
 // remove deletes what the file holds from the database, some runs of a client at a time, and returns the runs that are
