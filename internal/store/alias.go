@@ -53,3 +53,57 @@ order by 1`, []any{client, session, batch{fresh}}, func(rows *sql.Rows, name *st
 	}
 	return names, nil
 }
+
+// aliasKey is the key of an alias.
+type aliasKey struct {
+	client, session int64
+	alias, phone    string
+}
+
+const aliasesLooked = 500 // that one call of Maintain looks at; the next one goes on after them
+
+const aliasesNext = `
+select a.client_id, a.session_id, a.alias, a.phone,
+ not exists (select 1 from run r where r.client_id = a.client_id and r.phone = a.phone)
+ and not exists (select 1 from contact g where g.client_id = a.client_id and g.phone in (a.phone, a.alias))
+from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
+order by a.client_id, a.session_id, a.alias, a.phone limit $5`
+
+// purgeAliases removes names of people of whom nothing else is left. It walks by the key, as purgeContacts does.
+func (s *Store) purgeAliases(ctx context.Context) error {
+	var last aliasKey
+	if p := s.lastAlias.Load(); p != nil {
+		last = *p
+	}
+	var over []aliasKey
+	n := 0
+	if err := s.work.each(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows *sql.Rows) error {
+		var lone bool
+		if err := rows.Scan(&last.client, &last.session, &last.alias, &last.phone, &lone); err != nil {
+			return err
+		}
+		if n++; lone {
+			over = append(over, last)
+		}
+		return nil
+	}); err != nil {
+		return outward(fmt.Errorf("look for names of nobody: %w", err))
+	}
+	if len(over) > 0 {
+		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+			_, err := a.exec(ctx, `delete from alias where (client_id, session_id, alias, phone) in
+ (select u.c, u.s, u.a, u.p from $u(c bigint, s bigint, a text, p text))`, batch{
+				pick(over, func(k *aliasKey) int64 { return k.client }), pick(over, func(k *aliasKey) int64 { return k.session }),
+				pick(over, func(k *aliasKey) string { return k.alias }), pick(over, func(k *aliasKey) string { return k.phone }),
+			})
+			return err
+		}), false); err != nil {
+			return fmt.Errorf("remove names of nobody: %w", err)
+		}
+	}
+	if n < aliasesLooked {
+		last = aliasKey{}
+	}
+	s.lastAlias.Store(&last)
+	return nil
+}

@@ -68,6 +68,7 @@ type Store struct {
 	listener *listener // nil until Listen
 
 	lastContact   atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
+	lastAlias     atomic.Pointer[aliasKey]   // likewise
 	blankedClient atomic.Int64               // the client that Maintain blanked last; 0: from the beginning
 
 	kinds  kinds

@@ -18,6 +18,7 @@ type account struct {
 	report  func(puntuale.LinkReport)
 	pairs   *pairs
 	reach   *reach
+	weary   weary
 
 	ctx    context.Context // of what the connector does for it by itself
 	cancel context.CancelFunc

@@ -245,9 +245,13 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 	switch {
 	case row.action == optedOut:
 		e.Block = optOutReason(refusal.Code, e.At)
-	case a == nil || r.now.Sub(e.At) > holdFor: // an old story
+	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // an old story
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
+	case row.action == tomorrow:
+		if phone, ok := phoneOf(s.To); ok {
+			a.weary.rest(phone, e.At.Add(tomorrowWait), r.now)
+		}
 	case row.action == holdStep:
 		a.reconsider("", false)
 	case row.action == noAccess:
@@ -321,7 +325,7 @@ func (r *reader) nameOf(number, id string) (string, bool) {
 // alias notes another name of a person, unless that was done lately.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
-	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x) {
+	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {
 		r.at.Aliases = append(r.at.Aliases, x)
 	}
 }

@@ -1,6 +1,7 @@
 package official
 
 import (
+	"maps"
 	"sync"
 	"time"
 )
@@ -94,6 +95,35 @@ func (p *pairs) sweep(now time.Time) {
 			delete(p.all, to)
 		}
 	}
+}
+
+// weary are persons to whom Meta takes no marketing messages for a while. Its methods may be called by many goroutines at
+// once.
+type weary struct {
+	mu  sync.Mutex
+	all map[string]time.Time
+}
+
+// rest notes that a person is to be left alone with marketing until a moment.
+func (w *weary) rest(to string, until, now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.all == nil {
+		w.all = map[string]time.Time{}
+	}
+	if len(w.all) >= pairsMost {
+		maps.DeleteFunc(w.all, func(_ string, at time.Time) bool { return !now.Before(at) })
+	}
+	if until.After(w.all[to]) {
+		w.all[to] = until
+	}
+}
+
+// wait is how long until a person may be sent marketing, 0 for now.
+func (w *weary) wait(to string, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return max(0, w.all[to].Sub(now))
 }
 
 // reach is whom a number addressed first, without their having written in the 24 hours before: so many persons in any 24

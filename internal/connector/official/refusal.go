@@ -178,6 +178,7 @@ func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError
 		}
 	case tomorrow:
 		says.Kind, says.After = puntuale.Deferred, tomorrowWait
+		a.weary.rest(to, now.Add(tomorrowWait), now)
 	}
 	return says
 }

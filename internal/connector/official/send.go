@@ -47,7 +47,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 	p.window, p.first = until, !now.Before(until)
 	if t := e.Content.Official; t != nil {
 		p.template = templateKey(t)
-		if refusal := c.usable(ctx, a, keys, t, now); refusal != nil {
+		if refusal := c.usable(ctx, a, keys, e.To, t, now); refusal != nil {
 			return refusal
 		}
 		if wait := a.reach.wait(e.To, now); p.first && wait > 0 {
@@ -200,7 +200,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 	var fresh []puntuale.Alias
 	for _, name := range []string{phone, all[0].ID} {
 		x := puntuale.Alias{Client: prepared.Client, Session: prepared.Session, Name: name, Phone: prepared.To}
-		if name != "" && name != prepared.To && (name == phone || puntuale.IsPersonID(name)) && !c.aliases.known(x) {
+		if name != "" && name != prepared.To && (name == phone || puntuale.IsPersonID(name)) && !c.aliases.known(x, c.cfg.Clock.Now()) {
 			fresh = append(fresh, x)
 		}
 	}
@@ -211,7 +211,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer tells it again
 		return
 	}
-	c.aliases.note(fresh)
+	c.aliases.note(fresh, c.cfg.Clock.Now())
 }
 
 // refused does what a refusal asks for.

@@ -180,7 +180,7 @@ func explainTemplates(e *graphError) string {
 }
 
 // usable returns why a template must not be used now, nil when it may, as far as is known.
-func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, t *puntuale.Approved, now time.Time) error {
+func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) error {
 	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
 		return refusal
 	}
@@ -200,6 +200,9 @@ func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialK
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: says, Detail: detail, After: templateFor}
 	case puntuale.TemplateGone:
 		return final(says, detail)
+	}
+	if wait := a.weary.wait(to, now); wait > 0 && known.Category == "MARKETING" {
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: rules[131049].says, Detail: "non prima di 24 ore", After: wait}
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 
 // kept does what follows once what was told is on disk.
 func (c *Connector) kept(t *told) {
-	c.aliases.note(t.Aliases)
+	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
 	for _, n := range t.Templates {
 		if a != nil {

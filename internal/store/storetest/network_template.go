@@ -188,4 +188,17 @@ func testAliases(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	stands(c, known, known)
+
+	// Names of people of whom nothing else is left go, those of others stay.
+	if err := w.KeepAliases(ctx, []puntuale.Alias{alias(c, "IT.1", phone), alias(c, "IT.2", "+393339999999"), alias(c, "IT.3", "+393338888888")}); err != nil {
+		t.Fatal(err)
+	}
+	c.MustStart(phone, Begin, 1)
+	c.mustHear("IT.3", Begin, Begin)
+	if err := w.Maintain(ctx, Begin, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	stands(c, "IT.1", "IT.1", phone)
+	stands(c, "IT.2", "IT.2")
+	stands(c, "IT.3", "IT.3", "+393338888888")
 }
