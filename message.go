@@ -173,7 +173,9 @@ type MessageDetail struct {
 	Content      Content
 	Window       *Window   // nil: any moment
 	Request      []byte    // the call's body, byte for byte
-	Delivered    time.Time // as the network told it; zero: it has not
+	Departed     time.Time // from the network's own servers, as it told; zero: it has not
+	GivenUp      time.Time // by the network after all, likewise
+	Delivered    time.Time // likewise
 	Read         time.Time // likewise
 	Blanked      bool      // Content and Request are gone; an erased person's Phone, RunName and Detail, too
 }

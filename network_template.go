@@ -131,6 +131,7 @@ type TemplateNews struct {
 
 // NetworkTemplates is what is known of all templates of a session's business.
 type NetworkTemplates struct {
+	Number  string    // the network's id of the session's number; "" while it has no keys, or its node has not seen them
 	Account string    // "" while nobody said which business it is
 	Synced  time.Time // when the list was last read; zero: never
 	Problem string    // Italian: why it could not be read last time; "" if it could

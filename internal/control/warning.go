@@ -15,6 +15,12 @@ type Warning struct {
 	Message string // Italian, for people; see [puntuale.English]
 }
 
+// SequenceWarnings looks at a sequence as it is being written, and stores nothing. Codes: invalid, with all that is wrong.
+func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning, error) {
+	checked, err := c.checkSequence(ctx, r)
+	return checked.Warnings, err
+}
+
 // warn adds what Meta asks of a sequence whose session is an Official one.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
 	id := ""

@@ -128,6 +128,7 @@ type MessageDetail struct {
 	Response  string   `json:"risposta" doc:"What became of it, in a short sentence"`
 	Detail    *string  `json:"dettaglio_risposta" doc:"The network's words and ids"`
 	Removed   bool     `json:"contenuti_rimossi,omitempty" doc:"true once request and contents were removed: after the time they are kept, or with the person's data. Then telefono is empty, too."`
+	Departed  *string  `json:"partito,omitempty" format:"date-time" doc:"When it left the network's own servers, once the network said so"`
 	Delivered *string  `json:"consegnato,omitempty" format:"date-time" doc:"When it reached the recipient's device, once the network said so"`
 	Read      *string  `json:"letto,omitempty" format:"date-time" doc:"When the recipient saw it, once the network said so"`
 }
@@ -156,6 +157,6 @@ func detailOf(m *puntuale.MessageDetail) MessageDetail {
 		Latitude: m.Content.Latitude, Longitude: m.Content.Longitude,
 		MediaName: textOrNull(control.MediaName(m.Content)), Request: string(m.Request),
 		Response: m.Response(), Detail: textOrNull(m.Detail), Removed: m.Blanked,
-		Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read),
+		Departed: stampOrNull(m.Departed), Delivered: stampOrNull(m.Delivered), Read: stampOrNull(m.Read),
 	}
 }

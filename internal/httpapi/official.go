@@ -53,6 +53,7 @@ type testAnswer struct {
 
 // templatesStatus is how the templates of a session's business were read last.
 type templatesStatus struct {
+	Number  string `json:"phone_number_id,omitempty" doc:"Of the keys that the session has; the other keys are never shown"`
 	Account string `json:"business_account_id,omitempty"`
 	Synced  string `json:"synchronised_at,omitempty" format:"date-time" doc:"When the list was last read from Meta"`
 	Problem string `json:"problem,omitempty" doc:"Why it could not be read the last time, in plain Italian"`
@@ -60,7 +61,7 @@ type templatesStatus struct {
 }
 
 func templatesStatusOf(t puntuale.NetworkTemplates) templatesStatus {
-	out := templatesStatus{Account: t.Account, Problem: t.Problem, English: puntuale.English(t.Problem)}
+	out := templatesStatus{Number: t.Number, Account: t.Account, Problem: t.Problem, English: puntuale.English(t.Problem)}
 	if !t.Synced.IsZero() {
 		out.Synced = stamp(t.Synced)
 	}

@@ -201,7 +201,7 @@ func TestNetworkTemplates(t *testing.T) {
 			t.Errorf("before the list: %s", a.body)
 		}
 		shows("GET", path+"/templates", "", `{"status":{`, `"templates":[]`)
-		shows("POST", path+"/test", "", `"ok":true`, `"message_en":"All is well, this number can send: +39021234101"`, `"templates":{"business_account_id":"55101","synchronised_at":"`)
+		shows("POST", path+"/test", "", `"ok":true`, `"message_en":"All is well, this number can send: +39021234101"`, `"templates":{"phone_number_id":"101","business_account_id":"55101","synchronised_at":"`)
 		shows("GET", path+"/templates", "", `{"name":"ferma","language":"it"`, `"status":"PAUSED","usable":false,"why":"Template in pausa per bassa qualità","why_en":"The template is paused`,
 			`"text":"Ciao {{1}}, alle {{2}}","places":["1","2"]`, `"buttons":[{"type":"URL","text":"Apri","url":"https://x/{{1}}","open":true}]`)
 		var page struct {
@@ -251,7 +251,7 @@ func TestNetworkTemplates(t *testing.T) {
 		s.refusedAt(400, "PUT", path+"/official", key, strings.Replace(officialKeys, "{", `{"groups_api":"x",`, 1), "body.groups_api")
 		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, "{", `{"groups_api":true,`, 1))
 		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, `,"business_account_id":"55101"`, "", 1))
-		shows("POST", path+"/test", "", `"templates":{}`)
+		shows("POST", path+"/test", "", `"templates":{"phone_number_id":"101"}`)
 		shows("GET", path+"/templates", "", `"templates":[]`)
 	})
 }

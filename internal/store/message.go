@@ -19,7 +19,8 @@ const answerBytes = 32 << 20
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,
- octet_length(r.request), octet_length(r.content), coalesce(g.delivered_at, 0), coalesce(g.read_at, 0)`
+ octet_length(r.request), octet_length(r.content), coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
+ coalesce(g.sent_at, 0), coalesce(g.failed_at, 0)`
 
 // detailReceipts are joined to messages for them; most have none.
 const detailReceipts = ` left join receipt g on g.client_id = m.client_id and g.message_id = m.id`
@@ -42,7 +43,7 @@ func (d *details) scan(rows *sql.Rows) error {
 		moment{&m.Due}, moment{&m.Next}, moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats,
 		&m.Generation, &m.State, moment{&m.Done}, &m.Reason, &m.Detail, &m.ResentFrom, moment{&m.Received}, &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
-		moment{&m.Delivered}, moment{&m.Read})
+		moment{&m.Delivered}, moment{&m.Read}, moment{&m.Departed}, moment{&m.GivenUp})
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
 	return err
 }

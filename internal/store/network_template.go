@@ -171,9 +171,9 @@ func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p p
 	if limit <= 0 {
 		limit = defaultLimit
 	}
-	found, err := one(ctx, t.lists(), `select coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
+	found, err := one(ctx, t.lists(), `select coalesce(o.number, ''), coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
  from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
- where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Account, moment{&about.Synced}, &about.Problem)
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Number, &about.Account, moment{&about.Synced}, &about.Problem)
 	if err := foundOr(found, err, "session"); err != nil {
 		return about, nil, "", err
 	}

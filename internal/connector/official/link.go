@@ -120,6 +120,9 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		a.set(puntuale.LinkUnlinked, "Mancano le credenziali di Meta")
 		return lookLater, nil
 	}
+	if err := c.cfg.Store.NoteOfficial(ctx, a.session, keys.PhoneNumberID, keys.BusinessAccountID); err != nil {
+		return lookSoon, fmt.Errorf("note how a session is known: %w", err)
+	}
 	if err := c.loadReach(ctx, a); err != nil {
 		return lookSoon, err
 	}

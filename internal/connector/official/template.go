@@ -29,9 +29,6 @@ const (
 
 // syncTemplates reads the templates of the session's business, if its keys name one and it is time.
 func (c *Connector) syncTemplates(ctx context.Context, a *account, k puntuale.OfficialKeys, now time.Time) error {
-	if err := c.cfg.Store.NoteOfficial(ctx, a.session, k.PhoneNumberID, k.BusinessAccountID); err != nil {
-		return err
-	}
 	if k.BusinessAccountID == "" || !a.syncDue(now) {
 		return nil
 	}

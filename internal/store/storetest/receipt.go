@@ -84,7 +84,8 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 					spent++
 				}
 				if d.State != want || c.credits() != 1000-spent || d.Delivered.IsZero() == delivered ||
-					d.Read.IsZero() == slices.Contains(kinds, puntuale.EvidenceRead) || d.Detail == "" {
+					d.Read.IsZero() == slices.Contains(kinds, puntuale.EvidenceRead) ||
+					d.Departed.IsZero() == slices.Contains(kinds, puntuale.EvidenceSent) || d.GivenUp.IsZero() == slices.Contains(kinds, puntuale.EvidenceFailed) || d.Detail == "" {
 					t.Fatalf("%s, %v: %v %q %q, delivered %v, read %v, %d credits, want %v and %d", start, order, d.State, d.Response(), d.Detail, d.Delivered, d.Read,
 						c.credits(), want, 1000-spent)
 				}
