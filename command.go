@@ -18,6 +18,8 @@ const (
 	CommandDrain  CommandVerb = "drain"  // detail: [DrainOrder]; answered once nothing of the session is in flight
 	CommandResume CommandVerb = "resume" // no detail; ends a drain before its time
 	CommandTest   CommandVerb = "test"   // no detail; the connector looks anew whether the session could send
+
+	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session at once
 )
 
 // Command is an order to the node that owns a session, given by any node. Whoever gave it waits for its answer.

@@ -26,6 +26,30 @@ func (s LinkState) String() string {
 	return linkNames[s]
 }
 
+// Condition tells apart what a [LinkState] leaves open. The numbers are what stores keep.
+type Condition int8
+
+const (
+	ConditionNone Condition = 0 // the state says it all
+	Connecting    Condition = 1 // linked: a login is under way, or about to begin
+	Waiting       Condition = 2 // linked: the next login is at Link.Until
+	Banned        Condition = 3 // linked: the network lets nobody in before Link.Until
+	Outdated      Condition = 4 // linked: the network wants a later version of the protocol
+	Replaced      Condition = 5 // linked: another connection took the session's place; a person decides
+	LoggedOut     Condition = 6 // unlinked: the network, or the phone, ended the link
+	NeedsPasskey  Condition = 7 // pairing: the phone asks for a passkey, which cannot be given here
+)
+
+var conditionNames = [...]string{"", "connecting", "waiting", "banned", "outdated", "replaced", "logged_out", ""}
+
+// Word names a state to callers.
+func (l Link) Word() string {
+	if l.Condition > ConditionNone && int(l.Condition) < len(conditionNames) && conditionNames[l.Condition] != "" {
+		return conditionNames[l.Condition]
+	}
+	return l.State.String()
+}
+
 // PairMethod is how a phone is shown who wants to be linked.
 type PairMethod string
 
@@ -41,7 +65,9 @@ type Link struct {
 	Number string    // "+…", once it is known; "" while unlinked
 	Detail string    // a short Italian sentence, where the state needs one: why the link ended, why it is not connected
 	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text
-	Until  time.Time // after which Code is worth nothing
+	Until  time.Time // after which Code is worth nothing; of Waiting and Banned: their end
+	Condition
+	Limited time.Time // until then only those are written to who know the number already; zero: everybody
 }
 
 // LinkOf returns the session's state, which for a session that nobody has linked or unlinked depends on its kind.
@@ -103,7 +129,22 @@ type LinkReport struct {
 	Number  string
 	Detail  string
 	Code    PairingCode // with LinkPairing; without text: none can be shown now
-	Until   time.Time   // of Code
+	Until   time.Time   // of Code, or of Condition
+	Condition
+	Limited time.Time // as Link.Limited
+}
+
+// Reconnector is what a [Linker] also is that leaves some connections to a person to make again.
+type Reconnector interface {
+	// Reconnect connects a linked session at once, also one that waits, or was replaced. Codes: conflict (it is not linked;
+	// the network does not let it in before some moment).
+	Reconnect(ctx context.Context, session SessionID) error
+}
+
+// Pacer is what a [Linker] also is that keeps a part of a session's pace itself.
+type Pacer interface {
+	// SetPace tells of another pace of an open session. It never blocks.
+	SetPace(session SessionID, p Pace)
 }
 
 // NoLinker refuses to link a session for which there is no connector in this build.

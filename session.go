@@ -29,12 +29,37 @@ type Session struct {
 	Client  ClientID
 	Name    string
 	Type    ConnectionType
-	Sandbox bool       // the simulated network takes its messages
-	Default bool       // used by sequences that name none
-	PerMin  int        // pace: messages a minute at most; 0: no pace
+	Sandbox bool // the simulated network takes its messages
+	Default bool // used by sequences that name none
+	Pace    Pace
 	Start   SequenceID // default sequence pair; 0: unset
 	Stop    SequenceID
 	Created time.Time
 	Owner   NodeID // the node that sends for it; 0: none yet
 	Link    Link   // how far it is from sending; left out where a sequence is read for a start
+}
+
+// Pace bounds how much a session sends, so that it looks like a person's number. 0 sets no limit.
+type Pace struct {
+	PerMinute     int
+	PerDay        int // in any 24 hours
+	ColdPerMinute int // of these, to people who do not know the number: they never wrote to it, nor got anything from it
+	ColdPerDay    int
+	Jitter        int // seconds, by up to which each message is late at random
+}
+
+// Limits of a pace.
+const (
+	MaxPerMinute = 6000
+	MaxPerDay    = 1_000_000
+	MaxPaceDelay = 600 // seconds
+)
+
+// DefaultPace is that of a session for which none was asked. A number that was linked just now, and writes to strangers as
+// fast as a program can, is soon nobody's any more; what other networks bear is for them to say.
+func DefaultPace(t ConnectionType, sandbox bool) Pace {
+	if t != Socket || sandbox {
+		return Pace{}
+	}
+	return Pace{PerMinute: 20, PerDay: 1000, ColdPerMinute: 3, ColdPerDay: 50, Jitter: 3}
 }

@@ -122,6 +122,9 @@ type SessionStore interface {
 	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
+	// SetPace changes how much the session sends. Codes: not_found.
+	SetPace(ctx context.Context, id SessionID, p Pace) error
+
 	// SetDefaultPair sets the session's default sequences, 0 for none. Codes: not_found (the session; a sequence, with
 	// a fault at body.start or body.stop).
 	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID) error

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -52,6 +53,7 @@ type program struct {
 	dir             string // what relative paths are relative to; "": the working folder
 	clock           clock.Clock
 	files           media.Config // zero: as shipped; tests let their own hosts be reached
+	whatsApp        *http.Client // the way to WhatsApp; nil: as the environment says
 
 	faults []fault           // found while the settings were read
 	source map[string]string // where each setting came from, by name

@@ -14,17 +14,12 @@ import (
 // openOfficial makes the way to Meta, and what takes what Meta tells. Every node has it: webhooks land on any that answers
 // calls, sessions are opened only where messages are sent.
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
-	in := intake.New(intake.Config{
+	s.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
 		Mark: func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})
 	c := official.Config{
-		Store: s.store, Unseal: vault.Open, Take: in.Take,
-		Report: func(r puntuale.LinkReport) {
-			if s.sessions != nil {
-				s.sessions.Report(r)
-			}
-		},
+		Store: s.store, Unseal: vault.Open, Take: s.intake.Take, Report: s.report,
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
@@ -32,6 +27,13 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	}
 	s.official = official.New(c)
 	official.WarnOfVersion(cfg.Logger, cfg.OfficialVersion, cfg.Clock.Now())
+}
+
+// report takes what a connector tells of a session.
+func (s *server) report(r puntuale.LinkReport) {
+	if s.sessions != nil {
+		s.sessions.Report(r)
+	}
 }
 
 // webhooks answers Meta: no key, limits of its own. nil: this server answers no calls.

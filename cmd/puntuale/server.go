@@ -20,6 +20,7 @@ import (
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/httpkit"
+	"puntuale/internal/intake"
 	"puntuale/internal/media"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
@@ -46,6 +47,8 @@ type server struct {
 	unlock   func() error
 	media    *media.Fetcher // nil: nothing fetches
 	official *official.Connector
+	socket   socketWay // nil: not in this build, or nothing is sent from here
+	intake   *intake.Intake
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	control  *control.Control
@@ -69,6 +72,8 @@ type serverConfig struct {
 	Observe func(puntuale.DueMessage, puntuale.Content, puntuale.Outcome) // nil: nobody watches
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
 	Files   media.Config                                                  // how files are fetched, but for their folder and the clock
+
+	WhatsApp *http.Client // the way to WhatsApp of linked numbers; nil: as the environment says
 }
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
@@ -132,6 +137,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 
 // startDispatch begins to send what is due, and to look after the sessions that it is sent for.
 func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *auth.Vault, meter *meter) error {
+	s.socket = newSocket(s, cfg, vault)
 	out := s.linking(cfg, vault, s.simulated(cfg))
 	s.dispatch = dispatch.New(dispatch.Config{
 		Queue: s.store, Fleet: s.store,
@@ -141,15 +147,18 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 				return out
 			case session.Type == puntuale.Official:
 				return s.official
+			case session.Type == puntuale.Socket && s.socket != nil:
+				return s.socket
 			}
-			return nil // other real numbers need a connector that is not there yet: the session is never online
+			return nil // other real numbers need a connector that is not there: the session is never online
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,
 		Lease: cfg.Lease, Beat: cfg.Lease / 3, UncertainAfter: cfg.UncertainAfter,
-		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint,
+		Sessions: s.sessions, Observe: cfg.Observe, Elsewhere: s.store.Hint, Departed: s.store.Departed,
 	})
 	s.sessions.Start()
+	meter.Numbers(s.sessions)
 	if err := s.dispatch.Start(ctx); err != nil {
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
@@ -283,6 +292,9 @@ func (s *server) Close() error {
 	}
 	if s.sessions != nil {
 		s.sessions.Stop(ctx)
+	}
+	if s.socket != nil {
+		s.socket.Stop()
 	}
 	if s.media != nil {
 		note("close the media", s.media.Close())

@@ -22,6 +22,8 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 				return linked
 			case of.Type == puntuale.Official:
 				return s.official
+			case of.Type == puntuale.Socket && s.socket != nil:
+				return s.socket
 			}
 			return nil
 		},
@@ -36,8 +38,17 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	return linked
 }
 
-// linkable reports whether this build links such a session: other real numbers need connectors that are not there yet.
-func linkable(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official }
+// linkable reports whether this build links such a session: other real numbers need connectors that are not there.
+func linkable(of puntuale.Session) bool {
+	return of.Sandbox || of.Type == puntuale.Official || of.Type == puntuale.Socket && socketBuilt
+}
+
+// socketWay is the way out through linked numbers.
+type socketWay interface {
+	puntuale.Connector
+	puntuale.Linker
+	Stop() // after all sessions were closed
+}
 
 // hint tells this node's parts, and through the dispatcher those of others, of what became due or changed here.
 func (s *server) hint(id puntuale.SessionID, due time.Time) {

@@ -79,10 +79,12 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	}
 	keepSealed(box, o, once, result)
 	ids, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
-		Client:  account,
-		Login:   puntuale.Login{Email: r.Email, Password: password},
-		Session: puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: sandbox, Default: true, Created: now},
-		Key:     key,
+		Client: account,
+		Login:  puntuale.Login{Email: r.Email, Password: password},
+		Session: puntuale.Session{
+			Name: firstSession, Type: puntuale.Socket, Sandbox: sandbox, Default: true, Created: now, Pace: puntuale.DefaultPace(puntuale.Socket, sandbox),
+		},
+		Key: key,
 	}, once)
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))

@@ -105,16 +105,27 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 // stateOf tells how far a session is from sending, as far as anybody knows: what its last owner wrote, without what only
 // an owner could keep up.
 func (c *Client) stateOf(s puntuale.Session) Session {
-	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail}
-	owned := s.Owner != 0
+	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail, Condition: s.Link.Condition}
+	now, owned := c.control.clock.Now(), s.Owner != 0
+	numbered := s.Type == puntuale.Socket && !s.Sandbox
 	switch {
 	case shown.State == puntuale.LinkOnline && !owned && !s.Sandbox:
 		shown.State = puntuale.LinkLinked
 	case shown.State == puntuale.LinkPairing && !owned:
-		shown.State = puntuale.LinkUnlinked
-	case shown.State == puntuale.LinkPairing && s.Link.Code != "" && c.control.clock.Now().Before(s.Link.Until.Add(codeGrace)):
+		shown.State, shown.Condition = puntuale.LinkUnlinked, puntuale.ConditionNone
+	case shown.State == puntuale.LinkPairing && s.Link.Code != "" && now.Before(s.Link.Until.Add(codeGrace)):
 		shown.Code, shown.Until = c.openCode(s), s.Link.Until
 	}
+	if numbered && shown.State == puntuale.LinkLinked && shown.Condition == puntuale.ConditionNone {
+		shown.Condition = puntuale.Connecting
+	}
+	if shown.Condition == puntuale.Waiting || shown.Condition == puntuale.Banned {
+		shown.Until = s.Link.Until
+	}
+	if shown.State == puntuale.LinkOnline && now.Before(s.Link.Limited) {
+		shown.Limited = s.Link.Limited
+	}
+	shown.Hint = shown.hint()
 	return shown
 }
 

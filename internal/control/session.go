@@ -15,8 +15,14 @@ type Session struct {
 	Number string                // "+…", the linked one; "" when it is not known
 	Detail string                // for people: why it is in this state; mostly ""
 	Code   *puntuale.PairingCode // while pairing, and a code can be shown
-	Until  time.Time             // of Code
+	Until  time.Time             // of Code, or of Condition
+	puntuale.Condition
+	Limited time.Time // until then only those are written to who know the number; zero: everybody
+	Hint    string    // what to do, for people
 }
+
+// Word names the state to callers.
+func (s Session) Word() string { return puntuale.Link{State: s.State, Condition: s.Condition}.Word() }
 
 // NewSession is a request to create a session.
 type NewSession struct {
@@ -24,6 +30,7 @@ type NewSession struct {
 	Type    string                 // Socket, Send_app, Official
 	Sandbox *bool                  // nil: as the server is set
 	Keys    *puntuale.OfficialKeys // of an Official session; nil: none yet
+	Pace    *PaceChange            // nil: the default one
 	Faults  []puntuale.Fault       // found by the caller in the request itself
 }
 
@@ -51,15 +58,16 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 			f.add("body.official", "goes with connection_type Official only", nil)
 		}
 	}
+	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
+	if r.Sandbox != nil {
+		s.Sandbox = *r.Sandbox
+	}
+	s.Pace = r.Pace.on(puntuale.DefaultPace(kind, s.Sandbox), &f)
 	if err := f.err(); err != nil {
 		return Session{}, err
 	}
 	if clash != nil {
 		return Session{}, clash
-	}
-	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
-	if r.Sandbox != nil {
-		s.Sandbox = *r.Sandbox
 	}
 	result := func(stored any) Session {
 		s.ID, _ = stored.(puntuale.SessionID)

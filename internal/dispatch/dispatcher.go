@@ -24,6 +24,10 @@ type Config struct {
 	// It must not block.
 	Elsewhere puntuale.Hint
 
+	// Departed returns when messages of a session left since a moment, latest first, at most so many: what its pace for a
+	// day has to know. nil: nobody knows, and each node counts from when it has a session.
+	Departed func(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time, most int) ([]time.Time, error)
+
 	// Mark is what stands for a phone in the blacklist of a client that erased persons. Asked for such clients only, by
 	// many goroutines at once; nil: their messages wait.
 	Mark func(client puntuale.ClientID, phone string) string

@@ -67,7 +67,7 @@ func (m *memory) enter(method string, write bool) error {
 func (m *memory) session(id puntuale.SessionID, client puntuale.ClientID, perMin int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.sessions = append(m.sessions, puntuale.Session{ID: id, Client: client, Type: puntuale.Socket, Sandbox: true, PerMin: perMin})
+	m.sessions = append(m.sessions, puntuale.Session{ID: id, Client: client, Type: puntuale.Socket, Sandbox: true, Pace: puntuale.Pace{PerMinute: perMin}})
 }
 
 // add schedules messages of one run to a phone of a session, with validity of a day.

@@ -3,8 +3,6 @@ package dispatch
 import (
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"puntuale"
 )
 
@@ -18,11 +16,12 @@ type lane struct {
 	entries    map[puntuale.MessageID]*entry // in memory and not yet claimed
 	recipients map[string]*recipient
 	ready      fifo[*entry] // due and prepared, in the order they came due
+	again      fifo[*entry] // of these, the ones that repeat an unanswered attempt: the pace has counted them
 	inflight   int          // being claimed or sent: slots taken
 	open       int          // claimed, and the outcome not yet on disk
 
-	alarm   // the pace, or the end of a pause
-	pace    *rate.Limiter
+	alarm // the pace, or the end of a pause
+	pace
 	paused  time.Time // the connector asked for quiet until then
 	offline bool
 	active  bool // in its client's turn list
@@ -46,6 +45,8 @@ type lane struct {
 	learnt    bool                            // what was in retry under the former owner is known
 	crowded   bool                            // too much was found to know it, so it is read alone
 
+	counting bool // the store is asked what left before
+
 	resting time.Time       // somebody wants nothing to begin until then; zero: nobody does
 	quiet   []chan struct{} // of those who wait until nothing is in flight
 
@@ -64,25 +65,9 @@ func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane
 		l.traits = conn.Traits()
 		l.traits.Slots = max(1, l.traits.Slots)
 	}
-	l.setPace(session.PerMin, time.Time{})
+	l.network, l.unknown = l.traits.PerSecond, true
+	l.setPace(session.Pace, time.Time{})
 	return l
-}
-
-// setPace spaces messages evenly: perMin a minute at most, 0 for no pace; never more than the network takes.
-func (l *lane) setPace(perMin int, now time.Time) {
-	perSecond := float64(perMin) / 60
-	if most := l.traits.PerSecond; most > 0 && (perSecond <= 0 || perSecond > most) {
-		perSecond = most
-	}
-	switch {
-	case perSecond <= 0:
-		l.pace = nil
-	case l.pace == nil:
-		l.pace = rate.NewLimiter(rate.Limit(perSecond), 1)
-	default:
-		l.pace.SetLimitAt(now, rate.Limit(perSecond))
-	}
-	l.session.PerMin = perMin
 }
 
 // online asks the connector; a session without one is never online.
@@ -109,15 +94,7 @@ func (l *lane) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	if now.Before(l.paused) {
 		return false, l.paused
 	}
-	if l.pace == nil {
-		return true, time.Time{}
-	}
-	r := l.pace.ReserveN(now, 1)
-	if d := r.DelayFrom(now); d > 0 {
-		r.CancelAt(now)
-		return false, now.Add(d)
-	}
-	return true, time.Time{}
+	return l.pace.take(now)
 }
 
 // take returns the next message of the lane that may leave now, or nil: then the lane has nothing to send until an
@@ -125,6 +102,9 @@ func (l *lane) mayLeave(now time.Time) (ok bool, wait time.Time) {
 func (s *scheduler) take(l *lane, now time.Time) *entry {
 	if !l.offline && !l.online() {
 		s.checkOnline(l, now)
+	}
+	if e := s.takeAgain(l, now); e != nil {
+		return e
 	}
 	for l.ready.len() > 0 {
 		e := l.ready.peek()
@@ -152,6 +132,37 @@ func (s *scheduler) take(l *lane, now time.Time) *entry {
 		return nil
 	}
 	return nil
+}
+
+// takeAgain returns the lane's next repeat that may leave now.
+func (s *scheduler) takeAgain(l *lane, now time.Time) *entry {
+	for l.again.len() > 0 {
+		e := l.again.peek()
+		if e.stage != ready || s.overtaken(e, now) {
+			l.again.pop()
+			continue
+		}
+		if l.blocked() || l.inflight >= l.traits.Slots {
+			return nil
+		}
+		if now.Before(l.paused) {
+			s.alarms.set(&l.alarm, l.paused)
+			return nil
+		}
+		l.again.pop()
+		return e
+	}
+	return nil
+}
+
+// dueNow lists a prepared message whose moment has come.
+func (s *scheduler) dueNow(e *entry) {
+	if e.repeat() {
+		e.lane.again.push(e)
+	} else {
+		e.lane.ready.push(e)
+	}
+	s.activate(e.lane)
 }
 
 // overtaken sorts out a due message that must not leave after all: expired, outside its window, not its turn.
@@ -186,8 +197,7 @@ func (s *scheduler) overtaken(e *entry, now time.Time) bool {
 func (s *scheduler) makeReady(e *entry, now time.Time) {
 	e.stage = ready
 	if e.due(now) {
-		e.lane.ready.push(e)
-		s.activate(e.lane)
+		s.dueNow(e)
 		return
 	}
 	s.alarms.set(&e.alarm, e.m.Next)
@@ -247,7 +257,7 @@ func (s *scheduler) clear(l *lane) {
 		}
 		s.forget(e)
 	}
-	l.ready = fifo[*entry]{}
+	l.ready, l.again = fifo[*entry]{}, fifo[*entry]{}
 	s.alarms.drop(&l.alarm)
 	if l.gone {
 		s.alarms.drop(&l.readAlarm)

@@ -155,8 +155,7 @@ func (s *scheduler) fire(now time.Time) {
 		switch {
 		case a.entry != nil:
 			a.entry.parked = false
-			a.entry.lane.ready.push(a.entry)
-			s.activate(a.entry.lane)
+			s.dueNow(a.entry)
 		case a.lane != nil:
 			s.activate(a.lane)
 		case a.reader.wanted && !a.reader.reading:
@@ -177,6 +176,7 @@ func (s *scheduler) poll(now time.Time) {
 	for _, l := range s.lanes {
 		s.sweep(l, now)
 		s.checkOnline(l, now)
+		s.count(l, now)
 		if !l.resting.IsZero() && !now.Before(l.resting) {
 			s.restEnds(l)
 		}
@@ -316,8 +316,10 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 		l := s.lanes[session.ID]
 		if l == nil {
 			l = s.addLane(session, now)
-		} else if l.session.PerMin != session.PerMin {
-			l.setPace(session.PerMin, now)
+		} else if l.is != session.Pace {
+			l.setPace(session.Pace, now)
+			s.count(l, now)
+			s.activate(l)
 		}
 		switch drain := leaving[session.ID]; {
 		case drain && !l.draining:
@@ -349,6 +351,7 @@ func (s *scheduler) addLane(session puntuale.Session, now time.Time) *lane {
 	l := newLane(sh, session, s.cfg.Connector(session))
 	l.offline = !l.online()
 	l.glance = now
+	s.count(l, now)
 	s.lanes[session.ID] = l
 	s.want(l, true)
 	return l

@@ -169,7 +169,7 @@ func TestLinkOfNobody(t *testing.T) {
 	databases(t, options{}, func(t *testing.T, s *service) {
 		a := s.newAccount("a@x", "test")
 		for state, want := range map[puntuale.LinkState]string{
-			puntuale.LinkOnline: "linked", puntuale.LinkPairing: "unlinked", puntuale.LinkLinked: "linked", puntuale.LinkUnlinked: "unlinked",
+			puntuale.LinkOnline: "connecting", puntuale.LinkPairing: "unlinked", puntuale.LinkLinked: "connecting", puntuale.LinkUnlinked: "unlinked",
 		} {
 			if _, err := s.db.SQL.Exec("update session set link = $1", int64(state)); err != nil {
 				t.Fatal(err)

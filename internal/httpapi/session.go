@@ -16,10 +16,14 @@ func registerSessions(a *api) {
 		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, createSession)
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
+	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{},
+		summary: "Change how much a session sends", refusals: []int{http.StatusNotFound}}, updateSession)
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: always, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",
 		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
+	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: always,
+		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: officialBody{},
 		summary: "Replace what an Official session needs to reach Meta", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
@@ -36,6 +40,7 @@ type sessionBody struct {
 	Type    string `json:"connection_type" enum:"Socket,Send_app,Official" doc:"How it reaches the network; it never changes"`
 	Sandbox *bool  `json:"sandbox,omitempty" doc:"Whether the simulated network takes its messages; else as the server is set"`
 
+	Pace     *paceBody     `json:"pace,omitempty" doc:"How much it sends; what is left out has its default"`
 	Official *officialBody `json:"official,omitempty" doc:"Of an Official session: what it needs to reach Meta. Never shown again; it may also be given later"`
 }
 
@@ -45,7 +50,7 @@ type sessionAnswer struct {
 	Type    string `json:"connection_type" enum:"Socket,Send_app,Official"`
 	Sandbox bool   `json:"sandbox" doc:"The simulated network takes its messages"`
 	Default bool   `json:"default" doc:"Used by sequences that name none"`
-	State   string `json:"state" enum:"unlinked,pairing,linked,online" doc:"linked: but not connected at present; messages wait in all states but online"`
+	State   string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present"`
 	Created string `json:"created_at" format:"date-time"`
 	Number  string `json:"number,omitempty" doc:"The linked number, where it is known"`
 	Detail  string `json:"state_detail,omitempty" doc:"Why it is in this state, for people"`
@@ -53,6 +58,11 @@ type sessionAnswer struct {
 	Code    string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
 	Expires string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
 	Webhook string `json:"webhook_path,omitempty" doc:"Of an Official session: where Meta is to deliver, below this server's address"`
+
+	Hint    string     `json:"hint" doc:"What to do, in plain words"`
+	Until   string     `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
+	Limited string     `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
+	Pace    paceAnswer `json:"pace"`
 }
 
 type sessionsAnswer struct {
@@ -77,6 +87,7 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	if inner := body.object("official"); inner != nil {
 		asked.Keys = readKeys(inner)
 	}
+	asked.Pace = readPace(body)
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
@@ -99,7 +110,13 @@ func getSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (s
 func sessionOf(s control.Session) sessionAnswer {
 	a := sessionAnswer{
 		ID: s.ID.String(), Name: s.Name, Type: string(s.Type), Sandbox: s.Sandbox, Default: s.Default,
-		State: s.State.String(), Created: stamp(s.Created), Number: s.Number, Detail: s.Detail,
+		State: s.Word(), Created: stamp(s.Created), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Pace: paceOf(s.Pace),
+	}
+	if s.Code == nil && !s.Until.IsZero() {
+		a.Until = stamp(s.Until)
+	}
+	if !s.Limited.IsZero() {
+		a.Limited = stamp(s.Limited)
 	}
 	if s.Type == puntuale.Official && !s.Sandbox {
 		a.Webhook = s.ID.WebhookPath()
@@ -136,6 +153,14 @@ func pairSession(ctx context.Context, c *control.Client, in *call, p *oneInput) 
 		return sessionAnswer{}, err
 	}
 	return sessionOf(linking), nil
+}
+
+func reconnectSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sessionAnswer, error) {
+	found, err := c.Reconnect(ctx, p.ID)
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	return sessionOf(found), nil
 }
 
 func unlinkSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sessionAnswer, error) {

@@ -15,7 +15,7 @@ import (
 
 // tenant is a client with one of everything.
 type tenant struct {
-	key, client, session, second, linking, official, sequence, template, message, keyID, phone string
+	key, client, session, second, linking, linked, official, sequence, template, message, keyID, phone string
 }
 
 func newTenant(s *service, email, phone string) tenant {
@@ -37,6 +37,8 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.second = made.ID
 	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Terza","connection_type":"Socket","sandbox":true}`)
 	c.linking = made.ID
+	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Quinta","connection_type":"Socket","sandbox":true}`)
+	c.linked = made.ID
 	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Quarta","connection_type":"Official","sandbox":false,"official":`+officialKeys+`}`)
 	c.official = made.ID
 	s.must(nil, "DELETE", "/api/sessions/"+c.linking+"/pair", c.key, "")
@@ -92,6 +94,8 @@ var operations = map[string]struct {
 	"deleteSession":         {"DELETE", "/api/sessions/{second}?pending=cancel", "", false, "404", true},
 	"pairSession":           {"POST", "/api/sessions/{linking}/pair", `{"method":"qr"}`, false, "404", false},
 	"unlinkSession":         {"DELETE", "/api/sessions/{linking}/pair", "", false, "404", false},
+	"updateSession":         {"PUT", "/api/sessions/{session}", `{"pace":{"per_minute":10}}`, false, "404", false},
+	"reconnectSession":      {"POST", "/api/sessions/{linked}/reconnect", "", false, "404", false},
 	"setOfficialKeys":       {"PUT", "/api/sessions/{official}/official", officialKeys, false, "404", false},
 	"testSession":           {"POST", "/api/sessions/{official}/test", "", false, "404", false},
 	"listNetworkTemplates":  {"GET", "/api/sessions/{official}/templates?limit=10", "", false, "404", false},
@@ -110,7 +114,7 @@ var operations = map[string]struct {
 }
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{official}", c.official, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -206,7 +210,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{session: nobody, second: nobody, linking: nobody, official: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{session: nobody, second: nobody, linking: nobody, linked: nobody, official: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]

@@ -156,6 +156,8 @@ func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, 
 		return nil
 	case puntuale.CommandTest:
 		return m.test(ctx, p)
+	case puntuale.CommandReconnect:
+		return m.reconnect(ctx, p)
 	}
 	return puntuale.Conflict("the server that sends for the session does not know this command") // of a later version
 }
@@ -250,6 +252,29 @@ func (m *Manager) test(ctx context.Context, p *place) error {
 	ctx, cancel := m.within(ctx, m.cfg.Begin)
 	defer cancel()
 	if err := tester.Test(ctx, id); err != nil {
+		return inTime(ctx, err)
+	}
+	m.mu.Lock()
+	count := p.told
+	m.mu.Unlock()
+	return m.await(ctx, p, func() bool { return p.stored >= count })
+}
+
+// reconnect has a session's connector connect it at once, and waits until what came of that is stored.
+func (m *Manager) reconnect(ctx context.Context, p *place) error {
+	m.mu.Lock()
+	linker, id, open := p.linker, p.session.ID, p.open
+	m.mu.Unlock()
+	reconnector, can := linker.(puntuale.Reconnector)
+	switch {
+	case !can:
+		return puntuale.Conflict("sessions of this type connect by themselves")
+	case !open:
+		return errMoved
+	}
+	ctx, cancel := m.within(ctx, m.cfg.Begin)
+	defer cancel()
+	if err := reconnector.Reconnect(ctx, id); err != nil {
 		return inTime(ctx, err)
 	}
 	m.mu.Lock()

@@ -104,6 +104,29 @@ func (m *Manager) Stop(ctx context.Context) {
 	m.wg.Wait()
 }
 
+// State names sessions of a type that are in a state.
+type State struct {
+	Type  puntuale.ConnectionType
+	State string // as callers are told it
+}
+
+// States counts the sessions that the node owns, but for sandboxes.
+func (m *Manager) States() map[State]int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[State]int{}
+	for _, p := range m.places {
+		if p.owned && !p.session.Sandbox {
+			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
+			if p.told > 0 {
+				l = puntuale.Link{State: p.last.State, Condition: p.last.Condition}
+			}
+			all[State{p.session.Type, l.Word()}]++
+		}
+	}
+	return all
+}
+
 // Hint says that a command may have been given. It never blocks.
 func (m *Manager) Hint(puntuale.SessionID) { ring(m.wake) }
 
@@ -130,6 +153,8 @@ func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 		owned[s.ID] = true
 		if !leaving[s.ID] && m.take(s) {
 			fresh = append(fresh, m.places[s.ID])
+		} else {
+			m.paced(s)
 		}
 	}
 	for id, p := range m.places {

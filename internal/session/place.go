@@ -53,6 +53,18 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	return true
 }
 
+// paced tells a session's connector of another pace. With the lock held.
+func (m *Manager) paced(s *puntuale.Session) {
+	p := m.places[s.ID]
+	if p == nil || !p.owned || p.session.Pace == s.Pace {
+		return
+	}
+	p.session.Pace = s.Pace
+	if pacer, can := p.linker.(puntuale.Pacer); can && p.open {
+		pacer.SetPace(s.ID, s.Pace)
+	}
+}
+
 // open hands a session to its connector, unless it was let go again meanwhile.
 func (m *Manager) open(p *place) {
 	m.mu.Lock()

@@ -114,7 +114,10 @@ func (m *Manager) storeLinks() (int, error) {
 // linkOf makes of a session's latest report what is stored. With the lock held.
 func (m *Manager) linkOf(p *place) puntuale.Link {
 	r := p.last
-	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: storable(r.Detail)}
+	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: storable(r.Detail), Condition: r.Condition, Limited: r.Limited}
+	if r.State != puntuale.LinkPairing {
+		l.Until = r.Until
+	}
 	if r.State == puntuale.LinkPairing && r.Code.Text != "" {
 		l.Code = string(m.cfg.Seal(puntuale.SealedCode, r.Session.SealPlace(), r.Code.JSON()))
 		l.Until = r.Until

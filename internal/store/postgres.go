@@ -132,7 +132,9 @@ func (s *Store) postgresPool(address string, settings map[string]string, size in
 	db := stdlib.OpenDB(*cfg)
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
+	s.pools.Lock()
 	s.dbs = append(s.dbs, db)
+	s.pools.Unlock()
 	return db, nil
 }
 

@@ -12,6 +12,7 @@ var (
 	_ puntuale.SecretStore   = (*Store)(nil)
 	_ puntuale.OfficialStore = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
+	_ puntuale.Acquaintances = (*Store)(nil)
 
 	_ puntuale.NetworkTemplateStore = (*Store)(nil)
 	_ puntuale.Door                 = (*Store)(nil)

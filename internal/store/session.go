@@ -10,23 +10,26 @@ import (
 	"puntuale"
 )
 
-const sessionColumns = `s.id, s.client_id, s.name, s.type, s.sandbox, s.is_default, s.per_min, s.start_sequence,
- s.stop_sequence, s.created_at, s.owner`
+const sessionColumns = `s.id, s.client_id, s.name, s.type, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
+ s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
 func sessionFields(s *puntuale.Session) []any {
-	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Sandbox, &s.Default, &s.PerMin, &s.Start, &s.Stop,
+	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Sandbox, &s.Default, &s.Pace.PerMinute, &s.Pace.PerDay,
+		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
 		moment{&s.Created}, &s.Owner}
 }
 
 // With their links sessions are read where the answer shows them, and by nodes that look for theirs; a start needs none.
-const linkedColumns = sessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until`
+const linkedColumns = sessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until,
+ s.link_condition, s.limited_until`
 
 // shownColumns are those of an answer: an owner whose lease has ended is none. Nobody may be left to take its place.
 var shownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
 func linkedFields(s *puntuale.Session) []any {
-	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, &s.Link.Code, moment{&s.Link.Until})
+	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, &s.Link.Code, moment{&s.Link.Until},
+		&s.Link.Condition, moment{&s.Link.Limited})
 }
 
 func scanLinked(rows *sql.Rows, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
@@ -60,9 +63,11 @@ func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s pun
 	if err != nil {
 		return 0, err
 	}
-	_, err = a.exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, per_min, start_sequence,
- stop_sequence, created_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-		client, id, s.Name, s.Type, bit(s.Sandbox), bit(s.Default), s.PerMin, s.Start, s.Stop, micros(s.Created))
+	_, err = a.exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, start_sequence,
+ stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+		client, id, s.Name, s.Type, bit(s.Sandbox), bit(s.Default), s.Start, s.Stop, micros(s.Created),
+		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter)
 	if err != nil {
 		if repeated(err) {
 			return 0, puntuale.Conflict("the client has a default session already")
@@ -118,6 +123,15 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 		}
 		n, err := a.exec(ctx, `update session set start_sequence = $3, stop_sequence = $4 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, id, start, stop)
+		return thereOr(n > 0, err, "session")
+	})
+}
+
+// SetPace changes how much a session sends.
+func (t tenant) SetPace(ctx context.Context, id puntuale.SessionID, p puntuale.Pace) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update session set per_min = $3, per_day = $4, cold_per_min = $5, cold_per_day = $6, jitter = $7
+ where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter)
 		return thereOr(n > 0, err, "session")
 	})
 }

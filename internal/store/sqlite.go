@@ -119,7 +119,9 @@ func (s *Store) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB
 	db := sql.OpenDB(sqliteConnector{d: d, dsn: dsn, readOnly: readOnly})
 	db.SetMaxOpenConns(size)
 	db.SetMaxIdleConns(size)
+	s.pools.Lock()
 	s.dbs = append(s.dbs, db)
+	s.pools.Unlock()
 	return db, nil
 }
 

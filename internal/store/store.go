@@ -45,12 +45,13 @@ type Store struct {
 	file  string       // the SQLite file; "" on PostgreSQL
 	leave func() error // frees the file for what moves it; nil: it was not shared
 	dbs   []*sql.DB
-	read  *pool // single things that a call needs, and keys
-	list  *pool // what a call lists: it may read much, and never takes a place from the others
-	look  *pool // the dispatcher's, and refills
-	work  *pool // what maintains the store, which may take its time
-	past  *pool // the archiver's
-	turns turns // at list
+	pools sync.Mutex // guards dbs once the store is open
+	read  *pool      // single things that a call needs, and keys
+	list  *pool      // what a call lists: it may read much, and never takes a place from the others
+	look  *pool      // the dispatcher's, and refills
+	work  *pool      // what maintains the store, which may take its time
+	past  *pool      // the archiver's
+	turns turns      // at list
 
 	machine clock.Clock // this machine's, whatever cfg.Clock shows
 
@@ -164,6 +165,8 @@ func (s *Store) Close() error {
 		s.teller.close()
 		s.listener.close()
 		s.watch.close()
+		s.pools.Lock()
+		defer s.pools.Unlock()
 		for _, db := range s.dbs {
 			s.err = errors.Join(s.err, db.Close())
 		}

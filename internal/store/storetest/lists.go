@@ -123,7 +123,7 @@ func testSequences(t *testing.T, w *World) {
 func testSessions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
-	s := puntuale.Session{Client: c.ID, Name: "seconda", Type: puntuale.Official, PerMin: 30, Created: Begin}
+	s := puntuale.Session{Client: c.ID, Name: "seconda", Type: puntuale.Official, Pace: puntuale.Pace{PerMinute: 30, PerDay: 200, ColdPerMinute: 2, ColdPerDay: 20, Jitter: 4}, Created: Begin}
 	var err error
 	if s.ID, err = c.CreateSession(ctx, s, nil); err != nil {
 		t.Fatal(err)

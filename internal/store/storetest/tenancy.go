@@ -94,6 +94,9 @@ var foreignCalls = map[string]foreign{
 	"DeleteSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.DeleteSession(context.Background(), other.Session, true, 0, Begin)
 	},
+	"SetPace": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.SetPace(context.Background(), other.Session, puntuale.Pace{PerMinute: 1})
+	},
 	"GiveUp": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.GiveUp(context.Background(), other.Session, Begin)
 	},

@@ -1,0 +1,32 @@
+//go:build !nosocket
+
+package main
+
+import (
+	"context"
+
+	"puntuale/internal/auth"
+	"puntuale/internal/connector/socket"
+)
+
+// socketBuilt tells that this build links numbers. Without it, neither does it contain the library for that, which is
+// under the GPL.
+const socketBuilt = true
+
+// newSocket makes the way out through linked numbers.
+func newSocket(s *server, cfg serverConfig, vault *auth.Vault) socketWay {
+	c := socket.Config{
+		Database: func(ctx context.Context) (socket.Database, error) {
+			db, postgres, err := s.store.WhatsApp(ctx)
+			return socket.Database{DB: db, Postgres: postgres}, err
+		},
+		Seal: vault.Seal, Unseal: vault.Open, IDKey: []byte(vault.Mark("ids of messages at WhatsApp")),
+		Known: s.store, Report: s.report, Take: s.intake.Take,
+		Owned: func() bool { return s.dispatch.Healthy() == nil },
+		HTTP:  cfg.WhatsApp, Clock: cfg.Clock, Logger: cfg.Logger,
+	}
+	if s.media != nil {
+		c.Media = s.media
+	}
+	return socket.New(c)
+}

@@ -1,0 +1,220 @@
+//go:build !nosocket
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale/internal/connector/socket/whatsapptest"
+	"puntuale/internal/store/storetest"
+)
+
+const (
+	shopNumber = "393330000001"
+	annaNumber = "393330000002"
+)
+
+// TestSocket links a number through the API, sends by a sequence, and sees receipts come back: on one server, and on two
+// of which one sends and the other answers calls.
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	t.Run("one server", func(t *testing.T) {
+		t.Parallel()
+		net := whatsapptest.New(t)
+		term := newTerminal(t, nil)
+		term.program.whatsApp = net.HTTPClient()
+		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data")
+		newSocketRig(t, net, term, []string{"--data", "data"}, server).rehearse()
+	})
+	t.Run("two servers", func(t *testing.T) {
+		t.Parallel()
+		net := whatsapptest.New(t)
+		env := map[string]string{"PUNTUALE_DATABASE": storetest.Postgres(t).Config.Database, "PUNTUALE_KEY": strings.Repeat("k", 32)}
+		sender := newTerminal(t, env)
+		sender.program.whatsApp = net.HTTPClient()
+		start(t, sender, "serve", "--addr", "127.0.0.1:0", "--roles", "dispatch")
+		term := newTerminal(t, env)
+		server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--roles", "api")
+		newSocketRig(t, net, term, nil, server).rehearse()
+	})
+}
+
+// socketRig is a client with a Socket session, on a server that reaches the loopback WhatsApp.
+type socketRig struct {
+	t       *testing.T
+	net     *whatsapptest.Network
+	shop    *whatsapptest.Account
+	anna    *whatsapptest.Phone
+	server  *running
+	base    string
+	key     string
+	session string // its address
+	id      string
+}
+
+func newSocketRig(t *testing.T, net *whatsapptest.Network, term *terminal, data []string, server *running) *socketRig {
+	t.Helper()
+	r := &socketRig{t: t, net: net, shop: net.Account(shopNumber), anna: net.Phone(annaNumber), server: server, base: server.logged.waitFor(t, `"url":"([^"]+)"`)}
+	beside := newTerminal(t, nil)
+	beside.program.lookupEnv, beside.dir = term.program.lookupEnv, term.dir
+	args := append([]string{"partner", "create", "--name", "A", "--email", "a@example.com", "--password", "una frase lunga", "--json"}, data...)
+	if code := beside.run(context.Background(), args); code != exitDone {
+		t.Fatalf("exit code %d: %s", code, beside.errs.String())
+	}
+	_, body := call(t, "POST", r.base+"/api/client/create", field(t, beside.out.String(), "api_key"), `{"name": "Studio", "email": "a@b", "password": "x", "phone": "+390212345678"}`)
+	r.key = field(t, body, "api_key")
+	r.id = field(t, r.must("POST", "/api/sessions", `{"name": "banco", "connection_type": "Socket", "pace": {"per_minute": 0, "jitter": 0, "cold_per_minute": 0}}`), "id")
+	r.session = "/api/sessions/" + r.id
+	return r
+}
+
+func (r *socketRig) must(method, path, body string) string {
+	r.t.Helper()
+	status, answer := call(r.t, method, r.base+path, r.key, body)
+	if status != http.StatusOK {
+		r.t.Fatalf("%s %s %s: %d %s", method, path, body, status, answer)
+	}
+	return answer
+}
+
+// is waits until the session is in a state, with a sentence saying what to do.
+func (r *socketRig) is(state string) string {
+	r.t.Helper()
+	var answer string
+	eventually(r.t, "the session is "+state, func() bool {
+		answer = r.must("GET", r.session, "")
+		return strings.Contains(answer, `"state":"`+state+`"`)
+	})
+	if field(r.t, answer, "hint") == "" {
+		r.t.Errorf("%s has no hint: %s", state, answer)
+	}
+	return answer
+}
+
+// pair links the session by QR.
+func (r *socketRig) pair() {
+	r.t.Helper()
+	code := field(r.t, r.must("POST", r.session+"/pair", `{"method": "qr"}`), "qr")
+	if err := r.shop.ScanQR(r.t.Context(), code); err != nil {
+		r.t.Fatal(err)
+	}
+	if answer := r.is("online"); strings.Contains(answer, `"qr"`) || field(r.t, answer, "number") != "+"+shopNumber {
+		r.t.Errorf("linked: %s", answer)
+	}
+	if strings.Contains(r.server.logged.String(), code) {
+		r.t.Error("the code was logged")
+	}
+}
+
+// write sends one message and returns its id.
+func (r *socketRig) write(phone, text string) string {
+	r.t.Helper()
+	var made struct{ ID []string }
+	body, err := json.Marshal(map[string]string{"phone": phone, "text": text, "id_sessione": r.id})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(r.must("POST", "/api/messages", string(body))), &made); err != nil || len(made.ID) != 1 {
+		r.t.Fatalf("%v: %v", made, err)
+	}
+	return made.ID[0]
+}
+
+// becomes waits until a message's details hold something.
+func (r *socketRig) becomes(id string, parts ...string) string {
+	r.t.Helper()
+	var answer string
+	eventually(r.t, fmt.Sprintf("message %s has %v", id, parts), func() bool {
+		answer = r.must("GET", "/api/messages/details?message_ids[]="+id, "")
+		for _, part := range parts {
+			if !strings.Contains(answer, part) {
+				return false
+			}
+		}
+		return true
+	})
+	return answer
+}
+
+func (r *socketRig) rehearse() {
+	t := r.t
+	t.Helper()
+	if answer := r.is("unlinked"); !strings.Contains(answer, `"pace":{"per_minute":0,"per_day":1000,"cold_per_minute":0,"cold_per_day":50,"jitter":0}`) {
+		t.Errorf("the pace: %s", answer)
+	}
+	r.pair()
+	id := r.write("+"+annaNumber, "ciao Anna")
+	m := r.anna.Await(t, whatsapptest.Text("ciao Anna"))
+	answer := r.becomes(id, `"stato":"COMPLETED"`, `"consegnato":"`)
+	if !strings.Contains(answer, m.ID) || strings.Contains(answer, `"letto"`) {
+		t.Errorf("delivered: %s", answer)
+	}
+	if err := r.anna.MarkRead(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	r.becomes(id, `"letto":"`)
+	r.becomes(r.write("+393339999999", "a nessuno"), `"stato":"FAILED"`, "Il numero non ha WhatsApp")
+	if sent := r.net.Messages(shopNumber); len(sent) != 1 {
+		t.Errorf("%d messages were sent", len(sent))
+	}
+
+	if _, figures := call(t, "GET", r.base+"/metrics", "", ""); strings.Contains(figures, "puntuale_numbers") && !strings.Contains(figures, `puntuale_numbers{state="online",type="Socket"} 1`) {
+		t.Error("the figures do not count the number as online")
+	}
+
+	// A sequence ends when the person answers.
+	steps := `[{"text": "{{nome}}, ci sei?", "timing": {"anchor": "start", "offset": {"amount": 0}}}, {"text": "poi", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}}}]`
+	sequence := field(t, r.must("POST", "/api/sequences", `{"name": "s", "stop_on_reply": true, "id_sessione": "`+r.id+`", "steps": `+steps+`}`), "id")
+	r.must("POST", "/api/start/"+sequence, `{"phone": "+`+annaNumber+`", "nome": "Anna"}`)
+	asked := r.anna.Await(t, whatsapptest.Text("Anna, ci sei?"))
+	eventually(t, "the first step is COMPLETED", func() bool {
+		return strings.Contains(r.must("GET", "/api/messages?sequence="+sequence+"&state=COMPLETED", ""), `"COMPLETED"`)
+	})
+	if _, err := r.anna.Reply(t.Context(), asked, "sì"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the rest is CANCELLED", func() bool {
+		return strings.Contains(r.must("GET", "/api/messages?sequence="+sequence+"&state=CANCELLED", ""), `"CANCELLED"`)
+	})
+
+	// Another program takes the number's place; a person takes it back.
+	r.shop.Kick(whatsapptest.Replaced)
+	r.is("replaced")
+	waits := r.write("+"+annaNumber, "in attesa")
+	logins := len(r.net.Logins())
+	if status, answer := call(t, "POST", r.base+r.session+"/pair", r.key, `{"method": "qr"}`); status != http.StatusConflict {
+		t.Errorf("pairing what is linked: %d %s", status, answer)
+	}
+	time.Sleep(2 * time.Second)
+	if again := len(r.net.Logins()); again != logins {
+		t.Errorf("%d logins by itself", again-logins)
+	}
+	r.must("POST", r.session+"/reconnect", "")
+	r.is("online")
+	r.anna.Await(t, whatsapptest.Text("in attesa"))
+	r.becomes(waits, `"stato":"COMPLETED"`)
+
+	// The phone ends the link; the session is linked anew, and what waited goes.
+	r.shop.Kick(whatsapptest.Removed)
+	r.is("logged_out")
+	waits = r.write("+"+annaNumber, "ancora in attesa")
+	if status, answer := call(t, "POST", r.base+r.session+"/reconnect", r.key, ""); status != http.StatusConflict {
+		t.Errorf("reconnecting what is not linked: %d %s", status, answer)
+	}
+	r.pair()
+	r.anna.Await(t, whatsapptest.Text("ancora in attesa"))
+	r.becomes(waits, `"stato":"COMPLETED"`)
+
+	// A deleted session is a device no more.
+	if n := len(r.shop.Devices()); n != 2 {
+		t.Errorf("%d devices", n)
+	}
+	r.must("DELETE", r.session, "")
+	eventually(t, "the phone lists it no more", func() bool { return len(r.shop.Devices()) == 1 })
+}

@@ -1,0 +1,345 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"go.mau.fi/libsignal/logger"
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waCompanionReg"
+	"go.mau.fi/whatsmeow/store"
+	"google.golang.org/protobuf/proto"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what [New] needs. Database, Seal, Unseal, IDKey, Known, Report and Take must be set.
+type Config struct {
+	// Database is asked for when the first session needs it, until it is there. It stays the caller's to close, after
+	// Stop.
+	Database func(ctx context.Context) (Database, error)
+
+	// Seal and Unseal protect, for a purpose, what belongs to a place.
+	Seal   func(purpose, place string, plain []byte) []byte
+	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
+	IDKey  []byte // of the ids that messages have at WhatsApp; the same on every node, as long as receipts may come
+
+	Known puntuale.Acquaintances
+	Media puntuale.MediaSource // nil: media are refused
+
+	// Report is told what becomes of sessions; it never blocks.
+	Report func(puntuale.LinkReport)
+	// Take keeps what the network told, on disk.
+	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+	// Owned says whether this node may connect its sessions: another one has them once its lease is gone. nil: always.
+	Owned func() bool
+
+	HTTP   *http.Client // nil: one of its own, which honours HTTPS_PROXY and the system's certificates
+	Clock  clock.Clock  // nil: the system's
+	Logger *slog.Logger // nil: slog.Default
+	Logins int          // under way at once; default 32
+}
+
+const (
+	loginsAtOnce = 32
+	ackTakes     = 5 * time.Second  // between a message and the network's word that it has it
+	sendTimeout  = 40 * time.Second // with all that the library asks before
+	databaseWait = 30 * time.Second
+	closingAsks  = time.Second // that the store may take when a session is let go
+)
+
+// Connector is the way out of all Socket sessions of this node.
+type Connector struct {
+	cfg      Config
+	ids      ids
+	versions *versions
+	logins   chan struct{}
+
+	ctx    context.Context // of what belongs to no number
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+
+	opening sync.Mutex
+	kept    *devices
+
+	mu   sync.RWMutex
+	open map[puntuale.SessionID]*number
+}
+
+var (
+	_ puntuale.Connector   = (*Connector)(nil)
+	_ puntuale.Linker      = (*Connector)(nil)
+	_ puntuale.Reconnector = (*Connector)(nil)
+	_ puntuale.Pacer       = (*Connector)(nil)
+)
+
+// The library has variables for all of a process: what phones show of us in their list of linked devices, and where the
+// library of encryption writes. Nothing may be reading them when they are set.
+func init() {
+	store.DeviceProps.Os = proto.String("Puntuale")
+	store.DeviceProps.PlatformType = waCompanionReg.DeviceProps_CHROME.Enum()
+	store.DeviceProps.RequireFullSync = proto.Bool(false)
+	var s logger.Loggable = silent{}
+	logger.Setup(&s)
+}
+
+// New returns a connector. It does nothing before a session is opened.
+func New(cfg Config) *Connector {
+	if cfg.Owned == nil {
+		cfg.Owned = func() bool { return true }
+	}
+	if cfg.HTTP == nil {
+		cfg.HTTP = newHTTP()
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.Logins <= 0 {
+		cfg.Logins = loginsAtOnce
+	}
+	c := &Connector{cfg: cfg, ids: ids{cfg.IDKey}, versions: newVersions(), logins: make(chan struct{}, cfg.Logins), open: map[puntuale.SessionID]*number{}}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.wg.Go(c.sweep)
+	return c
+}
+
+// newHTTP makes the way to WhatsApp: through the proxy of the environment, believing whom the system believes.
+func newHTTP() *http.Client {
+	dialer := &net.Dialer{Timeout: 20 * time.Second, KeepAlive: 30 * time.Second}
+	return &http.Client{Transport: &http.Transport{
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: 15 * time.Second,
+		ResponseHeaderTimeout: 30 * time.Second, IdleConnTimeout: 90 * time.Second, MaxIdleConnsPerHost: 4,
+	}}
+}
+
+// Stop ends what belongs to no session; those that are open are closed before.
+func (c *Connector) Stop() {
+	c.cancel()
+	c.wg.Wait()
+}
+
+func (c *Connector) log() *slog.Logger { return c.cfg.Logger }
+
+// Traits never change.
+func (c *Connector) Traits() puntuale.Traits {
+	return puntuale.Traits{Name: "socket", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverSameID}
+}
+
+// Online answers from memory.
+func (c *Connector) Online(session puntuale.SessionID) bool {
+	n := c.number(session)
+	return n != nil && n.up.Load()
+}
+
+// number returns an open session, nil for one that is not.
+func (c *Connector) number(session puntuale.SessionID) *number {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.open[session]
+}
+
+var errNotOpen = errors.New("the session is not open")
+
+// devices opens the keys of linked numbers.
+func (c *Connector) devices(ctx context.Context) (*devices, error) {
+	c.opening.Lock()
+	defer c.opening.Unlock()
+	if c.kept != nil {
+		return c.kept, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, databaseWait)
+	defer cancel()
+	d, err := c.cfg.Database(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open the keys of linked numbers: %w", err)
+	}
+	c.kept, err = openDevices(ctx, d, sealer{c.cfg.Seal, c.cfg.Unseal}, quiet{c.log()})
+	return c.kept, err
+}
+
+// enter waits for a place among those that log in; leave must be called.
+func (c *Connector) enter(ctx context.Context) (leave func(), err error) {
+	select {
+	case c.logins <- struct{}{}:
+		return func() { <-c.logins }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Open takes charge of a session, and connects it if it is linked.
+func (c *Connector) Open(s puntuale.Session) {
+	n := c.newNumber(s)
+	c.mu.Lock()
+	old := c.open[s.ID]
+	c.open[s.ID] = n
+	c.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.begin(func(ctx context.Context, epoch int) {
+		if old != nil {
+			old.close(ctx)
+		}
+		n.look(ctx, epoch, s.Link)
+	})
+}
+
+// look finds out whether the session has keys.
+func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
+	for wait := againFirst; ; wait = min(2*wait, againLast) {
+		devices, err := n.c.devices(ctx)
+		if err == nil {
+			device, failed := devices.find(ctx, n.id)
+			if err = failed; err == nil {
+				number := ""
+				if device != nil {
+					number = "+" + device.GetJID().User
+				}
+				n.apply(epoch, func(m *machine) { m.opened(l, device != nil, number, n.c.cfg.Clock.Now()) })
+				return
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		n.log.Warn("the keys of a number cannot be read", "error", err)
+		if n.c.cfg.Clock.Sleep(ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// Close lets a session go.
+func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
+	c.mu.Lock()
+	n := c.open[session]
+	delete(c.open, session)
+	c.mu.Unlock()
+	if n == nil {
+		return
+	}
+	gone := n.deleted(ctx)
+	if cli := n.connected(); gone && cli != nil {
+		n.logOut(ctx, cli)
+	}
+	n.close(ctx)
+	if gone {
+		n.forget(ctx)
+	}
+}
+
+// deleted reports whether the session is let go because it is not there any more, as far as that can be known now.
+func (n *number) deleted(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, closingAsks)
+	defer cancel()
+	there, err := n.c.cfg.Known.SessionsThere(ctx, []puntuale.SessionID{n.id})
+	return err == nil && !there[n.id]
+}
+
+// logOut tells the network that the number is unlinked. If it cannot be told, the phone goes on listing the device.
+func (n *number) logOut(ctx context.Context, cli *whatsmeow.Client) {
+	if err := cli.Logout(ctx); err != nil {
+		n.log.Info("the network could not be told that a number is unlinked", "error", err)
+	}
+}
+
+// forget removes the number's keys; what fails is left to the sweep.
+func (n *number) forget(ctx context.Context) {
+	devices, err := n.c.devices(ctx)
+	if err == nil {
+		err = devices.forget(ctx, n.id)
+	}
+	if err != nil {
+		n.log.Warn("the keys of a deleted session could not be removed yet", "error", err)
+	}
+}
+
+// SetPace tells of another pace.
+func (c *Connector) SetPace(session puntuale.SessionID, p puntuale.Pace) {
+	if n := c.number(session); n != nil {
+		n.strangers.setPace(p)
+	}
+}
+
+// Unlink ends a link, or a pairing, and removes the keys.
+func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
+	n := c.number(session)
+	if n == nil {
+		return errNotOpen
+	}
+	devices, err := c.devices(ctx)
+	if err != nil {
+		return err
+	}
+	if cli := n.connected(); cli != nil {
+		n.logOut(ctx, cli)
+	}
+	done := make(chan struct{})
+	n.mu.Lock()
+	n.state.unlinked("")
+	n.state.moved = false
+	n.shown = n.state.link // whoever asked tells of it
+	n.strangers.free()
+	n.begin(func(context.Context, int) { close(done) })
+	n.mu.Unlock()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return devices.forget(ctx, session)
+}
+
+// Times of the sweep.
+const (
+	sweepFirst = time.Minute
+	sweepEvery = 10 * time.Minute
+)
+
+// sweep removes the keys of sessions that are not there any more.
+func (c *Connector) sweep() {
+	for wait := sweepFirst; c.cfg.Clock.Sleep(c.ctx, wait) == nil; wait = sweepEvery {
+		if err := c.sweepOnce(c.ctx); err != nil && c.ctx.Err() == nil {
+			c.log().Warn("looking for keys of deleted sessions failed", "error", err)
+		}
+	}
+}
+
+func (c *Connector) sweepOnce(ctx context.Context) error {
+	c.opening.Lock()
+	devices := c.kept
+	c.opening.Unlock()
+	if devices == nil {
+		return nil // no session needed it so far
+	}
+	kept, err := devices.sessions(ctx)
+	if err != nil || len(kept) == 0 {
+		return err
+	}
+	there, err := c.cfg.Known.SessionsThere(ctx, kept)
+	if err != nil {
+		return err
+	}
+	for _, id := range kept {
+		if there[id] {
+			continue
+		}
+		if err := devices.forget(ctx, id); err != nil {
+			return err
+		}
+		c.log().Info("the keys of a deleted session were removed", "session_id", int64(id))
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"net/url"
+	"path"
+	"strings"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"google.golang.org/protobuf/proto"
+
+	"puntuale"
+)
+
+// compose makes what the recipient is shown.
+func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*waE2E.Message, error) {
+	switch c := e.Content; {
+	case c.Official != nil:
+		return nil, final("Un modello approvato da Meta può essere inviato solo da un numero Official", "official")
+	case c.MediaURL != "":
+		f, err := n.upload(ctx, cli, e)
+		if err != nil {
+			return nil, err
+		}
+		return f.message(c)
+	case c.Latitude != nil && c.Longitude != nil:
+		return &waE2E.Message{LocationMessage: &waE2E.LocationMessage{
+			DegreesLatitude: proto.Float64(*c.Latitude), DegreesLongitude: proto.Float64(*c.Longitude), Comment: optional(c.Text),
+		}}, nil
+	default:
+		return &waE2E.Message{Conversation: proto.String(c.Text)}, nil
+	}
+}
+
+// message shows a file that is with the network.
+func (f *file) message(c puntuale.Content) (*waE2E.Message, error) {
+	up := &f.up
+	switch f.kind {
+	case whatsmeow.MediaImage:
+		return &waE2E.Message{ImageMessage: &waE2E.ImageMessage{
+			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
+			FileLength: &up.FileLength, Mimetype: &f.mime, Caption: optional(c.Text), JPEGThumbnail: f.thumbnail,
+			Width: whole(f.width), Height: whole(f.height),
+		}}, nil
+	case whatsmeow.MediaVideo:
+		return &waE2E.Message{VideoMessage: &waE2E.VideoMessage{
+			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
+			FileLength: &up.FileLength, Mimetype: &f.mime, Caption: optional(c.Text),
+		}}, nil
+	case whatsmeow.MediaAudio:
+		if c.Text != "" {
+			return nil, final("WhatsApp non ammette un testo insieme a un audio", "l'audio non ha didascalia")
+		}
+		return &waE2E.Message{AudioMessage: &waE2E.AudioMessage{
+			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
+			FileLength: &up.FileLength, Mimetype: &f.mime, PTT: proto.Bool(f.voice), Seconds: whole(f.seconds),
+		}}, nil
+	default:
+		name := fileName(c)
+		return &waE2E.Message{DocumentMessage: &waE2E.DocumentMessage{
+			URL: &up.URL, DirectPath: &up.DirectPath, MediaKey: up.MediaKey, FileEncSHA256: up.FileEncSHA256, FileSHA256: up.FileSHA256,
+			FileLength: &up.FileLength, Mimetype: &f.mime, Caption: optional(c.Text), FileName: &name, Title: &name,
+		}}, nil
+	}
+}
+
+func optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
+func whole(n int) *uint32 {
+	if n <= 0 {
+		return nil
+	}
+	return proto.Uint32(uint32(n))
+}
+
+// fileName is what a document is called: as the caller says, else as at the end of its address.
+func fileName(c puntuale.Content) string {
+	if c.MediaName != "" {
+		return c.MediaName
+	}
+	if u, err := url.Parse(c.MediaURL); err == nil {
+		if name := path.Base(u.Path); name != "." && name != "/" && strings.TrimSpace(name) != "" {
+			return name
+		}
+	}
+	return "file"
+}

@@ -1,0 +1,270 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"go.mau.fi/util/dbutil"
+	"go.mau.fi/whatsmeow/proto/waAdv"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/store/sqlstore"
+	"go.mau.fi/whatsmeow/store/sqlstore/upgrades"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/keys"
+	waLog "go.mau.fi/whatsmeow/util/log"
+
+	"puntuale"
+)
+
+// Database is where the keys of linked numbers are: tables of the library's, whose names begin with whatsmeow_, and two
+// of ours.
+type Database struct {
+	DB       *sql.DB
+	Postgres bool // else SQLite
+}
+
+// ownTables name which device is a session's, with its keys, and what is to be remembered of the network.
+const ownTables = `
+create table if not exists socket_device (
+ session_id bigint not null primary key, jid text not null unique, keys bytea not null);
+create table if not exists socket_note (name text not null primary key, value text not null)`
+
+// upgradeTries is how often the tables are brought up to date, should other nodes do so just then.
+const upgradeTries = 5
+
+// devices keeps what linked numbers are made of. Its methods may be called by many goroutines at once.
+type devices struct {
+	db     *sql.DB
+	inner  *sqlstore.Container
+	sealer sealer
+	log    waLog.Logger
+}
+
+func openDevices(ctx context.Context, d Database, s sealer, log waLog.Logger) (*devices, error) {
+	dialect := "sqlite"
+	if d.Postgres {
+		dialect = "pgx"
+	}
+	wrapped, err := dbutil.NewWithDB(d.DB, dialect)
+	if err != nil {
+		return nil, fmt.Errorf("use the database of linked numbers: %w", err)
+	}
+	wrapped.UpgradeTable, wrapped.VersionTable = upgrades.Table, "whatsmeow_version"
+	inner := sqlstore.NewWithWrappedDB(wrapped, log)
+	for try := 1; ; try++ {
+		if err = inner.Upgrade(ctx); err == nil {
+			_, err = d.DB.ExecContext(ctx, ownTables)
+		}
+		if err == nil {
+			return &devices{db: d.DB, inner: inner, sealer: s, log: log}, nil
+		}
+		if try == upgradeTries || ctx.Err() != nil {
+			return nil, fmt.Errorf("bring the tables of linked numbers up to date: %w", err)
+		}
+	}
+}
+
+// secrets are what makes a device the number's. The JSON form is what is sealed.
+type secrets struct {
+	Noise        []byte `json:"noise"`
+	Identity     []byte `json:"identity"`
+	SignedPreKey []byte `json:"signed_pre_key"`
+	Adv          []byte `json:"adv"`
+}
+
+var errDamaged = errors.New("the keys of a linked number are not whole")
+
+// find returns a session's device, nil when it has none.
+func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.Device, error) {
+	var text string
+	var sealed []byte
+	err := d.db.QueryRowContext(ctx, `select jid, keys from socket_device where session_id = $1`, int64(session)).Scan(&text, &sealed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a session's device: %w", err)
+	}
+	jid, err := types.ParseJID(text)
+	if err != nil {
+		return nil, fmt.Errorf("read a session's device: %w", err)
+	}
+	device, err := d.inner.GetDevice(ctx, jid)
+	if err != nil || device == nil {
+		return nil, err
+	}
+	plain, err := d.sealer.open(session, sealed)
+	if err != nil {
+		return nil, err
+	}
+	var s secrets
+	if json.Unmarshal(plain, &s) != nil || len(s.Noise) != 32 || len(s.Identity) != 32 || len(s.SignedPreKey) != 32 {
+		return nil, errDamaged // the error would hold some of them
+	}
+	device.NoiseKey = keys.NewKeyPairFromPrivateKey([32]byte(s.Noise))
+	device.IdentityKey = keys.NewKeyPairFromPrivateKey([32]byte(s.Identity))
+	device.SignedPreKey.KeyPair = *keys.NewKeyPairFromPrivateKey([32]byte(s.SignedPreKey))
+	device.AdvSecretKey = s.Adv
+	d.wrap(device, session)
+	return device, nil
+}
+
+// fresh returns a device that is nobody's yet. It is stored once it is linked.
+func (d *devices) fresh(session puntuale.SessionID) *store.Device {
+	device := d.inner.NewDevice()
+	device.Container = container{d, session}
+	return device
+}
+
+// forget removes a session's device and all that belongs to it.
+func (d *devices) forget(ctx context.Context, session puntuale.SessionID) error {
+	var jid string
+	err := d.db.QueryRowContext(ctx, `select jid from socket_device where session_id = $1`, int64(session)).Scan(&jid)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = d.drop(ctx, jid)
+	}
+	if err != nil {
+		return fmt.Errorf("forget a linked number: %w", err)
+	}
+	return nil
+}
+
+// drop removes a device; the library's tables follow it but for one.
+func (d *devices) drop(ctx context.Context, jid string) error {
+	for _, text := range []string{
+		`delete from socket_device where jid = $1`, // the keys first: without them the rest is worth nothing
+		`delete from whatsmeow_privacy_tokens where our_jid = $1`,
+		`delete from whatsmeow_device where jid = $1`,
+	} {
+		if _, err := d.db.ExecContext(ctx, text, jid); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sessions lists which sessions have a device.
+func (d *devices) sessions(ctx context.Context) ([]puntuale.SessionID, error) {
+	rows, err := d.db.QueryContext(ctx, `select session_id from socket_device`)
+	if err != nil {
+		return nil, fmt.Errorf("list linked numbers: %w", err)
+	}
+	defer rows.Close()
+	var all []puntuale.SessionID
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return nil, fmt.Errorf("list linked numbers: %w", err)
+		}
+		all = append(all, puntuale.SessionID(id))
+	}
+	return all, rows.Err()
+}
+
+// note remembers something under a name; noted returns it, "" for nothing.
+func (d *devices) note(ctx context.Context, name, value string) error {
+	_, err := d.db.ExecContext(ctx, `insert into socket_note (name, value) values ($1, $2) on conflict (name) do update set value = excluded.value`, name, value)
+	return err
+}
+
+func (d *devices) noted(ctx context.Context, name string) (string, error) {
+	var value string
+	err := d.db.QueryRowContext(ctx, `select value from socket_note where name = $1`, name).Scan(&value)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return value, err
+}
+
+// container stores the device of one session. The library's own table demands keys of the right length: it gets zeros.
+type container struct {
+	*devices
+	session puntuale.SessionID
+}
+
+func (c container) PutDevice(ctx context.Context, device *store.Device) error {
+	if device.ID == nil {
+		return sqlstore.ErrDeviceIDMustBeSet
+	}
+	bare := *device
+	bare.NoiseKey = &keys.KeyPair{Pub: new([32]byte), Priv: new([32]byte)}
+	bare.IdentityKey = bare.NoiseKey
+	bare.SignedPreKey = &keys.PreKey{KeyPair: *bare.NoiseKey, KeyID: device.SignedPreKey.KeyID, Signature: device.SignedPreKey.Signature}
+	bare.AdvSecretKey = []byte{}
+	if bare.Account == nil {
+		bare.Account = &waAdv.ADVSignedDeviceIdentity{}
+	}
+	if err := c.inner.PutDevice(ctx, &bare); err != nil {
+		return err
+	}
+	s, err := json.Marshal(secrets{device.NoiseKey.Priv[:], device.IdentityKey.Priv[:], device.SignedPreKey.Priv[:], device.AdvSecretKey})
+	if err != nil {
+		return fmt.Errorf("write a device's keys: %w", err)
+	}
+	if !device.Initialized { // linked just now: whatever the session had before is over
+		if err := c.replace(ctx, device.ID.String()); err != nil {
+			return err
+		}
+	}
+	if _, err := c.db.ExecContext(ctx, `insert into socket_device (session_id, jid, keys) values ($1, $2, $3)
+ on conflict (session_id) do update set jid = excluded.jid, keys = excluded.keys`, int64(c.session), device.ID.String(), c.sealer.seal(c.session, s)); err != nil {
+		return fmt.Errorf("store a device's keys: %w", err)
+	}
+	if !device.Initialized {
+		adopt(device, &bare)
+		c.wrap(device, c.session)
+	}
+	return nil
+}
+
+// replace removes what a session was linked as before, and whoever else was linked as this device.
+func (c container) replace(ctx context.Context, jid string) error {
+	var old string
+	err := c.db.QueryRowContext(ctx, `select jid from socket_device where session_id = $1`, int64(c.session)).Scan(&old)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		_, err = c.db.ExecContext(ctx, `delete from socket_device where jid = $1`, jid)
+	case err == nil && old != jid:
+		err = c.drop(ctx, old)
+	}
+	if err != nil {
+		return fmt.Errorf("replace a session's device: %w", err)
+	}
+	return nil
+}
+
+// adopt takes over the tables that the library has opened for a device.
+func adopt(device, bare *store.Device) {
+	device.Identities, device.Sessions, device.PreKeys, device.SenderKeys = bare.Identities, bare.Sessions, bare.PreKeys, bare.SenderKeys
+	device.AppStateKeys, device.AppState, device.Contacts, device.ChatSettings = bare.AppStateKeys, bare.AppState, bare.Contacts, bare.ChatSettings
+	device.MsgSecrets, device.PrivacyTokens, device.NCTSalt, device.EventBuffer = bare.MsgSecrets, bare.PrivacyTokens, bare.NCTSalt, bare.EventBuffer
+	device.LIDs, device.Initialized = bare.LIDs, true
+}
+
+func (c container) DeleteDevice(ctx context.Context, device *store.Device) error {
+	if device.ID == nil {
+		return sqlstore.ErrDeviceIDMustBeSet
+	}
+	return c.drop(ctx, device.ID.String())
+}
+
+// wrap has what a device stores sealed on its way.
+func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
+	p := place{d.sealer, session}
+	device.Container = container{d, session}
+	device.Sessions = sealedSessions{device.Sessions, p}
+	device.SenderKeys = sealedSenderKeys{device.SenderKeys, p}
+	device.AppStateKeys = sealedAppStateKeys{device.AppStateKeys, p}
+	device.MsgSecrets = sealedMessageSecrets{device.MsgSecrets, p}
+	device.PrivacyTokens = sealedPrivacyTokens{device.PrivacyTokens, p}
+	device.NCTSalt = sealedSalt{device.NCTSalt, p}
+	device.EventBuffer = sealedEvents{device.EventBuffer, p}
+}

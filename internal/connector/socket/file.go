@@ -1,0 +1,196 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"golang.org/x/sync/singleflight"
+
+	"puntuale"
+)
+
+// file is one that is with the network, encrypted with a key of its own.
+type file struct {
+	up    whatsmeow.UploadResponse
+	kind  whatsmeow.MediaType
+	mime  string
+	voice bool
+
+	thumbnail     []byte // of an image
+	width, height int
+	seconds       int // of a voice note
+	until         time.Time
+}
+
+const mega = 1 << 20
+
+// mostBytes of each kind, as WhatsApp's own apps take; documents have the limit of whoever fetches them.
+var mostBytes = map[whatsmeow.MediaType]int64{
+	whatsmeow.MediaImage: 16 * mega, whatsmeow.MediaVideo: 64 * mega, whatsmeow.MediaAudio: 16 * mega,
+}
+
+// kindOf is how a file of a type is shown. What is none of these is a document.
+func kindOf(contentType string) whatsmeow.MediaType {
+	switch contentType {
+	case "image/jpeg", "image/png", "image/webp":
+		return whatsmeow.MediaImage
+	case "video/mp4", "video/3gpp":
+		return whatsmeow.MediaVideo
+	case "audio/aac", "audio/amr", "audio/mpeg", "audio/mp4", "audio/ogg":
+		return whatsmeow.MediaAudio
+	}
+	return whatsmeow.MediaDocument
+}
+
+// kindsByExtension say how much is worth fetching before the type is known.
+var kindsByExtension = map[string]whatsmeow.MediaType{
+	".jpg": whatsmeow.MediaImage, ".jpeg": whatsmeow.MediaImage, ".png": whatsmeow.MediaImage, ".webp": whatsmeow.MediaImage,
+	".mp4": whatsmeow.MediaVideo, ".3gp": whatsmeow.MediaVideo,
+	".mp3": whatsmeow.MediaAudio, ".ogg": whatsmeow.MediaAudio, ".aac": whatsmeow.MediaAudio, ".amr": whatsmeow.MediaAudio, ".m4a": whatsmeow.MediaAudio,
+}
+
+func worthFetching(c puntuale.Content) int64 {
+	u, err := url.Parse(c.MediaURL)
+	if err != nil {
+		return 0
+	}
+	return mostBytes[kindsByExtension[strings.ToLower(path.Ext(u.Path))]]
+}
+
+const (
+	fileKept  = 6 * time.Hour // a file is uploaded anew after that; the network keeps it for days
+	filesMost = 200
+)
+
+// files are those that one number uploaded lately, by what they hold.
+type files struct {
+	once singleflight.Group
+	mu   sync.Mutex
+	all  map[string]*file
+}
+
+func newFiles() *files { return &files{all: map[string]*file{}} }
+
+func (f *files) get(hash string, now time.Time) *file {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if found := f.all[hash]; found != nil && now.Before(found.until) {
+		return found
+	}
+	return nil
+}
+
+func (f *files) keep(hash string, one *file, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.all) >= filesMost {
+		for old, other := range f.all {
+			if !now.Before(other.until) {
+				delete(f.all, old)
+			}
+		}
+		if len(f.all) >= filesMost {
+			clear(f.all)
+		}
+	}
+	one.until = now.Add(fileKept)
+	f.all[hash] = one
+}
+
+// upload brings a message's file to the network, unless it is there already. Nobody sees it there.
+func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*file, error) {
+	source := n.c.cfg.Media
+	if source == nil {
+		return nil, final("Questo server non invia file", "manca il modo di scaricarli")
+	}
+	got, err := source.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL, MaxBytes: worthFetching(e.Content)})
+	if err != nil {
+		return nil, err
+	}
+	defer got.Close()
+	kind := kindOf(got.ContentType)
+	if most := mostBytes[kind]; most > 0 && got.Size > most {
+		return nil, final("File troppo grande per WhatsApp", fmt.Sprintf("oltre %d byte", most))
+	}
+	hash, err := hashOf(got)
+	if err != nil {
+		return nil, err
+	}
+	now := n.c.cfg.Clock.Now()
+	if found := n.files.get(hash, now); found != nil {
+		return found, nil
+	}
+	made, err, _ := n.files.once.Do(hash, func() (any, error) {
+		one, err := uploadNow(ctx, cli, kind, got)
+		if err == nil {
+			n.files.keep(hash, one, now)
+		}
+		return one, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	one, _ := made.(*file)
+	return one, nil
+}
+
+func hashOf(m *puntuale.Media) (string, error) {
+	sum := sha256.New()
+	_, _ = io.WriteString(sum, m.ContentType+"\x00")
+	if _, err := io.Copy(sum, m); err != nil {
+		return "", fmt.Errorf("read a file: %w", err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+func uploadNow(ctx context.Context, cli *whatsmeow.Client, kind whatsmeow.MediaType, m *puntuale.Media) (*file, error) {
+	f := &file{kind: kind, mime: m.ContentType}
+	if err := f.look(m); err != nil {
+		return nil, err
+	}
+	if _, err := m.Seek(0, io.SeekStart); err != nil {
+		return nil, fmt.Errorf("read a file: %w", err)
+	}
+	up, err := cli.UploadReader(ctx, m, nil, kind)
+	if err != nil {
+		return nil, &puntuale.SendError{Kind: puntuale.Transient, Reason: "File non ancora caricato su WhatsApp", Detail: clip(err.Error(), 200), Err: err}
+	}
+	f.up = up
+	return f, nil
+}
+
+// look finds out what is shown of a file before it is opened.
+func (f *file) look(m *puntuale.Media) error {
+	if _, err := m.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read a file: %w", err)
+	}
+	switch {
+	case f.kind == whatsmeow.MediaImage:
+		f.thumbnail, f.width, f.height = thumbnailOf(m)
+	case f.mime == "audio/ogg":
+		head := make([]byte, oggLook)
+		k, err := io.ReadFull(m, head)
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+			return fmt.Errorf("read a file: %w", err)
+		}
+		if !bytes.Contains(head[:k], []byte("OpusHead")) {
+			return final("WhatsApp accetta audio ogg solo con il codec opus", "audio/ogg senza OpusHead")
+		}
+		f.voice, f.mime = true, "audio/ogg; codecs=opus"
+		f.seconds = opusSeconds(m, m.Size)
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"strconv"
+	"strings"
+
+	"puntuale"
+)
+
+// WhatsApp's id of a message is chosen by whoever sends it; the ids of its web clients are idPrefix and nine random bytes in
+// hexadecimal. Ours look the same: the bytes are message, generation and zeros, encrypted with a key of the installation. So a
+// repeat has the same id without that anything is stored, a receipt names its message, and an id that is not ours (of
+// what a person wrote on the phone) opens as something without those zeros.
+const (
+	idPrefix  = "3EB0"
+	idBytes   = 9
+	idRounds  = 10
+	halfBits  = idBytes * 8 / 2
+	halfMask  = 1<<halfBits - 1
+	spareBits = 11 // zeros, by which ids of ours are known
+	ageBits   = 8  // of the generation
+)
+
+// ids makes and opens ids.
+type ids struct{ key []byte }
+
+// of returns WhatsApp's id of a message's generation.
+func (c ids) of(m puntuale.MessageID, connectorID string) string {
+	_, text, _ := strings.Cut(connectorID, ".")
+	generation, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		generation = 0
+	}
+	// Of 72 bits, message and generation are the first 61.
+	high := uint64(m) >> (halfBits - spareBits - ageBits)
+	low := (uint64(m)<<ageBits | generation&(1<<ageBits-1)) << spareBits
+	left, right := high&halfMask, low&halfMask
+	for round := range idRounds {
+		left, right = right, left^c.mix(byte(round), right)
+	}
+	return idPrefix + strings.ToUpper(hex.EncodeToString(pack(left, right)))
+}
+
+// message opens an id; false: it is not one of ours.
+func (c ids) message(id string) (puntuale.MessageID, bool) {
+	text, ok := strings.CutPrefix(id, idPrefix)
+	raw, err := hex.DecodeString(text)
+	if !ok || err != nil || len(raw) != idBytes {
+		return 0, false
+	}
+	left, right := unpack(raw)
+	for round := idRounds - 1; round >= 0; round-- {
+		left, right = right^c.mix(byte(round), left), left
+	}
+	if right&(1<<spareBits-1) != 0 {
+		return 0, false
+	}
+	m := left<<(halfBits-spareBits-ageBits) | right>>(spareBits+ageBits)
+	return puntuale.MessageID(m), m > 0
+}
+
+func (c ids) mix(round byte, half uint64) uint64 {
+	sum := hmac.New(sha256.New, c.key)
+	sum.Write([]byte{round})
+	sum.Write(binary.BigEndian.AppendUint64(nil, half))
+	return binary.BigEndian.Uint64(sum.Sum(nil)) & halfMask
+}
+
+// pack puts two halves of 36 bits into nine bytes; unpack is its inverse.
+func pack(left, right uint64) []byte {
+	raw := []byte{byte(left >> 28)}
+	return binary.BigEndian.AppendUint64(raw, left<<halfBits|right)
+}
+
+func unpack(raw []byte) (left, right uint64) {
+	low := binary.BigEndian.Uint64(raw[1:])
+	return uint64(raw[0])<<28 | low>>halfBits, low & halfMask
+}

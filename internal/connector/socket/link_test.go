@@ -1,0 +1,134 @@
+//go:build !nosocket
+
+package socket_test
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+// A number is linked by QR and sends; the phone reads it, and what became of it comes back.
+func TestLinkAndSend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.link()
+	if r := w.last(); r.Number != "+"+shopNumber || !w.conn.Online(theSession) || r.Code.Text != "" {
+		t.Errorf("linked: %+v", r)
+	}
+	e := w.text("+"+annaNumber, "ciao Anna")
+	r := w.mustSend(e)
+	m := anna.Await(t, whatsapptest.Text("ciao Anna"))
+	if m.ID != r.Detail || m.From != shopNumber {
+		t.Errorf("the phone shows %+v, the receipt says %q", m, r.Detail)
+	}
+	w.await("it was delivered", func() bool { return len(w.evidence(e.Message)) > 0 })
+	if err := anna.MarkRead(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.await("it was read", func() bool {
+		kinds := w.evidence(e.Message)
+		return len(kinds) > 1 && kinds[0] == puntuale.EvidenceDelivered && kinds[len(kinds)-1] == puntuale.EvidenceRead
+	})
+	if _, err := anna.Send(t.Context(), shopNumber, "eccomi"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("Anna was heard", func() bool { return w.wrote["+"+annaNumber] })
+}
+
+// Neither the keys of a number nor what it sent can be read in its file; nothing of it is logged.
+func TestSealed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.link()
+	w.mustSend(w.text("+"+annaNumber, "una cosa segreta"))
+	anna.Await(t, whatsapptest.Text("una cosa segreta"))
+	var all []byte
+	for _, part := range []string{"", "-wal"} {
+		content, err := os.ReadFile(w.file + part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, content...)
+	}
+	if bytes.Contains(all, []byte("una cosa segreta")) {
+		t.Error("what was sent can be read in the file")
+	}
+	for _, column := range []string{"noise_key", "identity_key", "signed_pre_key"} {
+		var key []byte
+		if err := w.db.QueryRow("select " + column + " from whatsmeow_device").Scan(&key); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(key, make([]byte, 32)) {
+			t.Errorf("%s is not blank", column)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, secret := range []string{"segreta", annaNumber, shopNumber, "wa.me"} {
+		if strings.Contains(w.log.String(), secret) {
+			t.Errorf("the log holds %q:\n%s", secret, w.log)
+		}
+	}
+}
+
+// A person types the code into the phone.
+func TestLinkByCode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	w.awaitWord("unlinked")
+	if err := w.conn.Pair(t.Context(), theSession, puntuale.PairCode, "+"+shopNumber); err != nil {
+		t.Fatal(err)
+	}
+	r := w.awaitWord("pairing")
+	w.await("a code", func() bool {
+		r = w.last()
+		return r.Code.Text != ""
+	})
+	if r.Code.Method != puntuale.PairCode || len(r.Code.Text) != 9 || r.Code.Text[4] != '-' {
+		t.Errorf("the code is %+v", r.Code)
+	}
+	if err := w.shop.EnterCode(t.Context(), r.Code.Text); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitWord("online")
+}
+
+// A restart connects by the keys that are kept; unlinking removes them, and the phone lists the device no more.
+func TestRestartAndUnlink(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.link()
+	w.stop()
+	w.start()
+	w.open()
+	w.await("it is online again", func() bool { return w.conn.Online(theSession) })
+	w.mustSend(w.text("+"+annaNumber, "di nuovo"))
+	anna.Await(t, whatsapptest.Text("di nuovo"))
+	if n := len(w.shop.Devices()); n != 2 {
+		t.Fatalf("%d devices are listed", n)
+	}
+	if err := w.conn.Unlink(t.Context(), theSession); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(w.shop.Devices()); n != 1 || w.conn.Online(theSession) {
+		t.Errorf("%d devices are listed, online %v", n, w.conn.Online(theSession))
+	}
+	for _, table := range []string{"socket_device", "whatsmeow_device", "whatsmeow_sessions", "whatsmeow_pre_keys", "whatsmeow_privacy_tokens"} {
+		var rows int
+		if err := w.db.QueryRow("select count(*) from " + table).Scan(&rows); err != nil || rows != 0 {
+			t.Errorf("%s has %d rows (%v)", table, rows, err)
+		}
+	}
+	w.pair() // and it is linked anew
+	w.mustSend(w.text("+"+annaNumber, "con altre chiavi"))
+	anna.Await(t, whatsapptest.Text("con altre chiavi"))
+}

@@ -1,0 +1,38 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	waLog "go.mau.fi/whatsmeow/util/log"
+)
+
+// quiet passes on what the library logs, at debug level: it names people's numbers. What it logs at that level itself are
+// the stanzas, codes and keys among them, and goes nowhere.
+type quiet struct{ log *slog.Logger }
+
+var _ waLog.Logger = quiet{}
+
+func (q quiet) Warnf(format string, args ...any)  { q.say("warning", format, args) }
+func (q quiet) Errorf(format string, args ...any) { q.say("error", format, args) }
+func (q quiet) Infof(format string, args ...any)  { q.say("info", format, args) }
+func (q quiet) Debugf(string, ...any)             {}
+func (q quiet) Sub(string) waLog.Logger           { return q }
+
+func (q quiet) say(level, format string, args []any) {
+	if q.log.Enabled(context.Background(), slog.LevelDebug) {
+		q.log.Debug("whatsmeow", "level_there", level, "text", fmt.Sprintf(format, args...))
+	}
+}
+
+// silent keeps the library of encryption from writing to standard error. What it has to say comes as errors, too.
+type silent struct{}
+
+func (silent) Debug(string, string)   {}
+func (silent) Info(string, string)    {}
+func (silent) Warning(string, string) {}
+func (silent) Error(string, string)   {}
+func (silent) Configure(string)       {}

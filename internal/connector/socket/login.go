@@ -1,0 +1,224 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waWa6"
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types/events"
+
+	"puntuale"
+)
+
+const (
+	loginTakes = 45 * time.Second // from the dial until the network says that the number is in
+	ownedAgain = 500 * time.Millisecond
+	keepAlives = 2 // without an answer: the connection is dead, whatever TCP says
+)
+
+// login connects at a moment, and holds its place among those that do until it came to something.
+func (n *number) login(ctx context.Context, epoch int, at time.Time) {
+	clock := n.c.cfg.Clock
+	if clock.Sleep(ctx, at.Sub(clock.Now())) != nil {
+		return
+	}
+	n.apply(epoch, func(m *machine) { m.begun() })
+	leave, err := n.c.enter(ctx)
+	if err != nil {
+		return
+	}
+	defer leave()
+	for !n.c.cfg.Owned() { // or another node might have the number by now: two would throw each other out
+		if clock.Sleep(ctx, ownedAgain) != nil {
+			return
+		}
+	}
+	settled, err := n.dial(ctx, epoch)
+	if err != nil {
+		n.failed(epoch, err)
+		return
+	}
+	late, stop := clock.After(loginTakes)
+	defer stop()
+	select {
+	case <-settled:
+	case <-ctx.Done():
+	case <-late:
+		n.apply(epoch, func(m *machine) { m.lost("WhatsApp non risponde", clock.Now()) })
+	}
+}
+
+// errNoDevice says that the number's keys are gone.
+var errNoDevice = errors.New("the number has no keys")
+
+// dial connects the number's client. What the network says to it comes as events; settled is closed once that decided.
+func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, err error) {
+	devices, err := n.c.devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := n.c.versions.check(ctx, devices); err != nil {
+		return nil, err
+	}
+	device, err := devices.find(ctx, n.id)
+	if err == nil && device == nil {
+		err = errNoDevice
+	}
+	if err != nil {
+		return nil, err
+	}
+	cli := n.newClient(device, func(cli *whatsmeow.Client, event any) bool { return n.heard(epoch, cli, event) })
+	n.mu.Lock()
+	if n.closed || n.epoch != epoch {
+		n.mu.Unlock()
+		return nil, context.Canceled
+	}
+	n.cli = cli
+	settled = n.settled
+	n.mu.Unlock()
+	err = cli.ConnectContext(n.ctx)
+	if ctx.Err() != nil {
+		cli.Disconnect()
+	}
+	return settled, err
+}
+
+// failed is a login that did not come about.
+func (n *number) failed(epoch int, err error) {
+	now := n.c.cfg.Clock.Now()
+	n.apply(epoch, func(m *machine) {
+		switch {
+		case errors.Is(err, errNoDevice):
+			m.unlinked("Le chiavi del numero non ci sono più, collegalo di nuovo")
+		case errors.Is(err, errOutdated):
+			m.outdated()
+		default:
+			n.log.Info("a number could not be connected", "error", err)
+			m.lost("WhatsApp non è raggiungibile", now)
+		}
+	})
+}
+
+// newClient makes a client for one connection: what it remembers of a connection that ended would mislead the next.
+func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, any) bool) *whatsmeow.Client {
+	cli := whatsmeow.NewClient(device, quiet{n.log})
+	cli.EnableAutoReconnect, cli.InitialAutoReconnect, cli.DisableLoginAutoReconnect = false, false, true
+	cli.AutoTrustIdentity, cli.ManualHistorySyncDownload = true, true
+	cli.UseRetryMessageStore = true
+	cli.SynchronousAck, cli.EnableDecryptedEventBuffer = true, true // the network keeps what is not on disk here
+	cli.BackgroundEventCtx = n.ctx
+	cli.SetPreLoginHTTPClient(n.c.cfg.HTTP)
+	cli.SetWebsocketHTTPClient(n.c.cfg.HTTP)
+	cli.SetMediaHTTPClient(n.c.cfg.HTTP)
+	var announced atomic.Pointer[store.WAVersionContainer]
+	cli.GetClientPayload = func() *waWa6.ClientPayload {
+		payload, version := announce(device)
+		announced.Store(&version)
+		return payload
+	}
+	cli.AddEventHandlerWithSuccessStatus(func(event any) bool {
+		if _, refused := event.(*events.ClientOutdated); refused && announced.Load() != nil {
+			n.c.versions.refuse(n.c, *announced.Load())
+		}
+		return hear(cli, event)
+	})
+	return cli
+}
+
+// heard takes an event of a connection. It may wait for the disk, never for the network. false: it is to be told again.
+func (n *number) heard(epoch int, cli *whatsmeow.Client, event any) bool {
+	now := n.c.cfg.Clock.Now()
+	switch e := event.(type) {
+	case *events.Receipt:
+		return n.receipt(e)
+	case *events.Message:
+		return n.wrote(cli, e)
+	case *events.NotifyAccountReachoutTimelock:
+		n.timelocked(e)
+	case *events.KeepAliveTimeout:
+		if e.ErrorCount >= keepAlives {
+			n.apply(epoch, func(m *machine) { m.lost("La connessione con WhatsApp non risponde", now) })
+		}
+	default:
+		n.apply(epoch, func(m *machine) { moved(m, cli, event, now) })
+	}
+	return true
+}
+
+// moved is what an event means for the state.
+func moved(m *machine, cli *whatsmeow.Client, event any, now time.Time) {
+	switch e := event.(type) {
+	case *events.Connected:
+		m.online("+"+cli.Store.GetJID().User, now)
+	case *events.Disconnected:
+		m.lost("La connessione con WhatsApp è caduta", now)
+	case *events.ClientOutdated:
+		m.outdated()
+	case *events.StreamReplaced:
+		m.replaced()
+	case *events.LoggedOut:
+		m.loggedOut(saysLoggedOut(e))
+	case *events.TemporaryBan:
+		m.banned(e.Expire, saysBan(e.Code), now)
+	case *events.ConnectFailure:
+		m.refused("WhatsApp rifiuta la connessione (codice "+e.Reason.NumberString()+")", now)
+	case *events.StreamError:
+		m.lost("WhatsApp ha chiuso la connessione (codice "+clip(e.Code, 20)+")", now)
+	case *events.ManualLoginReconnect: // of a number that is linked: the network wants it so
+		m.connecting(now)
+	}
+}
+
+func saysLoggedOut(e *events.LoggedOut) string {
+	switch e.Reason {
+	case events.ConnectFailureMainDeviceGone:
+		return "Il telefono non è più attivo su WhatsApp con questo numero"
+	case events.ConnectFailureUnknownLogout:
+		return "WhatsApp ha bloccato il numero"
+	}
+	return "Il telefono ha scollegato questo dispositivo"
+}
+
+func saysBan(code events.TempBanReason) string {
+	switch code {
+	case events.TempBanSentToTooManyPeople:
+		return "Troppi messaggi a chi non ha il numero in rubrica"
+	case events.TempBanBlockedByUsers:
+		return "Troppe persone hanno bloccato il numero"
+	case events.TempBanCreatedTooManyGroups:
+		return "Troppi gruppi con persone che non hanno il numero in rubrica"
+	case events.TempBanSentTooManySameMessage:
+		return "Lo stesso messaggio a troppe persone"
+	case events.TempBanBroadcastList:
+		return "Troppi messaggi a una lista broadcast"
+	}
+	return "Possibile violazione delle condizioni d'uso"
+}
+
+// Reconnect connects a linked number at once.
+func (c *Connector) Reconnect(_ context.Context, session puntuale.SessionID) error {
+	n := c.number(session)
+	if n == nil {
+		return errNotOpen
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := c.cfg.Clock.Now()
+	if err := n.state.mayReconnect(now); err != nil {
+		return err
+	}
+	if n.state.link.State == puntuale.LinkOnline || n.state.link.Condition == puntuale.Connecting {
+		return nil
+	}
+	n.change(func(m *machine) {
+		m.failures = 0
+		m.connecting(now)
+	})
+	return nil
+}

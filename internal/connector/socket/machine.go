@@ -1,0 +1,181 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"puntuale"
+)
+
+// How long to wait before the next login.
+const (
+	againFirst    = time.Second
+	againLast     = 5 * time.Minute
+	steady        = time.Minute      // online for so long: what failed before is forgotten
+	refusedFirst  = time.Minute      // the network refused without saying why
+	refusedLast   = time.Hour        //
+	banUnknown    = 24 * time.Hour   // a ban without an end
+	banGrace      = 2 * time.Second  // after a ban's end
+	quarantine    = 10 * time.Minute // messages that nobody acknowledges; doubled each time
+	quarantineMax = 6 * time.Hour
+)
+
+// machine is how far a number is from sending, and when it connects next. It does nothing itself; whoever has it calls the
+// verb for what happened and looks at next. It is the one truth that API, figures and pages show.
+type machine struct {
+	link  puntuale.LinkReport
+	next  time.Time // of the next login by itself; zero: none
+	moved bool      // to another state; whoever acts on that sets it back
+	since time.Time // online
+
+	failures    int // logins in a row that came to nothing, or did not last
+	quarantines int // in a row
+}
+
+// opened begins with what was stored last. linked tells that the number's keys are there: they know better.
+func (m *machine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
+	m.link.Limited = l.Limited
+	switch {
+	case !linked && l.Condition == puntuale.LoggedOut:
+		m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, l.Detail)
+	case !linked && l.State == puntuale.LinkPairing:
+		m.unlinked("Collegamento interrotto, ricomincia")
+	case !linked && (l.State == puntuale.LinkLinked || l.State == puntuale.LinkOnline):
+		m.unlinked("Le chiavi del numero non sono su questo server, collegalo di nuovo")
+	case !linked:
+		m.unlinked(l.Detail)
+	default:
+		m.link.Number = number
+		m.reopened(l, now)
+	}
+}
+
+// reopened begins with the number's keys.
+func (m *machine) reopened(l puntuale.Link, now time.Time) {
+	switch {
+	case l.Condition == puntuale.Replaced:
+		m.set(puntuale.LinkLinked, puntuale.Replaced, l.Detail)
+	case l.Condition == puntuale.Banned && l.Until.After(now):
+		m.set(puntuale.LinkLinked, puntuale.Banned, l.Detail)
+		m.link.Until, m.next = l.Until, l.Until.Add(banGrace)
+	default:
+		m.connecting(now)
+	}
+}
+
+func (m *machine) set(s puntuale.LinkState, c puntuale.Condition, detail string) {
+	m.link.State, m.link.Condition, m.link.Detail, m.moved = s, c, detail, true
+	m.link.Code, m.link.Until, m.next = puntuale.PairingCode{}, time.Time{}, time.Time{}
+	if s == puntuale.LinkUnlinked || s == puntuale.LinkPairing {
+		m.link.Number = ""
+	}
+}
+
+// connecting: a login begins at once.
+func (m *machine) connecting(now time.Time) {
+	m.set(puntuale.LinkLinked, puntuale.Connecting, "")
+	m.next = now
+}
+
+// begun: the login that was waited for is under way.
+func (m *machine) begun() {
+	m.link.Condition, m.link.Detail, m.link.Until = puntuale.Connecting, "", time.Time{}
+}
+
+// online: messages may leave.
+func (m *machine) online(number string, now time.Time) {
+	m.set(puntuale.LinkOnline, puntuale.ConditionNone, "")
+	m.link.Number, m.since = number, now
+}
+
+// acknowledged: the network takes messages.
+func (m *machine) acknowledged() { m.quarantines = 0 }
+
+// lost: the connection ended, or never came to be.
+func (m *machine) lost(detail string, now time.Time) {
+	if m.link.State == puntuale.LinkOnline && now.Sub(m.since) >= steady {
+		m.failures = 0
+	}
+	m.wait(detail, backoff(againFirst, againLast, m.failures), now)
+	m.failures++
+}
+
+// refused: the network did not let the number in, for a reason that it keeps to itself.
+func (m *machine) refused(detail string, now time.Time) {
+	m.wait(detail, backoff(refusedFirst, refusedLast, m.failures), now)
+	m.failures++
+}
+
+// unacknowledged: the network takes messages and says nothing.
+func (m *machine) unacknowledged(detail string, now time.Time) {
+	m.wait(detail, backoff(quarantine, quarantineMax, m.quarantines), now)
+	m.quarantines++
+}
+
+func (m *machine) wait(detail string, d time.Duration, now time.Time) {
+	m.set(puntuale.LinkLinked, puntuale.Waiting, detail)
+	m.link.Until = now.Add(d)
+	m.next = m.link.Until
+}
+
+// banned: the network lets the number in again after a while.
+func (m *machine) banned(d time.Duration, detail string, now time.Time) {
+	if d <= 0 {
+		d = banUnknown
+	}
+	m.set(puntuale.LinkLinked, puntuale.Banned, detail)
+	m.link.Until = now.Add(d)
+	m.next = m.link.Until.Add(banGrace)
+}
+
+// outdated: no login before another version of the protocol is known.
+func (m *machine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, "") }
+
+// replaced: another connection of the same number is there; taking turns with it would never end.
+func (m *machine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, "") }
+
+// loggedOut: the link is over, and its keys with it.
+func (m *machine) loggedOut(detail string) {
+	m.set(puntuale.LinkUnlinked, puntuale.LoggedOut, detail)
+	m.failures, m.quarantines = 0, 0
+}
+
+func (m *machine) unlinked(detail string) {
+	m.set(puntuale.LinkUnlinked, puntuale.ConditionNone, detail)
+	m.link.Limited, m.failures, m.quarantines = time.Time{}, 0, 0
+}
+
+// pairing: a code is shown until a moment, or none can be just now.
+func (m *machine) pairing(code puntuale.PairingCode, until time.Time) {
+	m.set(puntuale.LinkPairing, puntuale.ConditionNone, "")
+	m.link.Code, m.link.Until = code, until
+}
+
+// passkey: the phone asks for what only a browser at WhatsApp's own address can give.
+func (m *machine) passkey() { m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, "") }
+
+// limit holds strangers back until a moment; zero: no more.
+func (m *machine) limit(until time.Time) { m.link.Limited = until }
+
+// mayReconnect says whether a person may ask for a login now.
+func (m *machine) mayReconnect(now time.Time) error {
+	switch {
+	case m.link.State != puntuale.LinkLinked && m.link.State != puntuale.LinkOnline:
+		return puntuale.Conflict("the session is not linked; link it with POST /api/sessions/{id}/pair")
+	case m.link.Condition == puntuale.Banned && now.Before(m.link.Until):
+		return puntuale.Conflict("WhatsApp does not let the number in before the end of its ban")
+	}
+	return nil
+}
+
+// backoff doubles from first to last, spread by a fifth to either side: a network that comes back does not meet everybody
+// at once.
+func backoff(first, last time.Duration, n int) time.Duration {
+	d := last
+	if n < 20 {
+		d = min(first<<n, last)
+	}
+	return d - d/5 + rand.N(2*d/5+1)
+}

@@ -1,0 +1,175 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+
+	"go.mau.fi/whatsmeow"
+
+	"puntuale"
+)
+
+// number is one open session. What happens to it is applied under its lock, which is never held while anything waits; a
+// login or a pairing runs beside it, and what that says counts until the next one begins.
+type number struct {
+	c      *Connector
+	id     puntuale.SessionID
+	client puntuale.ClientID
+	log    *slog.Logger
+
+	ctx    context.Context // of connections
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	turn   chan struct{} // one sends at a time, and nobody while a connection is exchanged
+
+	strangers *strangers
+	people    *people
+	files     *files
+	up        atomic.Bool
+
+	mu      sync.Mutex
+	closed  bool
+	state   machine
+	shown   puntuale.LinkReport
+	epoch   int                // of what is under way
+	end     context.CancelFunc // ends it
+	settled chan struct{}      // closed once a login came to something
+	cli     *whatsmeow.Client  // that is connected, or being so
+	unheard unheard
+}
+
+func (c *Connector) newNumber(s puntuale.Session) *number {
+	n := &number{
+		c: c, id: s.ID, client: s.Client, log: c.cfg.Logger.With("session_id", int64(s.ID)),
+		turn: make(chan struct{}, 1), end: func() {}, settled: make(chan struct{}),
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.strangers = newStrangers(n, s)
+	n.people = newPeople(n)
+	n.files = newFiles()
+	n.state.link.Session = s.ID
+	return n
+}
+
+// apply does something to the state, unless the epoch it belongs to is over, tells what became of it and acts on it.
+func (n *number) apply(epoch int, change func(m *machine)) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || n.epoch != epoch {
+		return false
+	}
+	n.change(change)
+	return true
+}
+
+// change is apply for whoever has the lock.
+func (n *number) change(change func(m *machine)) {
+	change(&n.state)
+	if n.state.moved {
+		n.state.moved = false
+		n.act()
+	}
+	n.up.Store(n.state.link.State == puntuale.LinkOnline && n.cli != nil)
+	n.tell()
+}
+
+// act begins what a new state asks for. With the lock held.
+func (n *number) act() {
+	select {
+	case <-n.settled:
+	default:
+		close(n.settled)
+	}
+	switch link := n.state.link; {
+	case !n.state.next.IsZero():
+		at := n.state.next
+		n.settled = make(chan struct{})
+		n.begin(func(ctx context.Context, epoch int) { n.login(ctx, epoch, at) })
+	case link.Condition == puntuale.Outdated:
+		n.begin(n.awaitVersion)
+	case link.State == puntuale.LinkOnline, link.State == puntuale.LinkPairing:
+		// what is under way goes on
+	default:
+		n.begin(func(context.Context, int) {})
+	}
+}
+
+// tell reports the state if it changed. With the lock held.
+func (n *number) tell() {
+	if n.state.link == n.shown {
+		return
+	}
+	was := puntuale.Link{State: n.shown.State, Condition: n.shown.Condition}
+	is := puntuale.Link{State: n.state.link.State, Condition: n.state.link.Condition}
+	if was.Word() != is.Word() {
+		n.log.Info("a number's state changed", "state", is.Word())
+	}
+	n.shown = n.state.link
+	n.c.cfg.Report(n.shown)
+}
+
+// begin ends what is under way and starts something else, with the client that was connected, which is over. With the
+// lock held.
+func (n *number) begin(do func(ctx context.Context, epoch int)) {
+	n.end()
+	n.epoch++
+	ctx, cancel := context.WithCancel(n.ctx)
+	n.end = cancel
+	old, epoch := n.cli, n.epoch
+	n.cli = nil
+	n.up.Store(false)
+	n.wg.Go(func() {
+		n.quit(old)
+		do(ctx, epoch)
+	})
+}
+
+// quit takes a client's connection away. Whoever sends by it learns that at once, and is waited for.
+func (n *number) quit(old *whatsmeow.Client) {
+	if old == nil {
+		return
+	}
+	old.Disconnect()
+	n.turn <- struct{}{}
+	<-n.turn
+}
+
+// connected is the client to send by, nil while there is none.
+func (n *number) connected() *whatsmeow.Client {
+	if !n.up.Load() {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.up.Load() {
+		return nil
+	}
+	return n.cli
+}
+
+// close ends all that is under way. When it returns, nothing is reported or sent any more; once ctx ends, the connection
+// is cut off.
+func (n *number) close(ctx context.Context) {
+	n.mu.Lock()
+	n.closed = true
+	n.end()
+	old := n.cli
+	n.cli = nil
+	n.up.Store(false)
+	n.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		n.quit(old)
+		n.wg.Wait()
+	}()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	n.cancel()
+}

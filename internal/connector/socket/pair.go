@@ -1,0 +1,229 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/types/events"
+
+	"puntuale"
+)
+
+// How long codes live: WhatsApp gives six at once, and closes the connection after the last.
+const (
+	firstCode  = time.Minute
+	otherCodes = 20 * time.Second
+	typedCode  = 160 * time.Second
+	relogin    = 10 * time.Second // the network asks for it; should it not, it is done all the same
+)
+
+// The name under which a phone asks whether to link us. The network takes known ones only.
+const pairingName = "Chrome (Linux)"
+
+// Pair begins to link a session. Its codes come as reports.
+func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method puntuale.PairMethod, phone string) error {
+	n := c.number(session)
+	if n == nil {
+		return errNotOpen
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return errNotOpen
+	}
+	n.begin(func(ctx context.Context, epoch int) {
+		p := &pairing{number: n, epoch: epoch, method: method, phone: phone, codes: make(chan []string, 1), ended: make(chan string, 1), linked: make(chan bool, 2)}
+		p.run(ctx)
+	})
+	return nil
+}
+
+// pairing is one attempt to link a number.
+type pairing struct {
+	*number
+	epoch  int
+	method puntuale.PairMethod
+	phone  string
+
+	codes  chan []string // that the network gave
+	ended  chan string   // why nothing came of it
+	linked chan bool     // the number is; true: the network asks for the first login
+}
+
+// run shows codes until a phone uses one, or none are left.
+func (p *pairing) run(ctx context.Context) {
+	cli, err := p.dial(ctx)
+	if err != nil {
+		p.fail(ctx, err)
+		return
+	}
+	var shown []string
+	var next <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case why := <-p.ended:
+			p.apply(p.epoch, func(m *machine) { m.unlinked(why) })
+			return
+		case asked := <-p.linked:
+			p.login(ctx, asked)
+			return
+		case codes := <-p.codes:
+			if p.method == puntuale.PairCode {
+				if shown, err = p.ask(ctx, cli); err != nil {
+					p.fail(ctx, err)
+					return
+				}
+			} else {
+				shown = codes
+			}
+		case <-next:
+			shown = shown[1:]
+		}
+		if len(shown) == 0 {
+			p.apply(p.epoch, func(m *machine) { m.unlinked("Nessun telefono ha usato il codice") })
+			return
+		}
+		var stop func()
+		next, stop = p.show(shown)
+		defer stop() // a handful
+	}
+}
+
+// dial connects as a device that nobody has linked.
+func (p *pairing) dial(ctx context.Context) (*whatsmeow.Client, error) {
+	leave, err := p.c.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	devices, err := p.c.devices(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := p.c.versions.check(ctx, devices); err != nil {
+		return nil, err
+	}
+	if err := devices.forget(ctx, p.id); err != nil { // of a link that ended
+		return nil, err
+	}
+	cli := p.newClient(devices.fresh(p.id), p.hear)
+	p.mu.Lock()
+	if p.closed || p.number.epoch != p.epoch {
+		p.mu.Unlock()
+		return nil, context.Canceled
+	}
+	p.cli = cli
+	p.mu.Unlock()
+	if err := cli.ConnectContext(p.ctx); err != nil {
+		return nil, err
+	}
+	return cli, nil
+}
+
+// fail tells why a pairing could not begin.
+func (p *pairing) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	why := "WhatsApp non è raggiungibile, riprova"
+	switch {
+	case errors.Is(err, errOutdated):
+		why = "WhatsApp richiede una versione più recente: riprova tra qualche minuto, poi aggiorna Puntuale"
+	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
+		why = "Troppi tentativi di collegamento: riprova tra qualche ora"
+	case errors.Is(err, whatsmeow.ErrIQBadRequest), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrIQNotFound):
+		why = "WhatsApp non accetta questo numero"
+	}
+	p.log.Info("a number could not be linked", "error", clip(err.Error(), 300))
+	p.apply(p.epoch, func(m *machine) { m.unlinked(why) })
+}
+
+// ask gets the code that a person types into the phone.
+func (p *pairing) ask(ctx context.Context, cli *whatsmeow.Client) ([]string, error) {
+	code, err := cli.PairPhone(ctx, p.phone, true, whatsmeow.PairClientChrome, pairingName)
+	if err != nil {
+		return nil, fmt.Errorf("ask for a pairing code: %w", err)
+	}
+	return []string{code}, nil
+}
+
+// show tells of the first of the codes; next fires when it is over.
+func (p *pairing) show(codes []string) (next <-chan time.Time, stop func()) {
+	life := otherCodes
+	switch {
+	case p.method == puntuale.PairCode:
+		life = typedCode
+	case len(codes) == 6:
+		life = firstCode
+	}
+	clock := p.c.cfg.Clock
+	next, stop = clock.After(life)
+	p.apply(p.epoch, func(m *machine) {
+		m.pairing(puntuale.PairingCode{Method: p.method, Text: codes[0]}, clock.Now().Add(life))
+	})
+	return next, stop
+}
+
+// login begins the number's first one, once the network asks for it.
+func (p *pairing) login(ctx context.Context, asked bool) {
+	clock := p.c.cfg.Clock
+	late, stop := clock.After(relogin)
+	defer stop()
+	for !asked {
+		select {
+		case asked = <-p.linked:
+		case <-late:
+			asked = true
+		case <-ctx.Done():
+			return
+		}
+	}
+	p.strangers.free()
+	p.apply(p.epoch, func(m *machine) {
+		m.failures, m.quarantines = 0, 0
+		m.connecting(clock.Now())
+	})
+}
+
+// hear takes what the network says while the number is being linked. It never waits.
+func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
+	switch e := event.(type) {
+	case *events.QR:
+		offer(p.codes, e.Codes)
+	case *events.PairSuccess:
+		offer(p.linked, false)
+	case *events.ManualLoginReconnect:
+		offer(p.linked, true)
+	case *events.PairError:
+		p.log.Info("a number could not be linked", "error", clip(e.Error.Error(), 300))
+		offer(p.ended, "Il collegamento non è riuscito, riprova")
+	case *events.QRScannedWithoutMultidevice:
+		offer(p.ended, "Il telefono non permette altri dispositivi: aggiorna WhatsApp sul telefono e riprova")
+	case *events.PairPasskeyRequest, *events.PairPasskeyConfirmation:
+		p.apply(p.epoch, func(m *machine) { m.passkey() })
+	case *events.PairPasskeyError:
+		offer(p.ended, "Il telefono ha chiesto una passkey, che qui non si può dare")
+	case *events.Disconnected:
+		offer(p.ended, "WhatsApp ha chiuso il collegamento, riprova")
+	case *events.ConnectFailure:
+		offer(p.ended, "WhatsApp rifiuta il collegamento (codice "+e.Reason.NumberString()+")")
+	case *events.ClientOutdated:
+		offer(p.ended, "WhatsApp richiede una versione più recente: riprova tra qualche minuto, poi aggiorna Puntuale")
+	}
+	return true
+}
+
+// offer leaves a message for whoever reads, unless there is no room.
+func offer[T any](to chan<- T, what T) {
+	select {
+	case to <- what:
+	default:
+	}
+}

@@ -1,0 +1,245 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/types"
+	"golang.org/x/time/rate"
+
+	"puntuale"
+)
+
+// Who has WhatsApp is asked before anything is sent to them: messages to numbers that have not are what spammers send.
+// Answers are kept, those who come together are asked for together, and never often: the network counts that, too.
+const (
+	isKept       = 7 * 24 * time.Hour
+	isNotKept    = 6 * time.Hour
+	groupKept    = time.Hour
+	asksAtOne    = 50 // people in a query
+	asksBurst    = 20
+	asksEvery    = 2 * time.Second
+	askAgain     = 5 * time.Minute // after the network had enough of them
+	answersMost  = 50_000
+	askTakes     = 20 * time.Second
+	inviteLength = 22
+)
+
+// people is who has WhatsApp, as far as one number asked. Its methods may be called by many goroutines at once.
+type people struct {
+	n     *number
+	limit *rate.Limiter
+
+	mu      sync.Mutex
+	answers map[string]answer
+	waiting map[string][]chan error // for an answer
+	asking  bool
+	quiet   time.Time // nobody is asked for before
+}
+
+type answer struct {
+	is    bool
+	group types.JID // that an invitation leads to
+	until time.Time
+}
+
+func newPeople(n *number) *people {
+	return &people{
+		n: n, limit: rate.NewLimiter(rate.Every(asksEvery), asksBurst), answers: map[string]answer{}, waiting: map[string][]chan error{},
+	}
+}
+
+// find makes an address of a recipient, who has WhatsApp.
+func (p *people) find(ctx context.Context, cli *whatsmeow.Client, to string) (types.JID, error) {
+	switch {
+	case strings.HasPrefix(to, "+"):
+		return p.findPhone(ctx, cli, to)
+	case strings.Contains(to, "@"):
+		jid, err := types.ParseJID(to)
+		if err != nil || jid.User == "" {
+			return jid, final("Destinatario non valido", "indirizzo")
+		}
+		return jid, nil
+	case len(to) == inviteLength:
+		return p.findGroup(ctx, cli, to)
+	}
+	return types.JID{}, final("Destinatario non valido", "indirizzo")
+}
+
+func (p *people) known(who string) (answer, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a, ok := p.answers[who]
+	return a, ok && p.n.c.cfg.Clock.Now().Before(a.until)
+}
+
+func (p *people) keep(who string, a answer, d time.Duration) {
+	a.until = p.n.c.cfg.Clock.Now().Add(d)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.answers) >= answersMost {
+		clear(p.answers)
+	}
+	p.answers[who] = a
+}
+
+func (p *people) findPhone(ctx context.Context, cli *whatsmeow.Client, phone string) (types.JID, error) {
+	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
+	a, ok := p.known(phone)
+	if !ok {
+		// Whose LID is known was asked for before, by this node or another.
+		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
+			p.keep(phone, answer{is: true}, isKept)
+			return jid, nil
+		}
+		if err := p.wait(ctx, phone); err != nil {
+			return jid, err
+		}
+		a, _ = p.known(phone)
+	}
+	if !a.is {
+		return jid, final("Il numero non ha WhatsApp", "non registrato")
+	}
+	return jid, nil
+}
+
+// wait returns once the network said whether somebody has WhatsApp.
+func (p *people) wait(ctx context.Context, phone string) error {
+	now := p.n.c.cfg.Clock.Now()
+	p.mu.Lock()
+	if left := p.quiet.Sub(now); left > 0 {
+		p.mu.Unlock()
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Verifica del destinatario in attesa", Detail: "WhatsApp limita le verifiche", After: left}
+	}
+	done := make(chan error, 1)
+	p.waiting[phone] = append(p.waiting[phone], done)
+	if !p.asking {
+		p.asking = true
+		p.n.wg.Go(p.ask)
+	}
+	p.mu.Unlock()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Verifica del destinatario interrotta", Detail: "tempo scaduto", Err: ctx.Err()}
+	}
+}
+
+// ask asks until nobody waits.
+func (p *people) ask() {
+	for {
+		err := p.limit.Wait(p.n.ctx)
+		p.mu.Lock()
+		if len(p.waiting) == 0 {
+			p.asking = false
+			p.mu.Unlock()
+			return
+		}
+		batch := map[string][]chan error{}
+		for phone, who := range p.waiting {
+			if batch[phone] = who; len(batch) == asksAtOne {
+				break
+			}
+		}
+		for phone := range batch {
+			delete(p.waiting, phone)
+		}
+		p.mu.Unlock()
+		if err == nil {
+			err = p.query(batch)
+		}
+		for _, who := range batch {
+			for _, done := range who {
+				done <- err
+			}
+		}
+	}
+}
+
+// query asks for some people, and keeps the answers.
+func (p *people) query(batch map[string][]chan error) error {
+	cli := p.n.connected()
+	if cli == nil {
+		return offline()
+	}
+	phones := make([]string, 0, len(batch))
+	for phone := range batch {
+		phones = append(phones, phone)
+	}
+	ctx, cancel := context.WithTimeout(p.n.ctx, askTakes)
+	defer cancel()
+	found, err := cli.IsOnWhatsApp(ctx, phones)
+	if errors.Is(err, whatsmeow.ErrIQRateOverLimit) {
+		p.mu.Lock()
+		p.quiet = p.n.c.cfg.Clock.Now().Add(askAgain)
+		p.mu.Unlock()
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Verifica del destinatario in attesa", Detail: "429 rate-overlimit", After: askAgain, Err: err}
+	}
+	if err != nil {
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Verifica del destinatario non riuscita", Detail: clip(err.Error(), 200), Err: err}
+	}
+	is := map[string]bool{}
+	for _, one := range found {
+		who := strings.TrimPrefix(one.Query, "+")
+		if who == "" {
+			who = one.PhoneNumber.User
+		}
+		is["+"+who] = is["+"+who] || one.IsIn
+	}
+	for _, phone := range phones {
+		if is[phone] {
+			p.keep(phone, answer{is: true}, isKept)
+		} else {
+			p.keep(phone, answer{}, isNotKept)
+		}
+	}
+	return nil
+}
+
+// findGroup finds the group that an invitation leads to.
+func (p *people) findGroup(ctx context.Context, cli *whatsmeow.Client, code string) (types.JID, error) {
+	if a, ok := p.known(code); ok {
+		return a.group, nil
+	}
+	group, err := cli.GetGroupInfoFromLink(ctx, code)
+	switch {
+	case errors.Is(err, whatsmeow.ErrInviteLinkRevoked):
+		return types.JID{}, final("L'invito al gruppo è stato revocato", "410")
+	case errors.Is(err, whatsmeow.ErrInviteLinkInvalid), errors.Is(err, whatsmeow.ErrIQNotFound), errors.Is(err, whatsmeow.ErrIQBadRequest):
+		return types.JID{}, final("L'invito al gruppo non è valido", "406")
+	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
+		return types.JID{}, &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Verifica del gruppo in attesa", Detail: "429 rate-overlimit", After: askAgain, Err: err}
+	case err != nil:
+		return types.JID{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: "Verifica del gruppo non riuscita", Detail: clip(err.Error(), 200), Err: err}
+	}
+	p.keep(code, answer{is: true, group: group.JID}, groupKept)
+	return group.JID, nil
+}
+
+func final(reason, detail string) *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
+}
+
+func offline() *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato a WhatsApp"}
+}
+
+// clip cuts a text of the network's, which may be anything.
+func clip(text string, most int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return text
+}
+
+// errPayload says that Send was given what Prepare did not make.
+var errPayload = fmt.Errorf("the message was not prepared")

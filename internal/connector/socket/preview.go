@@ -1,0 +1,82 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"bytes"
+	"encoding/binary"
+	"image"
+	"image/color"
+	"image/jpeg"
+	_ "image/png" // what images may be
+	"io"
+	"math"
+)
+
+// Phones show a small picture until an image is there, and a voice note's length.
+const (
+	thumbnailSide  = 96
+	thumbnailMost  = 24_000_000 // pixels of an image that is decoded
+	thumbnailLevel = 60         // of JPEG's quality
+	oggLook        = 512        // how far into a file its codec is named
+	oggTail        = 64 << 10   // a page is shorter
+	opusRate       = 48_000     // of its clock, whatever the sound's
+)
+
+// thumbnailOf makes a small picture of an image, nil where it cannot, and tells the image's size.
+func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
+	found, _, err := image.DecodeConfig(m)
+	if err != nil {
+		return nil, 0, 0
+	}
+	if found.Width <= 0 || found.Height <= 0 || found.Width*found.Height > thumbnailMost {
+		return nil, found.Width, found.Height
+	}
+	if _, err := m.Seek(0, io.SeekStart); err != nil {
+		return nil, found.Width, found.Height
+	}
+	whole, _, err := image.Decode(m)
+	if err != nil {
+		return nil, found.Width, found.Height
+	}
+	var out bytes.Buffer
+	if jpeg.Encode(&out, shrink(whole), &jpeg.Options{Quality: thumbnailLevel}) != nil {
+		return nil, found.Width, found.Height
+	}
+	return out.Bytes(), found.Width, found.Height
+}
+
+// shrink takes a point for each of the small picture's: it is blurred anyway.
+func shrink(whole image.Image) image.Image {
+	b := whole.Bounds()
+	scale := max(1, math.Max(float64(b.Dx()), float64(b.Dy()))/thumbnailSide)
+	small := image.NewRGBA(image.Rect(0, 0, max(1, int(float64(b.Dx())/scale)), max(1, int(float64(b.Dy())/scale))))
+	for y := range small.Rect.Dy() {
+		for x := range small.Rect.Dx() {
+			r, g, bl, a := whole.At(b.Min.X+int(float64(x)*scale), b.Min.Y+int(float64(y)*scale)).RGBA()
+			white := 0xffff - a // what shines through
+			small.SetRGBA(x, y, color.RGBA{uint8((r + white) >> 8), uint8((g + white) >> 8), uint8((bl + white) >> 8), 0xff})
+		}
+	}
+	return small
+}
+
+// opusSeconds is how long an Ogg file with Opus lasts, by the clock of its last page; 0 where it does not say.
+func opusSeconds(m io.ReadSeeker, size int64) int {
+	if _, err := m.Seek(max(0, size-oggTail), io.SeekStart); err != nil {
+		return 0
+	}
+	tail, err := io.ReadAll(io.LimitReader(m, oggTail))
+	if err != nil {
+		return 0
+	}
+	at := bytes.LastIndex(tail, []byte("OggS"))
+	if at < 0 || len(tail) < at+14 {
+		return 0
+	}
+	samples := binary.LittleEndian.Uint64(tail[at+6:])
+	if samples > math.MaxInt32*opusRate {
+		return 0
+	}
+	return max(1, int((samples+opusRate/2)/opusRate))
+}

@@ -1,0 +1,140 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/types/events"
+	"google.golang.org/protobuf/proto"
+
+	"puntuale"
+)
+
+// takeWait bounds how long the disk may take for what the network told. What fails is not acknowledged, and told again at
+// the next login.
+const takeWait = 10 * time.Second
+
+// atOnce is how old something may seem that is told just when it happens.
+const atOnce = 2 * time.Second
+
+// receipt takes what became of messages. They are found by their ids: the recipient may show under a number or a LID.
+func (n *number) receipt(e *events.Receipt) bool {
+	var kind puntuale.EvidenceKind
+	switch e.Type {
+	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive: // the latter: on a device that nobody looks at
+		kind = puntuale.EvidenceDelivered
+	case types.ReceiptTypeRead, types.ReceiptTypePlayed:
+		kind = puntuale.EvidenceRead
+	default:
+		return true
+	}
+	at := n.moment(e.Timestamp)
+	var told puntuale.Incoming
+	for _, id := range e.MessageIDs {
+		if m, ours := n.c.ids.message(id); ours {
+			told.Evidence = append(told.Evidence, puntuale.Evidence{
+				MessageRef: puntuale.MessageRef{Client: n.client, ID: m}, Session: n.id, Kind: kind, At: at, Detail: id,
+			})
+		}
+	}
+	return n.take(told)
+}
+
+// moment is when something happened. The network counts in seconds: what it tells of at once would seem to lie before
+// what it answers to.
+func (n *number) moment(told time.Time) time.Time {
+	now := n.c.cfg.Clock.Now()
+	if told.Unix() <= 0 || told.After(now) || now.Sub(told) < atOnce {
+		return now
+	}
+	return told.UTC()
+}
+
+// take keeps what was told.
+func (n *number) take(told puntuale.Incoming) bool {
+	if len(told.Evidence) == 0 && len(told.Heard) == 0 {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
+	defer cancel()
+	if err := n.c.cfg.Take(ctx, n.id, told); err != nil {
+		if n.ctx.Err() == nil {
+			n.log.Warn("what the network told could not be kept", "error", err)
+		}
+		return false
+	}
+	return true
+}
+
+// wrote takes that somebody wrote to the number. What they wrote is not looked at, but for whether it is a message.
+func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
+	if e.Info.IsFromMe || !isMessage(e.Message) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
+	defer cancel()
+	var told puntuale.Incoming
+	heard := func(who string) {
+		told.Heard = append(told.Heard, puntuale.Heard{Client: n.client, Session: n.id, Phone: who, At: n.moment(e.Info.Timestamp)})
+	}
+	switch e.Info.Chat.Server {
+	case types.GroupServer:
+		// That a group's members write is no news of any of them; it is an answer if the group was written to.
+		if known, err := n.strangers.knows(ctx, e.Info.Chat.String()); err == nil && known {
+			heard(e.Info.Chat.String())
+		}
+	case types.DefaultUserServer, types.HiddenUserServer:
+		phone, lid := n.bothOf(ctx, cli, e.Info.Sender.ToNonAD(), e.Info.SenderAlt.ToNonAD())
+		if !phone.IsEmpty() {
+			heard("+" + phone.User)
+		}
+		if !lid.IsEmpty() { // as such only where they were written to as such
+			if known, err := n.strangers.knows(ctx, lid.String()); phone.IsEmpty() || err == nil && known {
+				heard(lid.String())
+			}
+		}
+	}
+	if !n.take(told) {
+		return false
+	}
+	for _, h := range told.Heard {
+		n.strangers.learn(h.Phone)
+	}
+	return true
+}
+
+// bothOf finds a person's number and LID, as far as they are known.
+func (n *number) bothOf(ctx context.Context, cli *whatsmeow.Client, one, other types.JID) (phone, lid types.JID) {
+	for _, jid := range []types.JID{one, other} {
+		switch jid.Server {
+		case types.DefaultUserServer:
+			phone = jid
+		case types.HiddenUserServer:
+			lid = jid
+		}
+	}
+	if phone.IsEmpty() && !lid.IsEmpty() {
+		if found, err := cli.Store.LIDs.GetPNForLID(ctx, lid); err == nil {
+			phone = found.ToNonAD()
+		}
+	}
+	return phone, lid
+}
+
+// isMessage tells what a person wrote from what their devices say to each other, and from reactions.
+func isMessage(m *waE2E.Message) bool {
+	if m == nil || m.ProtocolMessage != nil || m.ReactionMessage != nil || m.EncReactionMessage != nil || m.PollUpdateMessage != nil || m.KeepInChatMessage != nil {
+		return false
+	}
+	bare, ok := proto.Clone(m).(*waE2E.Message)
+	if !ok {
+		return false
+	}
+	bare.SenderKeyDistributionMessage, bare.MessageContextInfo, bare.FastRatchetKeySenderKeyDistributionMessage = nil, nil, nil
+	return proto.Size(bare) > 0
+}

@@ -1,0 +1,230 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
+
+	"puntuale"
+)
+
+// What the library stores is sealed where its tables take bytes of any length. Keys that are used once and then removed
+// (pre-keys) have a fixed one; without the device's own keys they open nothing.
+
+// sealedFor is the purpose of all seals here; their place is that of the session.
+const sealedFor = "whatsapp"
+
+// sealer is the vault's half that is needed here.
+type sealer struct {
+	lock   func(purpose, place string, plain []byte) []byte
+	unlock func(purpose, place string, sealed []byte) ([]byte, error)
+}
+
+func (s sealer) seal(session puntuale.SessionID, plain []byte) []byte {
+	return s.lock(sealedFor, session.SealPlace(), plain)
+}
+
+func (s sealer) open(session puntuale.SessionID, sealed []byte) ([]byte, error) {
+	return s.unlock(sealedFor, session.SealPlace(), sealed)
+}
+
+// place seals for one session. No bytes stay none.
+type place struct {
+	sealer
+	session puntuale.SessionID
+}
+
+func (p place) in(plain []byte) []byte {
+	if plain == nil {
+		return nil
+	}
+	return p.seal(p.session, plain)
+}
+
+func (p place) out(sealed []byte, err error) ([]byte, error) {
+	if err != nil || sealed == nil {
+		return nil, err
+	}
+	plain, err := p.open(p.session, sealed)
+	if err != nil {
+		return nil, fmt.Errorf("read what a linked number keeps: %w", err)
+	}
+	return plain, nil
+}
+
+// sealedSessions are the states of encryption with other devices.
+type sealedSessions struct {
+	store.SessionStore
+	place
+}
+
+func (s sealedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
+	return s.out(s.SessionStore.GetSession(ctx, address))
+}
+
+func (s sealedSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
+	all, err := s.SessionStore.GetManySessions(ctx, addresses)
+	if err != nil {
+		return nil, err
+	}
+	for address, sealed := range all {
+		if all[address], err = s.out(sealed, nil); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s sealedSessions) PutSession(ctx context.Context, address string, session []byte) error {
+	return s.SessionStore.PutSession(ctx, address, s.in(session))
+}
+
+func (s sealedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
+	sealed := make(map[string][]byte, len(sessions))
+	for address, session := range sessions {
+		sealed[address] = s.in(session)
+	}
+	return s.SessionStore.PutManySessions(ctx, sealed)
+}
+
+// sealedSenderKeys are those of groups.
+type sealedSenderKeys struct {
+	store.SenderKeyStore
+	place
+}
+
+func (s sealedSenderKeys) PutSenderKey(ctx context.Context, group, user string, key []byte) error {
+	return s.SenderKeyStore.PutSenderKey(ctx, group, user, s.in(key))
+}
+
+func (s sealedSenderKeys) GetSenderKey(ctx context.Context, group, user string) ([]byte, error) {
+	return s.out(s.SenderKeyStore.GetSenderKey(ctx, group, user))
+}
+
+// sealedAppStateKeys open what the phone shares of its settings and contacts.
+type sealedAppStateKeys struct {
+	store.AppStateSyncKeyStore
+	place
+}
+
+func (s sealedAppStateKeys) PutAppStateSyncKey(ctx context.Context, id []byte, key store.AppStateSyncKey) error {
+	key.Data = s.in(key.Data)
+	return s.AppStateSyncKeyStore.PutAppStateSyncKey(ctx, id, key)
+}
+
+func (s sealedAppStateKeys) GetAppStateSyncKey(ctx context.Context, id []byte) (*store.AppStateSyncKey, error) {
+	key, err := s.AppStateSyncKeyStore.GetAppStateSyncKey(ctx, id)
+	if err != nil || key == nil {
+		return nil, err
+	}
+	key.Data, err = s.out(key.Data, nil)
+	return key, err
+}
+
+func (s sealedAppStateKeys) GetAllAppStateSyncKeys(ctx context.Context) ([]*store.AppStateSyncKey, error) {
+	all, err := s.AppStateSyncKeyStore.GetAllAppStateSyncKeys(ctx)
+	for _, key := range all {
+		if err == nil {
+			key.Data, err = s.out(key.Data, nil)
+		}
+	}
+	return all, err
+}
+
+// sealedMessageSecrets protect answers to single messages.
+type sealedMessageSecrets struct {
+	store.MsgSecretStore
+	place
+}
+
+func (s sealedMessageSecrets) PutMessageSecrets(ctx context.Context, all []store.MessageSecretInsert) error {
+	sealed := make([]store.MessageSecretInsert, len(all))
+	for i, one := range all {
+		one.Secret = s.in(one.Secret)
+		sealed[i] = one
+	}
+	return s.MsgSecretStore.PutMessageSecrets(ctx, sealed)
+}
+
+func (s sealedMessageSecrets) PutMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID, secret []byte) error {
+	return s.MsgSecretStore.PutMessageSecret(ctx, chat, sender, id, s.in(secret))
+}
+
+func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender types.JID, id types.MessageID) ([]byte, types.JID, error) {
+	sealed, who, err := s.MsgSecretStore.GetMessageSecret(ctx, chat, sender, id)
+	secret, err := s.out(sealed, err)
+	return secret, who, err
+}
+
+// sealedPrivacyTokens prove that a recipient knows the number.
+type sealedPrivacyTokens struct {
+	store.PrivacyTokenStore
+	place
+}
+
+func (s sealedPrivacyTokens) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
+	sealed := make([]store.PrivacyToken, len(tokens))
+	for i, token := range tokens {
+		token.Token = s.in(token.Token)
+		sealed[i] = token
+	}
+	return s.PrivacyTokenStore.PutPrivacyTokens(ctx, sealed...)
+}
+
+func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID) (*store.PrivacyToken, error) {
+	token, err := s.PrivacyTokenStore.GetPrivacyToken(ctx, user)
+	if err != nil || token == nil {
+		return nil, err
+	}
+	token.Token, err = s.out(token.Token, nil)
+	return token, err
+}
+
+// sealedSalt is of such proofs, too.
+type sealedSalt struct {
+	store.NCTSaltStore
+	place
+}
+
+func (s sealedSalt) PutNCTSalt(ctx context.Context, salt []byte) error {
+	return s.NCTSaltStore.PutNCTSalt(ctx, s.in(salt))
+}
+
+func (s sealedSalt) GetNCTSalt(ctx context.Context) ([]byte, error) {
+	return s.out(s.NCTSaltStore.GetNCTSalt(ctx))
+}
+
+// sealedEvents are messages: those that were sent, should a device ask for one again, and those that came and are not
+// taken yet.
+type sealedEvents struct {
+	store.EventBuffer
+	place
+}
+
+func (s sealedEvents) GetBufferedEvent(ctx context.Context, hash [32]byte) (*store.BufferedEvent, error) {
+	event, err := s.EventBuffer.GetBufferedEvent(ctx, hash)
+	if err != nil || event == nil {
+		return nil, err
+	}
+	event.Plaintext, err = s.out(event.Plaintext, nil)
+	return event, err
+}
+
+func (s sealedEvents) PutBufferedEvent(ctx context.Context, hash [32]byte, plaintext []byte, at time.Time) error {
+	return s.EventBuffer.PutBufferedEvent(ctx, hash, s.in(plaintext), at)
+}
+
+func (s sealedEvents) GetOutgoingEvent(ctx context.Context, chat, alternative types.JID, id types.MessageID) (string, []byte, error) {
+	format, sealed, err := s.EventBuffer.GetOutgoingEvent(ctx, chat, alternative, id)
+	plain, err := s.out(sealed, err)
+	return format, plain, err
+}
+
+func (s sealedEvents) AddOutgoingEvent(ctx context.Context, chat types.JID, id types.MessageID, format string, plaintext []byte) error {
+	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.in(plaintext))
+}

@@ -1,0 +1,246 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waE2E"
+	"go.mau.fi/whatsmeow/types"
+
+	"puntuale"
+)
+
+// payload is what Prepare finds.
+type payload struct {
+	to       types.JID
+	stranger bool
+	message  *waE2E.Message
+}
+
+// Prepare finds the recipient and uploads the file. Whom the number does not know waits for a slot.
+func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
+	n := c.number(e.Session)
+	if n == nil {
+		return puntuale.Prepared{}, offline()
+	}
+	cli := n.connected()
+	if cli == nil {
+		return puntuale.Prepared{}, offline()
+	}
+	p := &payload{}
+	var err error
+	if p.stranger, err = n.strangers.stranger(ctx, e.To); err != nil {
+		return puntuale.Prepared{}, err
+	}
+	if p.stranger {
+		if err := n.admit(ctx, e, soonEnough); err != nil {
+			return puntuale.Prepared{}, err
+		}
+	}
+	if p.to, err = n.people.find(ctx, cli, e.To); err != nil {
+		return puntuale.Prepared{}, err
+	}
+	if p.message, err = n.compose(ctx, cli, e); err != nil {
+		return puntuale.Prepared{}, err
+	}
+	return puntuale.Prepared{Envelope: e, Payload: p}, nil
+}
+
+// admit refuses a message to a stranger before its moment, or so near to it that it is waited for in place.
+func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
+	now := n.c.cfg.Clock.Now()
+	if wait := n.strangers.held(now); wait > 0 {
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "WhatsApp limita per ora i nuovi contatti", Detail: "463, limite ai nuovi contatti", After: wait}
+	}
+	if e.Repeat { // it was counted
+		return nil
+	}
+	slot, err := n.strangers.slot(ctx, e.Message)
+	if err != nil {
+		return err
+	}
+	if wait := slot.Sub(now); wait > near {
+		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "In attesa del ritmo per i nuovi contatti", Detail: "cold_per_minute, cold_per_day", After: wait}
+	}
+	return nil
+}
+
+// Send hands the message to the network, and waits for its word. One message of a number leaves at a time: the library
+// would have it so in any case, and a connection is exchanged between two.
+func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+	p, ok := prepared.Payload.(*payload)
+	if !ok {
+		return puntuale.Receipt{}, final("Messaggio non preparato", errPayload.Error())
+	}
+	n := c.number(prepared.Session)
+	if n == nil {
+		return puntuale.Receipt{}, offline()
+	}
+	if err := n.step(ctx, prepared.Envelope, p.stranger); err != nil {
+		return puntuale.Receipt{}, err
+	}
+	defer func() { <-n.turn }()
+	cli := n.connected()
+	if cli == nil {
+		return puntuale.Receipt{}, offline()
+	}
+	id := c.ids.of(prepared.Message, prepared.ConnectorID)
+	_, err := cli.SendMessage(ctx, p.to, p.message, whatsmeow.SendRequestExtra{ID: id, Timeout: ackTakes})
+	if err != nil {
+		return puntuale.Receipt{}, n.notSent(ctx, prepared.Envelope, id, err)
+	}
+	n.sent(prepared.Envelope)
+	return puntuale.Receipt{Detail: id}, nil
+}
+
+// step waits for the message's turn, and for a stranger's slot before that. What fails did not leave.
+func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) error {
+	interrupted := func(err error) error {
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Invio interrotto", Detail: err.Error(), Err: err}
+	}
+	if err := ctx.Err(); err != nil {
+		return interrupted(err)
+	}
+	if stranger {
+		if err := n.admit(ctx, e, soonEnough); err != nil {
+			if puntuale.AsSendError(err) == nil {
+				return interrupted(err)
+			}
+			return err
+		}
+		slot, err := n.strangers.slot(ctx, e.Message)
+		if err != nil {
+			return interrupted(err)
+		}
+		clock := n.c.cfg.Clock
+		if wait := slot.Sub(clock.Now()); wait > 0 && !e.Repeat {
+			if err := clock.Sleep(ctx, wait); err != nil {
+				return interrupted(err)
+			}
+		}
+	}
+	select {
+	case n.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return interrupted(ctx.Err())
+	}
+}
+
+// sent does what the network's word asks for.
+func (n *number) sent(e puntuale.Envelope) {
+	n.strangers.left(e.Message)
+	n.mu.Lock()
+	n.unheard = nil
+	n.state.acknowledged()
+	n.mu.Unlock()
+	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
+	defer cancel()
+	known, err := n.strangers.knows(ctx, e.To)
+	if err == nil && !known {
+		err = n.c.cfg.Known.Met(ctx, n.client, n.id, e.To, n.c.cfg.Clock.Now())
+	}
+	if err != nil {
+		n.log.Warn("that somebody got a first message could not be kept", "message_id", int64(e.Message), "error", err)
+		return
+	}
+	n.strangers.learn(e.To)
+}
+
+// notSent makes of the library's error what is certain. The network's own refusal is; that nothing came back is not, nor is
+// anything that might come after the first byte. A repeat's refusal says nothing of what it repeats.
+func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, err error) error {
+	refusal := n.refusal(ctx, err)
+	if refusal == nil {
+		if errors.Is(err, whatsmeow.ErrMessageTimedOut) || errors.Is(err, context.DeadlineExceeded) {
+			n.unanswered(e.Message)
+		}
+		return fmt.Errorf("%s: %s", id, clip(err.Error(), 200))
+	}
+	if e.Repeat && refusal.Kind == puntuale.Final {
+		return fmt.Errorf("%s: %s", id, refusal.Detail)
+	}
+	if refusal.Kind == puntuale.Final {
+		n.strangers.left(e.Message)
+	}
+	return refusal
+}
+
+// refusal is the network's, or the library's before anything was written; nil when it is not known to be one.
+func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
+	switch {
+	case errors.Is(err, whatsmeow.ErrServerReturnedError):
+		return n.serverRefusal(ctx, err)
+	case errors.Is(err, whatsmeow.ErrGroupNotFound):
+		return final("Il gruppo non esiste", "404")
+	case errors.Is(err, whatsmeow.ErrNotInGroup):
+		return final("Il numero non fa parte del gruppo", "403")
+	case errors.Is(err, whatsmeow.ErrRecipientADJID), errors.Is(err, whatsmeow.ErrUnknownServer), errors.Is(err, whatsmeow.ErrBroadcastListUnsupported):
+		return final("Destinatario non valido", clip(err.Error(), 100))
+	case errors.Is(err, whatsmeow.ErrIQRateOverLimit): // of what the library asks before it sends
+		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "WhatsApp chiede di rallentare", Detail: "429 rate-overlimit", After: throttle, Err: err}
+	case errors.Is(err, whatsmeow.ErrNotLoggedIn):
+		return offline()
+	}
+	return nil
+}
+
+const throttle = time.Minute
+
+// serverRefusal is the network's answer instead of an acknowledgement. The library has its code in the text alone.
+func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendError {
+	text := err.Error()
+	code, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
+	detail := "WhatsApp: errore " + strconv.Itoa(code)
+	switch code {
+	case 463:
+		until := n.strangers.refused(ctx)
+		n.limited(until)
+		return &puntuale.SendError{
+			Kind: puntuale.Deferred, Reason: "WhatsApp limita per ora i nuovi contatti", Detail: detail,
+			After: until.Sub(n.c.cfg.Clock.Now()) + holdMargin, Err: err,
+		}
+	case 420, 429:
+		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "WhatsApp chiede di rallentare", Detail: detail, After: throttle, Err: err}
+	case 403, 401:
+		return final("WhatsApp non permette di scrivere qui", detail)
+	case 404:
+		return final("Il destinatario non esiste", detail)
+	}
+	return &puntuale.SendError{Kind: puntuale.Transient, Reason: "WhatsApp non ha accettato il messaggio", Detail: detail, Err: err}
+}
+
+// unheard are messages that nobody acknowledged, since one was.
+type unheard map[puntuale.MessageID]bool
+
+// unheardMost different ones: the network takes messages and says nothing.
+const unheardMost = 3
+
+// unanswered keeps the number quiet once several messages in a row were taken and never acknowledged: going on would make
+// of each an uncertain one.
+func (n *number) unanswered(m puntuale.MessageID) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || n.state.link.State != puntuale.LinkOnline {
+		return
+	}
+	if n.unheard == nil {
+		n.unheard = unheard{}
+	}
+	n.unheard[m] = true
+	if len(n.unheard) < unheardMost {
+		return
+	}
+	n.log.Error("WhatsApp takes a number's messages and does not acknowledge them; the number is quiet for a while", "messages", len(n.unheard))
+	n.unheard = nil
+	n.change(func(m *machine) {
+		m.unacknowledged("WhatsApp riceve i messaggi ma non li conferma", n.c.cfg.Clock.Now())
+	})
+}

@@ -1,0 +1,252 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow/types/events"
+
+	"puntuale"
+)
+
+// WhatsApp bears messages to people who do not know the number badly: it refuses them with 463 for a while, and bans the
+// number in the end. So they have a pace of their own, and wait alone while they are refused; everybody else goes on.
+const (
+	holdFirst   = time.Hour // where the network does not say until when
+	holdLongest = 24 * time.Hour
+	holdWord    = 2 * time.Second        // that the network takes to say until when
+	holdMargin  = 500 * time.Millisecond // after that
+	soonEnough  = 3 * time.Second        // a slot so near is waited for in place
+	knownMost   = 50_000                 // people kept in memory
+	slotsMost   = 20_000
+	dayMost     = 10_000 // slots of a day that are looked at
+	oneDay      = 24 * time.Hour
+)
+
+// strangers is what one number may still send to whom it does not know. Its methods may be called by many goroutines at
+// once.
+type strangers struct {
+	c       *Connector
+	client  puntuale.ClientID
+	session puntuale.SessionID
+
+	mu     sync.Mutex
+	pace   puntuale.Pace
+	until  time.Time // nobody before
+	holds  int       // in a row of which nobody said until when
+	told   chan struct{}
+	known  map[string]bool
+	slots  map[puntuale.MessageID]time.Time // when each may leave
+	next   time.Time                        // the first moment that the minute allows
+	day    []time.Time                      // slots of the last day and to come, in order
+	seeded bool
+}
+
+func newStrangers(n *number, s puntuale.Session) *strangers {
+	return &strangers{
+		c: n.c, client: s.Client, session: s.ID, pace: s.Pace, until: s.Link.Limited, told: make(chan struct{}),
+		known: map[string]bool{}, slots: map[puntuale.MessageID]time.Time{},
+	}
+}
+
+// setPace takes another pace. Slots that were given stay.
+func (s *strangers) setPace(p puntuale.Pace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pace != p {
+		s.pace, s.next = p, time.Time{}
+	}
+}
+
+// free forgets what was held: the number is another one.
+func (s *strangers) free() { s.hold(time.Time{}) }
+
+// knows reports whether somebody wrote to the number, or got anything from it.
+func (s *strangers) knows(ctx context.Context, to string) (bool, error) {
+	s.mu.Lock()
+	known := s.known[to]
+	s.mu.Unlock()
+	if known {
+		return true, nil
+	}
+	known, err := s.c.cfg.Known.Knows(ctx, s.client, s.session, to)
+	if err != nil {
+		return false, fmt.Errorf("look whether a number knows somebody: %w", err)
+	}
+	if known {
+		s.learn(to)
+	}
+	return known, nil
+}
+
+func (s *strangers) learn(to string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= knownMost {
+		clear(s.known) // the database knows
+	}
+	s.known[to] = true
+}
+
+// stranger reports whether a recipient is one. In a group one is known by being in it.
+func (s *strangers) stranger(ctx context.Context, to string) (bool, error) {
+	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
+		return false, nil
+	}
+	known, err := s.knows(ctx, to)
+	return !known, err
+}
+
+// held is how long strangers must wait, 0 for not at all.
+func (s *strangers) held(now time.Time) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !now.Before(s.until) {
+		return 0
+	}
+	return s.until.Sub(now) + holdMargin
+}
+
+// hold has strangers wait until a moment; zero: no longer.
+func (s *strangers) hold(until time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.until, s.holds = until, 0
+	close(s.told)
+	s.told = make(chan struct{})
+}
+
+// refused has strangers wait since the network does not want them, and returns until when: what it said, or says within a
+// moment, else longer each time.
+func (s *strangers) refused(ctx context.Context) time.Time {
+	clock := s.c.cfg.Clock
+	s.mu.Lock()
+	until, told := s.until, s.told
+	s.mu.Unlock()
+	if !clock.Now().Before(until) {
+		late, stop := clock.After(holdWord)
+		select {
+		case <-told:
+		case <-late:
+		case <-ctx.Done():
+		}
+		stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := clock.Now(); !now.Before(s.until) {
+		s.until = now.Add(min(holdFirst<<(2*min(s.holds, 8)), holdLongest))
+		s.holds++
+	}
+	return s.until
+}
+
+// slot is the moment at which a message to a stranger may leave: the same each time it is asked for, until it left.
+func (s *strangers) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
+	if err := s.seed(ctx); err != nil {
+		return time.Time{}, err
+	}
+	now := s.c.cfg.Clock.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at, given := s.slots[m]; given {
+		return at, nil
+	}
+	at := s.earliest(now)
+	if len(s.slots) < slotsMost {
+		s.take(m, at, now)
+	}
+	return at, nil
+}
+
+// earliest is the first moment that nobody has. With the lock held.
+func (s *strangers) earliest(now time.Time) time.Time {
+	at := now
+	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
+		at = s.next
+	}
+	if most := s.pace.ColdPerDay; most > 0 && len(s.day) >= most {
+		if first := s.day[len(s.day)-most].Add(oneDay); first.After(at) {
+			at = first
+		}
+	}
+	return at
+}
+
+// take gives a message a slot. With the lock held.
+func (s *strangers) take(m puntuale.MessageID, at, now time.Time) {
+	if len(s.slots)%1000 == 999 { // of messages that were cancelled
+		for id, slot := range s.slots {
+			if now.Sub(slot) > oneDay {
+				delete(s.slots, id)
+			}
+		}
+	}
+	s.slots[m] = at
+	if s.pace.ColdPerMinute > 0 {
+		s.next = at.Add(time.Minute / time.Duration(s.pace.ColdPerMinute))
+	}
+	if s.pace.ColdPerDay > 0 {
+		past := 0
+		for past < len(s.day) && now.Sub(s.day[past]) >= oneDay {
+			past++
+		}
+		s.day = append(slices.Delete(s.day, 0, past), at)
+	}
+}
+
+// seed reads once how many strangers were written to in the last day.
+func (s *strangers) seed(ctx context.Context) error {
+	s.mu.Lock()
+	needed := !s.seeded && s.pace.ColdPerDay > 0
+	s.mu.Unlock()
+	if !needed {
+		return nil
+	}
+	met, err := s.c.cfg.Known.MetSince(ctx, s.client, s.session, s.c.cfg.Clock.Now().Add(-oneDay), dayMost)
+	if err != nil {
+		return fmt.Errorf("read whom a number got to know: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.seeded {
+		s.day, s.seeded = append(s.day, met...), true
+		slices.SortFunc(s.day, time.Time.Compare)
+	}
+	return nil
+}
+
+// left forgets a message's slot: it left, or never will under that id.
+func (s *strangers) left(m puntuale.MessageID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.slots, m)
+}
+
+// timelocked takes the network's word on strangers.
+func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
+	until := e.TimeEnforcementEnds.Time.UTC()
+	switch {
+	case !e.IsActive:
+		until = time.Time{}
+	case e.TimeEnforcementEnds.IsZero():
+		until = n.c.cfg.Clock.Now().Add(holdFirst)
+	}
+	n.strangers.hold(until)
+	n.limited(until)
+}
+
+// limited tells until when strangers wait.
+func (n *number) limited(until time.Time) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !n.closed && n.state.link.State == puntuale.LinkOnline {
+		n.change(func(m *machine) { m.limit(until) })
+	}
+}

@@ -1,0 +1,187 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"go.mau.fi/whatsmeow"
+	"go.mau.fi/whatsmeow/proto/waWa6"
+	"go.mau.fi/whatsmeow/store"
+)
+
+// Each login announces a version of WhatsApp's web client. The network refuses old ones, of which the library's own is one
+// some day; then the present one is read where the web client itself is served, and is used from then on. The version is
+// one for the process.
+
+// announcing guards the library's variable.
+var announcing sync.RWMutex
+
+const (
+	versionNote    = "web version"         // that is used instead of the library's, if it is later
+	refusedNote    = "web version refused" // the latest that was
+	versionTakes   = 30 * time.Second
+	versionSoon    = 15 * time.Second // until the next look while the page cannot be read
+	versionAgain   = time.Hour        // or states what was refused
+	versionLongest = time.Hour
+)
+
+// errOutdated says that the version that would be announced was refused before.
+var errOutdated = errors.New("the network refuses this version")
+
+// versions is what is known of them. Its methods may be called by many goroutines at once.
+type versions struct {
+	mu      sync.Mutex
+	loaded  bool
+	refused store.WAVersionContainer
+	looking bool
+	later   chan struct{} // closed with the next version
+}
+
+func newVersions() *versions { return &versions{later: make(chan struct{})} }
+
+func present() store.WAVersionContainer {
+	announcing.RLock()
+	defer announcing.RUnlock()
+	return store.GetWAVersion()
+}
+
+// announce makes what a login says first, and tells the version in it.
+func announce(device *store.Device) (*waWa6.ClientPayload, store.WAVersionContainer) {
+	announcing.RLock()
+	defer announcing.RUnlock()
+	return device.GetClientPayload(), store.GetWAVersion()
+}
+
+// use takes another version if it is later than the present one.
+func (v *versions) use(version store.WAVersionContainer) bool {
+	announcing.Lock()
+	defer announcing.Unlock()
+	if !store.GetWAVersion().LessThan(version) {
+		return false
+	}
+	store.SetWAVersion(version)
+	return true
+}
+
+// check refuses a login that would announce a version that was refused, also before a restart.
+func (v *versions) check(ctx context.Context, d *devices) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.loaded {
+		for _, note := range []string{versionNote, refusedNote} {
+			text, err := d.noted(ctx, note)
+			if err != nil {
+				return fmt.Errorf("read the version of the network's client: %w", err)
+			}
+			version, err := store.ParseVersion(text)
+			switch {
+			case err != nil: // nothing noted
+			case note == versionNote:
+				v.use(version)
+			default:
+				v.refused = version
+			}
+		}
+		v.loaded = true
+	}
+	if !v.refused.LessThan(present()) {
+		return errOutdated
+	}
+	return nil
+}
+
+// refuse notes that a version was refused, and has a later one looked for.
+func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.refused.LessThan(version) {
+		v.refused = version
+		c.log().Error("the network refuses the version of its web client that is announced", "version", version.String())
+		c.wg.Go(func() { c.noteVersion(refusedNote, version) })
+	}
+	if !v.refused.LessThan(present()) {
+		v.look(c)
+	}
+}
+
+// look has a later version looked for, unless that is under way. With the lock held.
+func (v *versions) look(c *Connector) {
+	if !v.looking {
+		v.looking = true
+		c.wg.Go(func() { v.find(c) })
+	}
+}
+
+// find looks until a later version is known.
+func (v *versions) find(c *Connector) {
+	for wait := versionSoon; ; wait = min(2*wait, versionLongest) {
+		ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
+		found, err := whatsmeow.GetLatestVersion(ctx, c.cfg.HTTP)
+		cancel()
+		if err == nil && v.take(c, *found) {
+			return
+		}
+		if err == nil {
+			wait = versionAgain
+			c.log().Error("the network refuses the latest version of its web client; a later version of this program may be needed", "version", found.String())
+		} else if c.ctx.Err() == nil {
+			c.log().Warn("the version of the network's web client cannot be read", "error", clip(err.Error(), 300))
+		}
+		if c.cfg.Clock.Sleep(c.ctx, wait) != nil {
+			return
+		}
+	}
+}
+
+// take uses what was found, if it is later than what was refused.
+func (v *versions) take(c *Connector, found store.WAVersionContainer) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.refused.LessThan(found) {
+		return false
+	}
+	v.use(found)
+	v.looking = false
+	close(v.later)
+	v.later = make(chan struct{})
+	c.log().Info("the network's web client has a later version", "version", found.String())
+	c.wg.Go(func() { c.noteVersion(versionNote, found) })
+	return true
+}
+
+// noteVersion keeps what a restart should know. It may be lost: then it is found out anew.
+func (c *Connector) noteVersion(name string, version store.WAVersionContainer) {
+	ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
+	defer cancel()
+	devices, err := c.devices(ctx)
+	if err == nil {
+		err = devices.note(ctx, name, version.String())
+	}
+	if err != nil && c.ctx.Err() == nil {
+		c.log().Warn("the version of the network's web client could not be kept", "error", err)
+	}
+}
+
+// awaitVersion has a number connect once a later version is known.
+func (n *number) awaitVersion(ctx context.Context, epoch int) {
+	v := n.c.versions
+	v.mu.Lock()
+	later, known := v.later, v.refused.LessThan(present())
+	if !known {
+		v.look(n.c)
+	}
+	v.mu.Unlock()
+	if !known {
+		select {
+		case <-later:
+		case <-ctx.Done():
+			return
+		}
+	}
+	n.apply(epoch, func(m *machine) { m.connecting(n.c.cfg.Clock.Now()) })
+}

@@ -1,0 +1,326 @@
+//go:build !nosocket
+
+package socket_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/connector/socket"
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+// The shop is the number that sends, in most tests as session 7 of client 3.
+const (
+	shopNumber = "393330000001"
+	annaNumber = "393330000002"
+	theSession = puntuale.SessionID(7)
+	theClient  = puntuale.ClientID(3)
+)
+
+// world is a connector with the network it leads to, and what it told.
+type world struct {
+	t     *testing.T
+	net   *whatsapptest.Network
+	shop  *whatsapptest.Account
+	conn  *socket.Connector
+	vault *auth.Vault
+	db    *sql.DB
+	file  string
+	log   *bytes.Buffer
+	pace  puntuale.Pace
+	media puntuale.MediaSource
+	owned func() bool
+
+	mu      sync.Mutex
+	reports []puntuale.LinkReport
+	told    []puntuale.Incoming
+	fails   error // of Take
+	met     map[string]time.Time
+	wrote   map[string]bool
+	gone    map[puntuale.SessionID]bool
+	changed chan struct{}
+	next    puntuale.MessageID
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{
+		t: t, net: whatsapptest.New(t), changed: make(chan struct{}), met: map[string]time.Time{}, wrote: map[string]bool{},
+		gone: map[puntuale.SessionID]bool{}, log: &bytes.Buffer{}, next: 1 << 40,
+	}
+	w.shop = w.net.Account(shopNumber)
+	var err error
+	if w.vault, err = auth.NewVault(bytes.Repeat([]byte{7}, auth.DataKeySize)); err != nil {
+		t.Fatal(err)
+	}
+	w.file = filepath.Join(t.TempDir(), "whatsapp.db")
+	w.db, err = sql.Open("sqlite", "file:"+w.file+"?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.db.SetMaxOpenConns(1)
+	t.Cleanup(func() { w.db.Close() })
+	w.start()
+	t.Cleanup(func() {
+		w.stop()
+		if t.Failed() {
+			t.Log(w.log.String())
+		}
+	})
+	return w
+}
+
+// start makes a connector, as after a restart.
+func (w *world) start() {
+	w.conn = socket.New(socket.Config{
+		Database: func(context.Context) (socket.Database, error) { return socket.Database{DB: w.db}, nil },
+		Seal:     w.vault.Seal, Unseal: w.vault.Open, IDKey: []byte("of the installation"),
+		Known: w, Media: w.media, Report: w.report, Take: w.take, HTTP: w.net.HTTPClient(),
+		Logger: slog.New(slog.NewTextHandler(&locked{w: w}, nil)), Owned: w.owned,
+	})
+}
+
+// stop ends the connector, with what is open.
+func (w *world) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	w.conn.Close(ctx, theSession)
+	w.conn.Stop()
+}
+
+// locked is a buffer that several write to.
+type locked struct{ w *world }
+
+func (l *locked) Write(p []byte) (int, error) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	return l.w.log.Write(p)
+}
+
+func (w *world) changes() {
+	close(w.changed)
+	w.changed = make(chan struct{})
+}
+
+func (w *world) report(r puntuale.LinkReport) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.reports = append(w.reports, r)
+	w.changes()
+}
+
+func (w *world) take(_ context.Context, session puntuale.SessionID, told puntuale.Incoming) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.fails != nil {
+		return w.fails
+	}
+	if session != theSession {
+		return fmt.Errorf("session %d", session)
+	}
+	w.told = append(w.told, told)
+	for _, h := range told.Heard {
+		w.wrote[h.Phone] = true
+	}
+	w.changes()
+	return nil
+}
+
+func (w *world) Knows(_ context.Context, _ puntuale.ClientID, _ puntuale.SessionID, to string) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.wrote[to] || !w.met[to].IsZero(), nil
+}
+
+func (w *world) Met(_ context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if client != theClient || session != theSession {
+		return errors.New("another's")
+	}
+	if w.met[to].IsZero() {
+		w.met[to] = at
+	}
+	return nil
+}
+
+func (w *world) MetSince(_ context.Context, _ puntuale.ClientID, _ puntuale.SessionID, since time.Time, _ int) (all []time.Time, _ error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, at := range w.met {
+		if !at.Before(since) {
+			all = append(all, at)
+		}
+	}
+	slices.SortFunc(all, func(a, b time.Time) int { return b.Compare(a) })
+	return all, nil
+}
+
+func (w *world) SessionsThere(_ context.Context, all []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
+	there := map[puntuale.SessionID]bool{}
+	for _, id := range all {
+		there[id] = !w.gone[id]
+	}
+	return there, nil
+}
+
+// await returns once something holds.
+func (w *world) await(what string, holds func() bool) {
+	w.t.Helper()
+	deadline := time.After(30 * time.Second)
+	for {
+		w.mu.Lock()
+		ok, changed := holds(), w.changed
+		w.mu.Unlock()
+		if ok {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.t.Fatalf("never: %s; last reports %+v", what, w.reports[max(0, len(w.reports)-3):])
+		}
+	}
+}
+
+// last is the latest report. With the lock held.
+func (w *world) last() puntuale.LinkReport {
+	if len(w.reports) == 0 {
+		return puntuale.LinkReport{}
+	}
+	return w.reports[len(w.reports)-1]
+}
+
+func word(r puntuale.LinkReport) string {
+	return puntuale.Link{State: r.State, Condition: r.Condition}.Word()
+}
+
+// awaitWord returns the report of a state once it is the latest.
+func (w *world) awaitWord(want string) (r puntuale.LinkReport) {
+	w.t.Helper()
+	w.await("state "+want, func() bool {
+		r = w.last()
+		return word(r) == want
+	})
+	return r
+}
+
+// open opens the session as it was stored last.
+func (w *world) open() {
+	w.mu.Lock()
+	l := w.last()
+	w.mu.Unlock()
+	w.conn.Open(puntuale.Session{ID: theSession, Client: theClient, Type: puntuale.Socket, Pace: w.pace, Link: puntuale.Link{
+		State: l.State, Condition: l.Condition, Number: l.Number, Detail: l.Detail, Until: l.Until, Limited: l.Limited,
+	}})
+}
+
+// link opens the session and links it by QR.
+func (w *world) link() {
+	w.t.Helper()
+	w.open()
+	w.awaitWord("unlinked")
+	w.pair()
+}
+
+// pair links the open session by QR, and returns once it is online.
+func (w *world) pair() {
+	w.t.Helper()
+	if err := w.conn.Pair(w.t.Context(), theSession, puntuale.PairQR, ""); err != nil {
+		w.t.Fatal(err)
+	}
+	var code string
+	w.await("a code", func() bool {
+		code = w.last().Code.Text
+		return code != ""
+	})
+	if err := w.shop.ScanQR(w.t.Context(), code); err != nil {
+		w.t.Fatal(err)
+	}
+	w.awaitWord("online")
+}
+
+// message makes an envelope of a new message.
+func (w *world) message(to string, c puntuale.Content) puntuale.Envelope {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.next++
+	return puntuale.Envelope{
+		Client: theClient, Session: theSession, Run: 1, Message: w.next, ConnectorID: puntuale.ConnectorID(w.next, 0), Attempt: 1, To: to, Content: c,
+	}
+}
+
+func (w *world) text(to, text string) puntuale.Envelope {
+	return w.message(to, puntuale.Content{Text: text})
+}
+
+// send prepares and sends, and returns what the network said.
+func (w *world) send(e puntuale.Envelope) (puntuale.Receipt, error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
+	defer cancel()
+	p, err := w.conn.Prepare(ctx, e)
+	if err != nil {
+		return puntuale.Receipt{}, err
+	}
+	return w.conn.Send(ctx, p)
+}
+
+func (w *world) mustSend(e puntuale.Envelope) puntuale.Receipt {
+	w.t.Helper()
+	r, err := w.send(e)
+	if err != nil {
+		w.t.Fatalf("send: %v", err)
+	}
+	return r
+}
+
+// evidence lists what was told of a message, in order.
+func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.EvidenceKind) {
+	for _, told := range w.told {
+		for _, e := range told.Evidence {
+			if e.ID == m {
+				kinds = append(kinds, e.Kind)
+			}
+		}
+	}
+	return kinds
+}
+
+// files is a media source that has what it is told to have.
+type files map[string]struct {
+	kind string
+	body []byte
+}
+
+func (f files) Fetch(_ context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
+	one, ok := f[r.URL]
+	if !ok {
+		one.kind, one.body = "image/jpeg", []byte("not really a picture: "+r.URL)
+		if strings.HasSuffix(r.URL, ".pdf") {
+			one.kind = "application/pdf"
+		}
+	}
+	return &puntuale.Media{ReadSeekCloser: nopCloser{bytes.NewReader(one.body)}, Size: int64(len(one.body)), ContentType: one.kind}, nil
+}
+
+type nopCloser struct{ io.ReadSeeker }
+
+func (nopCloser) Close() error { return nil }

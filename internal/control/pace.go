@@ -1,0 +1,91 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// PaceChange is a request for another pace; nil stays as it is.
+type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *int }
+
+// SessionChange is a request to change a session; what is nil stays.
+type SessionChange struct {
+	Pace   *PaceChange
+	Faults []puntuale.Fault // found by the caller in the request itself
+}
+
+// on returns a pace with the change.
+func (r *PaceChange) on(p puntuale.Pace, f *faults) puntuale.Pace {
+	if r == nil {
+		return p
+	}
+	for _, part := range []struct {
+		name string
+		to   *int
+		of   *int
+		most int
+	}{
+		{"per_minute", r.PerMinute, &p.PerMinute, puntuale.MaxPerMinute}, {"per_day", r.PerDay, &p.PerDay, puntuale.MaxPerDay},
+		{"cold_per_minute", r.ColdPerMinute, &p.ColdPerMinute, puntuale.MaxPerMinute}, {"cold_per_day", r.ColdPerDay, &p.ColdPerDay, puntuale.MaxPerDay},
+		{"jitter", r.Jitter, &p.Jitter, puntuale.MaxPaceDelay},
+	} {
+		if part.to == nil {
+			continue
+		}
+		if *part.to < 0 || *part.to > part.most {
+			f.add("body.pace."+part.name, fmt.Sprintf("must be from 0 to %d", part.most), *part.to)
+		}
+		*part.of = *part.to
+	}
+	return p
+}
+
+// ChangeSession changes how much a session sends, from the next message on. Codes: forbidden, not_found, invalid.
+func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) (Session, error) {
+	if err := c.MayCreate(); err != nil {
+		return Session{}, err
+	}
+	found, err := c.Session(ctx, id)
+	if err != nil {
+		return Session{}, err
+	}
+	f := faults(r.Faults)
+	if r.Pace == nil && !f.at("body.pace") {
+		f.add("body.pace", "is required", nil)
+	}
+	pace := r.Pace.on(found.Pace, &f)
+	if err := f.err(); err != nil {
+		return Session{}, err
+	}
+	if pace != found.Pace {
+		if err := c.tenant.SetPace(ctx, found.ID, pace); err != nil {
+			return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)
+		}
+		c.control.hint(found.ID, time.Time{})
+	}
+	return c.Session(ctx, id)
+}
+
+// Reconnect has a session's node connect it at once: one that was replaced, or waits. Codes: not_found, conflict (it is not
+// linked, connects by itself, or may not before a moment), busy (its node did not answer in time).
+func (c *Client) Reconnect(ctx context.Context, id string) (Session, error) {
+	if err := c.MayCreate(); err != nil {
+		return Session{}, err
+	}
+	found, err := c.Session(ctx, id)
+	switch {
+	case err != nil:
+		return Session{}, err
+	case found.Type != puntuale.Socket && !found.Sandbox:
+		return Session{}, puntuale.Conflict("only a linked number of the type Socket is reconnected; other sessions connect by themselves")
+	case c.control.vault == nil || !c.control.links(found.Session):
+		return Session{}, puntuale.NoLinker()
+	}
+	if err := c.command(ctx, found.ID, puntuale.CommandReconnect, nil); err != nil {
+		return Session{}, fmt.Errorf("reconnect session %d: %w", found.ID, err)
+	}
+	return c.Session(ctx, id)
+}

@@ -1,0 +1,129 @@
+package dispatch
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"puntuale"
+)
+
+// pace is how much a lane may send. What a message to somebody new may cost besides is for connectors to know.
+type pace struct {
+	is       puntuale.Pace
+	limiter  *rate.Limiter // nil: no limit
+	interval time.Duration // between two, by the limiter
+	network  float64       // messages a second that the network takes; 0: any
+	next     time.Time     // not before, by the jitter
+	day      []time.Time   // when those of the last day left, as far back as the limit reaches; in order
+	unknown  bool          // who left before this node had the session is not known yet
+}
+
+const oneDay = 24 * time.Hour
+
+// setPace spaces messages evenly: so many a minute at most, 0 for no limit; never more than the network takes.
+func (p *pace) setPace(to puntuale.Pace, now time.Time) {
+	perSecond := float64(to.PerMinute) / 60
+	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {
+		perSecond = most
+	}
+	switch {
+	case perSecond <= 0:
+		p.limiter, p.interval = nil, 0
+	case p.limiter == nil:
+		p.limiter = rate.NewLimiter(rate.Limit(perSecond), 1)
+	default:
+		p.limiter.SetLimitAt(now, rate.Limit(perSecond))
+	}
+	if perSecond > 0 {
+		p.interval = time.Duration(float64(time.Second) / perSecond)
+	}
+	if to.PerDay > p.is.PerDay {
+		p.unknown = true // more must be known than was kept
+	}
+	p.is, p.next = to, time.Time{}
+}
+
+// take counts one message if it may leave now; else wait is the moment to ask again, zero when an event will tell.
+func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
+	if p.is.PerDay > 0 {
+		if p.unknown {
+			return false, time.Time{}
+		}
+		if n := len(p.day) - p.is.PerDay; n >= 0 && now.Sub(p.day[n]) < oneDay {
+			return false, p.day[n].Add(oneDay)
+		}
+	}
+	if now.Before(p.next) {
+		return false, p.next
+	}
+	if p.limiter != nil {
+		r := p.limiter.ReserveN(now, 1)
+		if d := r.DelayFrom(now); d > 0 {
+			r.CancelAt(now)
+			return false, now.Add(d)
+		}
+	}
+	if p.is.Jitter > 0 {
+		p.next = now.Add(p.interval + rand.N(time.Duration(p.is.Jitter)*time.Second))
+	}
+	if p.is.PerDay > 0 {
+		p.left(now)
+	}
+	return true, time.Time{}
+}
+
+// left notes that a message left.
+func (p *pace) left(now time.Time) {
+	if past := len(p.day) - p.is.PerDay + 1; past > 0 {
+		p.day = slices.Delete(p.day, 0, past)
+	}
+	p.day = append(p.day, now)
+}
+
+// setBack moves what the pace waits for along with a clock that was set back.
+func (p *pace) setBack(by time.Duration) {
+	if !p.next.IsZero() {
+		p.next = p.next.Add(-by)
+	}
+}
+
+// count asks the store, for lanes that do not know it, what left in the last day. They wait until it is known.
+func (s *scheduler) count(l *lane, now time.Time) {
+	if !l.unknown || l.counting || l.is.PerDay == 0 {
+		return
+	}
+	if s.cfg.Departed == nil {
+		l.unknown = false
+		return
+	}
+	session, most := l.session, l.is.PerDay
+	l.counting = true
+	s.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+		defer cancel()
+		found, err := s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), most)
+		s.box.post(func() { s.counted(l, most, found, err) })
+	})
+}
+
+// counted takes what left before, and what left meanwhile.
+func (s *scheduler) counted(l *lane, most int, found []time.Time, err error) {
+	l.counting = false
+	if err != nil {
+		if s.ctx.Err() == nil {
+			s.log.Warn("counting what a session sent failed", "session_id", int64(l.session.ID), "error", err)
+		}
+		return // asked again at the next poll
+	}
+	if l.is.PerDay > most {
+		return
+	}
+	l.day = found
+	slices.SortFunc(l.day, time.Time.Compare)
+	l.unknown = false
+	s.activate(l)
+}

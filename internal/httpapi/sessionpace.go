@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"context"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// paceBody documents how much a session sends.
+type paceBody struct {
+	PerMinute     *int `json:"per_minute,omitempty" minimum:"0" maximum:"6000" doc:"Messages a minute at most, evenly; 0: no limit"`
+	PerDay        *int `json:"per_day,omitempty" minimum:"0" maximum:"1000000" doc:"Messages in any 24 hours at most; 0: no limit"`
+	ColdPerMinute *int `json:"cold_per_minute,omitempty" minimum:"0" maximum:"6000" doc:"Of these, to people who neither wrote to the number nor got anything from it; 0: no limit"`
+	ColdPerDay    *int `json:"cold_per_day,omitempty" minimum:"0" maximum:"1000000" doc:"Likewise in any 24 hours; 0: no limit"`
+	Jitter        *int `json:"jitter,omitempty" minimum:"0" maximum:"600" doc:"Seconds, by up to which the time between two messages is longer at random"`
+}
+
+type paceAnswer struct {
+	PerMinute     int `json:"per_minute" doc:"0: no limit"`
+	PerDay        int `json:"per_day"`
+	ColdPerMinute int `json:"cold_per_minute"`
+	ColdPerDay    int `json:"cold_per_day"`
+	Jitter        int `json:"jitter" doc:"Seconds"`
+}
+
+func paceOf(p puntuale.Pace) paceAnswer {
+	return paceAnswer{p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter}
+}
+
+// readPace reads the member pace; nil when there is none.
+func readPace(body *object) *control.PaceChange {
+	inner := body.object("pace")
+	if inner == nil {
+		return nil
+	}
+	part := func(name string) *int {
+		if !inner.has(name) {
+			return nil
+		}
+		return new(inner.whole(name))
+	}
+	return &control.PaceChange{
+		PerMinute: part("per_minute"), PerDay: part("per_day"), ColdPerMinute: part("cold_per_minute"), ColdPerDay: part("cold_per_day"), Jitter: part("jitter"),
+	}
+}
+
+// sessionChangeBody documents the body of a change.
+type sessionChangeBody struct {
+	Pace paceBody `json:"pace" doc:"What is left out stays as it is"`
+}
+
+func updateSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	asked := control.SessionChange{Pace: readPace(body)}
+	if err := body.err(); err != nil {
+		return sessionAnswer{}, err
+	}
+	asked.Faults = *body.refused
+	found, err := c.ChangeSession(ctx, p.ID, asked)
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	return sessionOf(found), nil
+}

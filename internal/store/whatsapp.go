@@ -1,0 +1,48 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// The keys of linked WhatsApp numbers are in tables of a library's, which writes them as it likes: they have connections
+// of their own, and on SQLite a file (in the store's own file they would stall behind a busy writer for seconds).
+
+const postgresWhatsApp = 8 // connections
+
+// WhatsApp opens the database of linked numbers. It is closed with the store.
+func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err error) {
+	if s.d.postgres {
+		db, err = s.postgresPool(s.cfg.Database, nil, postgresWhatsApp)
+		return db, true, err
+	}
+	path := whatsAppFile(s.file)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // the driver would let others read it
+	if err != nil {
+		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
+	}
+	if err := f.Close(); err != nil {
+		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
+	}
+	db, err = s.sqlitePool(path, "", false, 1)
+	if err == nil {
+		err = db.PingContext(ctx)
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
+	}
+	return db, false, nil
+}
+
+// whatsAppFile stands beside the store's file: whatsapp.db, or what tells several in one folder apart.
+func whatsAppFile(file string) string {
+	base := filepath.Base(file)
+	if base == "puntuale.db" {
+		return filepath.Join(filepath.Dir(file), "whatsapp.db")
+	}
+	return filepath.Join(filepath.Dir(file), strings.TrimSuffix(base, ".db")+".whatsapp.db")
+}
