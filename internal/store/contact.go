@@ -111,10 +111,11 @@ const (
 )
 
 const contactsNext = `
-select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 from contact g
+select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_at = 0 and g.met_at = 0 from contact g
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
 // purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
+// Whom a linked number knows, it goes on knowing.
 // It walks by the key, for there is no index by time.
 func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
@@ -138,7 +139,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	}
 	for part := range slices.Chunk(over, chunk) {
 		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
-			_, err := a.exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and (client_id, phone, session_id) in
+			_, err := a.exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
  (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, batch{
 				pick(part, func(k *contactKey) int64 { return k.client }),
 				pick(part, func(k *contactKey) string { return k.phone }),

@@ -103,10 +103,15 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 		return false
 	}
 	for _, h := range told.Heard {
-		n.strangers.learn(h.Phone)
+		if err := n.strangers.acquaint(ctx, h.Phone, longPast); err != nil {
+			n.log.Warn("that somebody wrote could not be kept", "error", err)
+		}
 	}
 	return true
 }
+
+// longPast is when those were met who wrote first: no message of ours counts for it.
+var longPast = time.UnixMicro(1).UTC()
 
 // bothOf finds a person's number and LID, as far as they are known.
 func (n *number) bothOf(ctx context.Context, cli *whatsmeow.Client, one, other types.JID) (phone, lid types.JID) {

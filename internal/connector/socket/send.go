@@ -143,15 +143,9 @@ func (n *number) sent(e puntuale.Envelope) {
 	n.mu.Unlock()
 	ctx, cancel := context.WithTimeout(n.ctx, takeWait)
 	defer cancel()
-	known, err := n.strangers.knows(ctx, e.To)
-	if err == nil && !known {
-		err = n.c.cfg.Known.Met(ctx, n.client, n.id, e.To, n.c.cfg.Clock.Now())
-	}
-	if err != nil {
+	if err := n.strangers.acquaint(ctx, e.To, n.c.cfg.Clock.Now()); err != nil {
 		n.log.Warn("that somebody got a first message could not be kept", "message_id", int64(e.Message), "error", err)
-		return
 	}
-	n.strangers.learn(e.To)
 }
 
 // notSent makes of the library's error what is certain. The network's own refusal is; that nothing came back is not, nor is

@@ -85,6 +85,21 @@ func (s *strangers) knows(ctx context.Context, to string) (bool, error) {
 	return known, nil
 }
 
+// acquaint keeps that the number knows somebody since a moment, if it did not before.
+func (s *strangers) acquaint(ctx context.Context, to string, at time.Time) error {
+	s.mu.Lock()
+	known := s.known[to]
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	if err := s.c.cfg.Known.Met(ctx, s.client, s.session, to, at); err != nil {
+		return err
+	}
+	s.learn(to)
+	return nil
+}
+
 func (s *strangers) learn(to string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
