@@ -38,6 +38,7 @@ type Account struct {
 	ban       ban
 	timelock  Timelock
 	passkey   bool // asked for to link a device
+	old       bool // the phone cannot link devices
 	refusals  []*refusal
 	privacy   map[string]string
 	settings  settings
@@ -84,7 +85,7 @@ func (n *Network) Account(number string) *Account {
 		met: map[*Account]bool{}, watchers: map[watch]bool{}, observers: map[*device]bool{}, privacy: map[string]string{"readreceipts": "all"}, settings: settings{},
 	}
 	a.devices = []*device{{account: a, settled: map[string]bool{}, keys: keyBundle{
-		registration: []byte{0, 0, 0, byte(n.sequence)}, identity: identity.Pub[:], signed: *a.signed,
+		registration: binary.BigEndian.AppendUint32(nil, uint32(n.sequence)), identity: identity.Pub[:], signed: *a.signed,
 	}}}
 	n.accounts[number], n.accounts[a.lid] = a, a
 	return a
@@ -164,6 +165,14 @@ func (a *Account) Know(other *Account) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.met[other], other.met[a] = true, true
+}
+
+// addressIn is the user part of the account's address in a space.
+func (a *Account) addressIn(space string) string {
+	if space == types.HiddenUserServer {
+		return a.lid
+	}
+	return a.number
 }
 
 // device finds one of the account's devices; nil if it has none with that id. The caller holds n.mu.

@@ -269,6 +269,25 @@ func TestRetryAfterRestart(t *testing.T) {
 	}
 }
 
+// TestReinstalled writes to a phone that lost its keys, off and on.
+func TestReinstalled(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	anna := net.Phone("393330000002")
+	shop := linked(t, net, net.Account("393330000001"))
+	anna.Await(t, whatsapptest.ID(shop.sendText(anna.JID(), "uno")))
+	anna.SwitchOff()
+	second := shop.sendText(anna.JID(), "due")
+	if err := anna.Reinstall(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if m := anna.Await(t, whatsapptest.ID(second)); m.Text != "due" || m.Retries == 0 {
+		t.Errorf("shown as %+v", m)
+	}
+	await[*events.IdentityChange](shop, 0, nil)
+	anna.Await(t, whatsapptest.ID(shop.sendText(anna.JID(), "tre")))
+}
+
 // TestLedger keeps what phones show in a file.
 func TestLedger(t *testing.T) {
 	t.Parallel()

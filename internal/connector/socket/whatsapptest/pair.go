@@ -121,6 +121,11 @@ func (a *Account) ScanQR(ctx context.Context, code string) error {
 		a.n.mu.Unlock()
 		return errors.New("the code is not valid any more")
 	}
+	if a.old {
+		c.send(element("ib", attrs{"from": server}, element("downgrade_webclient", nil)))
+		a.n.mu.Unlock()
+		return ErrOldPhone
+	}
 	if a.passkey {
 		c.send(element("notification", attrs{"from": server, "id": a.n.id(), "type": "passkey_prologue_request", "t": seconds(time.Now())},
 			data("passkey_request_options", nil, []byte(passkeyOptions))))
@@ -133,6 +138,16 @@ func (a *Account) ScanQR(ctx context.Context, code string) error {
 		return err
 	}
 	return c.pairing.wait(ctx)
+}
+
+// ErrOldPhone says that the phone's WhatsApp is too old to link devices; the client was told.
+var ErrOldPhone = errors.New("the phone cannot link devices")
+
+// OldPhone makes the account's phone one that cannot link devices when a QR code is scanned, or a newer one again.
+func (a *Account) OldPhone(old bool) {
+	a.n.mu.Lock()
+	defer a.n.mu.Unlock()
+	a.old = old
 }
 
 // ErrPasskey says that the account asks for a passkey before a client is linked; the client was told.
@@ -399,11 +414,7 @@ func (a *Account) announceDevices(change string, which *device) {
 		if w.device.account == a {
 			continue
 		}
-		from := types.NewJID(a.number, w.space)
-		if w.space == types.HiddenUserServer {
-			from = a.LID()
-		}
-		w.device.keep(element("notification", attrs{"from": from, "id": a.n.id(), "type": "devices", "t": now},
+		w.device.keep(element("notification", attrs{"from": types.NewJID(a.addressIn(w.space), w.space), "id": a.n.id(), "type": "devices", "t": now},
 			element(change, attrs{"device_hash": a.hash(w.space)}, element("device", attrs{"jid": which.in(w.space)}))))
 	}
 	var list []stanza

@@ -110,7 +110,7 @@ func TestClientRefuses(t *testing.T) {
 	}
 }
 
-// TestPasskey shows a client that it needs a passkey.
+// TestPasskey shows a client that it needs another phone, or a passkey.
 func TestPasskey(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -121,6 +121,12 @@ func TestPasskey(t *testing.T) {
 		t.Fatal(err)
 	}
 	code := await[*events.QR](c, 0, nil).Codes[0]
+	shop.OldPhone(true)
+	if err := shop.ScanQR(t.Context(), code); !errors.Is(err, whatsapptest.ErrOldPhone) {
+		t.Fatalf("scanned: %v", err)
+	}
+	await[*events.QRScannedWithoutMultidevice](c, 0, nil)
+	shop.OldPhone(false)
 	if err := shop.ScanQR(t.Context(), code); !errors.Is(err, whatsapptest.ErrPasskey) {
 		t.Fatalf("scanned: %v", err)
 	}

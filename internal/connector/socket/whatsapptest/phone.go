@@ -4,6 +4,7 @@ package whatsapptest
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -55,37 +56,71 @@ type Receipt struct {
 // Phone returns the phone of a number, which is registered if it was not, switched on and online.
 func (n *Network) Phone(number string) *Phone {
 	n.t.Helper()
-	a := n.Account(number)
-	kept := newMemory()
+	p := &Phone{Account: n.Account(number)}
+	n.t.Cleanup(p.SwitchOff)
+	if err := p.install(); err != nil {
+		n.t.Fatalf("make a phone: %v", err)
+	}
+	if err := p.SwitchOn(context.Background()); err != nil {
+		n.t.Fatalf("switch a phone on: %v", err)
+	}
+	return p
+}
+
+// install gives the phone a client with an empty store and the account's keys.
+func (p *Phone) install() error {
+	a, n, kept := p.Account, p.n, newMemory()
 	signed, err := a.certify(0, a.identity.Pub[:])
 	if err != nil {
-		n.t.Fatalf("make a phone: %v", err)
+		return err
 	}
 	signed.DeviceSignature = sign(a.identity, slices.Concat([]byte{6, 1}, signed.Details, a.identity.Pub[:], a.identity.Pub[:]))
 	address, noise := a.JID(), keys.NewKeyPair()
-	own := &store.Device{
-		Log: waLog.Noop, NoiseKey: noise, IdentityKey: a.identity, SignedPreKey: a.signed, RegistrationID: uint32(a.devices[0].keys.registration[3]),
-		AdvSecretKey: random(32), ID: &address, LID: a.LID(), Account: signed, PushName: "phone " + number, Initialized: true, LIDs: kept, Container: kept,
-	}
-	own.SetAllStores(kept)
 	n.mu.Lock()
-	a.devices[0].noise = *noise.Pub
+	primary := a.devices[0]
+	primary.noise = *noise.Pub
 	if a.name == "" {
-		a.name = own.PushName
+		a.name = "phone " + a.number
+	}
+	own := &store.Device{
+		Log: waLog.Noop, NoiseKey: noise, IdentityKey: a.identity, SignedPreKey: a.signed, RegistrationID: keyID(primary.keys.registration),
+		AdvSecretKey: random(32), ID: &address, LID: a.LID(), Account: signed, PushName: a.name, Initialized: true, LIDs: kept, Container: kept,
 	}
 	n.mu.Unlock()
-	p := &Phone{Account: a, client: whatsmeow.NewClient(own, nil)}
+	own.SetAllStores(kept)
+	p.client = whatsmeow.NewClient(own, nil)
 	via := n.HTTPClient()
 	p.client.SetWebsocketHTTPClient(via)
 	p.client.SetMediaHTTPClient(via)
 	p.client.SetForceActiveDeliveryReceipts(true)
 	p.client.UseRetryMessageStore = true
 	p.client.AddEventHandler(p.handle)
-	n.t.Cleanup(p.SwitchOff)
-	if err := p.SwitchOn(context.Background()); err != nil {
-		n.t.Fatalf("switch a phone on: %v", err)
+	return nil
+}
+
+// Reinstall makes the phone a new one with the same number: it has new keys and no memory, its linked devices are
+// removed, and who had asked for its devices is told. What was kept for it it cannot read, and asks for again. It must not
+// be called while other methods of the phone run.
+func (p *Phone) Reinstall(ctx context.Context) error {
+	p.SwitchOff()
+	p.Kick(Removed)
+	p.n.mu.Lock()
+	p.identity = keys.NewKeyPair()
+	p.signed = p.identity.CreateSignedPreKey(1)
+	p.n.sequence++
+	primary := p.devices[0]
+	primary.keys = keyBundle{registration: binary.BigEndian.AppendUint32(nil, uint32(p.n.sequence)), identity: p.identity.Pub[:], signed: *p.signed}
+	for w := range p.watchers {
+		if w.device.account != p.Account {
+			w.device.keep(element("notification", attrs{"from": types.NewJID(p.addressIn(w.space), w.space), "id": p.n.id(), "type": "encrypt", "t": seconds(time.Now())},
+				element("identity", nil)))
+		}
 	}
-	return p
+	p.n.mu.Unlock()
+	if err := p.install(); err != nil {
+		return err
+	}
+	return p.SwitchOn(ctx)
 }
 
 // Client is the phone's client, for what Phone has no method for.
