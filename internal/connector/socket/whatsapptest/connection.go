@@ -43,6 +43,8 @@ type connection struct {
 	deaf    bool // what the client sends is ignored
 	closing bool
 
+	arriving bool
+
 	outgoing sync.Mutex
 	queue    []letter
 	queued   chan struct{} // has room for one
@@ -78,7 +80,9 @@ func (n *Network) accept(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithCancel(n.ctx)
 	c := &connection{n: n, ws: ws, ctx: ctx, end: end, queued: make(chan struct{}, 1)}
 	n.mu.Lock()
-	n.connections[c] = true
+	n.connections[c], c.arriving = true, true
+	n.arriving++
+	n.mostArriving = max(n.mostArriving, n.arriving)
 	n.mu.Unlock()
 	c.run()
 	end()
@@ -268,6 +272,7 @@ func (c *connection) dismiss(last stanza) {
 // forget takes the connection out of the network's books. The caller holds n.mu.
 func (c *connection) forget() {
 	delete(c.n.connections, c)
+	c.arrived()
 	if c.device != nil && c.device.connection == c {
 		c.device.connection = nil
 	}

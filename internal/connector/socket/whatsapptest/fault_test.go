@@ -178,7 +178,11 @@ func TestTokens(t *testing.T) {
 	}
 	await(shop, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "uno" })
 	net.AwaitToken(t, anna.Number(), account.Number())
-	account.AwaitSettled(t)
+	after, err := anna.Send(t.Context(), account.Number(), "e due") // is handled after the token
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(shop, 0, func(m *events.Message) bool { return m.Info.ID == after })
 	shop.sendText(anna.JID(), "due")
 	if sent := net.Messages(account.Number()); !sent[0].Token {
 		t.Errorf("sent %+v", sent)

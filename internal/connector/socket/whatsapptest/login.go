@@ -23,6 +23,8 @@ type Login struct {
 	Version uint32 // the last part of the client's version
 	At      time.Time
 	Failure int // the reason of the refusal; 0 if it succeeded
+
+	Replaced bool // the same device was connected already, and was kicked out
 }
 
 // refusal makes logins fail.
@@ -88,6 +90,21 @@ func (n *Network) Logins() []Login {
 	return slices.Clone(n.logins)
 }
 
+// MostArriving is the largest number of connections that were on their way to be logged in at the same time.
+func (n *Network) MostArriving() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.mostArriving
+}
+
+// arrived takes the connection off those that are on their way. The caller holds n.mu.
+func (c *connection) arrived() {
+	if c.arriving {
+		c.arriving = false
+		c.n.arriving--
+	}
+}
+
 // versionPage is the page that states the current version.
 func (n *Network) versionPage(w http.ResponseWriter) {
 	n.mu.Lock()
@@ -112,7 +129,7 @@ func (c *connection) greet() {
 		refused = c.greetGuest()
 	} else {
 		login.Number, login.Device = strconv.FormatUint(c.payload.GetUsername(), 10), int(c.payload.GetDevice())
-		refused = c.greetDevice()
+		refused, login.Replaced = c.greetDevice()
 	}
 	if refused != nil {
 		login.Failure, _ = strconv.Atoi(refused["reason"].(string))
@@ -146,17 +163,18 @@ func (c *connection) greetGuest() (refused attrs) {
 }
 
 // greetDevice lets a linked device in, unless something is against it.
-func (c *connection) greetDevice() (refused attrs) {
+func (c *connection) greetDevice() (refused attrs, replaced bool) {
 	d := c.n.find(types.JID{User: strconv.FormatUint(c.payload.GetUsername(), 10), Server: types.DefaultUserServer, Device: uint16(c.payload.GetDevice())})
 	switch {
 	case d == nil || d.noise != c.noise:
-		return attrs{"reason": "401", "location": "loopback"}
+		return attrs{"reason": "401", "location": "loopback"}, false
 	case d.id > 0:
 		if refused := d.account.refused(clientVersion(c.payload)); refused != nil {
-			return refused
+			return refused, false
 		}
 	}
-	if old := d.connection; old != nil {
+	old := d.connection
+	if old != nil {
 		d.connection = nil
 		old.dismiss(element("stream:error", nil, element("conflict", attrs{"type": "replaced"})))
 	}
@@ -164,7 +182,7 @@ func (c *connection) greetDevice() (refused attrs) {
 	c.send(element("success", attrs{
 		"t": seconds(time.Now()), "props": "1", "location": "loopback", "lid": d.lid(), "display_name": d.account.name,
 	}))
-	return nil
+	return nil, old != nil
 }
 
 // refused says why the account's linked devices may not log in now. The caller holds n.mu.
@@ -188,6 +206,7 @@ func (a *Account) refused(version uint32) attrs {
 // activate begins to send what is kept for the device.
 func (c *connection) activate(s stanza) {
 	c.active = true
+	c.arrived()
 	c.result(s)
 	for _, p := range c.device.pending {
 		c.send(p.stanza)

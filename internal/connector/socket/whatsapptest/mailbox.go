@@ -84,7 +84,9 @@ func (a *Account) Pending() int {
 	return count
 }
 
-// AwaitSettled returns when the account's devices that are online have acknowledged all that was sent to them.
+// AwaitSettled returns when the account's devices that are online have acknowledged all that was sent to them. Most
+// clients acknowledge before they have handled it; they handle one thing after the other, so that what is sent last has
+// been handled only after the rest.
 func (a *Account) AwaitSettled(t TB) {
 	t.Helper()
 	ctx, cancel := patient()

@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.mau.fi/whatsmeow/socket.(*FrameSocket).frameComplete"))
 }
 
-// TestText links a client by QR, and has it and a phone write to each other.
+// TestText has a client and a phone write to each other.
 func TestText(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

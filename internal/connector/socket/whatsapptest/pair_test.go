@@ -264,13 +264,17 @@ func TestUnlink(t *testing.T) {
 func TestDeviceLists(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
-	anna, shopPhone := net.Phone("393330000002"), net.Phone("393330000001")
+	anna, bruno, shopPhone := net.Phone("393330000002"), net.Phone("393330000003"), net.Phone("393330000001")
 	if _, err := anna.Send(t.Context(), shopPhone.Number(), "uno"); err != nil {
 		t.Fatal(err)
 	}
 	shopPhone.Await(t, whatsapptest.Text("uno"))
 	shop := linked(t, net, shopPhone.Account)
-	anna.AwaitSettled(t)
+	after, err := bruno.Send(t.Context(), anna.Number(), "intanto") // is handled after the news of the device
+	if err != nil {
+		t.Fatal(err)
+	}
+	anna.Await(t, whatsapptest.ID(after))
 	id, err := anna.Send(t.Context(), shopPhone.Number(), "due")
 	if err != nil {
 		t.Fatal(err)

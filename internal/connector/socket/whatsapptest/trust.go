@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"go.mau.fi/libsignal/ecc"
@@ -41,6 +42,8 @@ func PatchRoot(program, patched string) error {
 		return fmt.Errorf("the root key occurs %d times in %s, want once", n, program)
 	}
 	content = bytes.Replace(content, shipped[:], root.Pub[:], 1)
+	syscall.ForkLock.RLock() // a process started meanwhile would keep the file open, and the copy could not be run
+	defer syscall.ForkLock.RUnlock()
 	if err := os.WriteFile(patched, content, 0o700); err != nil {
 		return fmt.Errorf("write the patched program: %w", err)
 	}
