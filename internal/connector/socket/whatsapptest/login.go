@@ -90,6 +90,20 @@ func (n *Network) Logins() []Login {
 	return slices.Clone(n.logins)
 }
 
+// VersionReads counts how often the page that states the current version was asked for.
+func (n *Network) VersionReads() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.pageReads
+}
+
+// FailVersionPage answers with a status instead of the page that states the current version; 0 ends it.
+func (n *Network) FailVersionPage(status int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.pageStatus = status
+}
+
 // MostArriving is the largest number of connections that were on their way to be logged in at the same time.
 func (n *Network) MostArriving() int {
 	n.mu.Lock()
@@ -108,8 +122,13 @@ func (c *connection) arrived() {
 // versionPage is the page that states the current version.
 func (n *Network) versionPage(w http.ResponseWriter) {
 	n.mu.Lock()
-	version := n.version
+	n.pageReads++
+	version, failing := n.version, n.pageStatus
 	n.mu.Unlock()
+	if failing != 0 {
+		http.Error(w, "failing", failing)
+		return
+	}
 	if version == 0 {
 		version = 1047769893
 	}

@@ -87,9 +87,17 @@ func TestVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	await[*events.ClientOutdated](guest, 0, nil)
+	net.FailVersionPage(502)
+	if latest, err := whatsmeow.GetLatestVersion(t.Context(), net.HTTPClient()); err == nil {
+		t.Errorf("the latest version is %v", latest)
+	}
+	net.FailVersionPage(0)
 	latest, err := whatsmeow.GetLatestVersion(t.Context(), net.HTTPClient())
 	if err != nil || (*latest)[2] != 1099999999 {
 		t.Errorf("the latest version is %v: %v", latest, err)
+	}
+	if n := net.VersionReads(); n != 2 {
+		t.Errorf("the page was read %d times", n)
 	}
 	net.RequireVersion(0)
 	c.Disconnect()

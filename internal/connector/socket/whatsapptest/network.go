@@ -42,34 +42,35 @@ type Network struct {
 	open         sync.WaitGroup // connections
 	ledger       *Ledger
 
-	mu           sync.Mutex
-	closed       bool
-	changed      chan struct{} // closed and renewed at every change that somebody may wait for
-	trace        bool
-	unknown      []string
-	accounts     map[string]*Account // by number and by LID's user
-	sequence     int
-	connections  map[*connection]bool
-	refs         map[string]*connection // by the reference in a QR
-	links        map[string]*pairing    // pairings by code, by number
-	groups       map[string]*Group      // by id
-	blobs        map[string][]byte      // media by direct path
-	tokens       map[string]string      // privacy tokens that were issued, to who may show them
-	version      uint32                 // logins with less are outdated
-	latency      time.Duration
-	fewKeys      bool
-	arriving     int
-	mostArriving int
-	refusing     bool
-	nacks        []string
-	mediaStatus  int
-	mediaTimes   int
-	lost         map[string]bool // receipts, by number and kind
-	faults       []*fault
-	failing      []*queryFault
-	logins       []Login
-	accepted     []Stanza
-	clients      []*http.Client
+	mu                    sync.Mutex
+	closed                bool
+	changed               chan struct{} // closed and renewed at every change that somebody may wait for
+	trace                 bool
+	unknown               []string
+	accounts              map[string]*Account // by number and by LID's user
+	sequence              int
+	connections           map[*connection]bool
+	refs                  map[string]*connection // by the reference in a QR
+	links                 map[string]*pairing    // pairings by code, by number
+	groups                map[string]*Group      // by id
+	blobs                 map[string][]byte      // media by direct path
+	tokens                map[string]string      // privacy tokens that were issued, to who may show them
+	version               uint32                 // logins with less are outdated
+	latency               time.Duration
+	pageReads, pageStatus int
+	fewKeys               bool
+	arriving              int
+	mostArriving          int
+	refusing              bool
+	nacks                 []string
+	mediaStatus           int
+	mediaTimes            int
+	lost                  map[string]bool // receipts, by number and kind
+	faults                []*fault
+	failing               []*queryFault
+	logins                []Login
+	accepted              []Stanza
+	clients               []*http.Client
 }
 
 // New starts a network that ends with the test, and fails the test for what it did not understand.
