@@ -46,4 +46,13 @@
 // [Network.Inject] and the methods of [Account] make the network misbehave: acks that are errors, late or missing,
 // damaged ciphertexts, queries that fail, logins that are refused, bans, time-locks, kicks and cuts. Each says what it
 // does and for how long.
+//
+// # What to mind with the library (2026-09-21)
+//
+//   - A client acknowledges most things before it has handled them, but handles one after the other: what was sent last is
+//     handled last. It shows a message to a group twice, first the key it came with.
+//   - Under the race detector a cut that meets two of a client's requests is reported, in exsync.Event.GetChan. The first
+//     message to somebody is followed by such a request; [Network.AwaitToken] waits for it.
+//   - A frame that comes while a client disconnects leaves a goroutine behind, in FrameSocket.frameComplete.
+//   - A client that is linked makes 812 keys, one insert each: see [Network.FewKeys].
 package whatsapptest

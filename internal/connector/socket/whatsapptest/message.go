@@ -13,19 +13,19 @@ import (
 
 // Stanza is a message or chat state as the server accepted it from a client, without its content.
 type Stanza struct {
-	Tag      string // message, chatstate, or peer for what an account's devices tell each other
-	From     string // number of the sender
-	Device   int    // of the sender
-	Chat     string // number of the other side, or the group's id
-	ID       string
-	Type     string // of a message: text, media…; of a chat state: composing or paused
-	Media    string // image, video, audio, ptt, document… of a message with media
-	At       time.Time
-	Error    int  // that it was refused with; 0 if it was accepted
-	Unacked  bool // the ack was withheld
-	Retry    bool // sent again to one device that asked
-	Token    bool // with a privacy token of the other side
-	Resolved int  // devices it was encrypted for
+	Tag     string // message, chatstate, or peer for what an account's devices tell each other
+	From    string // number of the sender
+	Device  int    // of the sender
+	Chat    string // number of the other side, or the group's id
+	ID      string
+	Type    string // of a message: text, media…; of a chat state: composing or paused
+	Media   string // image, video, audio, ptt, document… of a message with media
+	At      time.Time
+	Error   int  // that it was refused with; 0 if it was accepted
+	Unacked bool // the ack was withheld
+	Retry   bool // sent again to one device that asked
+	Token   bool // with a privacy token of the other side
+	Parts   int  // devices it was encrypted for
 }
 
 var messageShape = sh("message", "id type=text|media|reaction|poll to:jid peer_recipient_pn:jid? addressing_mode?=lid|pn edit? phash? category?=peer push_priority? privacy_sensitive? device_fanout?=false participant:jid? recipient:jid? t?",
@@ -79,7 +79,7 @@ func (c *connection) message(s stanza) {
 	to := jid(s, "to")
 	note := Stanza{
 		Tag: "message", From: c.device.account.number, Device: int(c.device.id), Chat: c.n.chatName(to), ID: text(s, "id"), Type: text(s, "type"), At: time.Now(),
-		Token: child(s, "tctoken").Tag != "", Resolved: len(childrenOf(child(s, "participants"))),
+		Token: child(s, "tctoken").Tag != "", Parts: len(childrenOf(child(s, "participants"))),
 	}
 	note.Media = mediaType(s)
 	if text(s, "category") == "peer" {
