@@ -17,7 +17,6 @@ type account struct {
 	log     *slog.Logger
 	report  func(puntuale.LinkReport)
 	pairs   *pairs
-	reach   *reach
 	weary   weary
 
 	ctx    context.Context // of what the connector does for it by itself
@@ -37,7 +36,8 @@ type account struct {
 	templates map[string]heldTemplate
 	slowUntil time.Time
 	slowFor   time.Duration
-	loaded    bool      // whom it addressed before
+	reach     *reach    // one for all numbers of a business that is named
+	loaded    bool      // whom it addressed before, into reach
 	synced    time.Time // when templates were last read, or tried
 }
 
@@ -75,6 +75,13 @@ func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 		return puntuale.OfficialKeys{}, false
 	}
 	return *a.keys, true
+}
+
+// persons counts whom the number, or all those of its business, addressed.
+func (a *account) persons() *reach {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.reach
 }
 
 // set notes how far the session is from sending, and reports it.

@@ -53,6 +53,7 @@ type Connector struct {
 	shares uploads
 
 	aliases aliases
+	reaches map[business]*reach // of those that are named; with mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
@@ -92,8 +93,28 @@ func New(cfg Config) *Connector {
 			Name: "official", Slots: max(1, int(math.Ceil(cfg.Rate*answerTime.Seconds()))), SendTimeout: sendTimeout,
 			PerSecond: cfg.Rate, Recovery: puntuale.RecoverNone,
 		},
-		open: map[puntuale.SessionID]*account{},
+		open: map[puntuale.SessionID]*account{}, reaches: map[business]*reach{},
 	}
+}
+
+// business is a client's business at Meta, which counts whom all of its numbers address.
+type business struct {
+	client  puntuale.ClientID
+	account string
+}
+
+// reachOf returns what counts whom a business addresses from this node, nil where the business is not named.
+func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) *reach {
+	if k == nil || k.BusinessAccountID == "" {
+		return nil
+	}
+	of := business{client, k.BusinessAccountID}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.reaches[of] == nil {
+		c.reaches[of] = newReach()
+	}
+	return c.reaches[of]
 }
 
 // Traits never change.

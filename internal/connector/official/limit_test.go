@@ -86,7 +86,7 @@ func TestReach(t *testing.T) {
 	w.must(to(3), approved("uno"))
 
 	// One whom Meta refuses does not count.
-	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_1" }})
+	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // nothing is kept for a business
 	w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
 		if m.To == to(0) {
 			return graphtest.Reply{Code: 131026}
@@ -110,6 +110,32 @@ func TestReach(t *testing.T) {
 	w.open(w.session)
 	_, err = w.send(to(3), approved("uno"))
 	w.refused(err, puntuale.Deferred)
+}
+
+// TestReachOfABusiness: Meta counts the persons whom all numbers of a business address.
+func TestReachOfABusiness(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_2" }})
+	for number, account := range map[string]string{"102": w.number.Account, "103": "55103"} {
+		n := graphtest.NewNumber(number)
+		n.Tier, n.Account = "TIER_2", account
+		w.peer.Set(n)
+		id := w.newSession(n)
+		w.open(id)
+		w.until("online", func() bool { return w.conn.Online(id) })
+		e := w.envelope("+3933300000"+number, approved("uno"))
+		e.Session = id
+		p, err := w.conn.Prepare(w.within(), e)
+		if err == nil {
+			_, err = w.conn.Send(w.within(), p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.must("+393330000001", approved("uno"))
+	w.refusedBy("+393330000002", approved("uno"), puntuale.Deferred)
+	w.must("+3933300000102", approved("uno")) // counts already
 }
 
 // TestTiers reads Meta's words for limits; what it says that nobody knows limits nothing here.

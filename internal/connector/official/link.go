@@ -147,7 +147,7 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 		a.log.Info("Meta does not answer about a number", "error", err)
 		return lookSoon, nil
 	}
-	a.reach.setLimit(found.limit)
+	a.persons().setLimit(found.limit)
 	a.mu.Lock()
 	a.number = found.number
 	a.mu.Unlock()
@@ -170,9 +170,13 @@ func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.Officia
 			return nil, err
 		}
 	}
+	shared := c.reachOf(client, keys)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.client, a.keys = client, keys
+	if shared != nil && a.reach != shared {
+		a.reach, a.loaded = shared, false
+	}
 	return keys, nil
 }
 
@@ -200,7 +204,7 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	if err != nil {
 		return fmt.Errorf("read whom a session addressed: %w", err)
 	}
-	a.reach.load(all)
+	a.persons().load(all)
 	a.mu.Lock()
 	a.loaded = true
 	was := a.state

@@ -50,7 +50,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 		if refusal := c.usable(ctx, a, keys, e.To, t, now); refusal != nil {
 			return refusal
 		}
-		if wait := a.reach.wait(e.To, now); p.first && wait > 0 {
+		if wait := a.persons().wait(e.To, now); p.first && wait > 0 {
 			return tooMany(wait)
 		}
 	} else if p.first {
@@ -122,7 +122,7 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	}
 	receipt, err := c.post(ctx, a, keys, prepared, p)
 	if fresh && puntuale.AsSendError(err) != nil {
-		a.reach.undo(prepared.To)
+		a.persons().undo(prepared.To)
 	}
 	return receipt, err
 }
@@ -150,7 +150,7 @@ func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prep
 	}
 	if first {
 		var wait time.Duration
-		if fresh, wait = a.reach.take(prepared.To, now); wait > 0 {
+		if fresh, wait = a.persons().take(prepared.To, now); wait > 0 {
 			return false, tooMany(wait)
 		}
 	}

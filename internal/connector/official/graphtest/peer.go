@@ -66,29 +66,6 @@ type File struct {
 	Data []byte
 }
 
-// Name is how Meta speaks of a recipient.
-type Name struct {
-	Number string // digits; "" hides it
-	ID     string // business-scoped; "" says nothing of one
-}
-
-// Know has Meta speak of a recipient, as messages have it, by other names.
-func (p *Peer) Know(to string, n Name) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.names[to] = n
-}
-
-// nameOf is how Meta speaks of a recipient.
-func (p *Peer) nameOf(to string) Name {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if n, ok := p.names[to]; ok {
-		return n
-	}
-	return Name{Number: strings.TrimPrefix(to, "+")}
-}
-
 // Peer is the server.
 type Peer struct {
 	URL     string
@@ -319,19 +296,6 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 		"contacts":          []any{p.contact(m.Recipient())},
 		"messages":          []any{map[string]any{"id": taken.WAMID}},
 	})
-}
-
-// contact is how an answer names a recipient.
-func (p *Peer) contact(to string) map[string]any {
-	c := map[string]any{"input": to}
-	n := p.nameOf(to)
-	if n.Number != "" && strings.HasPrefix(to, "+") {
-		c["wa_id"] = n.Number
-	}
-	if n.ID != "" {
-		c["user_id"] = n.ID
-	}
-	return c
 }
 
 // enter writes a message into the ledger.

@@ -1,0 +1,39 @@
+package graphtest
+
+import "strings"
+
+// Name is how Meta speaks of a recipient.
+type Name struct {
+	Number string // digits; "" hides it
+	ID     string // business-scoped; "" says nothing of one
+}
+
+// Know has Meta speak of a recipient, as messages have it, by other names.
+func (p *Peer) Know(to string, n Name) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.names[to] = n
+}
+
+// nameOf is how Meta speaks of a recipient.
+func (p *Peer) nameOf(to string) Name {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if n, ok := p.names[to]; ok {
+		return n
+	}
+	return Name{Number: strings.TrimPrefix(to, "+")}
+}
+
+// contact is how an answer names a recipient.
+func (p *Peer) contact(to string) map[string]any {
+	c := map[string]any{"input": to}
+	n := p.nameOf(to)
+	if n.Number != "" && strings.HasPrefix(to, "+") {
+		c["wa_id"] = n.Number
+	}
+	if n.ID != "" {
+		c["user_id"] = n.ID
+	}
+	return c
+}
