@@ -91,7 +91,7 @@ func (s *scheduler) readContents(batch []*entry) error {
 		if e.window != nil {
 			e.zone = location(step.Zone)
 		}
-		if s.mustWait(e, s.cfg.Clock.Now()) {
+		if e.repeat() && s.mustWait(e, s.cfg.Clock.Now()) {
 			e.failed = errNotAgain
 			s.box.prepared(e)
 			continue

@@ -57,7 +57,7 @@ func (s *scheduler) mayRepeat(e *entry, now time.Time) bool {
 // mustWait tells whether an unanswered message must not be sent again, now that its content says what it asks for: at all, or
 // before evidence had its time. Any goroutine.
 func (s *scheduler) mustWait(e *entry, now time.Time) bool {
-	return e.repeat() && e.lane.traits.Recovery != puntuale.RecoverSameID &&
+	return e.lane.traits.Recovery != puntuale.RecoverSameID &&
 		(!e.content.Resend || now.Before(e.m.IntentAt.Add(puntuale.ResendAfter)))
 }
 
