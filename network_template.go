@@ -50,6 +50,7 @@ const (
 	TemplateDeleted  TemplateStatus = "DELETED"
 	TemplateDeleting TemplateStatus = "PENDING_DELETION"
 	TemplateOverMost TemplateStatus = "LIMIT_EXCEEDED"
+	TemplateUnknown  TemplateStatus = "UNKNOWN" // ours: something was told of it, but not this
 )
 
 // TemplateUse is what a template's status allows.

@@ -23,7 +23,7 @@ func registerSingle(a *api) {
 // singleBody documents the body of a single send.
 type singleBody struct {
 	_         struct{} `additionalProperties:"true"`
-	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. A number is taken too."`
+	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
 	Text      string   `json:"text,omitempty" doc:"Sent as it is written"`
 	Media     string   `json:"media,omitempty" doc:"Address of an online media file"`
 	MediaName string   `json:"media_name,omitempty" doc:"File name of the media"`

@@ -37,7 +37,7 @@ func registerStart(a *api) {
 // startBody documents the body of a start.
 type startBody struct {
 	_         struct{} `additionalProperties:"true"`
-	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. A number is taken too."`
+	Phone     string   `json:"phone" doc:"A phone number, or a group id: <digits>@g.us, <digits>@lid, or 22 characters. Official sessions take Meta's ids of persons (US.…) and groups, too. A number is taken too."`
 	Text      string   `json:"text,omitempty" doc:"Text for the message copy, where the sequence names the field text"`
 	Media     string   `json:"media,omitempty" doc:"Address of an online media file, where the sequence names the field media"`
 	MediaName string   `json:"media_name,omitempty" doc:"File name of the media, where the sequence names the field media_name"`

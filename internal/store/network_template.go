@@ -124,10 +124,10 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (batch, error) {
 
 func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews) error {
 	return s.tenantWriter(n.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
-		// One that no list has shown yet is approved by its first news, or waits for them.
+		// Of one that no list has shown yet, news of its quality say nothing of its state: that remains the network's to decide.
 		if _, err := a.exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
- select $1::bigint, $2::text, $3::text, $4::text, $5::text, case when $6::text = '' then 'PENDING' else $6::text end, $7::text, $8::text, $9::text, 0, 'null', $10::bigint
+ select $1::bigint, $2::text, $3::text, $4::text, $5::text, case when $6::text = '' then $11::text else $6::text end, $7::text, $8::text, $9::text, 0, 'null', $10::bigint
  where exists (select 1 from official o where o.client_id = $1 and o.account = $2)
  on conflict (client_id, account, name, language) do update set
  status = case when $6::text = '' then g.status else excluded.status end,
@@ -136,7 +136,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews
  quality = case when excluded.quality = '' then g.quality else excluded.quality end,
  changed_at = excluded.changed_at
  where g.changed_at <= excluded.changed_at`,
-			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, micros(n.At)); err != nil {
+			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, micros(n.At), string(puntuale.TemplateUnknown)); err != nil {
 			return fmt.Errorf("keep news of a template: %w", err)
 		}
 		return nil

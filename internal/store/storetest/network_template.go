@@ -103,7 +103,7 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	tell(c, puntuale.TemplateNews{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
 	tell(c, puntuale.TemplateNews{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
 	keep(first, "55", Begin.Add(30*time.Second), "", "uno")
-	shows(c, first, "55 30 : due DELETED UTILITY GREEN  nuovo PENDING MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
+	shows(c, first, "55 30 : due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
 	shows(other, foreign, "55 never :")
 	if got, known, err := w.NetworkTemplate(ctx, c.ID, "55", "uno", "it"); err != nil || !known || got.Status != puntuale.TemplatePaused || !got.Named ||
 		got.Part("BODY").Text != "Ciao {{nome}}" || !got.Part("BUTTONS").Buttons[0].Open() {
@@ -122,7 +122,7 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	if err := w.ForgetKeys(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	shows(c, second, "55 never non si può: due DELETED UTILITY GREEN  nuovo PENDING MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
+	shows(c, second, "55 never non si può: due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
 	shows(c, first, " never :")
 	if err := c.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)
