@@ -51,6 +51,7 @@ type device struct {
 	id         uint16
 	noise      [32]byte
 	known      bool // has logged in, so that stanzas are kept for it
+	greeted    bool // was told what it does not know yet
 	platform   string
 	keys       keyBundle
 	connection *connection

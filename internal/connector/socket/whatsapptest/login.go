@@ -227,10 +227,27 @@ func (c *connection) activate(s stanza) {
 	c.active = true
 	c.arrived()
 	c.result(s)
+	c.preview()
 	for _, p := range c.device.pending {
 		c.send(p.stanza)
 	}
 	c.send(element("ib", attrs{"from": server}, element("offline", attrs{"count": strconv.Itoa(len(c.device.pending))})))
+}
+
+// preview says what will be sent, and to a new device that its account's settings changed.
+func (c *connection) preview() {
+	counts := map[string]int{}
+	for _, p := range c.device.pending {
+		counts[p.Tag]++
+	}
+	c.send(element("ib", attrs{"from": server}, element("offline_preview", attrs{
+		"count": strconv.Itoa(len(c.device.pending)), "appdata": "0", "message": strconv.Itoa(counts["message"]),
+		"notification": strconv.Itoa(counts["notification"]), "receipt": strconv.Itoa(counts["receipt"]),
+	})))
+	if !c.device.greeted {
+		c.device.greeted = true
+		c.send(element("ib", attrs{"from": server}, element("dirty", attrs{"type": "account_sync", "timestamp": seconds(time.Now())})))
+	}
 }
 
 // logout removes the device that asks for it.

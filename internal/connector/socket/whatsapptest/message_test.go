@@ -6,6 +6,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.mau.fi/whatsmeow"
@@ -223,6 +224,50 @@ func TestRedelivered(t *testing.T) {
 	await[*events.OfflineSyncCompleted](shop, before, nil)
 	account.AwaitSettled(t)
 	anna.AwaitReceipt(t, id, "inactive")
+}
+
+// TestRefusedByHandler has a client that acknowledges only what it has handled, cannot handle a message at first, and
+// cannot decrypt another.
+func TestRefusedByHandler(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	account, anna := net.Account("393330000001"), net.Phone("393330000002")
+	c := newClient(t, net)
+	if err := account.Adopt(c.Store); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Store.Save(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	c = openClient(t, net, whatsmeow.NewClient(c.Store, nil))
+	c.SynchronousAck, c.EnableDecryptedEventBuffer = true, true
+	var refused atomic.Int32
+	c.AddEventHandlerWithSuccessStatus(func(event any) bool {
+		m, is := event.(*events.Message)
+		return !is || m.Message.GetConversation() != "uno" || refused.Add(1) > 1
+	})
+	if err := c.Connect(); err != nil {
+		t.Fatal(err)
+	}
+	await[*events.Connected](c, 0, nil)
+	if _, err := anna.Send(t.Context(), account.Number(), "uno"); err != nil {
+		t.Fatal(err)
+	}
+	await(c, 0, func(m *events.Message) bool { return m.Message.GetConversation() == "uno" })
+	if account.Pending() == 0 {
+		t.Error("what was refused is not kept")
+	}
+	before := c.events()
+	account.Cut()
+	await(c, before, func(m *events.Message) bool { return m.Message.GetConversation() == "uno" })
+	account.AwaitSettled(t)
+	await(c, before, func(e *events.OfflineSyncPreview) bool { return e.Messages == 1 })
+
+	net.Inject(whatsapptest.Fault{From: anna.Number(), Corrupt: true, Times: 1})
+	if _, err := anna.Send(t.Context(), account.Number(), "due"); err != nil {
+		t.Fatal(err)
+	}
+	await(c, before, func(m *events.Message) bool { return m.Message.GetConversation() == "due" && m.RetryCount == 1 })
 }
 
 // TestLookUp finds who has WhatsApp.
