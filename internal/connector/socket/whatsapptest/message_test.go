@@ -318,9 +318,13 @@ func TestRetryAfterRestart(t *testing.T) {
 func TestReinstalled(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
-	anna := net.Phone("393330000002")
+	anna, bruno := net.Phone("393330000002"), net.Phone("393330000003")
 	shop := linked(t, net, net.Account("393330000001"))
 	anna.Await(t, whatsapptest.ID(shop.sendText(anna.JID(), "uno")))
+	if _, err := bruno.Send(t.Context(), anna.Number(), "anch'io"); err != nil {
+		t.Fatal(err)
+	}
+	anna.Await(t, whatsapptest.Text("anch'io"))
 	anna.SwitchOff()
 	second := shop.sendText(anna.JID(), "due")
 	if err := anna.Reinstall(t.Context()); err != nil {
@@ -331,6 +335,12 @@ func TestReinstalled(t *testing.T) {
 	}
 	await[*events.IdentityChange](shop, 0, nil)
 	anna.Await(t, whatsapptest.ID(shop.sendText(anna.JID(), "tre")))
+	for _, text := range []string{"ancora", "e ancora"} {
+		if _, err := bruno.Send(t.Context(), anna.Number(), text); err != nil {
+			t.Fatal(err)
+		}
+		anna.Await(t, whatsapptest.Text(text))
+	}
 }
 
 // TestLedger keeps what phones show in a file.
