@@ -76,6 +76,10 @@ type Client struct {
 	Features  []string
 	Created   time.Time
 
+	// Revision grows with every change to the client, its keys, sequences, templates and sessions that a start could
+	// notice: what was read under one is as it was while the revision is the same.
+	Revision int64
+
 	Connection ConnectionType // of its default session; read only
 }
 

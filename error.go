@@ -96,6 +96,10 @@ func Unavailable(err error) *Error {
 	return &Error{Code: CodeUnavailable, Message: "the store cannot be reached", RetryAfter: time.Second, Err: err}
 }
 
+// ErrStale refuses a start that was planned from what is not so any more: the client's revision is another one. Nothing
+// was stored or counted.
+var ErrStale = errors.New("puntuale: the client changed since it was read")
+
 // ErrFenced is returned to a node whose lease is gone: it must stop sending, and join again as a new incarnation.
 var ErrFenced = errors.New("puntuale: the node's lease is gone")
 

@@ -29,4 +29,5 @@ type Principal struct {
 	Partner PartnerID
 	Client  Client // with ClientSide
 	Key     KeyID
+	Expires time.Time // when the key ends; zero: never
 }

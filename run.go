@@ -84,6 +84,9 @@ type StartRun struct {
 	Now         time.Time
 	IfRunning   IfRunning
 	Idempotency *Idempotency // nil: none
+
+	// Revision is the client's under which all that the start was planned from was read; 0: it was read for this call.
+	Revision int64
 }
 
 // StartedRun is the durable answer to a [StartRun]. The JSON form is kept as the idempotency result.

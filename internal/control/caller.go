@@ -10,9 +10,10 @@ import (
 
 // Caller is who a valid key belongs to.
 type Caller struct {
-	control   *Control
-	principal puntuale.Principal
-	plain     string // the key itself
+	control    *Control
+	principal  puntuale.Principal
+	plain      string // the key itself
+	remembered bool
 }
 
 // Client is a client's account seen through its own key: all that the key can reach is that client's.
@@ -20,6 +21,9 @@ type Client struct {
 	control *Control
 	account puntuale.Client
 	tenant  puntuale.Tenant
+
+	plain      string // the key
+	remembered bool   // account is from memory: see [Control.Recognize]
 }
 
 // Partner is a partner seen through its own key.
@@ -46,7 +50,22 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	if err != nil {
 		return nil, fmt.Errorf("find the key's owner: %w", err)
 	}
-	return &Caller{c, principal, plain}, nil
+	if side == puntuale.ClientSide {
+		c.memory.keepCaller(hash, principal, c.clock.Now())
+	}
+	return &Caller{control: c, principal: principal, plain: plain}, nil
+}
+
+// Recognize is Authenticate from memory, for a call that proves itself as [Client.Start] does: it reports a client's key
+// that was valid within the last second. What the call is refused because of this caller must be asked again of one from
+// Authenticate.
+func (c *Control) Recognize(plain string) (*Caller, bool) {
+	hash, _, ok := auth.ParseKey(plain)
+	if !ok {
+		return nil, false
+	}
+	principal, ok := c.memory.caller(hash, c.clock.Now())
+	return &Caller{control: c, principal: principal, plain: plain, remembered: true}, ok
 }
 
 // Key returns the identifier of the key.
@@ -61,7 +80,7 @@ func (c *Caller) Client() (*Client, error) {
 	if account.Suspended {
 		return nil, forbidden("the account is suspended")
 	}
-	return &Client{c.control, account, c.control.operator.Tenant(account.ID)}, nil
+	return &Client{c.control, account, c.control.operator.Tenant(account.ID), c.plain, c.remembered}, nil
 }
 
 // Partner returns the partner whose key it is. Codes: forbidden for a client's key.
@@ -71,6 +90,25 @@ func (c *Caller) Partner() (*Partner, error) {
 	}
 	id := c.principal.Partner
 	return &Partner{c.control, id, c.control.operator.Partner(id), c.plain}, nil
+}
+
+// Confirm asks again whether the key of a client that was recognized from memory is valid, and lets in: before what such a
+// call is refused for otherwise. Codes: unauthorized, forbidden.
+func (c *Client) Confirm(ctx context.Context) error {
+	if !c.remembered {
+		return nil
+	}
+	_, err := c.again(ctx)
+	return err
+}
+
+// again is the client of the same key, read anew.
+func (c *Client) again(ctx context.Context) (*Client, error) {
+	caller, err := c.control.Authenticate(ctx, c.plain)
+	if err != nil {
+		return nil, err
+	}
+	return caller.Client()
 }
 
 // ID returns the client's identifier.

@@ -22,7 +22,8 @@ type Config struct {
 	Door  puntuale.Door // nil: nobody signs in; it needs the vault
 }
 
-// Control answers for the whole service. It keeps no state but what it once loaded and may be used by many goroutines at once. What
+// Control answers for the whole service. It keeps no state but what it once loaded, none of which is
+// trusted, and may be used by many goroutines at once. What
 // a tenant may ask is reached through [Control.Authenticate]; what only an operator may, is here.
 type Control struct {
 	operator puntuale.Operator
@@ -36,6 +37,7 @@ type Control struct {
 	keep     puntuale.Keep
 	zones    zones
 	door     puntuale.Door
+	memory   memory
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.

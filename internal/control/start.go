@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,6 +40,15 @@ type Started = puntuale.StartedRun
 // invalid, conflict (if_running reject; the idempotency key with another body), busy, cap_reached, forbidden. With an
 // error nothing is scheduled or counted.
 func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
+	if c.remembered {
+		started, proven, err := c.startFromMemory(ctx, call)
+		if proven {
+			return started, err
+		}
+		if c, err = c.again(ctx); err != nil {
+			return Started{}, err
+		}
+	}
 	if err := c.MayCreate(); err != nil {
 		return Started{}, err
 	}
@@ -65,11 +75,37 @@ func (c *Client) Start(ctx context.Context, call StartCall) (Started, error) {
 	return c.start(ctx, p, call.Body, once, now)
 }
 
+// startFromMemory starts what is planned from memory. It is proven when the store has answered, and found the client
+// unchanged: everything else must be asked again.
+func (c *Client) startFromMemory(ctx context.Context, call StartCall) (_ Started, proven bool, err error) {
+	sequence, err := sequenceID(call.Sequence)
+	if err != nil {
+		return Started{}, false, err
+	}
+	if err := c.MayCreate(); err != nil {
+		return Started{}, false, err
+	}
+	now := c.control.clock.Now()
+	p, err := c.plan(ctx, sequence, call, now, rand.Uint64()|1) //nolint:gosec // as in Start
+	if err != nil {
+		return Started{}, false, err
+	}
+	started, err := c.start(ctx, p, call.Body, idempotency(call.Scope, call.Key, call.Body), now)
+	return started, !errors.Is(err, puntuale.ErrStale), err
+}
+
 // Preview is what a start would schedule.
 type Preview = plan.Plan
 
 // Preview plans a start as Start would, and stores and counts nothing. Codes: not_found, invalid.
 func (c *Client) Preview(ctx context.Context, call StartCall) (Preview, error) {
+	if c.remembered {
+		fresh, err := c.again(ctx)
+		if err != nil {
+			return Preview{}, err
+		}
+		c = fresh
+	}
 	sequence, err := sequenceID(call.Sequence)
 	if err != nil {
 		return Preview{}, err
@@ -92,17 +128,13 @@ type planned struct {
 
 // plan reads a start call as a whole and plans it. Seed 0 is a dry run.
 func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCall, now time.Time, seed uint64) (planned, error) {
-	sequence, session, err := c.tenant.StartInfo(ctx, id)
-	if err != nil {
-		return planned{}, fmt.Errorf("read sequence %d to start: %w", id, err)
-	}
-	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: session}
-	filled, err := c.expand(ctx, sequence)
+	info, err := c.startInfo(ctx, id, now)
 	if err != nil {
 		return planned{}, err
 	}
-	sequence = filled[0]
-	f := faults(call.Faults)
+	sequence := info.sequence
+	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session}
+	f := slices.Clone(faults(call.Faults))
 	for i, step := range sequence.Steps {
 		if unfilled(step) {
 			f.add(at("steps", i)+".template", "names a template that is not there any more", nil)
@@ -131,6 +163,27 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	return p, f.err()
 }
 
+// startInfo reads what a start is planned from, or remembers it where the client itself was remembered.
+func (c *Client) startInfo(ctx context.Context, id puntuale.SequenceID, now time.Time) (startInfo, error) {
+	key := startKey{c.account.ID, id, c.account.Revision}
+	if c.remembered {
+		if info, ok := c.control.memory.start(key, now); ok {
+			return info, nil
+		}
+	}
+	sequence, session, err := c.tenant.StartInfo(ctx, id)
+	if err != nil {
+		return startInfo{}, fmt.Errorf("read sequence %d to start: %w", id, err)
+	}
+	filled, err := c.expand(ctx, sequence)
+	if err != nil {
+		return startInfo{}, err
+	}
+	info := startInfo{filled[0], session}
+	c.control.memory.keepStart(key, info, now) // it was read after the revision was, and that is what is proven
+	return info, nil
+}
+
 // start stores what was planned, in one transaction with the day's usage.
 func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntuale.Idempotency, now time.Time) (Started, error) {
 	zone, err := c.zone()
@@ -151,8 +204,12 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntua
 			first = m.Due
 		}
 	}
+	revision := int64(0)
+	if c.remembered {
+		revision = c.account.Revision
+	}
 	started, err := c.tenant.Start(ctx, puntuale.StartRun{
-		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once,
+		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once, Revision: revision,
 	})
 	if err != nil {
 		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, midnight(day, zone).Sub(now)))

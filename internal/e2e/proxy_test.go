@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"puntuale/internal/store/storetest"
 )
 
 // proxy stands between a server and PostgreSQL: a network that can be cut.
@@ -95,7 +97,7 @@ func (p *proxy) relay(client net.Conn) {
 	stores := false // this connection stores runs
 	commit := p.copy(server, client, func(said []byte) bool {
 		stores = stores || bytes.Contains(said, []byte("insert into run"))
-		return stores && bytes.Contains(said, []byte("commit\x00")) && p.cuts()
+		return stores && storetest.Commits(said) && p.cuts()
 	})
 	if commit != nil {
 		if p.how == cutAfter {

@@ -73,7 +73,11 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			return
 		}
 		if err := a.read(w, r, c, pass, op, known); err != nil {
-			if puntuale.CodeOf(err) == puntuale.CodeTooLarge {
+			unread := puntuale.CodeOf(err) == puntuale.CodeTooLarge
+			if puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+				err = c.confirmed(patient, err)
+			}
+			if unread {
 				a.refuseUnread(w, r, err)
 			} else {
 				a.refuse(w, r, err)
@@ -105,28 +109,53 @@ func (a *api) read(w http.ResponseWriter, r *http.Request, c *call, pass *httpki
 
 // admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.
 func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntuale.Side, op operation) (*call, error) {
-	caller, err := a.control.Authenticate(ctx, key)
-	if err != nil {
-		return nil, err
+	var c *call
+	var err error
+	caller, known := (*control.Caller)(nil), false
+	if op.proven != nil && op.proven(r) {
+		if caller, known = a.control.Recognize(key); known {
+			c, err = received(caller, side, op, r)
+			known = err == nil
+		}
 	}
-	c := &call{}
+	if !known {
+		if caller, err = a.control.Authenticate(ctx, key); err == nil {
+			c, err = received(caller, side, op, r)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if side == puntuale.PartnerSide {
-		if c.partner, err = caller.Partner(); err != nil {
-			return nil, err
-		}
 		httpkit.Annotate(r.Context(), slog.Int64("partner_id", int64(c.partner.ID())))
-		return c, a.pace.take(puntuale.PartnerSide, caller.Key())
+	} else {
+		httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
 	}
-	if c.client, err = caller.Client(); err != nil {
-		return nil, err
+	return c, a.pace.take(side, caller.Key())
+}
+
+// received begins a call of the caller's, if it may make it. Codes: forbidden.
+func received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
+	c = &call{}
+	if side == puntuale.PartnerSide {
+		c.partner, err = caller.Partner()
+		return c, err
 	}
-	httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
-	if op.creates != nil && op.creates(r) {
-		if err := c.client.MayCreate(); err != nil {
-			return nil, err
-		}
+	if c.client, err = caller.Client(); err == nil && op.creates != nil && op.creates(r) {
+		err = c.client.MayCreate()
 	}
-	return c, a.pace.take(puntuale.ClientSide, caller.Key())
+	return c, err
+}
+
+// confirmed is the error that a call is refused with, unless its caller was remembered and is to be refused himself.
+func (c *call) confirmed(ctx context.Context, err error) error {
+	if c.client == nil {
+		return err
+	}
+	if refused := c.client.Confirm(ctx); refused != nil {
+		return refused
+	}
+	return err
 }
 
 // read takes in the body and looks at the query. Codes: too_large, unreadable.

@@ -23,6 +23,7 @@ type operation struct {
 	body       any                      // a zero value of the type that documents the body; nil: the call takes none
 	optional   bool                     // the body may be absent
 	creates    func(*http.Request) bool // whether the call creates or sends, which an expired account may not; nil: it does not
+	proven     func(*http.Request) bool // whether what it does is proven by the store, so that the caller may be remembered; nil: it is not
 	strict     bool                     // a query parameter that is not documented is a fault
 	closed     bool                     // so is a member of the body
 	prevents   bool                     // keeps messages from being sent, and so goes before other calls

@@ -22,7 +22,7 @@ func registerStart(a *api) {
 	client(a, operation{
 		id: "startSequence", method: http.MethodPost, path: "/api/start/{id_sequenza}",
 		summary: "Start a sequence for one recipient, or see what that would do",
-		body:    startBody{}, idempotent: true, creates: func(r *http.Request) bool { return !wantsPreview(r) },
+		body:    startBody{}, idempotent: true, creates: startsNow, proven: startsNow,
 		refusals: []int{http.StatusNotFound, http.StatusConflict},
 	}, start)
 	client(a, operation{
@@ -33,6 +33,9 @@ func registerStart(a *api) {
 		refusals: []int{http.StatusNotFound},
 	}, stop)
 }
+
+// startsNow reports a start that is no dry run.
+func startsNow(r *http.Request) bool { return !wantsPreview(r) }
 
 // startBody documents the body of a start.
 type startBody struct {
@@ -119,14 +122,14 @@ func (startedOrPreview) Schema(r huma.Registry) *huma.Schema {
 func start(ctx context.Context, c *control.Client, in *call, p *startInput) (startedOrPreview, error) {
 	body, err := in.object()
 	if err != nil {
-		return startedOrPreview{}, err
+		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
 	asked := control.StartCall{
 		Sequence: p.Sequence, Phone: body.phone("phone"), Fields: body.members, Timezone: p.Timezone,
 		BodyZone: body.text("timezone"), IfRunning: p.IfRunning, Body: in.body, Scope: in.scope, Key: p.Key,
 	}
 	if err := body.err(); err != nil {
-		return startedOrPreview{}, err
+		return startedOrPreview{}, in.confirmed(ctx, err)
 	}
 	dry, faults := wantsDry(in.query)
 	asked.Faults = slices.Concat(*body.refused, faults, in.repeated("timezone", "if_running"))

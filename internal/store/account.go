@@ -98,13 +98,13 @@ func insertClient(ctx context.Context, a asker, p puntuale.PartnerID, id puntual
 }
 
 const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.refill_to, c.refill_at,
- c.credits, c.cap, c.expires_on, c.expires_at, c.zone, c.region, c.closed, c.suspended, c.features, c.created_at,
+ c.credits, c.cap, c.expires_on, c.expires_at, c.zone, c.region, c.closed, c.suspended, c.features, c.created_at, c.revision,
  coalesce((select s.type from session s where s.client_id = c.id and s.is_default = 1 and s.deleted_at = 0), '')`
 
 func clientFields(c *puntuale.Client) []any {
 	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.RefillTo, moment{&c.RefillAt},
-		&c.Credits, &c.Cap, date{&c.Expires}, moment{&c.ExpiresAt}, &c.Zone, &c.Region, inJSON{&c.Closed}, &c.Suspended,
-		inJSON{&c.Features}, moment{&c.Created}, &c.Connection}
+		&c.Credits, &c.Cap, date{&c.Expires}, moment{&c.ExpiresAt}, &c.Zone, &c.Region, inJSON{&c.Closed}, flag{&c.Suspended},
+		inJSON{&c.Features}, moment{&c.Created}, &c.Revision, &c.Connection}
 }
 
 func optional(n *int64) sql.NullInt64 {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -40,7 +39,7 @@ func (s *Store) Recipients(ctx context.Context, client puntuale.ClientID, sessio
 select a.phone from $u(n text) join alias a on a.client_id = $1 and a.session_id = $2 and a.alias = u.n
 union
 select a.alias from $u(n text) join alias a on a.client_id = $1 and a.phone = u.n and a.session_id = $2
-order by 1`, []any{client, session, batch{fresh}}, func(rows *sql.Rows, name *string) error { return rows.Scan(name) })
+order by 1`, []any{client, session, batch{fresh}}, func(rows row, name *string) error { return rows.Scan(name) })
 		if err != nil {
 			return nil, outward(fmt.Errorf("read for whom a name stands: %w", err))
 		}

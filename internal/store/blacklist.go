@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -54,7 +53,7 @@ func (t tenant) Blacklist(ctx context.Context, p puntuale.Page) ([]puntuale.Blac
 	}
 	all, err := list(ctx, t.lists(), `select id, phone, reason, added_at from blacklist
  where client_id = $1 and id > $2 and id > 0 order by id limit $3`, []any{t.id, last, limit + 1},
-		func(rows *sql.Rows, e *puntuale.BlacklistEntry) error {
+		func(rows row, e *puntuale.BlacklistEntry) error {
 			err := rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})
 			if strings.HasPrefix(e.Phone, puntuale.MarkPrefix) {
 				e.Phone, e.Erased = "", true

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"math"
@@ -83,7 +82,7 @@ func (b *blanking) late(ctx context.Context) error {
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := firstID(b.before)
-	walks, err := list(ctx, b.s.work, blankCandidates, []any{until, last, blankClients}, func(rows *sql.Rows, w *walk) error {
+	walks, err := list(ctx, b.s.work, blankCandidates, []any{until, last, blankClients}, func(rows row, w *walk) error {
 		return rows.Scan(&w.client, &w.from, &w.anything)
 	})
 	if err != nil {
@@ -180,7 +179,7 @@ func (b *blanking) divide(ctx context.Context, a asker, refs []puntuale.RunRef) 
 	if len(refs) == 0 {
 		return nil, nil, nil
 	}
-	err = a.each(ctx, runsEnded, []any{runColumns(refs)}, func(rows *sql.Rows) error {
+	err = a.each(ctx, runsEnded, []any{runColumns(refs)}, func(rows row) error {
 		var ref puntuale.RunRef
 		var planned, resent int64
 		if err := rows.Scan(&ref.Client, &ref.ID, &planned, &resent); err != nil {
@@ -215,7 +214,7 @@ func (b *blanking) wipe(ctx context.Context, a asker, refs []puntuale.RunRef) er
 	}
 	var sent []puntuale.MessageRef
 	var copies []copyOf
-	if err := a.each(ctx, sandboxMessagesOf, []any{runColumns(refs)}, func(rows *sql.Rows) error {
+	if err := a.each(ctx, sandboxMessagesOf, []any{runColumns(refs)}, func(rows row) error {
 		var m puntuale.MessageRef
 		var generation int
 		if err := rows.Scan(&m.Client, &m.ID, &generation); err != nil {
@@ -306,4 +305,4 @@ func runColumns(refs []puntuale.RunRef) batch {
 	}
 }
 
-func scanRun(rows *sql.Rows, r *puntuale.RunRef) error { return rows.Scan(&r.Client, &r.ID) }
+func scanRun(rows row, r *puntuale.RunRef) error { return rows.Scan(&r.Client, &r.ID) }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -40,7 +39,7 @@ func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now ti
 		slices.Reverse(refs)
 	}
 	var done []puntuale.CancelledMessage
-	err := a.each(ctx, cancelMessages, []any{micros(now), refColumns(refs)}, func(rows *sql.Rows) error {
+	err := a.each(ctx, cancelMessages, []any{micros(now), refColumns(refs)}, func(rows row) error {
 		var m puntuale.CancelledMessage
 		var state puntuale.State
 		var planned time.Time
@@ -184,7 +183,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	return done, nil
 }
 
-func scanRef(rows *sql.Rows, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
+func scanRef(rows row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
 // scanOne scans a row of one column.
-func scanOne[T any](rows *sql.Rows, v *T) error { return rows.Scan(v) }
+func scanOne[T any](rows row, v *T) error { return rows.Scan(v) }

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
@@ -64,10 +63,17 @@ type grantedRow struct {
 func (b *claimBatch) run(ctx context.Context) error {
 	b.answers = make([]puntuale.Granted, len(b.Messages))
 	b.granted, b.marked, b.returned = nil, false, map[puntuale.ClientID]int64{}
-	if err := fence(ctx, b.a, b.Node); err != nil {
+	if len(b.Messages) == 0 {
+		return fence(ctx, b.a, b.Node)
+	}
+	held, err := leased(ctx, b.a, b.Node)
+	if err != nil {
 		return err
 	}
-	if err := b.sort(ctx); err != nil || len(b.order) == 0 {
+	if err := b.sort(ctx); err != nil {
+		return err
+	}
+	if err := held(); err != nil || len(b.order) == 0 {
 		return err
 	}
 	if err := b.write(ctx); err != nil {
@@ -89,7 +95,13 @@ func fence(ctx context.Context, a asker, node puntuale.NodeID) error {
 		return nil
 	}
 	var n int64
-	alive, err := one(ctx, a, `select id from node where id = $1 and lease_until > $clock and timeline = $timeline for key share`, []any{node}, &n)
+	alive, err := one(ctx, a, liveNode, []any{node}, &n)
+	return fenced(alive, err)
+}
+
+const liveNode = `select id from node where id = $1 and lease_until > $clock and timeline = $timeline for key share`
+
+func fenced(alive bool, err error) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("look for the node's lease: %w", err)
@@ -97,6 +109,19 @@ func fence(ctx context.Context, a asker, node puntuale.NodeID) error {
 		return puntuale.ErrFenced
 	}
 	return nil
+}
+
+// leased is fence whose answer, held, is there once the next statement was answered.
+func leased(ctx context.Context, a asker, node puntuale.NodeID) (held func() error, err error) {
+	if !claimsAreFenced {
+		return func() error { return nil }, nil
+	}
+	alive := false
+	err = a.later(ctx, liveNode, []any{node}, func(row) error { alive = true; return nil })
+	if err != nil {
+		return nil, fenced(false, err)
+	}
+	return func() error { return fenced(alive, nil) }, nil
 }
 
 // sort leaves out the messages of clients that may not send, and puts the others in the order of locks.
@@ -165,7 +190,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 		pick(b.order, func(i *int) int64 { return item(i).Intent }),
 		pick(b.order, func(i *int) int64 { return bit(b.standings[item(i).Client].Credits != nil) }),
 		pick(b.order, func(i *int) int64 { return int64(item(i).Session) }),
-	}}, func(rows *sql.Rows) error {
+	}}, func(rows row) error {
 		var g grantedRow
 		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.attempt, &g.blocked, &seen); err != nil {
 			return err
@@ -196,7 +221,7 @@ func (b *claimBatch) findMarked(ctx context.Context) error {
 	blocked := map[puntuale.MessageRef]bool{}
 	refs := pick(b.granted, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	marks := pick(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Mark })
-	if err := b.a.each(ctx, markedMessages, []any{append(refColumns(refs), marks)}, func(rows *sql.Rows) error {
+	if err := b.a.each(ctx, markedMessages, []any{append(refColumns(refs), marks)}, func(rows row) error {
 		var ref puntuale.MessageRef
 		err := scanRef(rows, &ref)
 		blocked[ref] = true
@@ -234,7 +259,7 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 	if err := b.a.each(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
  where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
-		[]any{micros(b.done), b.Token, append(refColumns(refs), credit)}, func(rows *sql.Rows) error {
+		[]any{micros(b.done), b.Token, append(refColumns(refs), credit)}, func(rows row) error {
 			var c puntuale.ClientID
 			var back int
 			err := rows.Scan(&c, &back)

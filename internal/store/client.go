@@ -2,14 +2,13 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
 	"puntuale"
 )
 
-func scanClient(rows *sql.Rows, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
+func scanClient(rows row, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
 
 func (p partnerTenant) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
 	c, found, err := p.client(ctx, p.s.read, id)
@@ -74,6 +73,7 @@ func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, p
 		if c, err = patched(old, patch); err != nil {
 			return err
 		}
+		c.Revision++
 		return storeClient(ctx, a, old, c, now)
 	})
 	if err != nil {
@@ -145,9 +145,9 @@ func storeClient(ctx context.Context, a asker, old, c puntuale.Client, now time.
 		return err
 	}
 	if _, err := a.exec(ctx, `update client set name = $2, phone = $3, profile = $4, refill = $5, refill_to = $6, refill_at = $7,
- credits = $8, cap = $9, expires_on = $10, expires_at = $11, zone = $12, region = $13, closed = $14, suspended = $15, features = $16
- where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
-		dayNumber(c.Expires), micros(c.ExpiresAt), c.Zone, c.Region, closed, bit(c.Suspended), features); err != nil {
+ credits = $8, cap = $9, expires_on = $10, expires_at = $11, zone = $12, region = $13, closed = $14, suspended = $15, features = $16,
+ revision = $17 where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
+		dayNumber(c.Expires), micros(c.ExpiresAt), c.Zone, c.Region, closed, bit(c.Suspended), features, c.Revision); err != nil {
 		return fmt.Errorf("update a client: %w", err)
 	}
 	return enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})

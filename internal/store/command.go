@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -85,7 +84,7 @@ func (s *Store) OpenCommands(ctx context.Context, node puntuale.NodeID, now time
 	if err != nil {
 		return nil, outward(err)
 	}
-	all, err := list(ctx, s.look, openCommands, []any{node, micros(now.Add(skew))}, func(rows *sql.Rows, c *puntuale.Command) error {
+	all, err := list(ctx, s.look, openCommands, []any{node, micros(now.Add(skew))}, func(rows row, c *puntuale.Command) error {
 		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, moment{&c.Created}, moment{&c.Expires}, &c.Taken)
 	})
 	if err != nil {

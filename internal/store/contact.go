@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -125,7 +124,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	before := micros(now.Add(-keepWindow))
 	var over []contactKey
 	n := 0
-	if err := s.work.each(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows *sql.Rows) error {
+	if err := s.work.each(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows row) error {
 		var old bool
 		if err := rows.Scan(&last.client, &last.phone, &last.session, &old); err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 func takeCredits(ctx context.Context, a asker, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
 	left := map[puntuale.ClientID]sql.NullInt64{}
 	err := a.each(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
-		[]any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows *sql.Rows) error {
+		[]any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows row) error {
 			var c puntuale.ClientID
 			var n sql.NullInt64
 			if err := rows.Scan(&c, &n); err != nil {
@@ -68,7 +68,7 @@ func giveBack(ctx context.Context, a asker, at time.Time, counts map[puntuale.Cl
 	limited := map[puntuale.ClientID]bool{}
 	err := a.each(ctx, `update client set credits = client.credits + u.n from $u(c bigint, n bigint)
  where client.id = u.c and client.credits is not null returning client.id`, []any{creditColumns(clients, amounts)},
-		func(rows *sql.Rows) error {
+		func(rows row) error {
 			var c puntuale.ClientID
 			if err := rows.Scan(&c); err != nil {
 				return err

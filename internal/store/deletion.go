@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -40,7 +39,7 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		return err
 	}
 	for _, statement := range []string{
-		`update client set deleted_at = $2 where id = $1`,
+		`update client set deleted_at = $2, revision = revision + 1 where id = $1`,
 		`update api_key set revoked_at = $2 where client_id = $1 and revoked_at = 0`,
 	} {
 		if _, err := a.exec(ctx, statement, id, micros(now)); err != nil {
@@ -238,7 +237,10 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 			return false, fmt.Errorf("delete what was a session's: %w", err)
 		}
 	}
-	return false, forgetTemplates(ctx, a, d.tenant.id)
+	if err := forgetTemplates(ctx, a, d.tenant.id); err != nil {
+		return false, err
+	}
+	return false, changed(ctx, a, d.tenant.id)
 }
 
 // candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever
@@ -257,7 +259,7 @@ func (d *departure) candidates(ctx context.Context, a asker, which string, args 
 func (d *departure) lock(ctx context.Context, a asker, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := list(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
- order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows *sql.Rows, m *openMessage) error {
+ order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows row, m *openMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent, &m.uncertain)
 	})
 	if err != nil {

@@ -116,7 +116,7 @@ func (p *proxy) relay(client net.Conn) {
 			if p.deaf.Load() && n == 16 && bytes.Equal(buffer[4:8], []byte{0x04, 0xd2, 0x16, 0x2e}) {
 				return
 			}
-			if bytes.Contains(buffer[:n], []byte("commit\x00")) {
+			if storetest.Commits(buffer[:n]) {
 				switch p.cut.Swap(cutNothing) {
 				case cutBefore:
 					client.Close()

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,7 +66,7 @@ func (x *erasing) runs(ctx context.Context) error {
 		messages int
 	}
 	all, err := list(ctx, x.s.read, `select r.client_id, r.id, r.messages from run r where r.client_id = $1 and r.phone = $2`,
-		[]any{x.id, x.Phone}, func(rows *sql.Rows, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
+		[]any{x.id, x.Phone}, func(rows row, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
 	if err != nil {
 		return outward(fmt.Errorf("look for runs: %w", err))
 	}
@@ -160,7 +159,7 @@ func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]er
 	all, err := list(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
  message.next_at > message.intent_at and message.next_at > $1::bigint
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
-order by message.client_id, message.id for update of message`, []any{later, refColumns(refs)}, func(rows *sql.Rows, m *erasedMessage) error {
+order by message.client_id, message.id for update of message`, []any{later, refColumns(refs)}, func(rows row, m *erasedMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.run, &m.intent, &m.generation, &m.quiet)
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"puntuale"
@@ -105,7 +104,7 @@ var (
 func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan string, err error) {
 	explain := func(ctx context.Context, a asker) error {
 		plan = ""
-		return a.each(ctx, "explain "+map[bool]string{false: "query plan "}[s.d.postgres]+st.Text, st.Args, func(rows *sql.Rows) error {
+		return a.each(ctx, "explain "+map[bool]string{false: "query plan "}[s.d.postgres]+st.Text, st.Args, func(rows row) error {
 			var line string
 			var id, parent, unused int64
 			into := []any{&line}

@@ -107,7 +107,7 @@ func repeated(err error) bool {
 
 // outward gives an error the code that crosses the package's border.
 func outward(err error) error {
-	if err == nil || errors.Is(err, puntuale.ErrFenced) {
+	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err
 	}
 	if _, ok := errors.AsType[*puntuale.Error](err); ok {

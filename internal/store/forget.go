@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ const forgetAtMost = 1000
 // of a damaged file stays, with those of all its clients.
 func (t *tenure) forget(ctx context.Context) error {
 	all, err := list(ctx, t.s.past, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
-		func(rows *sql.Rows, f *forgotten) error { return rows.Scan(&f.client, &f.mark, &f.times) })
+		func(rows row, f *forgotten) error { return rows.Scan(&f.client, &f.mark, &f.times) })
 	if err != nil {
 		return fmt.Errorf("look for erasures: %w", err)
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
 	"slices"
@@ -91,7 +90,7 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
 		walks, err := list(ctx, t.s.past, pastClients, []any{t.from, firstID(t.before), micros(t.before), gatherClients},
-			func(rows *sql.Rows, w *walk) error { return rows.Scan(&w.client, &w.from) })
+			func(rows row, w *walk) error { return rows.Scan(&w.client, &w.from) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
@@ -175,7 +174,7 @@ func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.Ru
 	return nil
 }
 
-func (t *tenure) scanRun(rows *sql.Rows, r *seenRun) (err error) {
+func (t *tenure) scanRun(rows row, r *seenRun) (err error) {
 	var planned, resent int64
 	if r.values, err = scanPast(rows, t.tables[pastRuns], &r.blanked, &planned, &resent); err != nil {
 		return err
@@ -231,7 +230,7 @@ func (t *tenure) hanging(ctx context.Context, a asker, p *past, messages []puntu
 
 // read reads rows of a table.
 func (t *tenure) read(ctx context.Context, a asker, p *past, table int, text string, of batch) error {
-	err := a.each(ctx, t.named(text), []any{of}, func(rows *sql.Rows) error {
+	err := a.each(ctx, t.named(text), []any{of}, func(rows row) error {
 		values, err := scanPast(rows, t.tables[table])
 		if err != nil {
 			return err
@@ -249,7 +248,7 @@ func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 	for after := int64(0); !t.full(p); {
 		begun := t.s.machine.Now()
 		n, young := 0, false
-		err := t.s.past.each(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows *sql.Rows) error {
+		err := t.s.past.each(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil {

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,7 +26,8 @@ func (k keyOf) compare(o keyOf) int {
 var errOtherBody = puntuale.Conflict("the idempotency key was used with another body")
 
 func (t tenant) Replay(ctx context.Context, key puntuale.Idempotency) (*puntuale.StartedRun, error) {
-	var hash, result string
+	var hash string
+	var result []byte
 	found, err := one(ctx, t.s.read, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
 		[]any{t.id, key.Scope, key.Key}, &hash, &result)
 	switch {
@@ -44,11 +44,11 @@ func (t tenant) Replay(ctx context.Context, key puntuale.Idempotency) (*puntuale
 }
 
 // replayed is the answer kept under a key, for a call whose body has the hash.
-func replayed(hash, result, asked string) (answer puntuale.StartedRun, err error) {
+func replayed(hash string, result []byte, asked string) (answer puntuale.StartedRun, err error) {
 	if hash != asked {
 		return answer, errOtherBody
 	}
-	if err := json.Unmarshal([]byte(result), &answer); err != nil {
+	if err := json.Unmarshal(result, &answer); err != nil {
 		return answer, fmt.Errorf("read a kept answer: %w", err)
 	}
 	answer.Replayed = true
@@ -89,7 +89,7 @@ func (b *startBatch) takeKeys(ctx context.Context) error {
 	now := micros(b.keyed[0].body.(*start).Now)
 	err := b.a.each(ctx, insertKeys, []any{now, append(keyColumns(b.keyed),
 		pick(b.keyed, func(t **task) string { return (*t).body.(*start).Idempotency.Hash }))},
-		func(rows *sql.Rows) error {
+		func(rows row) error {
 			var k keyOf
 			if err := rows.Scan(&k.client, &k.scope, &k.key); err != nil {
 				return err
@@ -114,9 +114,10 @@ func (b *startBatch) replay(ctx context.Context, old []*task, byKey map[keyOf]*t
 	if len(old) == 0 {
 		return nil
 	}
-	err := b.a.each(ctx, readKeys, []any{keyColumns(old)}, func(rows *sql.Rows) error {
+	err := b.a.each(ctx, readKeys, []any{keyColumns(old)}, func(rows row) error {
 		var k keyOf
-		var hash, result string
+		var hash string
+		var result []byte
 		if err := rows.Scan(&k.client, &k.scope, &k.key, &hash, &result); err != nil {
 			return err
 		}
@@ -168,9 +169,9 @@ func (b *startBatch) keepAnswers(ctx context.Context) error {
 		}
 		answers[i] = []byte(answer)
 	}
-	if _, err := b.a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
+	if err := b.a.later(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
  where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
-		append(keyColumns(kept), answers)); err != nil {
+		[]any{append(keyColumns(kept), answers)}, nil); err != nil {
 		return fmt.Errorf("keep answers: %w", err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -113,4 +112,4 @@ func keptColumns(client puntuale.ClientID, all []keptText) batch {
 	}
 }
 
-func scanKept(rows *sql.Rows, k *keptText) error { return rows.Scan(&k.scope, &k.key, &k.result) }
+func scanKept(rows row, k *keptText) error { return rows.Scan(&k.scope, &k.key, &k.result) }

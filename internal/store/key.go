@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -30,18 +29,18 @@ var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "t
 // A client's key, the usual one, costs one query.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
-	clientKey = `select k.id, k.partner_id, ` + clientColumns + ` from api_key k
+	clientKey = `select k.id, k.partner_id, k.expires_at, ` + clientColumns + ` from api_key k
  join client c on c.id = k.client_id and c.partner_id = k.partner_id and c.deleted_at = 0 where` + validKey
-	partnerKey = `select k.id, k.partner_id from api_key k where k.client_id = 0 and` + validKey
+	partnerKey = `select k.id, k.partner_id, k.expires_at from api_key k where k.client_id = 0 and` + validKey
 )
 
 func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
 	p := puntuale.Principal{Side: puntuale.ClientSide}
 	args := []any{hash[:], micros(now)}
-	found, err := one(ctx, s.read, clientKey, args, append([]any{&p.Key, &p.Partner}, clientFields(&p.Client)...)...)
+	found, err := one(ctx, s.read, clientKey, args, append([]any{&p.Key, &p.Partner, moment{&p.Expires}}, clientFields(&p.Client)...)...)
 	if err == nil && !found {
 		p = puntuale.Principal{Side: puntuale.PartnerSide}
-		found, err = one(ctx, s.read, partnerKey, args, &p.Key, &p.Partner)
+		found, err = one(ctx, s.read, partnerKey, args, &p.Key, &p.Partner, moment{&p.Expires})
 	}
 	switch {
 	case err != nil:
@@ -57,6 +56,10 @@ func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntu
 	return s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
 		var p puntuale.PartnerID
 		var c puntuale.ClientID
+		if _, err := a.exec(ctx, `update client set revision = revision + 1
+ where id in (select k.client_id from api_key k where k.hash = $1)`, hash[:]); err != nil {
+			return fmt.Errorf("change a key's client: %w", err)
+		}
 		found, err := one(ctx, a, `update api_key set expires_at = case when expires_at = 0 or expires_at > $2 then $2::bigint
  else expires_at end where hash = $1 and revoked_at = 0 and (expires_at = 0 or expires_at > $3)
  returning partner_id, client_id`, []any{hash[:], micros(graceEnds), micros(now)}, &p, &c)
@@ -79,7 +82,7 @@ func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now t
 		return nil, err
 	}
 	keys, err := list(ctx, p.s.read, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at from api_key k where`+validOfClient+
-		` order by k.id`, []any{p.id, client, micros(now)}, func(rows *sql.Rows, k *puntuale.Key) error {
+		` order by k.id`, []any{p.id, client, micros(now)}, func(rows row, k *puntuale.Key) error {
 		var hash []byte
 		err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &hash, moment{&k.Created}, moment{&k.Expires})
 		copy(k.Hash[:], hash)
@@ -113,8 +116,10 @@ func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.Clie
 		if err := thereOr(n > 0, err, "key"); err != nil {
 			return nil, err
 		}
-		id, err = insertKey(ctx, a, p.id, client, next)
-		return id, err
+		if id, err = insertKey(ctx, a, p.id, client, next); err != nil {
+			return nil, err
+		}
+		return id, changed(ctx, a, client)
 	})
 	return id, err
 }
@@ -125,7 +130,10 @@ func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, 
 			return err
 		}
 		n, err := a.exec(ctx, `update api_key as k set revoked_at = $3::bigint where k.id = $4 and`+validOfClient, p.id, client, micros(now), id)
-		return thereOr(n > 0, err, "key")
+		if err := thereOr(n > 0, err, "key"); err != nil {
+			return err
+		}
+		return changed(ctx, a, client)
 	})
 }
 

@@ -11,29 +11,37 @@ import (
 	"puntuale"
 )
 
+// row is one of a statement's answer.
+type row interface {
+	Scan(into ...any) error
+}
+
 // asker runs statements, inside a transaction or outside.
 type asker interface {
 	// each runs the statement and calls scan for each row it returns.
-	each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error
+	each(ctx context.Context, text string, args []any, scan func(r row) error) error
 	// exec runs the statement and returns how many rows it changed.
 	exec(ctx context.Context, text string, args ...any) (int64, error)
+	// later runs a statement whose answer is not needed yet: it may go together with the next one, whose error may then be
+	// this one's. scan, which may be nil, is called by then.
+	later(ctx context.Context, text string, args []any, scan func(r row) error) error
 }
 
 // one scans the only row of a statement, and reports whether there was one.
 func one(ctx context.Context, a asker, text string, args []any, into ...any) (found bool, err error) {
-	err = a.each(ctx, text, args, func(rows *sql.Rows) error {
+	err = a.each(ctx, text, args, func(r row) error {
 		found = true
-		return rows.Scan(into...)
+		return r.Scan(into...)
 	})
 	return found, err
 }
 
 // list scans all rows of a statement.
-func list[T any](ctx context.Context, a asker, text string, args []any, scan func(rows *sql.Rows, into *T) error) ([]T, error) {
+func list[T any](ctx context.Context, a asker, text string, args []any, scan func(r row, into *T) error) ([]T, error) {
 	var all []T
-	err := a.each(ctx, text, args, func(rows *sql.Rows) error {
+	err := a.each(ctx, text, args, func(r row) error {
 		var t T
-		if err := scan(rows, &t); err != nil {
+		if err := scan(r, &t); err != nil {
 			return err
 		}
 		all = append(all, t)
@@ -45,12 +53,13 @@ func list[T any](ctx context.Context, a asker, text string, args []any, scan fun
 // link is one connection that a writer keeps, with its prepared statements. (pgx prepares and keeps statements by
 // itself; the SQLite driver would parse the text each time.) One goroutine uses it at a time.
 type link struct {
-	d     *dialect
-	db    *sql.DB
-	conn  *sql.Conn
-	watch *watch
-	stmts map[string]*sql.Stmt
-	open  bool // a transaction is under way
+	d      *dialect
+	db     *sql.DB
+	conn   *sql.Conn
+	watch  *watch
+	stmts  map[string]*sql.Stmt
+	open   bool        // a transaction is under way
+	queued []statement // go with the next one, in one round trip; on PostgreSQL only
 
 	admit func(ctx context.Context, on asker) error // asked of each new connection; nil: any will do
 }
@@ -63,7 +72,7 @@ func (l *link) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
 	}
-	l.conn, l.stmts, l.open = conn, map[string]*sql.Stmt{}, false
+	l.conn, l.stmts, l.open, l.queued = conn, map[string]*sql.Stmt{}, false, nil
 	if l.admit == nil {
 		return nil
 	}
@@ -85,18 +94,7 @@ func (l *link) drop() {
 	}
 	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = l.conn.Close()
-	l.conn, l.stmts, l.open = nil, nil, false
-}
-
-func (l *link) query(ctx context.Context, text string, args []any) (*sql.Rows, error) {
-	if l.d.postgres {
-		return l.conn.QueryContext(ctx, text, args...)
-	}
-	s, err := l.prepared(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return s.QueryContext(ctx, args...)
+	l.conn, l.stmts, l.open, l.queued = nil, nil, false, nil
 }
 
 func (l *link) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
@@ -111,36 +109,57 @@ func (l *link) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
 	return s, nil
 }
 
-func (l *link) each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
+func (l *link) each(ctx context.Context, text string, args []any, scan func(r row) error) error {
 	args, free := l.d.bind(args)
 	defer free()
-	rows, err := l.query(ctx, l.d.text(text), args)
-	if err == nil {
-		err = drain(rows, scan)
+	if text = l.d.text(text); l.d.postgres {
+		_, err := l.send(ctx, statement{text, args, scan})
+		return l.watch.heard(ctx, err)
 	}
-	return l.watch.heard(ctx, err)
+	s, err := l.prepared(ctx, text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return drain(rows, scan)
 }
 
 func (l *link) exec(ctx context.Context, text string, args ...any) (int64, error) {
 	args, free := l.d.bind(args)
 	defer free()
-	var r sql.Result
-	var err error
 	if text = l.d.text(text); l.d.postgres {
-		r, err = l.conn.ExecContext(ctx, text, args...)
-	} else {
-		var s *sql.Stmt
-		if s, err = l.prepared(ctx, text); err == nil {
-			r, err = s.ExecContext(ctx, args...)
-		}
+		tag, err := l.send(ctx, statement{text, args, nil})
+		return tag.RowsAffected(), l.watch.heard(ctx, err)
 	}
-	if err = l.watch.heard(ctx, err); err != nil {
+	s, err := l.prepared(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(ctx, args...)
+	if err != nil {
 		return 0, err
 	}
 	return r.RowsAffected()
 }
 
-func drain(rows *sql.Rows, scan func(rows *sql.Rows) error) error {
+// later saves a round trip on PostgreSQL; on SQLite there is none.
+func (l *link) later(ctx context.Context, text string, args []any, scan func(r row) error) error {
+	if !l.d.postgres {
+		if scan != nil {
+			return l.each(ctx, text, args, scan)
+		}
+		_, err := l.exec(ctx, text, args...)
+		return err
+	}
+	args, _ = l.d.bind(args)
+	l.queued = append(l.queued, statement{l.d.text(text), args, scan})
+	return nil
+}
+
+func drain(rows *sql.Rows, scan func(r row) error) error {
 	for rows.Next() {
 		if err := scan(rows); err != nil {
 			return errors.Join(err, rows.Close())
@@ -189,7 +208,7 @@ func (p *pool) leave() {
 	}
 }
 
-func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
+func (p *pool) each(ctx context.Context, text string, args []any, scan func(r row) error) error {
 	if err := p.watch.away(); err != nil {
 		return err
 	}
@@ -206,28 +225,30 @@ func (p *pool) each(ctx context.Context, text string, args []any, scan func(rows
 	}
 	args, free := p.d.bind(args)
 	defer free()
-	var rows *sql.Rows
-	var err error
 	if text = p.d.text(text); p.d.postgres {
-		rows, err = p.db.QueryContext(ctx, text, args...)
-	} else {
-		var s *sql.Stmt
-		if s, err = p.stmts.get(ctx, p.db, text); err == nil {
-			rows, err = s.QueryContext(ctx, args...)
-		}
+		return p.watch.heard(ctx, p.ask(ctx, statement{text, args, scan}))
 	}
-	if err == nil {
-		err = drain(rows, scan)
+	s, err := p.stmts.get(ctx, p.db, text)
+	if err != nil {
+		return err
 	}
-	return p.watch.heard(ctx, err)
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return drain(rows, scan)
 }
 
 func (p *pool) exec(context.Context, string, ...any) (int64, error) {
 	return 0, errors.New("readers do not write")
 }
 
+func (p *pool) later(ctx context.Context, text string, args []any, scan func(r row) error) error {
+	return p.each(ctx, text, args, scan)
+}
+
 func (l *link) begin(ctx context.Context) error {
-	_, err := l.exec(ctx, l.d.begin())
+	err := l.later(ctx, l.d.begin(), nil, nil)
 	l.open = err == nil
 	return err
 }
@@ -245,7 +266,7 @@ func (l *link) rollback(ctx context.Context) error {
 	if l.conn == nil || !l.open {
 		return nil
 	}
-	l.open = false
+	l.open, l.queued = false, nil
 	if _, err := l.exec(ctx, "rollback"); err != nil {
 		l.drop()
 	}

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"strings"
 
@@ -13,7 +12,7 @@ import (
 )
 
 func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next int64)) error {
-	err := m.link.each(ctx, `select noun, next from counter`, nil, func(rows *sql.Rows) error {
+	err := m.link.each(ctx, `select noun, next from counter`, nil, func(rows row) error {
 		var noun string
 		var next int64
 		err := rows.Scan(&noun, &next)

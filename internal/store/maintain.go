@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -49,7 +48,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time) error {
 	if s.d.postgres {
 		text = strayMessagesLateral
 	}
-	stray, err := list(ctx, s.work, text, []any{micros(now.Add(-keepIntent)), sweepBound}, func(rows *sql.Rows, m *runningMessage) error {
+	stray, err := list(ctx, s.work, text, []any{micros(now.Add(-keepIntent)), sweepBound}, func(rows row, m *runningMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent)
 	})
 	if err != nil {
@@ -82,7 +81,7 @@ type ownedKey struct {
 func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
 	before := micros(now.Add(-keepKeys))
 	return purge(ctx, s, "idempotency records", `select client_id, scope, key from idempotency where at < $1 order by at limit $2`, before,
-		func(rows *sql.Rows, k *ownedKey) error { return rows.Scan(&k.owner, &k.scope, &k.key) },
+		func(rows row, k *ownedKey) error { return rows.Scan(&k.owner, &k.scope, &k.key) },
 		func(a, b ownedKey) int {
 			return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.scope, b.scope), cmp.Compare(a.key, b.key))
 		},
@@ -109,7 +108,7 @@ func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 		text = oldDaysLateral
 	}
 	return purge(ctx, s, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
-		func(rows *sql.Rows, d *dayOf) error {
+		func(rows row, d *dayOf) error {
 			var day int
 			err := rows.Scan(&d.client, &day)
 			d.day = puntuale.DateFromInt(day)
@@ -130,7 +129,7 @@ func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 }
 
 // purge removes what a statement finds below a bound, a chunk a transaction, whose rows it locks in order.
-func purge[T any](ctx context.Context, s *Store, what, find string, below int64, scan func(*sql.Rows, *T) error,
+func purge[T any](ctx context.Context, s *Store, what, find string, below int64, scan func(row, *T) error,
 	compare func(a, b T) int, remove func(ctx context.Context, a asker, part []T) error,
 ) error {
 	for {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,7 +42,7 @@ func (b *recordBatch) merge(ctx context.Context) error {
 select message.client_id, message.id, message.intent, message.state, message.reason, message.credit, message.phone = ''
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
 order by message.client_id, message.id for update of message`, []any{refColumns(b.refs(late))},
-		func(rows *sql.Rows, m *stored) error {
+		func(rows row, m *stored) error {
 			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit, &m.erased)
 		})
 	if err != nil {

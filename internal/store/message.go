@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -36,7 +35,7 @@ type details struct {
 	request, content []int // bytes
 }
 
-func (d *details) scan(rows *sql.Rows) error {
+func (d *details) scan(rows row) error {
 	var m puntuale.MessageDetail
 	var request, content int
 	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, origin{&m.Origin}, &m.Phone, moment{&m.Desired},
@@ -170,7 +169,7 @@ func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text 
 		}
 		ofRun[run] = append(ofRun[run], &all[i])
 	}
-	if err := t.s.read.each(ctx, text, []any{t.id, batch{runs}}, func(rows *sql.Rows) error {
+	if err := t.s.read.each(ctx, text, []any{t.id, batch{runs}}, func(rows row) error {
 		var run int64
 		var content string
 		var request []byte

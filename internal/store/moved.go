@@ -29,7 +29,7 @@ var movedTables = []movedTable{
 	{name: "id_block", columns: "one next"},
 	{name: "partner", columns: "id name slug created_at"},
 	{name: "client", columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
-		" zone region suspended features closed created_at deleted_at blanked_to erased"},
+		" zone region suspended features closed created_at deleted_at blanked_to erased revision"},
 	{name: "login", columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
 	{name: "brand", columns: "partner_id name colour logo logo_kind host mark"},
 	{name: "audit", columns: "id partner_id client_id login_id who entry action target at", serial: "id"},
@@ -88,7 +88,7 @@ func (s *Store) catalogue(ctx context.Context, a asker) (all []archive.Table, fo
 	if s.d.postgres {
 		text = postgresCatalogue
 	}
-	if err := a.each(ctx, text, nil, func(rows *sql.Rows) error {
+	if err := a.each(ctx, text, nil, func(rows row) error {
 		var table, column, kind string
 		err := rows.Scan(&table, &column, &kind)
 		if there[table] == nil {
@@ -146,25 +146,32 @@ func columnNames(t archive.Table) string {
 const stepRows = 1000
 
 // readTable reads a table's columns, each row in the same slice. It takes no more memory for more rows.
-func readTable(ctx context.Context, a asker, t archive.Table, row func([]any) error) error {
+func readTable(ctx context.Context, a asker, t archive.Table, take func([]any) error) error {
 	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
 	for i := range values {
 		into[i] = &values[i]
 	}
 	n := int64(0)
-	err := a.each(ctx, "select "+columnNames(t)+" from "+t.Name, nil, func(rows *sql.Rows) error {
-		if err := rows.Scan(into...); err != nil {
+	err := a.each(ctx, "select "+columnNames(t)+" from "+t.Name, nil, func(r row) error {
+		if err := r.Scan(into...); err != nil {
 			return err
 		}
 		for i, c := range t.Columns {
-			if b, ok := values[i].([]byte); ok && c.Kind == archive.Text {
-				values[i] = string(b)
+			switch v := values[i].(type) {
+			case []byte:
+				if c.Kind == archive.Text {
+					values[i] = string(v)
+				}
+			case int16:
+				values[i] = int64(v)
+			case int32:
+				values[i] = int64(v)
 			}
 		}
 		if n++; n%stepRows == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return row(values)
+		return take(values)
 	})
 	if err != nil {
 		return fmt.Errorf("read table %s: %w", t.Name, err)

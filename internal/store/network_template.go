@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/base64"
 	"fmt"
 	"strings"
@@ -50,7 +49,7 @@ func (s *Store) OfficialSessions(ctx context.Context, number, account string) ([
 		where, what = `o.account = $1 and o.account <> ''`, account
 	}
 	all, err := list(ctx, s.read, `select o.session_id from official o where `+where+` order by o.session_id`, []any{what},
-		func(rows *sql.Rows, id *puntuale.SessionID) error { return rows.Scan(id) })
+		func(rows row, id *puntuale.SessionID) error { return rows.Scan(id) })
 	if err != nil {
 		return nil, outward(fmt.Errorf("look for the sessions of a number: %w", err))
 	}
@@ -149,7 +148,7 @@ func networkTemplateFields(t *puntuale.NetworkTemplate) []any {
 	return []any{&t.Account, &t.Name, &t.Language, &t.ID, &t.Status, &t.Category, &t.Quality, &t.Reason, &t.Named, inJSON{&t.Parts}, moment{&t.Changed}}
 }
 
-func scanNetworkTemplate(rows *sql.Rows, t *puntuale.NetworkTemplate) error {
+func scanNetworkTemplate(rows row, t *puntuale.NetworkTemplate) error {
 	return rows.Scan(networkTemplateFields(t)...)
 }
 

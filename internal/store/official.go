@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -61,7 +60,7 @@ func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session
  where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
  and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
   and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)
- group by m.phone`, []any{client, session, micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows *sql.Rows) error {
+ group by m.phone`, []any{client, session, micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows row) error {
 		var phone string
 		var at time.Time
 		err := rows.Scan(&phone, moment{&at})

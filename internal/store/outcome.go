@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/base64"
 	"fmt"
 	"strconv"
@@ -24,7 +23,7 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 		return nil, "", err
 	}
 	all, err := list(ctx, t.lists(), messageOutcomes, []any{t.id, max(micros(from), at), micros(to), at, last, limit + 1},
-		func(rows *sql.Rows, o *puntuale.MessageOutcome) error {
+		func(rows row, o *puntuale.MessageOutcome) error {
 			var m puntuale.Message
 			var outcome int
 			if err := rows.Scan(&o.ID, &outcome, &m.State, &m.Reason, moment{&o.Done}); err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"puntuale"
@@ -13,7 +12,7 @@ import (
 func (s *Store) PartnersByLogin(ctx context.Context, email string) ([]puntuale.Partner, error) {
 	partners, err := list(ctx, s.read, `select p.id, p.name, p.slug, p.created_at from partner p
  where exists (select 1 from login l where l.partner_id = p.id and l.client_id = 0 and lower(l.email) = lower($1))
- order by p.id`, []any{email}, func(rows *sql.Rows, p *puntuale.Partner) error {
+ order by p.id`, []any{email}, func(rows row, p *puntuale.Partner) error {
 		return rows.Scan(&p.ID, &p.Name, &p.Slug, moment{&p.Created})
 	})
 	if err != nil {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"database/sql"
 	"fmt"
 	"io"
 	"slices"
@@ -248,7 +247,7 @@ func readPast(folder *archive.Folder, file archive.File) (*past, archive.Header,
 }
 
 // scanPast scans a row of a table.
-func scanPast(rows *sql.Rows, t archive.Table, before ...any) ([]any, error) {
+func scanPast(rows row, t archive.Table, before ...any) ([]any, error) {
 	values := make([]any, len(t.Columns))
 	into := slices.Clone(before)
 	for i := range values {

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"log/slog"
 	"math"
@@ -160,7 +159,7 @@ where m.session_id = $1 and m.state = 0 and m.next_at <= $2 and (m.next_at, m.id
  and case when m.resent_from <> 0 then m.id <= $7 else r.received_at <= $5 end
  and not exists (select 1 from blacklist b where b.client_id = m.client_id and b.phone = m.phone)
 order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), chunk, q.numbered()},
-		func(rows *sql.Rows, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
+		func(rows row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
 // still locks the record and reports that it is not renewed yet.
@@ -221,7 +220,7 @@ func stillOpen(ctx context.Context, a asker, rows []grantedRow) ([]grantedRow, e
 	open := make(map[puntuale.MessageRef]bool, len(refs))
 	err := a.each(ctx, `select message.client_id, message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent = 0
- order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(r *sql.Rows) error {
+ order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(r row) error {
 		var ref puntuale.MessageRef
 		err := r.Scan(&ref.Client, &ref.ID)
 		open[ref] = true

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -19,7 +18,7 @@ func dueFields(m *puntuale.DueMessage) []any {
 		moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats, &m.Generation}
 }
 
-func scanDue(rows *sql.Rows, m *puntuale.DueMessage) error { return rows.Scan(dueFields(m)...) }
+func scanDue(rows row, m *puntuale.DueMessage) error { return rows.Scan(dueFields(m)...) }
 
 // The open messages of a session in the order of its index, from which reading stops at the limit. PostgreSQL does it
 // for all sessions in one round trip; SQLite has no lateral join and no round trips.
@@ -83,7 +82,7 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 	if len(sessions) == 0 || most <= 0 {
 		return nil, nil, nil
 	}
-	keep := func(rows *sql.Rows) error {
+	keep := func(rows row) error {
 		var m puntuale.DueMessage
 		var place int
 		if err := rows.Scan(append(dueFields(&m), &place)...); err != nil {
@@ -148,7 +147,7 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 		[]any{batch{
 			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
 			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
-		}}, func(rows *sql.Rows) error {
+		}}, func(rows row) error {
 			var ref puntuale.RunRef
 			var zone string
 			var frozen []puntuale.FrozenStep
@@ -186,11 +185,11 @@ func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (all m
 		return all, 0, nil
 	}
 	err = a.each(ctx, standingsOf, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
-		func(rows *sql.Rows) error {
+		func(rows row) error {
 			var id puntuale.ClientID
 			var deleted int64
 			var st puntuale.Standing
-			if err := rows.Scan(&id, &deleted, &st.Suspended, moment{&st.ExpiresAt}, &st.Credits, &st.Erased, &erased); err != nil {
+			if err := rows.Scan(&id, &deleted, flag{&st.Suspended}, moment{&st.ExpiresAt}, &st.Credits, flag{&st.Erased}, &erased); err != nil {
 				return err
 			}
 			st.Deleted = deleted != 0

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -112,7 +111,7 @@ select message.client_id, message.id, message.session_id, message.intent, messag
  coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
-order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows *sql.Rows, m *told) error {
+order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows row, m *told) error {
 		r := &m.receipts
 		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone,
 			moment{&r.Sent}, moment{&r.Delivered}, moment{&r.Read}, moment{&r.Failed})

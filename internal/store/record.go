@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -183,7 +182,7 @@ func (b *recordBatch) apply(ctx context.Context, text string, args []any, which 
 	for _, i := range which {
 		index[b.results[i].MessageRef] = i
 	}
-	return b.a.each(ctx, text, args, func(rows *sql.Rows) error {
+	return b.a.each(ctx, text, args, func(rows row) error {
 		var ref puntuale.MessageRef
 		var credit, stopped int
 		if err := rows.Scan(&ref.Client, &ref.ID, &credit, &stopped); err != nil {
@@ -220,7 +219,7 @@ func words(o puntuale.Outcome) string {
 func lockMessages(ctx context.Context, a asker, sorted []puntuale.MessageRef) error {
 	err := a.each(ctx, `select message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i order by message.client_id, message.id for update of message`,
-		[]any{refColumns(sorted)}, func(*sql.Rows) error { return nil })
+		[]any{refColumns(sorted)}, func(row) error { return nil })
 	if err != nil {
 		return fmt.Errorf("lock messages: %w", err)
 	}

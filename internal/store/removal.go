@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
 	"slices"
@@ -238,7 +237,7 @@ func (t *tenure) carry(ctx context.Context, a asker, part []pastEntry) error {
 	if err := a.each(ctx, t.named(`select e.kind = 'carried', :credit_entry from $u(c bigint, i bigint)
  join credit_entry e on e.client_id = u.c and e.id = u.i order by e.id for update of e`),
 		[]any{batch{pick(part, func(e *pastEntry) int64 { return int64(e.client) }), pick(part, func(e *pastEntry) int64 { return e.id })}},
-		func(rows *sql.Rows) error {
+		func(rows row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil || carried {

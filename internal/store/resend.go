@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -48,7 +47,7 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent,
 // the same.
 func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 	day := dayOf{b.t.id, b.Day}
-	counts, err := count(ctx, b.a, []dayOf{day}, []int64{1})
+	counts, err := count(ctx, b.a.each, []dayOf{day}, []int64{1})
 	if err != nil {
 		return puntuale.Resent{}, err
 	}
@@ -97,7 +96,7 @@ order by message.client_id, message.id for update of message`
 
 func (b *resend) read(ctx context.Context) error {
 	b.found = make(map[puntuale.MessageID]resendable, len(b.Messages))
-	err := b.a.each(ctx, readResendable, []any{refColumns(b.refs())}, func(rows *sql.Rows) error {
+	err := b.a.each(ctx, readResendable, []any{refColumns(b.refs())}, func(rows row) error {
 		var id puntuale.MessageID
 		var m resendable
 		if err := rows.Scan(&id, &m.run, &m.intent, &m.state, &m.session); err != nil {
@@ -124,7 +123,7 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	}
 	slices.SortFunc(refs, compareRuns)
 	b.said = make(map[puntuale.RunID]bool, len(refs))
-	err := b.a.each(ctx, lockResendable, []any{runColumns(slices.Compact(refs))}, func(rows *sql.Rows) error {
+	err := b.a.each(ctx, lockResendable, []any{runColumns(slices.Compact(refs))}, func(rows row) error {
 		var id puntuale.RunID
 		var said bool
 		err := rows.Scan(&id, &said)
@@ -189,7 +188,7 @@ func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (ma
 select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
  on m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.resent_from = u.i`,
 		[]any{append(refColumns(refs), pick(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
-		func(rows *sql.Rows) error {
+		func(rows row) error {
 			var from, to puntuale.MessageID
 			err := rows.Scan(&from, &to)
 			next[from] = to

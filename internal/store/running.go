@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 
@@ -47,7 +46,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 		pick(asking, func(t **task) int64 { return int64((*t).body.(*start).client) }),
 		pick(asking, func(t **task) string { return (*t).body.(*start).Run.Phone }),
 		pick(asking, func(t **task) int64 { return int64((*t).body.(*start).Run.Sequence) }),
-	}}, func(rows *sql.Rows) error {
+	}}, func(rows row) error {
 		var i int
 		var m runningMessage
 		if err := rows.Scan(&i, &m.Client, &m.ID, &m.intent, &m.stopped); err != nil {

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -81,7 +80,7 @@ func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntual
 	}
 	all, err := list(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
  from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1},
-		func(rows *sql.Rows, m *puntuale.SandboxMessage) error {
+		func(rows row, m *puntuale.SandboxMessage) error {
 			var content string
 			if err := rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, &content, moment{&m.Received}, &m.Copies); err != nil {
 				return err

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -13,7 +12,7 @@ import (
 const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at`
 
 func sequenceFields(q *puntuale.Sequence) []any {
-	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, &q.StopOnReply, inJSON{&q.Steps}, moment{&q.Created}, moment{&q.Updated}}
+	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, flag{&q.StopOnReply}, inJSON{&q.Steps}, moment{&q.Created}, moment{&q.Updated}}
 }
 
 func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Once) (puntuale.SequenceID, error) {
@@ -49,10 +48,10 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence) error {
 		n, err := a.exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
  steps = $7, updated_at = $8 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, q.ID, q.Name, q.Session, q.IfRunning, bit(q.StopOnReply), steps, micros(q.Updated))
-		if err == nil && n == 0 {
-			return puntuale.NotFound("sequence")
+		if err := thereOr(n > 0, err, "sequence"); err != nil {
+			return err
 		}
-		return err
+		return changed(ctx, a, t.id)
 	})
 }
 
@@ -70,7 +69,7 @@ func (t tenant) Sequences(ctx context.Context, p puntuale.Page) ([]puntuale.Sequ
 	}
 	all, err := list(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id > $2 and q.deleted_at = 0 order by q.id limit $3`, []any{t.id, last, limit + 1},
-		func(rows *sql.Rows, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
+		func(rows row, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
 	}
@@ -128,7 +127,7 @@ func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.Sequenc
 	if _, err := a.exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2`, t.id, id, micros(now)); err != nil {
 		return false, fmt.Errorf("delete a sequence: %w", err)
 	}
-	return true, nil
+	return true, changed(ctx, a, t.id)
 }
 
 // Among the client's open messages, as in openCandidates.
@@ -150,7 +149,7 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 		}
 		return false, nil
 	}
-	refs, err := list(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows *sql.Rows, m *puntuale.MessageRef) error {
+	refs, err := list(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows row, m *puntuale.MessageRef) error {
 		var intent int64
 		return rows.Scan(&m.Client, &m.ID, &intent)
 	})

@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,7 +13,7 @@ const sessionColumns = `s.id, s.client_id, s.name, s.type, s.sandbox, s.is_defau
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
 func sessionFields(s *puntuale.Session) []any {
-	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Sandbox, &s.Default, &s.Pace.PerMinute, &s.Pace.PerDay,
+	return []any{&s.ID, &s.Client, &s.Name, &s.Type, flag{&s.Sandbox}, flag{&s.Default}, &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
 		moment{&s.Created}, &s.Owner}
 }
@@ -28,11 +27,11 @@ var shownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
 func linkedFields(s *puntuale.Session) []any {
-	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, &s.Link.Code, moment{&s.Link.Until},
+	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, octets{&s.Link.Code}, moment{&s.Link.Until},
 		&s.Link.Condition, moment{&s.Link.Limited})
 }
 
-func scanLinked(rows *sql.Rows, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
+func scanLinked(rows row, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
 
 func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, nil, o)
@@ -173,4 +172,4 @@ type lockedSession struct {
 	isDefault bool
 }
 
-func scanLocked(rows *sql.Rows, s *lockedSession) error { return rows.Scan(&s.id, &s.isDefault) }
+func scanLocked(rows row, s *lockedSession) error { return rows.Scan(&s.id, flag{&s.isDefault}) }

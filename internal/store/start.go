@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,7 +18,8 @@ type start struct {
 	steps  string // JSON of the frozen steps
 	first  int64  // the run's id and its first message's
 
-	passed  bool // counted and not refused: to be stored
+	passed  bool  // counted and not refused: to be stored
+	gone    error // what it was planned from is not so any more
 	answer  puntuale.StartedRun
 	day     dayOf
 	running []runningMessage // with if_running other than allow
@@ -62,7 +62,7 @@ func prepareStarts(ctx context.Context, w *writer, tasks []*task) error {
 	}
 	for _, t := range tasks {
 		st := t.body.(*start)
-		st.passed, st.answer, st.running = false, puntuale.StartedRun{}, nil
+		st.passed, st.gone, st.answer, st.running = false, nil, puntuale.StartedRun{}, nil
 		st.first = w.ids.take(len(st.Messages))
 	}
 	return nil
@@ -72,7 +72,7 @@ func runStarts(ctx context.Context, w *writer, tasks []*task) error {
 	a := &w.link
 	b := &startBatch{a: a, tasks: tasks}
 	for _, step := range []func(context.Context) error{
-		b.takeKeys, b.count, b.dropStale, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
+		b.takeKeys, b.count, b.findStale, b.pass, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -90,7 +90,8 @@ type startBatch struct {
 	keyed      []*task // hold an idempotency key of this batch
 	days       []dayOf
 	counts     map[dayOf]counted
-	waiting    map[dayOf][]*task // counted, in order
+	calls      map[dayOf][]*task // in order
+	waiting    map[dayOf][]*task // counted
 	over       map[dayOf][]*task // beyond the cap, if nothing before them is taken back
 	capRefused int
 }
@@ -105,25 +106,81 @@ func (b *startBatch) live(yield func(*task, *start) bool) {
 }
 
 // count counts the live calls by client and day.
-func (b *startBatch) count(ctx context.Context) error {
-	calls := map[dayOf][]*task{}
+func (b *startBatch) count(ctx context.Context) (err error) {
+	b.calls = map[dayOf][]*task{}
 	for t, st := range b.live {
-		calls[st.day] = append(calls[st.day], t)
+		b.calls[st.day] = append(b.calls[st.day], t)
 	}
-	if len(calls) == 0 {
+	if len(b.calls) == 0 {
 		return nil
 	}
-	for d := range calls {
+	for d := range b.calls {
 		b.days = append(b.days, d)
 	}
 	slices.SortFunc(b.days, dayOf.compare)
-	asked := pick(b.days, func(d *dayOf) int64 { return int64(len(calls[*d])) })
-	var err error
-	if b.counts, err = count(ctx, b.a, b.days, asked); err != nil {
-		return err
+	b.counts, err = count(ctx, b.a.later, b.days, pick(b.days, func(d *dayOf) int64 { return int64(len(b.calls[*d])) }))
+	return err
+}
+
+// The client may have changed since the caller read it, and what was read for this call alone may have been deleted.
+// Deleting takes the client's usage rows first, and so do we: what is there now stays until we have committed.
+const staleStarts = `
+select x.n, x.r, x.q, x.s from (
+ select u.n, u.v = 0 or exists (select 1 from client c where c.id = u.c and c.revision = u.v) as r,
+  u.v <> 0 or u.q = 0 or exists (select 1 from sequence q where q.client_id = u.c and q.id = u.q and q.deleted_at = 0) as q,
+  u.v <> 0 or exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0) as s
+ from $u(n bigint, c bigint, v bigint, q bigint, s bigint)) x
+where not (x.r and x.q and x.s)`
+
+// findStale finds what was planned from what is no longer so.
+func (b *startBatch) findStale(ctx context.Context) error {
+	var asked []*start
+	for _, t := range b.tasks {
+		if st := t.body.(*start); st.Revision != 0 || t.refused == nil && !t.later && !st.answer.Replayed {
+			asked = append(asked, st)
+		}
 	}
+	if len(asked) == 0 {
+		return nil
+	}
+	n := make([]int64, len(asked))
+	for i := range n {
+		n[i] = int64(i)
+	}
+	type S = *start
+	err := b.a.each(ctx, staleStarts, []any{batch{
+		n,
+		pick(asked, func(s *S) int64 { return int64((*s).client) }),
+		pick(asked, func(s *S) int64 { return (*s).Revision }),
+		pick(asked, func(s *S) int64 { return int64((*s).Run.Sequence) }),
+		pick(asked, func(s *S) int64 { return int64((*s).Run.Session) }),
+	}}, func(r row) error {
+		var i int
+		var current, sequence, session bool // is as it was; is there
+		if err := r.Scan(&i, &current, &sequence, &session); err != nil {
+			return err
+		}
+		switch {
+		case !current:
+			asked[i].gone = puntuale.ErrStale
+		case !sequence:
+			asked[i].gone = puntuale.NotFound("sequence")
+		default:
+			asked[i].gone = puntuale.NotFound("session")
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("look for sequences and sessions: %w", err)
+	}
+	return nil
+}
+
+// pass lets the calls go on that their client's cap allows. A call planned from memory is refused for that before
+// anything else: also when its key was used before, or its client's cap is reached.
+func (b *startBatch) pass(context.Context) error {
 	b.waiting, b.over = map[dayOf][]*task{}, map[dayOf][]*task{}
-	for d, tasks := range calls {
+	for d, tasks := range b.calls {
 		c, ok := b.counts[d]
 		if !ok {
 			for _, t := range tasks {
@@ -133,56 +190,14 @@ func (b *startBatch) count(ctx context.Context) error {
 		}
 		b.waiting[d], b.over[d] = tasks[:c.used-c.prev], tasks[c.used-c.prev:]
 		for _, t := range b.waiting[d] {
-			t.body.(*start).passed = true
+			st := t.body.(*start)
+			st.passed, t.refused = true, st.gone
 		}
 	}
-	return nil
-}
-
-// A sequence or session may have been deleted since the caller read it. Deleting takes the client's usage rows first,
-// and so do we: what is there now stays until we have committed.
-const staleStarts = `
-select x.n, x.q, x.s from (
- select u.n,
-  u.q = 0 or exists (select 1 from sequence q where q.client_id = u.c and q.id = u.q and q.deleted_at = 0) as q,
-  exists (select 1 from session s where s.client_id = u.c and s.id = u.s and s.deleted_at = 0) as s
- from $u(n bigint, c bigint, q bigint, s bigint)) x
-where not (x.q and x.s)`
-
-func (b *startBatch) dropStale(ctx context.Context) error {
-	var there []*task
-	for t, st := range b.live {
-		if st.passed {
-			there = append(there, t)
+	for _, t := range b.tasks {
+		if st := t.body.(*start); errors.Is(st.gone, puntuale.ErrStale) {
+			t.refused, t.later = st.gone, false
 		}
-	}
-	if len(there) == 0 {
-		return nil
-	}
-	n := make([]int64, len(there))
-	for i := range n {
-		n[i] = int64(i)
-	}
-	body := func(t **task) *start { return (*t).body.(*start) }
-	err := b.a.each(ctx, staleStarts, []any{batch{
-		n,
-		pick(there, func(t **task) int64 { return int64(body(t).client) }),
-		pick(there, func(t **task) int64 { return int64(body(t).Run.Sequence) }),
-		pick(there, func(t **task) int64 { return int64(body(t).Run.Session) }),
-	}}, func(rows *sql.Rows) error {
-		var i int
-		var sequence, session bool // is there
-		if err := rows.Scan(&i, &sequence, &session); err != nil {
-			return err
-		}
-		there[i].refused = puntuale.NotFound("session")
-		if !sequence {
-			there[i].refused = puntuale.NotFound("sequence")
-		}
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("look for sequences and sessions: %w", err)
 	}
 	return nil
 }
@@ -211,6 +226,9 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			days, back = append(days, d), append(back, lost)
 		}
 		for _, t := range b.over[d] {
+			if t.refused != nil {
+				continue // stale
+			}
 			if lost > 0 {
 				t.later = true // there is room again
 				continue
@@ -263,7 +281,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	slices.SortFunc(runs, func(x, y *start) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.first, y.first)) })
 	type S = *start
-	if _, err := b.a.exec(ctx, insertRuns, batch{
+	if err := b.a.later(ctx, insertRuns, []any{batch{
 		pick(runs, func(s *S) int64 { return int64((*s).client) }),
 		pick(runs, func(s *S) int64 { return (*s).first }),
 		pick(runs, func(s *S) int64 { return int64((*s).Run.Sequence) }),
@@ -278,11 +296,11 @@ func (b *startBatch) insert(ctx context.Context) error {
 		pick(runs, func(s *S) string { return (*s).Run.ClientName }),
 		pick(runs, func(s *S) string { return (*s).Run.SequenceName }),
 		pick(runs, func(s *S) string { return (*s).steps }),
-	}); err != nil {
+	}}, nil); err != nil {
 		return fmt.Errorf("insert runs: %w", err)
 	}
 	planned := func(r *row) *puntuale.PlannedMessage { return &r.Messages[r.i] }
-	if _, err := b.a.exec(ctx, insertMessages, batch{
+	if err := b.a.later(ctx, insertMessages, []any{batch{
 		pick(rows, func(r *row) int64 { return int64(r.client) }),
 		pick(rows, func(r *row) int64 { return int64(r.ref(r.i)) }),
 		pick(rows, func(r *row) int64 { return int64(r.Run.Session) }),
@@ -293,7 +311,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 		pick(rows, func(r *row) int64 { return int64(r.i) }),
 		pick(rows, func(r *row) int64 { return originNumber(r.Run.Origin) }),
 		pick(rows, func(r *row) string { return r.Run.Phone }),
-	}); err != nil {
+	}}, nil); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
 	}
 	return nil

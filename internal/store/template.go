@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -35,7 +34,7 @@ func approvedText(a *puntuale.Approved) (string, error) {
 	return toJSON(a)
 }
 
-func scanTemplate(rows *sql.Rows, t *puntuale.Template) error { return rows.Scan(templateFields(t)...) }
+func scanTemplate(rows row, t *puntuale.Template) error { return rows.Scan(templateFields(t)...) }
 
 var errTemplateName = puntuale.Conflict("the client has a template of this name")
 
@@ -86,7 +85,7 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template) error {
 			}
 			return fmt.Errorf("update a template: %w", err)
 		}
-		return nil
+		return changed(ctx, a, t.id)
 	})
 }
 
@@ -102,7 +101,7 @@ func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) erro
 		if _, err := a.exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
 			return fmt.Errorf("delete a template: %w", err)
 		}
-		return nil
+		return changed(ctx, a, t.id)
 	})
 }
 

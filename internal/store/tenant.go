@@ -55,6 +55,15 @@ func (p partnerTenant) once(ctx context.Context, o *puntuale.Once, do func(ctx c
 	return p.s.once(ctx, p.s.tenants[0], p.owner(), o, do)
 }
 
+// changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
+// the lock of the client's row is the last one that any takes.
+func changed(ctx context.Context, a asker, client puntuale.ClientID) error {
+	if _, err := a.exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
+		return fmt.Errorf("raise a client's revision: %w", err)
+	}
+	return nil
+}
+
 // foundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
 func foundOr(found bool, err error, noun string) error { return outward(thereOr(found, err, noun)) }
 

@@ -83,7 +83,7 @@ func (s *Store) sameTimeline(ctx context.Context, a asker) (*failover, error) {
 	f := &failover{}
 	if _, err := one(ctx, a, `select timeline, synchronous, $timeline,
  coalesce((extract(epoch from pg_last_xact_replay_timestamp()) * 1000000)::bigint, 0), since
- from cluster where one = 1 for update`, nil, &f.from, &f.lossless, &f.to, moment{&f.since}, moment{&f.joined}); err != nil {
+ from cluster where one = 1 for update`, nil, &f.from, flag{&f.lossless}, &f.to, moment{&f.since}, moment{&f.joined}); err != nil {
 		return nil, fmt.Errorf("read the timeline: %w", err)
 	}
 	if f.from == f.to {

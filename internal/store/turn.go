@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync"
 
@@ -55,7 +54,7 @@ type clientLists struct{ tenant }
 
 func (t tenant) lists() clientLists { return clientLists{t} }
 
-func (l clientLists) each(ctx context.Context, text string, args []any, scan func(rows *sql.Rows) error) error {
+func (l clientLists) each(ctx context.Context, text string, args []any, scan func(rows row) error) error {
 	ctx, cancel := context.WithTimeout(ctx, l.s.list.within)
 	defer cancel()
 	done, err := l.s.turns.take(ctx, l.id)
@@ -64,6 +63,10 @@ func (l clientLists) each(ctx context.Context, text string, args []any, scan fun
 	}
 	defer done()
 	return l.s.list.each(ctx, text, args, scan)
+}
+
+func (l clientLists) later(ctx context.Context, text string, args []any, scan func(r row) error) error {
+	return l.each(ctx, text, args, scan)
 }
 
 func (clientLists) exec(context.Context, string, ...any) (int64, error) {

@@ -47,18 +47,18 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
 returning client_id, day, cap, prev, used`
 
 // count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
-// missing in the answer.
-func count(ctx context.Context, a asker, days []dayOf, calls []int64) (map[dayOf]counted, error) {
+// missing in the answer. ask is an asker's each or later, and with later the answer comes as late.
+func count(ctx context.Context, ask func(context.Context, string, []any, func(row) error) error, days []dayOf, calls []int64) (map[dayOf]counted, error) {
 	result := make(map[dayOf]counted, len(days))
-	err := a.each(ctx, countCalls, []any{batch{
+	err := ask(ctx, countCalls, []any{batch{
 		pick(days, func(d *dayOf) int64 { return int64(d.client) }),
 		pick(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
 		calls,
-	}}, func(rows *sql.Rows) error {
+	}}, func(r row) error {
 		var client puntuale.ClientID
 		var day int
 		var c counted
-		if err := rows.Scan(&client, &day, &c.cap, &c.prev, &c.used); err != nil {
+		if err := r.Scan(&client, &day, &c.cap, &c.prev, &c.used); err != nil {
 			return err
 		}
 		result[dayOf{client, puntuale.DateFromInt(day)}] = c

@@ -16,7 +16,7 @@ func userFields(u *puntuale.User) []any {
 		inJSON{&u.Second.Recovery}, moment{&u.Created}, moment{&u.Seen}}
 }
 
-func scanUser(rows *sql.Rows, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
+func scanUser(rows row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
 // ofClient checks that a client is the partner's; 0 is the partner itself.
 func (p partnerTenant) ofClient(ctx context.Context, client puntuale.ClientID) error {

@@ -60,6 +60,30 @@ func toJSON(v any) (string, error) {
 	return string(text), nil
 }
 
+// octets scans a column of bytes.
+type octets struct{ into *string }
+
+func (o octets) Scan(value any) error {
+	b, ok := value.([]byte)
+	if !ok {
+		return fmt.Errorf("bytes are kept as %T", value)
+	}
+	*o.into = string(b)
+	return nil
+}
+
+// flag scans a column of 0 or 1.
+type flag struct{ into *bool }
+
+func (f flag) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok {
+		return fmt.Errorf("a flag is kept as %T", value)
+	}
+	*f.into = n != 0
+	return nil
+}
+
 func bit(b bool) int64 {
 	if b {
 		return 1

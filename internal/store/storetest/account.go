@@ -26,7 +26,7 @@ func testAccounts(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	want := account
-	want.ID, want.Partner, want.Email, want.Connection = id, w.Partner, "a@b", puntuale.Socket
+	want.ID, want.Partner, want.Email, want.Connection, want.Revision = id, w.Partner, "a@b", puntuale.Socket, 1
 	if got, err := partner.Client(ctx, id); err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("client = %+v, %v, want %+v", got, err, want)
 	}

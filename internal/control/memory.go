@@ -1,0 +1,97 @@
+package control
+
+import (
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// memory keeps what starts are planned from, so that a busy client's calls need not read it each time. Nothing in it is
+// trusted: the store takes a start planned from memory only while the client's revision is the one under which all of it
+// was read ([puntuale.ErrStale]), and whatever else such a call comes to is found again from what is read anew.
+type memory struct {
+	mu      sync.Mutex
+	callers generations[puntuale.KeyHash, puntuale.Principal]
+	starts  generations[startKey, startInfo]
+}
+
+// Servers of the version before change clients without raising their revision, so nothing is remembered for long.
+const (
+	rememberFor  = time.Second
+	rememberMost = 4096     // of each kind
+	rememberSize = 16 << 10 // bytes of a sequence's steps
+)
+
+// startKey names a sequence as it is under a client's revision.
+type startKey struct {
+	client   puntuale.ClientID
+	sequence puntuale.SequenceID
+	revision int64
+}
+
+// startInfo is a sequence, with its templates filled in, and the session that it starts in.
+type startInfo struct {
+	sequence puntuale.Sequence
+	session  puntuale.Session
+}
+
+func (m *memory) caller(hash puntuale.KeyHash, now time.Time) (puntuale.Principal, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p, ok := m.callers.get(hash, now)
+	return p, ok && (p.Expires.IsZero() || now.Before(p.Expires))
+}
+
+func (m *memory) keepCaller(hash puntuale.KeyHash, p puntuale.Principal, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.callers.put(hash, p, now)
+}
+
+func (m *memory) start(k startKey, now time.Time) (startInfo, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.starts.get(k, now)
+}
+
+func (m *memory) keepStart(k startKey, info startInfo, now time.Time) {
+	size := 0
+	for _, s := range info.sequence.Steps {
+		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName)
+	}
+	if size > rememberSize {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.starts.put(k, info, now)
+}
+
+// generations is a map whose entries end after [rememberFor], and of which there are never more than twice
+// [rememberMost].
+type generations[K comparable, V any] struct {
+	young, old map[K]dated[V]
+	begun      time.Time // the young one
+}
+
+type dated[V any] struct {
+	value V
+	at    time.Time
+}
+
+func (g *generations[K, V]) get(k K, now time.Time) (V, bool) {
+	e, ok := g.young[k]
+	if !ok {
+		e, ok = g.old[k]
+	}
+	age := now.Sub(e.at)
+	return e.value, ok && age >= 0 && age < rememberFor
+}
+
+func (g *generations[K, V]) put(k K, v V, now time.Time) {
+	if age := now.Sub(g.begun); g.young == nil || len(g.young) >= rememberMost || age < 0 || age >= rememberFor {
+		g.old, g.young, g.begun = g.young, map[K]dated[V]{}, now
+	}
+	g.young[k] = dated[V]{v, now}
+}

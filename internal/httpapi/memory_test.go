@@ -1,0 +1,234 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/httpapi"
+)
+
+// readings counts what starts read.
+type readings struct {
+	puntuale.Operator
+	n *atomic.Int64
+}
+
+type readTenant struct {
+	puntuale.Tenant
+	n *atomic.Int64
+}
+
+func (r readings) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
+	r.n.Add(1)
+	return r.Operator.Principal(ctx, hash, now)
+}
+
+func (r readings) Tenant(id puntuale.ClientID) puntuale.Tenant {
+	return readTenant{r.Operator.Tenant(id), r.n}
+}
+
+func (r readTenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {
+	r.n.Add(1)
+	return r.Tenant.StartInfo(ctx, id)
+}
+
+// twin is another server on the same database.
+func (s *service) twin() *service {
+	s.t.Helper()
+	other := *s
+	store := s.db.Open(s.t)
+	other.control = control.New(control.Config{Operator: store, Clock: s.clock, Vault: testVault(s.t), Keep: puntuale.Keep{Months: 24}})
+	var err error
+	other.handler, err = httpapi.New(httpapi.Config{Control: other.control, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return &other
+}
+
+// A busy client's starts are planned from memory; whatever another server changes is seen by the very next one.
+func TestStartsFromMemory(t *testing.T) {
+	t.Parallel()
+	var reads atomic.Int64
+	databases(t, options{sandbox: true, operator: func(o puntuale.Operator) puntuale.Operator { return readings{o, &reads} }}, func(t *testing.T, s *service) {
+		for name, c := range memoryCases {
+			t.Run(name, func(t *testing.T) { // one after the other: reads are counted
+				own := *s
+				own.t = t
+				changedElsewhere(t, &own, &reads, c)
+			})
+		}
+	})
+}
+
+// memoryCase is a change, and what the next start comes to.
+type memoryCase struct {
+	change func(s *service, a account, sequence string)
+	body   string // of the start; "" is a good one
+	status int
+	says   string // what it left behind or was refused with holds this
+}
+
+const memoryPhone = "+393331234567"
+
+var memoryCases = map[string]memoryCase{
+	"nothing": {func(*service, account, string) {}, "", 200, "Ciao Ada"},
+	"sequence": {func(s *service, a account, id string) {
+		s.must(nil, "PUT", "/api/sequences/"+id, a.Key, `{"name":"P","steps":[{"text":"Salve {{nome}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+	}, "", 200, "Salve Ada"},
+	"a new field": {func(s *service, a account, id string) {
+		s.must(nil, "PUT", "/api/sequences/"+id, a.Key, `{"name":"P","steps":[{"text":"{{altro}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+	}, "", 422, "body.altro"},
+	"sequence deleted": {func(s *service, a account, id string) {
+		s.must(nil, "DELETE", "/api/sequences/"+id+"?pending=keep", a.Key, "")
+	}, "", 404, "sequence"},
+	"template": {func(s *service, a account, _ string) {
+		s.must(nil, "PUT", "/api/templates/"+s.template(a), a.Key, `{"name":"saluto","text":"Ehi {{nome}}"}`)
+	}, "", 200, "Ehi Ada"},
+	"key revoked": {func(s *service, a account, _ string) {
+		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
+	}, "", 401, "not valid"},
+	"key revoked, and a body that cannot be read": {func(s *service, a account, _ string) {
+		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
+	}, "{", 401, "not valid"},
+	"key revoked, and a body that is too large": {func(s *service, a account, _ string) {
+		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
+	}, `{"x":"` + strings.Repeat("x", 2<<20) + `"}`, 401, "not valid"},
+	"key revoked, and a faulty call": {func(s *service, a account, _ string) {
+		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
+	}, `{"phone":"abc"}`, 401, "not valid"},
+	"key rotated": {func(s *service, a account, _ string) {
+		s.must(nil, "POST", "/api/client/"+a.ID+"/keys/"+s.keyID(a)+"/rotate", s.partner, `{"grace":0}`)
+	}, "", 401, "not valid"},
+	"client suspended": {func(s *service, a account, _ string) {
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"suspended":true}`)
+	}, "", 403, "suspended"},
+	"client expired": {func(s *service, a account, _ string) {
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"expiration_date":"2026-11-19"}`)
+	}, "", 403, "expired"},
+	"client deleted": {func(s *service, a account, _ string) {
+		s.must(nil, "DELETE", "/api/client/"+a.ID, s.partner, "")
+	}, "", 401, "not valid"},
+	"client's name": {func(s *service, a account, _ string) {
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"name":"Studio Verdi"}`)
+	}, "", 200, "Studio Verdi"},
+	"cap reached": {func(s *service, a account, _ string) {
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"daily_api_cap":0}`)
+	}, "", 429, "cap"},
+	"cap reached, and the key revoked": {func(s *service, a account, _ string) {
+		s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"daily_api_cap":0}`)
+		s.must(nil, "DELETE", "/api/client/"+a.ID+"/keys/"+s.keyID(a), s.partner, "")
+	}, "", 401, "not valid"},
+	"session deleted": {func(s *service, a account, id string) {
+		var created struct {
+			ID string `json:"id"`
+		}
+		s.must(&created, "POST", "/api/sessions", a.Key, `{"name":"altra","connection_type":"Socket","sandbox":true}`)
+		s.must(nil, "PUT", "/api/sequences/"+id, a.Key, `{"name":"P","id_sessione":"`+created.ID+`","steps":[{"text":"Salve {{nome}}","timing":{"anchor":"start","offset":{"amount":0}}}]}`)
+		s.must(nil, "POST", "/api/start/"+id, a.Key, `{"phone":"`+memoryPhone+`","nome":"Ada"}`)
+		s.must(nil, "DELETE", "/api/sessions/"+created.ID+"?pending=cancel", a.Key, "")
+	}, "", 200, "Salve Ada"},
+}
+
+func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCase) {
+	t.Helper()
+	a := s.newAccount(strings.ReplaceAll(strings.ReplaceAll(t.Name(), "/", "."), " ", "")+"@x.it", "full")
+	step := `{"text":"Ciao {{nome}}","timing":{"anchor":"start","offset":{"amount":0}}}`
+	if strings.HasSuffix(t.Name(), "/template") {
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"saluto","text":"Ciao {{nome}}"}`)
+		step = `{"template":"saluto","timing":{"anchor":"start","offset":{"amount":0}}}`
+	}
+	id := s.newSequence(a.Key, step)
+	good := `{"phone":"` + memoryPhone + `","nome":"Ada"}`
+	start := func(body string, header ...string) response {
+		return s.call("POST", "/api/start/"+id, a.Key, body, header...)
+	}
+	for i := 0; ; i++ { // until it is planned from memory
+		before := reads.Load()
+		if r := start(good); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+		if reads.Load() == before {
+			break
+		}
+		if i > 2 {
+			t.Fatal("every start reads what it is planned from")
+		}
+	}
+	start(good, "Idempotency-Key", "k")
+	other := s.twin()
+	c.change(other, a, id)
+	if c.status == 401 { // an answer that was given is not given again either
+		if r := start(good, "Idempotency-Key", "k"); r.status != 401 {
+			t.Errorf("a repeat: %d %s", r.status, r.body)
+		}
+	}
+	body := c.body
+	if body == "" {
+		body = good
+	}
+	counted := s.counted(a)
+	r := start(body)
+	if r.status != c.status {
+		t.Fatalf("%d %s, want %d", r.status, r.body, c.status)
+	}
+	if c.status != 200 {
+		if !strings.Contains(r.body, c.says) {
+			t.Errorf("refused with %s, want %q", r.body, c.says)
+		}
+		if now := s.counted(a); now != counted {
+			t.Errorf("%d calls counted, before it was refused %d", now, counted)
+		}
+		return
+	}
+	var begun started
+	if err := json.Unmarshal([]byte(r.body), &begun); err != nil {
+		t.Fatal(err)
+	}
+	d := s.details(a.Key, begun.ID...)[0]
+	if !strings.Contains(d.Contenuto+d.Cliente, c.says) {
+		t.Errorf("%+v, want %q", d, c.says)
+	}
+	if n := s.count("select count(*) from message m join session s on s.id = m.session_id where m.id = " + begun.ID[0] + " and s.deleted_at = 0"); n != 1 {
+		t.Error("the message is not in a session that is there")
+	}
+	before := reads.Load()
+	s.clock.Advance(2 * time.Second)
+	if start(good); reads.Load() == before {
+		t.Error("memory does not end")
+	}
+}
+
+func (s *service) template(a account) string {
+	s.t.Helper()
+	var all struct {
+		Templates []struct {
+			ID string `json:"id"`
+		}
+	}
+	s.must(&all, "GET", "/api/templates", a.Key, "")
+	return all.Templates[0].ID
+}
+
+func (s *service) keyID(a account) string {
+	s.t.Helper()
+	var all struct {
+		Keys []struct {
+			ID string `json:"id"`
+		}
+	}
+	s.must(&all, "GET", "/api/client/"+a.ID+"/keys", s.partner, "")
+	return all.Keys[0].ID
+}
+
+// counted is how many calls of the client's were counted.
+func (s *service) counted(a account) int {
+	return s.count("select coalesce(sum(used), 0) from api_usage where client_id = " + a.ID)
+}

@@ -1,0 +1,113 @@
+package store
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+)
+
+// PostgreSQL is spoken to through pgx itself: database/sql keeps its connections, but would convert each value of a row
+// once more, and wait for the answer to each statement of a transaction before it sends the next.
+
+// statement is one as the database reads it.
+type statement struct {
+	text string
+	args []any
+	scan func(r row) error // nil: what it returns is not wanted
+}
+
+// send runs what is queued and the statement in one round trip. The error is that of the first that failed; what stood
+// behind it was not run.
+func (l *link) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
+	queued := l.queued
+	l.queued = l.queued[:0]
+	err = l.conn.Raw(func(c any) error {
+		conn := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // a pool of ours
+		if len(queued) == 0 {
+			tag, err = last.run(ctx, conn)
+		} else {
+			tag, err = runAll(ctx, conn, append(queued, last))
+		}
+		return err
+	})
+	clear(queued)
+	return tag, err
+}
+
+func (s *statement) run(ctx context.Context, conn *pgx.Conn) (pgconn.CommandTag, error) {
+	if s.scan == nil {
+		return conn.Exec(ctx, s.text, s.args...)
+	}
+	rows, err := conn.Query(ctx, s.text, s.args...)
+	if err != nil {
+		return pgconn.CommandTag{}, err
+	}
+	return pgconn.CommandTag{}, scanAll(rows, s.scan)
+}
+
+// runAll returns the last one's tag.
+func runAll(ctx context.Context, conn *pgx.Conn, all []statement) (tag pgconn.CommandTag, err error) {
+	var b pgx.Batch
+	for _, s := range all {
+		b.Queue(s.text, s.args...)
+	}
+	answers := conn.SendBatch(ctx, &b)
+	defer func() { err = errors.Join(err, answers.Close()) }()
+	for _, s := range all {
+		if s.scan == nil {
+			if tag, err = answers.Exec(); err != nil {
+				return tag, err
+			}
+			continue
+		}
+		rows, err := answers.Query()
+		if err != nil {
+			return tag, err
+		}
+		if err := scanAll(rows, s.scan); err != nil {
+			return tag, err
+		}
+	}
+	return tag, nil
+}
+
+func scanAll(rows pgx.Rows, scan func(r row) error) error {
+	defer rows.Close()
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// ask runs a statement on any connection. One that was found broken before the statement was sent is replaced.
+func (p *pool) ask(ctx context.Context, s statement) error {
+	for try := 1; ; try++ {
+		conn, err := p.db.Conn(ctx)
+		if err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+		err = conn.Raw(func(c any) error {
+			native := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // a pool of ours
+			_, err := s.run(ctx, native)
+			if err != nil && pgconn.SafeToRetry(err) {
+				return driver.ErrBadConn
+			}
+			return err
+		})
+		if closed := conn.Close(); err == nil {
+			err = closed
+		}
+		if !errors.Is(err, driver.ErrBadConn) || try == readTries {
+			return err
+		}
+	}
+}
+
+const readTries = 3
