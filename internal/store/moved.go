@@ -156,18 +156,7 @@ func readTable(ctx context.Context, a asker, t archive.Table, take func([]any) e
 		if err := r.Scan(into...); err != nil {
 			return err
 		}
-		for i, c := range t.Columns {
-			switch v := values[i].(type) {
-			case []byte:
-				if c.Kind == archive.Text {
-					values[i] = string(v)
-				}
-			case int16:
-				values[i] = int64(v)
-			case int32:
-				values[i] = int64(v)
-			}
-		}
+		plain(values, t)
 		if n++; n%stepRows == 0 && ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
@@ -177,6 +166,22 @@ func readTable(ctx context.Context, a asker, t archive.Table, take func([]any) e
 		return fmt.Errorf("read table %s: %w", t.Name, err)
 	}
 	return nil
+}
+
+// plain makes the values of a row what a file keeps, whichever database they were scanned from.
+func plain(values []any, t archive.Table) {
+	for i, c := range t.Columns {
+		switch v := values[i].(type) {
+		case []byte:
+			if c.Kind == archive.Text {
+				values[i] = string(v)
+			}
+		case int16:
+			values[i] = int64(v)
+		case int32:
+			values[i] = int64(v)
+		}
+	}
 }
 
 // Names of our connections on PostgreSQL.

@@ -256,10 +256,6 @@ func scanPast(rows row, t archive.Table, before ...any) ([]any, error) {
 	if err := rows.Scan(into...); err != nil {
 		return nil, err
 	}
-	for i, c := range t.Columns {
-		if b, ok := values[i].([]byte); ok && c.Kind == archive.Text {
-			values[i] = string(b)
-		}
-	}
+	plain(values, t)
 	return values, nil
 }
