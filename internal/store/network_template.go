@@ -145,7 +145,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews
 const networkTemplateColumns = `n.account, n.name, n.language, n.network_id, n.status, n.category, n.quality, n.reason, n.named, n.parts, n.changed_at`
 
 func networkTemplateFields(t *puntuale.NetworkTemplate) []any {
-	return []any{&t.Account, &t.Name, &t.Language, &t.ID, &t.Status, &t.Category, &t.Quality, &t.Reason, &t.Named, inJSON{&t.Parts}, moment{&t.Changed}}
+	return []any{&t.Account, &t.Name, &t.Language, &t.ID, &t.Status, &t.Category, &t.Quality, &t.Reason, flag{&t.Named}, inJSON{&t.Parts}, moment{&t.Changed}}
 }
 
 func scanNetworkTemplate(rows row, t *puntuale.NetworkTemplate) error {
