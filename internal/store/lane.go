@@ -27,8 +27,8 @@ func laneOf(k *kind, p *puntuale.Patience, urgent bool) lane {
 	return k.lane
 }
 
-// row is those of a lane who belong together.
-type row struct {
+// party is those of a lane who belong together.
+type party struct {
 	owner int64
 	lane  lane
 }
@@ -44,10 +44,10 @@ func (w *writer) inTurn() []*task {
 		*task
 		turn, served int
 	}
-	turns := make(map[row]int, len(w.queue))
+	turns := make(map[party]int, len(w.queue))
 	all := make([]placed, len(w.queue))
 	for i, t := range w.queue {
-		r := row{t.owner, t.lane}
+		r := party{t.owner, t.lane}
 		all[i] = placed{t, turns[r], w.served[r]}
 		if t.lane != laneSend { // which is nobody's
 			turns[r]++
@@ -65,10 +65,10 @@ func (w *writer) serve(t *task) {
 		return
 	}
 	if w.served == nil || len(w.served) >= queueBound {
-		w.served = map[row]int{}
+		w.served = map[party]int{}
 	}
 	w.turn++
-	w.served[row{t.owner, t.lane}] = w.turn
+	w.served[party{t.owner, t.lane}] = w.turn
 }
 
 // noChoice reports tasks that one set of statements does, in whatever order, as is usual.
