@@ -40,7 +40,7 @@ func (p partnerTenant) Audit(ctx context.Context, client puntuale.ClientID, page
 	}
 	all, err := list(ctx, p.s.list, `select id, client_id, login_id, who, entry, action, target, at from audit
  where partner_id = $1 and id < $2`+which+` order by id desc limit $3`, args, func(rows row, e *puntuale.AuditEntry) error {
-		return rows.Scan(&e.ID, &e.Client, &e.User, &e.Who, &e.Entry, &e.Action, &e.Target, moment{&e.At})
+		return rows.Scan(&e.ID, &e.Client, &e.User, &e.Who, flag{&e.Entry}, &e.Action, &e.Target, moment{&e.At})
 	})
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list what was done: %w", err))
