@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -50,7 +49,7 @@ func (s *Store) Departed(ctx context.Context, client puntuale.ClientID, session 
 	return all, nil
 }
 
-func scanMoment(rows *sql.Rows, at *time.Time) error { return rows.Scan(moment{at}) }
+func scanMoment(rows row, at *time.Time) error { return rows.Scan(moment{at}) }
 
 func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
 	there := make(map[puntuale.SessionID]bool, len(sessions))

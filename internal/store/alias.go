@@ -76,7 +76,7 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 	}
 	var over []aliasKey
 	n := 0
-	if err := s.work.each(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows *sql.Rows) error {
+	if err := s.work.each(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows row) error {
 		var lone bool
 		if err := rows.Scan(&last.client, &last.session, &last.alias, &last.phone, &lone); err != nil {
 			return err
