@@ -21,7 +21,7 @@ type writer struct {
 
 	mu      sync.Mutex
 	queue   []*task
-	served  map[party]int   // when the owners of what was taken had their last turn; nil while nothing waits
+	served  map[party]int // when the owners of what was taken had their last turn; nil while nothing waits
 	turn    int           // counts them
 	wake    chan struct{} // holds one sign that the queue or closing changed
 	closing bool
