@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test check lint e2e mutations long figures bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint e2e mutations long figures bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,6 +18,11 @@ build: ## bin/puntuale
 
 test: ## units and both databases, with the race detector
 	scripts/with-postgres go run ./scripts/gotest -race -shuffle=on -timeout 15m ./...
+
+nosocket: ## the build without linked numbers and their libraries, one of which is under the GPL
+	go vet -tags nosocket ./...
+	go build -tags nosocket -o /dev/null ./cmd/puntuale
+	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
 check: lint e2e mutations ## what "make test" leaves out: linters, the built binary with crashes and many nodes, mutations
 

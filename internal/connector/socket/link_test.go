@@ -4,9 +4,11 @@ package socket_test
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/connector/socket/whatsapptest"
@@ -99,6 +101,29 @@ func TestLinkByCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitWord("online")
+}
+
+// A phone that asks for a passkey is told of; no code is shown any more.
+func TestPasskey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.shop.RequirePasskey(true)
+	w.open()
+	w.awaitWord("unlinked")
+	if err := w.conn.Pair(t.Context(), theSession, puntuale.PairQR, ""); err != nil {
+		t.Fatal(err)
+	}
+	var code string
+	w.await("a code", func() bool {
+		code = w.last().Code.Text
+		return code != ""
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_ = w.shop.ScanQR(ctx, code) // waits for what nobody can give
+	w.await("it asks for a passkey", func() bool {
+		return w.last().Condition == puntuale.NeedsPasskey && w.last().Code.Text == ""
+	})
 }
 
 // A restart connects by the keys that are kept; unlinking removes them, and the phone lists the device no more.

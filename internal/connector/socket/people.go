@@ -24,8 +24,8 @@ const (
 	isNotKept    = 6 * time.Hour
 	groupKept    = time.Hour
 	asksAtOne    = 50 // people in a query
-	asksBurst    = 20
-	asksEvery    = 2 * time.Second
+	asksBurst    = 50
+	asksEvery    = time.Second
 	askAgain     = 5 * time.Minute // after the network had enough of them
 	answersMost  = 50_000
 	askTakes     = 20 * time.Second

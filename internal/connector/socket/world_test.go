@@ -304,6 +304,16 @@ func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.EvidenceKind) {
 	return kinds
 }
 
+// eventually waits for what nobody tells of.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
 // files is a media source that has what it is told to have.
 type files map[string]struct {
 	kind string

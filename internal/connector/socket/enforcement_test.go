@@ -1,0 +1,323 @@
+//go:build !nosocket
+
+package socket_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+const (
+	bertNumber = "393330000003"
+	carlNumber = "393330000004"
+)
+
+func kindOf(err error) puntuale.SendErrorKind {
+	if e := puntuale.AsSendError(err); e != nil {
+		return e.Kind
+	}
+	return 0
+}
+
+// A time-lock holds strangers until its end, shows it, and lets those go on who know the number.
+func TestTimelock(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna, bert := w.net.Phone(annaNumber), w.net.Phone(bertNumber)
+	w.link()
+	w.mustSend(w.text("+"+annaNumber, "prima"))
+	anna.Await(t, whatsapptest.Text("prima"))
+	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	w.shop.Timelock(whatsapptest.Timelock{Until: end, Quiet: true})
+	_ = time.AfterFunc(200*time.Millisecond, func() { w.shop.Timelock(whatsapptest.Timelock{Until: end}) }) // said just after the refusal
+	cold := w.text("+"+bertNumber, "a un estraneo")
+	_, err := w.send(cold)
+	refusal := puntuale.AsSendError(err)
+	if refusal == nil || refusal.Kind != puntuale.Deferred || refusal.After <= 0 || refusal.After > 5*time.Second || !strings.Contains(refusal.Detail, "463") {
+		t.Fatalf("refused: %+v", refusal)
+	}
+	w.await("the end is shown", func() bool { r := w.last(); return r.Limited.Equal(end.UTC()) && word(r) == "online" })
+	tries := len(w.net.Messages(shopNumber))
+	for range 3 {
+		if _, err := w.send(cold); kindOf(err) != puntuale.Deferred {
+			t.Errorf("held: %v", err)
+		}
+	}
+	w.mustSend(w.text("+"+annaNumber, "intanto"))
+	anna.Await(t, whatsapptest.Text("intanto"))
+	if n := len(w.net.Messages(shopNumber)); n != tries+1 {
+		t.Errorf("%d messages were tried meanwhile", n-tries)
+	}
+	time.Sleep(time.Until(end) + time.Second)
+	cold.Attempt = 2
+	w.mustSend(cold)
+	bert.Await(t, whatsapptest.Text("a un estraneo"))
+}
+
+// A restart does not forget until when strangers wait; a refusal without an end holds them for an hour.
+func TestTimelockKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.net.Phone(bertNumber)
+	w.link()
+	remove := w.net.Inject(whatsapptest.Fault{From: shopNumber, AckError: 463})
+	_, err := w.send(w.text("+"+bertNumber, "ciao"))
+	refusal := puntuale.AsSendError(err)
+	if refusal == nil || refusal.Kind != puntuale.Deferred || refusal.After < 50*time.Minute || refusal.After > 70*time.Minute {
+		t.Fatalf("refused: %+v", refusal)
+	}
+	remove()
+	w.await("it is shown", func() bool { return time.Until(w.last().Limited) > 50*time.Minute })
+	w.stop()
+	w.start()
+	w.open()
+	w.await("it is online again", func() bool { return w.conn.Online(theSession) })
+	if _, err := w.send(w.text("+"+bertNumber, "ciao")); kindOf(err) != puntuale.Deferred {
+		t.Errorf("after a restart: %v", err)
+	}
+	w.shop.Timelock(whatsapptest.Timelock{}) // ends
+	w.await("everybody may be written to", func() bool { return w.last().Limited.IsZero() })
+	w.mustSend(w.text("+"+bertNumber, "ciao"))
+}
+
+// What the network's answers to messages mean.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.net.Phone(annaNumber)
+	w.link()
+	for code, want := range map[int]puntuale.SendErrorKind{429: puntuale.Throttled, 420: puntuale.Throttled, 403: puntuale.Final, 479: puntuale.Transient, 500: puntuale.Transient} {
+		remove := w.net.Inject(whatsapptest.Fault{From: shopNumber, AckError: code})
+		e := w.text("+"+annaNumber, "ciao")
+		if _, err := w.send(e); kindOf(err) != want {
+			t.Errorf("%d: %v", code, err)
+		}
+		e.Attempt, e.Repeat = 2, true
+		if _, err := w.send(e); kindOf(err) == puntuale.Final {
+			t.Errorf("%d of a repeat: %v", code, err)
+		}
+		remove()
+	}
+	if _, err := w.send(w.text("+393339999999", "ciao")); kindOf(err) != puntuale.Final {
+		t.Errorf("without WhatsApp: %v", err)
+	}
+	if _, err := w.send(w.text("120363000000000999@g.us", "ciao")); kindOf(err) != puntuale.Final {
+		t.Errorf("to a group that is not there: %v", err)
+	}
+	if _, err := w.send(w.text("AAAAAAAAAAAAAAAAAAAAAA", "ciao")); kindOf(err) != puntuale.Final {
+		t.Errorf("an invitation that is none: %v", err)
+	}
+}
+
+// The library repeats a frame by itself if a connection breaks and comes back at once, which it does not here: the answer
+// is unknown, the repeat has the same id, and one message is seen.
+func TestCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.link()
+	w.net.Inject(whatsapptest.Fault{From: shopNumber, Cut: true, Times: 1})
+	e := w.text("+"+annaNumber, "una volta sola")
+	if _, err := w.send(e); err == nil || puntuale.AsSendError(err) != nil {
+		t.Fatalf("cut: %v", err)
+	}
+	w.await("it is online again", func() bool { return w.conn.Online(theSession) })
+	e.Attempt, e.Repeat = 2, true
+	w.mustSend(e)
+	m := anna.Await(t, whatsapptest.Text("una volta sola"))
+	eventually(t, "the phone shows both as one", func() bool {
+		all := w.net.Ledger().All()
+		return len(all) == 1 && all[0].ID == m.ID
+	})
+}
+
+// Bans end by themselves, and nobody logs in before.
+func TestBan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	before := len(w.net.Logins())
+	w.shop.Ban(104, 4*time.Second)
+	r := w.awaitWord("banned")
+	if until := time.Until(r.Until); until < time.Second || until > 5*time.Second || !strings.Contains(r.Detail, "messaggio") {
+		t.Errorf("banned: %+v", r)
+	}
+	if err := w.conn.Reconnect(t.Context(), theSession); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("reconnect: %v", err)
+	}
+	w.awaitWord("online")
+	refused := 0
+	for _, l := range w.net.Logins()[before:] {
+		if l.Failure != 0 {
+			refused++
+		} else if l.At.Before(r.Until) {
+			t.Errorf("a login %v before the end", r.Until.Sub(l.At))
+		}
+	}
+	if refused != 1 {
+		t.Errorf("%d logins were refused", refused)
+	}
+}
+
+// A connection that ends is made again, more and more rarely while nobody answers; a person may hurry it.
+func TestWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	w.net.Refuse(true)
+	w.shop.Cut()
+	r := w.awaitWord("waiting")
+	if until := time.Until(r.Until); until <= 0 || until > 2*time.Second {
+		t.Errorf("waiting until %v", until)
+	}
+	w.await("it waits longer", func() bool { r := w.last(); return word(r) == "waiting" && time.Until(r.Until) > 3*time.Second })
+	w.net.Refuse(false)
+	if err := w.conn.Reconnect(t.Context(), theSession); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitWord("online")
+}
+
+// The service is unavailable for a while: it is tried again, a few times.
+func TestUnavailable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	before := len(w.net.Logins())
+	w.shop.FailLogins(503, 2)
+	w.shop.Cut()
+	w.awaitWord("waiting")
+	w.awaitWord("online")
+	if n := len(w.net.Logins()) - before; n != 3 {
+		t.Errorf("%d logins", n)
+	}
+}
+
+// A version that is refused is never announced again; the present one is read and used.
+func TestOutdated(t *testing.T) { // alone: the version is the process's
+	w := newWorld(t)
+	w.link()
+	before := len(w.net.Logins())
+	const later = 1999999999
+	w.net.RequireVersion(later)
+	w.awaitWord("outdated")
+	w.awaitWord("online")
+	logins := w.net.Logins()[before:]
+	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Version != later || logins[1].At.Sub(logins[0].At) > 10*time.Second {
+		t.Errorf("logins: %+v", logins)
+	}
+	w.stop()
+	w.start()
+	w.open()
+	w.await("it is online again", func() bool { return w.conn.Online(theSession) })
+	if last := w.net.Logins(); last[len(last)-1].Version != later {
+		t.Errorf("after a restart: %+v", last[len(last)-1])
+	}
+}
+
+// A login is refused for good: the link is over.
+func TestLoggedOutAtLogin(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	w.shop.FailLogins(401, 1)
+	w.shop.Cut()
+	w.awaitWord("logged_out")
+	n := len(w.net.Logins())
+	time.Sleep(1500 * time.Millisecond)
+	if again := len(w.net.Logins()); again != n {
+		t.Errorf("%d logins by itself", again-n)
+	}
+	w.pair()
+}
+
+// Messages that are taken and never acknowledged make the number quiet, whatever the connection shows.
+func TestWatchdog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.net.Phone(annaNumber)
+	w.link()
+	w.mustSend(w.text("+"+annaNumber, "bene"))
+	w.net.Inject(whatsapptest.Fault{From: shopNumber, DropAck: true})
+	one := w.text("+"+annaNumber, "lo stesso")
+	for range 4 { // one message that nobody acknowledges is its own affair
+		if _, err := w.send(one); err == nil || puntuale.AsSendError(err) != nil {
+			t.Fatalf("no acknowledgement: %v", err)
+		}
+		one.Attempt, one.Repeat = one.Attempt+1, true
+	}
+	if !w.conn.Online(theSession) {
+		t.Fatal("one message made it quiet")
+	}
+	for range 2 {
+		if _, err := w.send(w.text("+"+annaNumber, "un altro")); err == nil {
+			t.Fatal("no acknowledgement, and no error")
+		}
+	}
+	r := w.awaitWord("waiting")
+	if until := time.Until(r.Until); until < 5*time.Minute || !strings.Contains(r.Detail, "conferma") || w.conn.Online(theSession) {
+		t.Errorf("quiet: %+v", r)
+	}
+	w.mu.Lock()
+	if !strings.Contains(w.log.String(), "level=ERROR") {
+		t.Error("nobody is alerted")
+	}
+	w.mu.Unlock()
+	if _, err := w.send(w.text("+"+annaNumber, "ancora")); kindOf(err) != puntuale.SessionDown {
+		t.Errorf("while it is quiet: %v", err)
+	}
+}
+
+// A node without its lease logs nobody in.
+func TestNotOwned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	w.stop()
+	owned := make(chan struct{})
+	w.owned = func() bool {
+		select {
+		case <-owned:
+			return true
+		default:
+			return false
+		}
+	}
+	w.start()
+	n := len(w.net.Logins())
+	w.open()
+	time.Sleep(1500 * time.Millisecond)
+	if again := len(w.net.Logins()); again != n || w.conn.Online(theSession) {
+		t.Errorf("%d logins without a lease", again-n)
+	}
+	close(owned)
+	w.await("it is online", func() bool { return w.conn.Online(theSession) })
+}
+
+// What the network tells and the disk does not take is told again.
+func TestToldAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.link()
+	w.mu.Lock()
+	w.fails = errors.New("the disk is away")
+	w.mu.Unlock()
+	e := w.text("+"+annaNumber, "ciao")
+	w.mustSend(e)
+	m := anna.Await(t, whatsapptest.Text("ciao"))
+	if _, err := anna.Reply(t.Context(), m, "eccomi"); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	w.mu.Lock()
+	w.fails = nil
+	w.mu.Unlock()
+	w.shop.Cut()
+	w.await("it is told again", func() bool { return len(w.evidence(e.Message)) > 0 && w.wrote["+"+annaNumber] })
+}
