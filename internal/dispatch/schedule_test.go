@@ -391,6 +391,53 @@ func TestPace(t *testing.T) {
 	})
 }
 
+// TestPaceOfADay: in any day so many leave and no more, those before this node had the session included; times between
+// two differ, and are never shorter than the minute's pace has them.
+func TestPaceOfADay(t *testing.T) {
+	t.Parallel()
+	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
+		m.sessions = append(m.sessions, puntuale.Session{
+			ID: 2, Client: 1, Type: puntuale.Socket, Sandbox: true, Pace: puntuale.Pace{PerMinute: 6, PerDay: 10, Jitter: 5},
+		})
+		cfg.Departed = func(context.Context, puntuale.ClientID, puntuale.SessionID, time.Time, int) ([]time.Time, error) {
+			return []time.Time{time.Now().Add(-time.Hour), time.Now().Add(-23 * time.Hour), time.Now().Add(-23 * time.Hour)}, nil
+		}
+		for i := range 30 {
+			m.add(2, fmt.Sprintf("+39%d", i), time.Now())
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		began := time.Now()
+		after(23*time.Hour + 50*time.Minute)
+		var left []time.Time
+		for _, s := range n.sightings() {
+			left = append(left, s.at)
+		}
+		in := func(from, to time.Duration) (count int) {
+			for _, at := range left {
+				if d := at.Sub(began); d >= from && d < to {
+					count++
+				}
+			}
+			return count
+		}
+		if a, b, c := in(0, 30*time.Minute), in(30*time.Minute, 22*time.Hour), in(22*time.Hour, 24*time.Hour); a != 7 || b != 2 || c != 1 {
+			t.Errorf("%d left at first, %d and %d as the day went on; want 7, 2, 1", a, b, c)
+		}
+		gaps := map[time.Duration]bool{}
+		for i := 1; i < 7; i++ {
+			gap := left[i].Sub(left[i-1])
+			gaps[gap] = true
+			if gap < 10*time.Second || gap > 15*time.Second+100*time.Millisecond {
+				t.Errorf("%v between two", gap)
+			}
+		}
+		if len(gaps) < 4 {
+			t.Errorf("they leave like clockwork: %v", gaps)
+		}
+	})
+}
+
 // TestSlowPrepare delays only its own recipient, not text to others, nor other sessions.
 func TestSlowPrepare(t *testing.T) {
 	t.Parallel()

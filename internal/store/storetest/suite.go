@@ -45,7 +45,7 @@ var suite = []func(*testing.T, *World){
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
-	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases,
+	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted,
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testAudit, testBrand,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }

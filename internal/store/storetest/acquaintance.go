@@ -1,0 +1,83 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// Whom a session knows it knows from the first time on, whoever else does; a day's new ones are those that it wrote to
+// first.
+func testAcquaintances(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	knows := func(of *Client, to string) bool {
+		t.Helper()
+		known, err := w.Knows(ctx, of.ID, of.Session, to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return known
+	}
+	met := func(to string, at time.Time) {
+		t.Helper()
+		if err := w.Met(ctx, c.ID, c.Session, to, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if knows(c, phone) {
+		t.Error("a stranger is known")
+	}
+	met(phone, Begin)
+	met(phone, Begin.Add(time.Hour)) // not for the first time
+	met("+393330000002", Begin.Add(2*time.Hour))
+	met("1203630@g.us", Begin.Add(3*time.Hour))
+	met("+393330000003", time.UnixMicro(1)) // wrote first
+	c.mustHear("+393330000004", Begin, Begin)
+	for _, to := range []string{phone, "+393330000002", "1203630@g.us", "+393330000003", "+393330000004"} {
+		if !knows(c, to) {
+			t.Errorf("%s is a stranger", to)
+		}
+		if knows(other, to) {
+			t.Errorf("another client knows %s", to)
+		}
+	}
+	all, err := w.MetSince(ctx, c.ID, c.Session, Begin, 10)
+	if err != nil || len(all) != 2 || !all[0].Equal(Begin.Add(2*time.Hour)) || !all[1].Equal(Begin) {
+		t.Errorf("met since: %v, %v", all, err)
+	}
+	if all, err := w.MetSince(ctx, c.ID, c.Session, Begin, 1); err != nil || len(all) != 1 || !all[0].Equal(Begin.Add(2*time.Hour)) {
+		t.Errorf("the latest: %v, %v", all, err)
+	}
+	there, err := w.SessionsThere(ctx, []puntuale.SessionID{c.Session, other.Session, 999})
+	if err != nil || !there[c.Session] || !there[other.Session] || there[999] {
+		t.Errorf("there: %v, %v", there, err)
+	}
+	if err := w.Store.Partner(w.Partner).DeleteClient(ctx, other.ID, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if there, err := w.SessionsThere(ctx, []puntuale.SessionID{other.Session}); err != nil || there[other.Session] {
+		t.Errorf("a deleted client's session is there: %v", err)
+	}
+}
+
+// What left is told for the pace of a day; a pace stays as it was set.
+func testDeparted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	pace := puntuale.Pace{PerMinute: 7, PerDay: 100, ColdPerMinute: 2, ColdPerDay: 9, Jitter: 5}
+	if err := c.SetPace(ctx, c.Session, pace); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := c.Tenant.Session(ctx, c.Session); err != nil || s.Pace != pace {
+		t.Errorf("%+v, %v", s.Pace, err)
+	}
+	if err := c.SetPace(ctx, 999, pace); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("of a session that is not there: %v", err)
+	}
+	if all, err := w.Departed(ctx, c.ID, c.Session, Begin.Add(-24*time.Hour), 10); err != nil || len(all) != 0 {
+		t.Errorf("nothing left: %v, %v", all, err)
+	}
+}
