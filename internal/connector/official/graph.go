@@ -77,7 +77,7 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	}
 	answer, err := g.client.Do(r)
 	switch {
-	case err != nil && !touched.Load():
+	case err != nil && (silenceIsEvidence || !touched.Load()):
 		return &unsentError{bare(err)}
 	case err != nil:
 		return bare(err)
