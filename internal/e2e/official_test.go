@@ -38,8 +38,9 @@ func TestOfficialKilled(t *testing.T) {
 		peer.Journal(journal)
 		var asked atomic.Int64
 		peer.Answer(func(graphtest.Message) graphtest.Reply {
-			time.Sleep(20 * time.Millisecond)
-			return graphtest.Reply{Drop: asked.Add(1)%40 == 0}
+			n := asked.Add(1)
+			time.Sleep(time.Duration(50+n*37%350) * time.Millisecond) // so that most of a burst is in flight when the server is killed
+			return graphtest.Reply{Drop: n%40 == 0, Break: n%41 == 5}
 		})
 		s := serve(t, database, "--lease", "2s", "--official-api-url", peer.URL, "--official-rate", "1000")
 		who := createTenant(t, s.base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
@@ -74,6 +75,7 @@ func TestOfficialKilled(t *testing.T) {
 		eventually(t, time.Minute, "nothing is in flight", func() bool {
 			return rowsOf(t, database, "select count(*) from message where intent > 0 and next_at < intent_at + 3600000000") == 0
 		})
+		unknown := rowsOf(t, database, "select count(*) from message where intent > 0")
 		taken := readJournal(t, journal)
 		seen := map[string]bool{}
 		for _, m := range taken {
@@ -114,7 +116,7 @@ func TestOfficialKilled(t *testing.T) {
 				}
 			}
 		}
-		t.Logf("%d kills, %d messages, %d with Meta, %d uncertain", kills, len(ids), len(taken), uncertain)
+		t.Logf("%d kills, %d messages, %d with Meta, of %d nobody knew, %d did not arrive", kills, len(ids), len(taken), unknown, uncertain)
 	})
 }
 
