@@ -274,6 +274,8 @@ func TestStrict(t *testing.T) {
 		"a query":      {Tag: "iq", Attrs: binary.Attrs{"id": "1", "xmlns": "w:new", "type": "get", "to": types.ServerJID}},
 		"an ack":       {Tag: "ack", Attrs: binary.Attrs{"class": "message", "id": "X", "to": number("393330000001")}},
 		"an address":   {Tag: "chatstate", Attrs: binary.Attrs{"to": "somebody"}, Content: []binary.Node{{Tag: "composing"}}},
+		"an id":        {Tag: "message", Attrs: binary.Attrs{"id": "mine", "type": "text", "to": number("393330000099")}},
+		"an identity":  {Tag: "message", Attrs: binary.Attrs{"id": "3EB0AAAAAAAAAAAAAAAAAA", "type": "text", "to": number("393330000099")}, Content: []binary.Node{{Tag: "device-identity", Content: []byte("x")}}},
 		"an answer":    {Tag: "iq", Attrs: binary.Attrs{"id": "1", "type": "result", "to": types.ServerJID}},
 	} {
 		t.Run(name, func(t *testing.T) {

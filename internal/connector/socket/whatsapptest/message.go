@@ -3,12 +3,16 @@
 package whatsapptest
 
 import (
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"go.mau.fi/libsignal/ecc"
+	"go.mau.fi/whatsmeow/proto/waAdv"
 	"go.mau.fi/whatsmeow/types"
+	"google.golang.org/protobuf/proto"
 )
 
 // Stanza is a message or chat state as the server accepted it from a client, without its content.
@@ -81,6 +85,9 @@ func (c *connection) message(s stanza) {
 		Tag: "message", From: c.device.account.number, Device: int(c.device.id), Chat: c.n.chatName(to), ID: text(s, "id"), Type: text(s, "type"), At: time.Now(),
 		Token: child(s, "tctoken").Tag != "", Parts: len(childrenOf(child(s, "participants"))),
 	}
+	if fault := c.checkMessage(s); fault != "" {
+		c.n.misunderstood("%s: %s", fault, s.String())
+	}
 	note.Media = mediaType(s)
 	if text(s, "category") == "peer" {
 		note.Tag = "peer"
@@ -120,6 +127,37 @@ func (c *connection) message(s stanza) {
 	c.n.accepted = append(c.n.accepted, note)
 }
 
+// messageID is what the ids of web clients look like.
+var messageID = regexp.MustCompile("^3EB0[0-9A-F]{18}$")
+
+// checkMessage says what is wrong with a message beyond its shape; "" if nothing is.
+func (c *connection) checkMessage(s stanza) string {
+	if !messageID.MatchString(text(s, "id")) {
+		return "an id unlike those of web clients"
+	}
+	first := text(child(s, "enc"), "type") == "pkmsg"
+	for _, to := range childrenOf(child(s, "participants")) {
+		first = first || text(child(to, "enc"), "type") == "pkmsg"
+	}
+	shown := child(s, "device-identity")
+	if first != (shown.Tag != "") {
+		return "a device's identity without a new session, or the other way round"
+	}
+	if !first {
+		return ""
+	}
+	var signed waAdv.ADVSignedDeviceIdentity
+	a, d := c.device.account, c.device
+	if err := proto.Unmarshal(bytesOf(shown), &signed); err != nil {
+		return "a device's identity that cannot be read"
+	}
+	if !slices.Equal(signed.AccountSignatureKey, a.identity.Pub[:]) || len(signed.AccountSignature) != 64 || !a.verify(&signed, d.keys.identity) ||
+		!ecc.VerifySignature(ecc.NewDjbECPublicKey(*a.identity.Pub), slices.Concat([]byte{6, 0}, signed.Details, d.keys.identity), [64]byte(signed.AccountSignature)) {
+		return "a device's identity that its phone did not sign"
+	}
+	return ""
+}
+
 func mediaType(s stanza) string {
 	kind := text(child(s, "enc"), "mediatype")
 	for _, to := range childrenOf(child(s, "participants")) {
@@ -150,13 +188,14 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	if own != a {
 		all = append(all, own.devices...)
 	}
-	reached := 1 // the sender itself
+	reached, theirs := 1, own == a // the sender itself is
+	var deliveries []func()
 	for _, part := range childrenOf(child(s, "participants")) {
 		d := c.n.find(jid(part, "jid"))
 		if d == nil || d == c.device || !slices.Contains(all, d) {
 			continue
 		}
-		reached++
+		reached, theirs = reached+1, theirs || d.account == a
 		of := attrs{"from": c.device.in(to.Server)}
 		if d.account == own && own != a {
 			of["recipient"] = to.ToNonAD()
@@ -166,7 +205,14 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 		} else {
 			of["sender_lid"] = own.LID()
 		}
-		d.keep(c.forward(s, of, f.corrupt(d.account != own, child(part, "enc"))))
+		part := c.forward(s, of, f.corrupt(d.account != own, child(part, "enc")))
+		deliveries = append(deliveries, func() { d.keep(part) })
+	}
+	if !theirs {
+		return 479, ""
+	}
+	for _, deliver := range deliveries {
+		deliver()
 	}
 	a.met[own], own.met[a] = true, true
 	if reached != len(all) {
