@@ -18,6 +18,7 @@ type account struct {
 	report  func(puntuale.LinkReport)
 	pairs   *pairs
 	weary   weary
+	missing unreachable
 
 	ctx    context.Context // of what the connector does for it by itself
 	cancel context.CancelFunc
@@ -125,6 +126,7 @@ func (a *account) holding(now time.Time) time.Time {
 
 // release lets go of all that is held.
 func (a *account) release() {
+	a.missing.forget()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held, a.slowUntil, a.slowFor, a.synced = time.Time{}, time.Time{}, 0, time.Time{}

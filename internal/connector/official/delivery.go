@@ -248,6 +248,10 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // an old story
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
+	case row.action == lostPerson:
+		if phone, ok := phoneOf(s.To); ok {
+			a.missing.note(phone, e.At, final(row.says, refusal.detail()), r.now)
+		}
 	case row.action == tomorrow:
 		if phone, ok := phoneOf(s.To); ok {
 			a.weary.rest(phone, e.At.Add(tomorrowWait), r.now)

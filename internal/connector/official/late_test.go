@@ -46,6 +46,12 @@ func TestTableByWebhook(t *testing.T) {
 				if row == "template" { // the list says what is the matter with it
 					w.until("the templates are read", func() bool { return w.peer.Listed() > listed })
 				}
+				if row == "recipient" { // nobody is asked about them for a day
+					asked := w.peer.Asked()
+					if w.refusedBy(person, approved("uno"), puntuale.Final); w.peer.Asked() != asked {
+						t.Error("Meta was asked")
+					}
+				}
 				held := row == "hold number" || row == "no access"
 				if w.conn.Online(w.session) == held {
 					t.Errorf("online: %v", w.conn.Online(w.session))

@@ -176,6 +176,10 @@ func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError
 			says.Kind, says.After = puntuale.Deferred, templateFor
 			a.holdTemplate(template, says, now.Add(templateFor))
 		}
+	case lostPerson:
+		if to != "" {
+			a.missing.note(to, now, says, now)
+		}
 	case tomorrow:
 		says.Kind, says.After = puntuale.Deferred, tomorrowWait
 		a.weary.rest(to, now.Add(tomorrowWait), now)

@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 		"no access":    func(r *rig) { r.holds(puntuale.LinkUnlinked, time.Minute) },
 		"template":     (*rig).templateWaits,
 		"message":      func(r *rig) { r.finalFor(text("x")) },
-		"recipient":    func(r *rig) { r.finalFor(text("x")) },
+		"recipient":    (*rig).cannotBeReached,
 		"opted out":    (*rig).optsOut,
 		"not 24 hours": (*rig).waitsADay,
 	}
@@ -163,6 +163,25 @@ func (r *rig) templateWaits() {
 	r.clock.Advance(15 * time.Minute)
 	r.must(r.other, approved("uno"))
 	r.finalFor(text("x")) // without a template there is nothing else to hold back
+}
+
+// cannotBeReached: nobody is tried again for a day whom Meta could not reach, unless they write, or somebody tests.
+func (r *rig) cannotBeReached() {
+	r.finalFor(text("x"))
+	r.clock.Advance(time.Hour)
+	r.asksNothing(r.refused, text("x"), puntuale.Final)
+	r.asksNothing(r.refused, approved("uno"), puntuale.Final)
+	r.othersGo()
+	r.wrote(r.refused)
+	r.finalFor(text("x")) // Meta is asked, and says the same
+	r.clock.Advance(time.Minute)
+	r.asksNothing(r.refused, text("x"), puntuale.Final)
+	r.test()
+	r.finalFor(text("x"))
+	r.clock.Advance(24 * time.Hour)
+	r.until("online again", func() bool { return r.conn.Online(r.session) })
+	r.peer.Answer(nil)
+	r.must(r.refused, approved("uno"))
 }
 
 func (r *rig) optsOut() {

@@ -45,6 +45,9 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 		return err
 	}
 	p.window, p.first = until, !now.Before(until)
+	if refusal := a.missing.says(e.To, until.Add(-puntuale.ServiceWindow), now); refusal != nil {
+		return refusal
+	}
 	if t := e.Content.Official; t != nil {
 		p.template = templateKey(t)
 		if refusal := c.usable(ctx, a, keys, e.To, t, now); refusal != nil {
