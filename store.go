@@ -216,6 +216,8 @@ type Operator interface {
 	// none), as many as one call may. Any number of nodes may call it at once; what fails is left to the next call.
 	Maintain(ctx context.Context, now, blank time.Time) error
 	Tenant(id ClientID) Tenant
+	// Uncounted is Tenant for what people do in dashboards: no call of it is counted, or refused for the cap.
+	Uncounted(id ClientID) Tenant
 	Partner(id PartnerID) PartnerTenant
 	// Check reports whether the store answers, with a write that reaches the disk.
 	Check(ctx context.Context) error

@@ -72,7 +72,7 @@ func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
 			return nil, forbidden("the account is suspended")
 		}
 	}
-	return &Client{control: p.control, account: account, tenant: p.control.operator.Tenant(account.ID)}, nil
+	return &Client{control: p.control, account: account, tenant: p.control.operator.Uncounted(account.ID)}, nil
 }
 
 // Account returns the client's account as it was when the handle was made.

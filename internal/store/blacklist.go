@@ -10,7 +10,7 @@ import (
 
 func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Once) error {
 	return t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return nil, err
 		}
 		_, err := addBlacklisted(ctx, a, t.id, e)
@@ -37,7 +37,7 @@ func addBlacklisted(ctx context.Context, a asker, client puntuale.ClientID, e pu
 func (t tenant) RemoveBlacklisted(ctx context.Context, phone, mark string, day puntuale.Date) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return err
 		}
 		n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3)`, t.id, phone, mark)

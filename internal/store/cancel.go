@@ -141,7 +141,7 @@ func (t tenant) cancel(ctx context.Context, k *kind, refs []puntuale.MessageRef,
 		var some []puntuale.CancelledMessage
 		task := single(k, func(ctx context.Context, a asker) (err error) {
 			if first {
-				if usage, err = countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+				if usage, err = countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 					return err
 				}
 			}
@@ -162,7 +162,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage
 	err := t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, 1); err != nil {
+		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return err
 		}
 		there, err := list(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,

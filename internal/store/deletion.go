@@ -13,7 +13,7 @@ import (
 // answered. What is pending is cancelled after that, a chunk a transaction. What a failure leaves of it is never sent,
 // and [Store.Maintain] cancels it.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
-	t := tenant{p.s, id}
+	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a asker) error { return p.bury(ctx, a, id, now) }); err != nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, n
 }
 
 func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, now time.Time) error {
-	t := tenant{p.s, id}
+	t := tenant{s: p.s, id: id}
 	if _, found, err := p.client(ctx, a, id); !found {
 		return thereOr(found, err, "client")
 	}

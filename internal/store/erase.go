@@ -307,7 +307,7 @@ func (x *erasing) finish(ctx context.Context) error {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
 	}
 	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
-		_, err := countAlways(ctx, a, dayOf{x.id, x.Day}, 1)
+		_, err := countAlways(ctx, a, dayOf{x.id, x.Day}, x.calls())
 		return err
 	})
 }

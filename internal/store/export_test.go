@@ -167,7 +167,7 @@ func ListWithoutEnd(ctx context.Context, s *Store) error {
 
 // ListOwnWithoutEnd does so for one client.
 func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
-	_, err := list(ctx, tenant{s, client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, scanOne[int64])
+	_, err := list(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, scanOne[int64])
 	return outward(err)
 }
 

@@ -15,7 +15,7 @@ func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number,
 	if err != nil {
 		return err
 	}
-	t := tenant{s, client}
+	t := tenant{s: s, id: client}
 	var sameNumber, sameAccount string
 	if _, err := one(ctx, s.read, `select number, account from official where client_id = $1 and session_id = $2`, []any{client, id}, &sameNumber, &sameAccount); err != nil {
 		return outward(fmt.Errorf("read how a session is known: %w", err))
@@ -65,7 +65,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 	if err != nil {
 		return err
 	}
-	return tenant{s, client}.write(ctx, func(ctx context.Context, a asker) error {
+	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
 		text, args := `update official set problem = $4 where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, problem}
 		if problem == "" {
 			text, args = `update official set synced_at = $4, problem = '' where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, micros(at)}

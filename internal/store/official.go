@@ -39,7 +39,7 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return tenant{s, client}.write(ctx, func(ctx context.Context, a asker) error {
+	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
 		for _, statement := range []string{
 			`update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
 			`delete from official where client_id = $1 and session_id = $2 and $3::bytea is not null`,
@@ -83,7 +83,7 @@ func (s *Store) Upload(ctx context.Context, u puntuale.Upload, now time.Time) (i
 }
 
 func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, until time.Time) error {
-	return tenant{s, u.Client}.write(ctx, func(ctx context.Context, a asker) error {
+	return tenant{s: s, id: u.Client}.write(ctx, func(ctx context.Context, a asker) error {
 		var err error
 		if id == "" {
 			_, err = a.exec(ctx, `delete from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4`, u.Client, u.Session, u.Number, u.Hash)

@@ -47,13 +47,9 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent,
 // the same.
 func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 	day := dayOf{b.t.id, b.Day}
-	counts, err := count(ctx, b.a.each, []dayOf{day}, []int64{1})
+	usage, over, err := b.count(ctx, day)
 	if err != nil {
 		return puntuale.Resent{}, err
-	}
-	c, ok := counts[day]
-	if !ok {
-		return puntuale.Resent{}, puntuale.NotFound("client")
 	}
 	if err := b.read(ctx); err != nil {
 		return puntuale.Resent{}, err
@@ -64,8 +60,8 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 	if err := b.refuse(ctx); err != nil {
 		return puntuale.Resent{}, err
 	}
-	answer := puntuale.Resent{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: c.usage(c.used - c.prev)}
-	if c.used == c.prev {
+	answer := puntuale.Resent{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
+	if over {
 		b.t.s.cfg.Meter.CapRefused(1)
 		return puntuale.Resent{}, &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &answer.Usage}
 	}
@@ -73,6 +69,23 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 		answer.IDs[i] = puntuale.MessageID(b.first + int64(i))
 	}
 	return answer, b.store(ctx)
+}
+
+// count counts the call, and reports whether it is over the cap.
+func (b *resend) count(ctx context.Context, day dayOf) (u puntuale.Usage, over bool, err error) {
+	if b.t.free {
+		u, err = countAlways(ctx, b.a, day, 0)
+		return u, false, err
+	}
+	counts, err := count(ctx, b.a.each, []dayOf{day}, []int64{1})
+	if err != nil {
+		return puntuale.Usage{}, false, err
+	}
+	c, ok := counts[day]
+	if !ok {
+		return puntuale.Usage{}, false, puntuale.NotFound("client")
+	}
+	return c.usage(c.used - c.prev), c.used == c.prev, nil
 }
 
 // refs are the messages asked for, in the order of locks.

@@ -39,7 +39,11 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if st.steps, err = toJSON(st.Run.Steps); err != nil {
 		return puntuale.StartedRun{}, err
 	}
-	if err := t.s.tenantWriter(t.id).perform(ctx, joined(t.s.kinds.start, len(r.Messages), st).of(int64(t.id)), false); err != nil {
+	k := t.s.kinds.start
+	if t.free {
+		k = t.s.kinds.free
+	}
+	if err := t.s.tenantWriter(t.id).perform(ctx, joined(k, len(r.Messages), st).of(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	return st.answer, nil
@@ -49,7 +53,18 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 const startsWeight = 1000
 
 func newStartKind() *kind {
-	return &kind{name: "start", lane: laneCall, limit: startsWeight, prepare: prepareStarts, run: runStarts, check: checkStarts}
+	return &kind{name: "start", lane: laneCall, limit: startsWeight, prepare: prepareStarts, check: checkStarts, run: func(ctx context.Context, w *writer, tasks []*task) error {
+		return runStarts(ctx, w, &startBatch{a: &w.link, tasks: tasks})
+	}}
+}
+
+// newFreeStartKind is of starts that do not count as calls.
+func newFreeStartKind() *kind {
+	k := newStartKind()
+	k.run = func(ctx context.Context, w *writer, tasks []*task) error {
+		return runStarts(ctx, w, &startBatch{a: &w.link, tasks: tasks, free: true})
+	}
+	return k
 }
 
 func prepareStarts(ctx context.Context, w *writer, tasks []*task) error {
@@ -68,9 +83,7 @@ func prepareStarts(ctx context.Context, w *writer, tasks []*task) error {
 	return nil
 }
 
-func runStarts(ctx context.Context, w *writer, tasks []*task) error {
-	a := &w.link
-	b := &startBatch{a: a, tasks: tasks}
+func runStarts(ctx context.Context, w *writer, b *startBatch) error {
 	for _, step := range []func(context.Context) error{
 		b.takeKeys, b.count, b.findStale, b.pass, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
 	} {
@@ -86,6 +99,7 @@ func runStarts(ctx context.Context, w *writer, tasks []*task) error {
 type startBatch struct {
 	a     asker
 	tasks []*task
+	free  bool // nothing is counted; the days are locked all the same
 
 	keyed      []*task // hold an idempotency key of this batch
 	days       []dayOf
@@ -118,7 +132,12 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 		b.days = append(b.days, d)
 	}
 	slices.SortFunc(b.days, dayOf.compare)
-	b.counts, err = count(ctx, b.a.later, b.days, pick(b.days, func(d *dayOf) int64 { return int64(len(b.calls[*d])) }))
+	b.counts, err = count(ctx, b.a.later, b.days, pick(b.days, func(d *dayOf) int64 {
+		if b.free {
+			return 0
+		}
+		return int64(len(b.calls[*d]))
+	}))
 	return err
 }
 
@@ -188,7 +207,11 @@ func (b *startBatch) pass(context.Context) error {
 			}
 			continue
 		}
-		b.waiting[d], b.over[d] = tasks[:c.used-c.prev], tasks[c.used-c.prev:]
+		passed := int(c.used - c.prev)
+		if b.free {
+			passed = len(tasks)
+		}
+		b.waiting[d], b.over[d] = tasks[:passed], tasks[passed:]
 		for _, t := range b.waiting[d] {
 			st := t.body.(*start)
 			st.passed, t.refused = true, st.gone
@@ -219,10 +242,12 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 				lost++
 				continue
 			}
-			i++
+			if !b.free {
+				i++
+			}
 			st.answer.Usage = c.usage(i)
 		}
-		if lost > 0 {
+		if lost > 0 && !b.free {
 			days, back = append(days, d), append(back, lost)
 		}
 		for _, t := range b.over[d] {

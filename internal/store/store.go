@@ -81,7 +81,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive *kind
+	start, free, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive *kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -113,7 +113,7 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 		cfg.ListTimeout = listTimeout
 	}
 	s := &Store{cfg: cfg, name: name, machine: clock.System(), d: &dialect{timeline: untimed}, failed: make(chan struct{}), kinds: kinds{
-		start: newStartKind(), stop: newSingle("stop", lanePrevent), cancel: newSingle("cancel", lanePrevent), write: newEffect("write"), resend: newEffect("resend"),
+		start: newStartKind(), free: newFreeStartKind(), stop: newSingle("stop", lanePrevent), cancel: newSingle("cancel", lanePrevent), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record", laneSend), settle: newSingle("settle", laneSend), receive: newReceiveKind(),
 		fleet: newSingle("fleet", laneSend), blank: newSingle("blank", laneCall), erase: newSingle("erase", lanePrevent),
 		evidence: newSingle("evidence", laneCall), heard: newSingle("heard", lanePrevent), archive: newSingle("archive", laneCall),

@@ -9,8 +9,9 @@ import (
 
 // tenant is a client's handle: every statement of its methods carries the client's id.
 type tenant struct {
-	s  *Store
-	id puntuale.ClientID
+	s    *Store
+	id   puntuale.ClientID
+	free bool // its calls are not counted
 }
 
 // partnerTenant is a partner's handle.
@@ -20,7 +21,20 @@ type partnerTenant struct {
 }
 
 // Tenant returns the handle that reaches what belongs to the client, and nothing else. It asks nothing of the database.
-func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant { return tenant{s, id} }
+func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant { return tenant{s: s, id: id} }
+
+// Uncounted is Tenant without counting calls.
+func (s *Store) Uncounted(id puntuale.ClientID) puntuale.Tenant {
+	return tenant{s: s, id: id, free: true}
+}
+
+// calls is what one call counts as.
+func (t tenant) calls() int64 {
+	if t.free {
+		return 0
+	}
+	return 1
+}
 
 // Partner returns the handle that reaches the partner's clients, and nothing else.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant { return partnerTenant{s, id} }

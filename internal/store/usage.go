@@ -87,7 +87,7 @@ func uncount(ctx context.Context, a asker, days []dayOf, calls []int64) error {
 	return nil
 }
 
-// countAlways counts one call that is never refused, and locks the client's day.
+// countAlways counts calls that are never refused, or none, and locks the client's day.
 func countAlways(ctx context.Context, a asker, d dayOf, n int64) (puntuale.Usage, error) {
 	var c counted
 	found, err := one(ctx, a, `

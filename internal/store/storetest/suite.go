@@ -26,7 +26,7 @@ func run(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
 var suite = []func(*testing.T, *World){
 	testStart, testEmptyStart, testReplay, testTwins, testRefusedKeyIsFree, testStaleStart, testIfRunning,
 	testIfRunningTogether, testBadMember, testExpiredCaller,
-	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted,
+	testCapExact, testCapCountsWhatPassed, testNoCap, testAlwaysCounted, testUncounted,
 	testStop, testStoppedInFlight, testStoppedOutcomes, testStoppedIsNotRunning, testStoppedReopenedByVersionBefore, testCancelPending, testCancelChunks, testCancelledIsNeverGranted,
 	testClaimOnce, testClaimConditions, testClaimHeld, testClaimBlacklisted, testTakeover,
 	testOutcomes, testRetry, testUncertain, testLateEvidence, testSettle, testMoves,

@@ -122,3 +122,55 @@ func testAlwaysCounted(t *testing.T, w *World) {
 		t.Fatalf("tomorrow = %+v, %v", r, err)
 	}
 }
+
+// What people do in dashboards is never counted or refused, and is otherwise the same.
+func testUncounted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(1)) })
+	c.MustStart(phone, Begin, 1)
+	_, err := c.Start(ctx, c.Run(phone, Begin, 1))
+	wantCode(t, err, puntuale.CodeCapReached)
+	hand := w.Uncounted(c.ID)
+	var ids []puntuale.MessageID
+	together(6, func(i int) {
+		r, err := hand.Start(ctx, c.Run(phone, Begin, 2))
+		if err != nil || len(r.IDs) != 2 || r.Usage != (puntuale.Usage{Cap: 1, Used: 1}) {
+			t.Errorf("start = %+v, %v", r, err)
+		}
+		if i == 0 {
+			ids = r.IDs
+		}
+	})
+	if n := w.Int("select count(*) from message where client_id = $1", c.ID); n != 13 {
+		t.Errorf("%d messages, want 13", n)
+	}
+	again := c.Run(phone, Begin, 1)
+	again.IfRunning = puntuale.IfRunningReject
+	_, err = hand.Start(ctx, again)
+	wantCode(t, err, puntuale.CodeConflict)
+	gone := c.Run(phone, Begin, 1)
+	gone.Run.Sequence = 987654
+	_, err = hand.Start(ctx, gone)
+	wantCode(t, err, puntuale.CodeNotFound)
+	if done, err := hand.CancelMessages(ctx, ids[:1], Day, Begin); err != nil || len(done) != 1 {
+		t.Errorf("cancel = %+v, %v", done, err)
+	}
+	if r, err := hand.Resend(ctx, c.Again(ids[0])); err != nil || len(r.IDs) != 1 || r.Usage.Used != 1 {
+		t.Errorf("re-send = %+v, %v", r, err)
+	}
+	if stopped, err := hand.Stop(ctx, c.Sequence, phone, Day, Begin); err != nil || len(stopped.IDs) != 13 || stopped.Usage.Used != 1 {
+		t.Errorf("stop = %+v, %v", stopped, err)
+	}
+	if err := hand.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
+		t.Error(err)
+	}
+	if there, err := hand.RemoveBlacklisted(ctx, phone, "", Day); err != nil || !there {
+		t.Errorf("remove: %v, %v", there, err)
+	}
+	if _, err := hand.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+		t.Error(err)
+	}
+	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
+		t.Errorf("%d counted, want 1", used)
+	}
+}
