@@ -171,6 +171,7 @@ type PartnerTenant interface {
 	UserStore
 	AuditStore
 	BrandStore
+	OverviewStore
 	OnceStore // apart from those of clients
 }
 

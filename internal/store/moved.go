@@ -32,6 +32,8 @@ var movedTables = []movedTable{
 		" zone region suspended features closed created_at deleted_at blanked_to erased revision"},
 	{name: "login", columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
 	{name: "brand", columns: "partner_id name colour logo logo_kind host mark"},
+	{name: "day_total", columns: "client_id day sent failed"},
+	{name: "total_mark", columns: "client_id at"},
 	{name: "audit", columns: "id partner_id client_id login_id who entry action target at", serial: "id"},
 	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
 	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +

@@ -75,6 +75,8 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	limited.MustKnow(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))
 	must(nil, in.Store.Partner(in.Partner).SetBrand(ctx, puntuale.Brand{Name: "Marca", Colour: "#123456", Logo: []byte{0, 255, 'x'}, LogoKind: "image/png"}))
+	in.Exec("insert into day_total (client_id, day, sent, failed) values ($1, 20261120, 2, 1)", c.ID)
+	in.Exec("insert into total_mark (client_id, at) values ($1, 5)", c.ID)
 	in.Exec("insert into late_run (client_id, run_id, since) values ($1, $2, 3)", c.ID, cancelled[0])
 	in.Exec("insert into archive (one, folder, serial) values (1, 'cartella', 7)")
 	in.Exec("insert into archive_place (client_id, run_id) values ($1, $2)", c.ID, cancelled[0])

@@ -345,6 +345,24 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
+	"FindClients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		all, _, err := theirs.FindClients(context.Background(), puntuale.ClientFilter{}, puntuale.Page{})
+		return all, err
+	},
+	"Pulses": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Pulses(context.Background(), []puntuale.ClientDay{{Client: c.ID, Day: Day}})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"Expiring": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Expiring(context.Background(), Day, Day.AddDays(400), 10)
+	},
+	"Totals": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Totals(context.Background(), 0, Day, Day.AddDays(400), Begin)
+		if len(all) == 0 && err == nil {
+			all, err = theirs.Totals(context.Background(), c.ID, Day, Day.AddDays(400), Begin)
+		}
+		return all, err
+	},
 	"Host": nil, // names nothing of anybody
 	"Logo": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		logo, _, err := theirs.Logo(context.Background())

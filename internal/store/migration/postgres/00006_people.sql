@@ -62,3 +62,16 @@ create table ticket (
     login_id bigint not null,
     expires_at bigint not null
 );
+
+-- Outcomes by day, in each client's zone, counted up to a moment: a page must not count a million messages.
+create table day_total (
+    client_id bigint not null,
+    day integer not null, -- YYYYMMDD
+    sent bigint not null,
+    failed bigint not null,
+    primary key (client_id, day)
+);
+create table total_mark (
+    client_id bigint primary key,
+    at bigint not null -- what was done before it is counted
+);

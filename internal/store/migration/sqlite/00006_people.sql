@@ -61,3 +61,16 @@ create table ticket (
     login_id integer not null,
     expires_at integer not null
 ) without rowid, strict;
+
+-- Outcomes by day, in each client's zone, counted up to a moment: a page must not count a million messages.
+create table day_total (
+    client_id integer not null,
+    day integer not null, -- YYYYMMDD
+    sent integer not null,
+    failed integer not null,
+    primary key (client_id, day)
+) without rowid, strict;
+create table total_mark (
+    client_id integer primary key,
+    at integer not null -- what was done before it is counted
+) strict;

@@ -1,0 +1,157 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// ClientRow is a client as a partner's list shows it.
+type ClientRow struct {
+	puntuale.Client
+	puntuale.Pulse
+	Ended bool // its last day is past
+}
+
+// ClientSearch asks for a part of the list of clients.
+type ClientSearch struct {
+	Text  string
+	State string // "", active, suspended, expired, expiring, empty
+	Page  Page
+}
+
+// soon is how near a last day is for it to be near, in days.
+const soon = 60
+
+// mostExpiring bounds the list of those whose last day is near.
+const mostExpiring = 1000
+
+// FindClients lists the partner's clients by name, with how they are. Codes: invalid.
+func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow, string, error) {
+	var f faults
+	f.word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
+	f.text("query.q", s.Text, puntuale.MaxName)
+	s.Page.Unknown = append(s.Page.Unknown, f...)
+	now := p.control.clock.Now()
+	today := p.control.today(now)
+	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon)}
+	found, next, err := list(s.Page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
+		return p.tenant.FindClients(ctx, filter, asked)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("look for clients: %w", err)
+	}
+	rows, err := p.rows(ctx, found, now)
+	return rows, next, err
+}
+
+// rows adds to clients how they are.
+func (p *Partner) rows(ctx context.Context, found []puntuale.Client, now time.Time) ([]ClientRow, error) {
+	days := make([]puntuale.ClientDay, len(found))
+	for i, c := range found {
+		days[i] = puntuale.ClientDay{Client: c.ID, Day: p.control.dayOf(c, now)}
+	}
+	pulses, err := p.tenant.Pulses(ctx, days)
+	if err != nil {
+		return nil, fmt.Errorf("read how clients are: %w", err)
+	}
+	rows := make([]ClientRow, len(found))
+	for i, c := range found {
+		rows[i] = ClientRow{c, pulses[c.ID], !c.ExpiresAt.IsZero() && !now.Before(c.ExpiresAt)}
+	}
+	return rows, nil
+}
+
+// Row returns one client with how it is. Codes: not_found.
+func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
+	account, err := p.Account(ctx, id)
+	if err != nil {
+		return ClientRow{}, err
+	}
+	rows, err := p.rows(ctx, []puntuale.Client{account}, p.control.clock.Now())
+	if err != nil {
+		return ClientRow{}, err
+	}
+	return rows[0], nil
+}
+
+// Expiring lists clients whose last day is today or one of the next 60, by day, and those whose last day was one of the
+// 30 before.
+func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
+	now := p.control.clock.Now()
+	today := p.control.today(now)
+	found, err := p.tenant.Expiring(ctx, today.AddDays(-soon/2), today.AddDays(soon), mostExpiring)
+	if err != nil {
+		return nil, fmt.Errorf("look for expiring clients: %w", err)
+	}
+	return p.rows(ctx, found, now)
+}
+
+// Totals returns what was sent, failed and is to be sent by day, of one client or with "" of all, from so many days ago to
+// so many days ahead; each day is in the list. Codes: not_found.
+func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
+	now := p.control.clock.Now()
+	today, id := p.control.today(now), puntuale.ClientID(0)
+	if client != "" {
+		account, err := p.Account(ctx, client)
+		if err != nil {
+			return nil, err
+		}
+		id, today = account.ID, p.control.dayOf(account, now)
+	}
+	return totals(ctx, p.tenant, id, today, now, back, ahead)
+}
+
+// Totals is what the client sends by day; see [Partner.Totals].
+func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTotal, error) {
+	now := c.control.clock.Now()
+	tenant := c.control.operator.Partner(c.account.Partner)
+	return totals(ctx, tenant, c.account.ID, c.control.dayOf(c.account, now), now, back, ahead)
+}
+
+func totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, back, ahead int) ([]puntuale.DayTotal, error) {
+	from, to := today.AddDays(-back), today.AddDays(ahead)
+	found, err := tenant.Totals(ctx, id, from, to, now)
+	if err != nil {
+		return nil, fmt.Errorf("count messages by day: %w", err)
+	}
+	all := make([]puntuale.DayTotal, 0, back+ahead+1)
+	for d := from; !to.Before(d); d = d.AddDays(1) {
+		day := puntuale.DayTotal{Day: d}
+		if len(found) > 0 && found[0].Day == d {
+			day, found = found[0], found[1:]
+		}
+		all = append(all, day)
+	}
+	return all, nil
+}
+
+// today is the day where most clients are, for what belongs to none.
+func (c *Control) today(now time.Time) puntuale.Date {
+	loc, err := c.zones.load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	return puntuale.DateOf(now.In(loc))
+}
+
+// dayOf is a client's present day.
+func (c *Control) dayOf(account puntuale.Client, now time.Time) puntuale.Date {
+	loc, err := c.zones.load(account.Zone)
+	if err != nil {
+		loc = time.UTC
+	}
+	return puntuale.DateOf(now.In(loc))
+}
+
+// Pulse returns how the client is: calls counted today, and its sessions.
+func (c *Client) Pulse(ctx context.Context) (puntuale.Pulse, error) {
+	day := c.control.dayOf(c.account, c.control.clock.Now())
+	found, err := c.control.operator.Partner(c.account.Partner).Pulses(ctx, []puntuale.ClientDay{{Client: c.account.ID, Day: day}})
+	if err != nil {
+		return puntuale.Pulse{}, fmt.Errorf("read how the client is: %w", err)
+	}
+	return found[c.account.ID], nil
+}

@@ -1,0 +1,105 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"puntuale"
+)
+
+func (p partnerTenant) FindClients(ctx context.Context, f puntuale.ClientFilter, page puntuale.Page) ([]puntuale.Client, string, error) {
+	last, limit, err := after(puntuale.Page{Limit: page.Limit, Cursor: page.Cursor}, "clients")
+	if err != nil {
+		return nil, "", err
+	}
+	args := []any{p.id, limit + 1}
+	arg := func(v any) string {
+		args = append(args, v)
+		return fmt.Sprintf("$%d", len(args))
+	}
+	where := `c.partner_id = $1 and c.deleted_at = 0`
+	if last > 0 { // a client's row stays, whatever becomes of it
+		where += ` and (lower(c.name), c.id) > (select lower(x.name), x.id from client x where x.partner_id = $1 and x.id = ` + arg(last) + `)`
+	}
+	if text := strings.TrimSpace(f.Text); text != "" {
+		like := arg("%" + likely.Replace(strings.ToLower(text)) + "%")
+		where += ` and (lower(c.name) like ` + like + ` escape '!' or lower(c.email) like ` + like + ` escape '!' or c.phone like ` + like + ` escape '!')`
+	}
+	switch f.State {
+	case puntuale.StateActive:
+		where += ` and c.suspended = 0 and (c.expires_on = 0 or c.expires_on >= ` + arg(dayNumber(f.Today)) + `)`
+	case puntuale.StateSuspended:
+		where += ` and c.suspended = 1`
+	case puntuale.StateExpired:
+		where += ` and c.expires_on > 0 and c.expires_on < ` + arg(dayNumber(f.Today))
+	case puntuale.StateExpiring:
+		where += ` and c.expires_on >= ` + arg(dayNumber(f.Today)) + ` and c.expires_on <= ` + arg(dayNumber(f.Until))
+	case puntuale.StateEmpty:
+		where += ` and c.credits <= 0`
+	}
+	all, err := list(ctx, p.s.list, `select `+clientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("look for clients: %w", err))
+	}
+	all, next := cut(all, limit, "clients", func(c *puntuale.Client) int64 { return int64(c.ID) })
+	return all, next, nil
+}
+
+// likely makes a text that a LIKE takes as it is.
+var likely = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
+
+func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.Pulse, error) {
+	found := make(map[puntuale.ClientID]puntuale.Pulse, len(days))
+	if len(days) == 0 {
+		return found, nil
+	}
+	columns := batch{
+		pick(days, func(d *puntuale.ClientDay) int64 { return int64(d.Client) }),
+		pick(days, func(d *puntuale.ClientDay) int64 { return int64(dayNumber(d.Day)) }),
+	}
+	err := p.s.list.each(ctx, `select c.id, coalesce((select g.used from api_usage g where g.client_id = c.id and g.day = u.d), 0)
+ from $u(c bigint, d integer) join client c on c.id = u.c where c.partner_id = $1 and c.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
+		var id puntuale.ClientID
+		var pulse puntuale.Pulse
+		err := rows.Scan(&id, &pulse.Used)
+		found[id] = pulse
+		return err
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read calls of clients: %w", err))
+	}
+	err = p.s.list.each(ctx, `select s.client_id, s.sandbox, s.link, s.owner from $u(c bigint, d integer)
+ join session s on s.client_id = u.c join client c on c.id = s.client_id
+ where c.partner_id = $1 and c.deleted_at = 0 and s.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
+		var id puntuale.ClientID
+		var s puntuale.Session
+		if err := rows.Scan(&id, &s.Sandbox, &s.Link.State, &s.Owner); err != nil {
+			return err
+		}
+		pulse := found[id]
+		pulse.Sessions++
+		switch state := s.LinkOf(); {
+		case state == puntuale.LinkOnline && (s.Sandbox || s.Owner != 0):
+			pulse.Online++
+		case state == puntuale.LinkPairing && s.Owner != 0:
+			pulse.Pairing++
+		}
+		found[id] = pulse
+		return nil
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read sessions of clients: %w", err))
+	}
+	return found, nil
+}
+
+func (p partnerTenant) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
+	all, err := list(ctx, p.s.list, `select `+clientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
+ and c.expires_on >= $2 and c.expires_on <= $3 order by c.expires_on, lower(c.name), c.id limit $4`,
+		[]any{p.id, dayNumber(from), dayNumber(to), limit}, scanClient)
+	if err != nil {
+		return nil, outward(fmt.Errorf("look for expiring clients: %w", err))
+	}
+	return all, nil
+}

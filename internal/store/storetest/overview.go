@@ -1,0 +1,137 @@
+package storetest
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+func testFindClients(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	for name, change := range map[string]func(*puntuale.Client){
+		"Zeta 100%": func(c *puntuale.Client) { c.Phone = "+39 02 111" },
+		"alfa":      func(c *puntuale.Client) { c.Suspended = true },
+		"Beta":      func(c *puntuale.Client) { c.Expires = Day.AddDays(-1) },
+		"Gamma_x":   func(c *puntuale.Client) { c.Expires, c.Credits = Day.AddDays(30), new(int64(0)) },
+	} {
+		w.Client(puntuale.AccountFull, func(c *puntuale.Client) { change(c); c.Name = name })
+	}
+	for _, test := range []struct {
+		f    puntuale.ClientFilter
+		want string
+	}{
+		{puntuale.ClientFilter{}, "alfa Beta Gamma_x Zeta 100% "},
+		{puntuale.ClientFilter{Text: "ALFA"}, "alfa "},
+		{puntuale.ClientFilter{Text: "%"}, "Zeta 100% "},
+		{puntuale.ClientFilter{Text: "_"}, "Gamma_x "},
+		{puntuale.ClientFilter{Text: "02 1"}, "Zeta 100% "},
+		{puntuale.ClientFilter{Text: "nessuno"}, ""},
+		{puntuale.ClientFilter{State: puntuale.StateSuspended}, "alfa "},
+		{puntuale.ClientFilter{State: puntuale.StateActive}, "Gamma_x Zeta 100% "},
+		{puntuale.ClientFilter{State: puntuale.StateExpired}, "Beta "},
+		{puntuale.ClientFilter{State: puntuale.StateExpiring}, "Gamma_x "},
+		{puntuale.ClientFilter{State: puntuale.StateEmpty}, "Gamma_x "},
+		{puntuale.ClientFilter{State: puntuale.StateActive, Text: "zeta"}, "Zeta 100% "},
+	} {
+		test.f.Today, test.f.Until = Day, Day.AddDays(60)
+		got, cursor := "", ""
+		for {
+			page, next, err := p.FindClients(ctx, test.f, puntuale.Page{Limit: 2, Cursor: cursor})
+			if err != nil || len(page) > 2 {
+				t.Fatalf("%+v: %v", test.f, err)
+			}
+			for _, c := range page {
+				got += c.Name + " "
+			}
+			if cursor = next; next == "" {
+				break
+			}
+		}
+		if got != test.want {
+			t.Errorf("%+v: %q, want %q", test.f, got, test.want)
+		}
+	}
+	_, _, err := p.FindClients(ctx, puntuale.ClientFilter{}, puntuale.Page{Cursor: "x"})
+	wantCode(t, err, puntuale.CodeInvalid)
+	if near, err := p.Expiring(ctx, Day.AddDays(-1), Day.AddDays(60), 10); err != nil || len(near) != 2 || near[0].Name != "Beta" || near[1].Name != "Gamma_x" {
+		t.Errorf("expiring: %+v, %v", near, err)
+	}
+}
+
+func testPulses(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	c, quiet := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	if _, err := c.CreateSession(ctx, puntuale.Session{Name: "vera", Type: puntuale.Socket, Created: Begin}, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.MustStart(phone, Begin, 1)
+	c.MustStart(phone, Begin, 1)
+	got, err := p.Pulses(ctx, []puntuale.ClientDay{{Client: c.ID, Day: Day}, {Client: quiet.ID, Day: Day}, {Client: 987654, Day: Day}})
+	want := map[puntuale.ClientID]puntuale.Pulse{c.ID: {Used: 2, Sessions: 2, Online: 1}, quiet.ID: {Sessions: 1, Online: 1}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("pulses = %+v, %v, want %+v", got, err, want)
+	}
+	if got, err := p.Pulses(ctx, nil); err != nil || len(got) != 0 {
+		t.Errorf("of nobody: %+v, %v", got, err)
+	}
+}
+
+// What is counted in the background and what was done since make the same totals, however often it is counted.
+func testTotals(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	later := func(hours int) time.Time { return Begin.Add(time.Duration(hours) * time.Hour) } // Begin is 10:00 in Rome
+	done := func(c *Client, hours int, v puntuale.Verdict, n int) {
+		t.Helper()
+		ids := c.MustStart(phone, later(hours), n)
+		w.DB.Clock.Set(later(hours))
+		c.MustEnd(node, later(hours).Add(time.Minute), puntuale.Outcome{Verdict: v, Reason: "no"}, ids...)
+	}
+	check := func(client puntuale.ClientID, now time.Time, want ...puntuale.DayTotal) {
+		t.Helper()
+		got, err := p.Totals(ctx, client, Day, Day.AddDays(4), now)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("totals = %+v, %v, want %+v", got, err, want)
+		}
+	}
+	done(c, 1, puntuale.Sent, 3)
+	done(c, 13, puntuale.Refused, 1)    // 23:00
+	done(c, 15, puntuale.Sent, 2)       // 01:00 of the next day
+	done(other, 16, puntuale.Sent, 1)   // likewise
+	c.MustStart(phone, later(2), 1)     // overdue
+	c.MustStart(phone, later(24*3), 2)  // in three days
+	c.MustStart(phone, later(24*30), 1) // beyond
+	now := later(17)
+	mine := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 2, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}
+	all := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 3, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}
+	check(c.ID, now, mine...)
+	check(0, now, all...)
+	for range 2 {
+		together(3, func(int) {
+			if err := w.Maintain(ctx, now, time.Time{}); err != nil {
+				t.Error(err)
+			}
+		})
+		check(c.ID, now, mine...)
+		check(0, now, all...)
+	}
+	if n := w.Int("select count(*) from day_total"); n != 3 {
+		t.Errorf("%d days are kept, want 3", n)
+	}
+	done(c, 18, puntuale.Sent, 1)
+	mine[1].Sent++
+	check(c.ID, later(19), mine...)
+	if err := w.Maintain(ctx, later(19), time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	check(c.ID, later(19), mine...)
+	_, err := p.Totals(ctx, 987654, Day, Day, now)
+	wantCode(t, err, puntuale.CodeNotFound)
+}

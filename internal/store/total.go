@@ -1,0 +1,240 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Outcomes are counted by day in the background, and a page adds what was done since. An outcome that was corrected is
+// counted at both of its moments, which is rare: evidence that came after a message was given up.
+
+// tallyLag is how long after its moment an outcome is counted for good: by then whatever bears the moment is committed.
+const tallyLag = time.Minute
+
+// quarter of an hour, in microseconds: days begin at multiples of it in every zone.
+const quarter = int64(15 * time.Minute / time.Microsecond)
+
+// tallyRounds bounds the days of one client that one call counts.
+const tallyRounds = 60
+
+// untallied is a client with outcomes that are not counted yet.
+type untallied struct {
+	id    puntuale.ClientID
+	zone  string
+	mark  int64 // counted up to here
+	first int64 // what was done first since then
+}
+
+const findUntallied = `
+select x.id, x.zone, x.mark, x.first from (
+ select c.id, c.zone, coalesce(t.at, 0) as mark, (select min(m.done_at) from message m
+  where m.client_id = c.id and m.done_at >= coalesce(t.at, 0) and m.done_at < $1 and m.outcome <> 0) as first
+ from client c left join total_mark t on t.client_id = c.id) x
+where x.first is not null order by x.id`
+
+// tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
+func (s *Store) tally(ctx context.Context, now time.Time) error {
+	until := micros(now.Add(-tallyLag))
+	all, err := list(ctx, s.work, findUntallied, []any{until}, func(rows row, u *untallied) error {
+		return rows.Scan(&u.id, &u.zone, &u.mark, &u.first)
+	})
+	if err != nil {
+		return outward(fmt.Errorf("look for outcomes to count: %w", err))
+	}
+	var problems []error
+	for _, u := range all {
+		if err := s.tallyClient(ctx, u, until); err != nil {
+			problems = append(problems, fmt.Errorf("count outcomes of client %d: %w", u.id, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *Store) tallyClient(ctx context.Context, u untallied, until int64) error {
+	zone := zoneOf(u.zone)
+	for range tallyRounds {
+		day := puntuale.DateOf(instant(u.first).In(zone))
+		end := min(until, micros(day.AddDays(1).At(0, zone)))
+		var t puntuale.DayTotal
+		if err := countDone(ctx, s.work, u.id, u.mark, end, &t); err != nil {
+			return outward(err)
+		}
+		if err := s.addTotal(ctx, u, end, day, t); err != nil {
+			return err
+		}
+		u.mark = end
+		found, err := one(ctx, s.work, `select coalesce(min(done_at), 0) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0`,
+			[]any{u.id, u.mark, until}, &u.first)
+		if err != nil {
+			return outward(err)
+		}
+		if !found || u.first == 0 {
+			return nil
+		}
+	}
+	return nil
+}
+
+// countDone counts what was done of a client from one moment (inclusive) to another.
+func countDone(ctx context.Context, a asker, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
+	return a.each(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
+		[]any{id, from, to}, func(rows row) error {
+			var outcome, n int64
+			err := rows.Scan(&outcome, &n)
+			if outcome == 1 {
+				t.Sent += n
+			} else {
+				t.Failed += n
+			}
+			return err
+		})
+}
+
+// addTotal adds what was counted, unless another node did so first.
+func (s *Store) addTotal(ctx context.Context, u untallied, end int64, day puntuale.Date, t puntuale.DayTotal) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
+ where total_mark.at = $3`, u.id, end, u.mark)
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = a.exec(ctx, `insert into day_total (client_id, day, sent, failed) values ($1, $2, $3, $4)
+ on conflict (client_id, day) do update set sent = day_total.sent + excluded.sent, failed = day_total.failed + excluded.failed`,
+			u.id, dayNumber(day), t.Sent, t.Failed)
+		return err
+	})
+}
+
+func zoneOf(name string) *time.Location {
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		return time.UTC // a zone that was known when it was set
+	}
+	return zone
+}
+
+// totaller adds totals of days.
+type totaller struct {
+	from, to puntuale.Date
+	days     map[puntuale.Date]*puntuale.DayTotal
+}
+
+func (t totaller) at(d puntuale.Date) *puntuale.DayTotal {
+	if d.Int() < t.from.Int() || d.Int() > t.to.Int() {
+		return &puntuale.DayTotal{} // of no interest
+	}
+	if t.days[d] == nil {
+		t.days[d] = &puntuale.DayTotal{Day: d}
+	}
+	return t.days[d]
+}
+
+// clientZone is a client whose days are counted.
+type clientZone struct {
+	id   puntuale.ClientID
+	zone string
+	mark int64
+}
+
+func (p partnerTenant) Totals(ctx context.Context, client puntuale.ClientID, from, to puntuale.Date, now time.Time) ([]puntuale.DayTotal, error) {
+	if err := p.ofClient(ctx, client); err != nil {
+		return nil, err
+	}
+	clients, err := list(ctx, p.s.list, `select c.id, c.zone, coalesce(t.at, 0) from client c left join total_mark t on t.client_id = c.id
+ where c.partner_id = $1 and c.deleted_at = 0 and ($2 = 0 or c.id = $2) order by c.id`, []any{p.id, client}, func(rows row, c *clientZone) error {
+		return rows.Scan(&c.id, &c.zone, &c.mark)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read clients: %w", err))
+	}
+	t := totaller{from, to, map[puntuale.Date]*puntuale.DayTotal{}}
+	for _, add := range []func(context.Context, []clientZone, time.Time, totaller) error{p.addKept, p.addSince, p.addPending} {
+		if err := add(ctx, clients, now, t); err != nil {
+			return nil, outward(fmt.Errorf("count messages by day: %w", err))
+		}
+	}
+	all := make([]puntuale.DayTotal, 0, len(t.days))
+	for _, d := range t.days {
+		all = append(all, *d)
+	}
+	slices.SortFunc(all, func(a, b puntuale.DayTotal) int { return cmp.Compare(a.Day.Int(), b.Day.Int()) })
+	return all, nil
+}
+
+// ofDays are the clients with a bound each.
+func ofDays(clients []clientZone, bound func(*clientZone) int64) batch {
+	return batch{pick(clients, func(c *clientZone) int64 { return int64(c.id) }), pick(clients, bound)}
+}
+
+// addKept adds what is counted for good.
+func (p partnerTenant) addKept(ctx context.Context, clients []clientZone, _ time.Time, t totaller) error {
+	if len(clients) == 0 {
+		return nil
+	}
+	return p.s.list.each(ctx, `select d.day, cast(sum(d.sent) as bigint), cast(sum(d.failed) as bigint) from $u(c bigint, n bigint) join day_total d on d.client_id = u.c
+ where d.day >= $1 and d.day <= $2 group by d.day`, []any{dayNumber(t.from), dayNumber(t.to), ofDays(clients, func(*clientZone) int64 { return 0 })},
+		func(rows row) error {
+			var day puntuale.Date
+			var sent, failed int64
+			err := rows.Scan(date{&day}, &sent, &failed)
+			d := t.at(day)
+			d.Sent, d.Failed = d.Sent+sent, d.Failed+failed
+			return err
+		})
+}
+
+// addSince adds what was done since it was counted last: of today, and of the days before where the counting is behind.
+func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
+	if len(clients) == 0 {
+		return nil
+	}
+	zones := map[puntuale.ClientID]string{}
+	for _, c := range clients {
+		zones[c.id] = c.zone
+	}
+	return p.s.list.each(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint)
+ join message m on m.client_id = u.c and m.done_at >= u.n and m.outcome <> 0 group by 1, 2, 3`,
+		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows row) error {
+			var id puntuale.ClientID
+			var at, outcome, n int64
+			err := rows.Scan(&id, &at, &outcome, &n)
+			d := t.at(puntuale.DateOf(instant(at * quarter).In(zoneOf(zones[id]))))
+			if outcome == 1 {
+				d.Sent += n
+			} else {
+				d.Failed += n
+			}
+			return err
+		})
+}
+
+// addPending adds what is still to be sent by the last day: what is overdue on today.
+func (p partnerTenant) addPending(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
+	if len(clients) == 0 {
+		return nil
+	}
+	zones := map[puntuale.ClientID]string{}
+	for _, c := range clients {
+		zones[c.id] = c.zone
+	}
+	return p.s.list.each(ctx, `select m.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) join session s on s.client_id = u.c and s.deleted_at = 0
+ join message m on m.session_id = s.id and m.state = 0 and m.next_at < u.n and m.client_id + 0 = s.client_id group by 1, 2`,
+		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return micros(t.to.AddDays(1).At(0, zoneOf(c.zone))) })}, func(rows row) error {
+			var id puntuale.ClientID
+			var at, n int64
+			err := rows.Scan(&id, &at, &n)
+			zone := zoneOf(zones[id])
+			day, today := puntuale.DateOf(instant(at*quarter).In(zone)), puntuale.DateOf(now.In(zone))
+			if day.Int() < today.Int() {
+				day = today
+			}
+			t.at(day).Pending += n
+			return err
+		})
+}
