@@ -2,15 +2,26 @@ package web
 
 import (
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
 // clientRoutes are the pages of a client's dashboard. Each noun's file brings its own part.
 var clientRoutes = []route{
 	{"GET /c/{client}", clientSide, puntuale.Reader, "", (*site).clientHome},
+	{"GET /c/{client}/audit", clientSide, puntuale.Owner, "", (*site).clientAudit},
 }
 
 // clientHome is the first page of a client's dashboard.
 func (s *site) clientHome(v *visit) error {
 	return v.show(view.ClientHome(v.client.Account()))
+}
+
+// clientAudit is what was done in the client's dashboard.
+func (s *site) clientAudit(v *visit) error {
+	rows, next, err := v.client.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	if err != nil {
+		return lost(err)
+	}
+	return v.show(view.Audit(rows, v.frame.Place.Base+"/audit", v.query("cursor"), next))
 }

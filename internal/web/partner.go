@@ -1,26 +1,130 @@
 package web
 
 import (
+	"errors"
+	"net/url"
 	"slices"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
-// partnerRoutes are the pages of a partner's dashboard.
+// partnerRoutes are the pages of a partner's dashboard, but for those of one client.
 var partnerRoutes = []route{
 	{"GET /partner", partnerSide, puntuale.Reader, "", (*site).clients},
+	{"GET /partner/expiries", partnerSide, puntuale.Reader, "", (*site).expiries},
+	{"GET /partner/totals", partnerSide, puntuale.Reader, "", (*site).totals},
+	{"GET /partner/brand", partnerSide, puntuale.Owner, "", (*site).brand},
+	{"POST /partner/brand", partnerSide, puntuale.Owner, "brand.change", (*site).changeBrand},
+	{"GET /partner/audit", partnerSide, puntuale.Owner, "", (*site).partnerAudit},
 	{"POST /partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, (*site).enterClient}, // notes it by itself, in the client's log
 }
 
-// clients is the partner's first page: the list of its clients.
+// rowsOfPage is how many rows a list shows at once.
+const rowsOfPage = "50"
+
+// clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
 func (s *site) clients(v *visit) error {
-	rows, next, err := v.partner.Clients(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
+	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
+	rows, next, err := v.partner.FindClients(v.ctx(), search)
+	if err != nil {
+		return lost(err)
+	}
+	list := view.ClientList{Rows: clientRows(rows), Cursor: v.query("cursor"), Next: next, Narrowed: search.Text != "" || search.State != ""}
+	list.URL = "/partner"
+	if list.Narrowed {
+		list.URL += "?" + url.Values{"q": {search.Text}, "state": {search.State}}.Encode()
+	}
+	if v.partial() {
+		return v.show(view.ClientTable(list))
+	}
+	return v.show(view.Clients(f, list))
+}
+
+// lost makes of an address that somebody changed by hand a page that is not there.
+func lost(err error) error {
+	if puntuale.CodeOf(err) == puntuale.CodeInvalid {
+		return errors.Join(errNoPage, err)
+	}
+	return err
+}
+
+func clientRows(rows []control.ClientRow) []view.ClientRow {
+	all := make([]view.ClientRow, len(rows))
+	for i, r := range rows {
+		all[i] = view.ClientRow{Client: r.Client, Pulse: r.Pulse, Ended: r.Ended}
+	}
+	return all
+}
+
+// expiries is who must renew soon.
+func (s *site) expiries(v *visit) error {
+	rows, err := v.partner.Expiring(v.ctx())
 	if err != nil {
 		return err
 	}
-	return v.show(view.Clients(rows, v.query("cursor"), next))
+	return v.show(view.Expiries(clientRows(rows), puntuale.DateOf(v.now().In(v.frame.Zone))))
+}
+
+// How many days the chart of totals shows.
+const (
+	daysBack  = 29
+	daysAhead = 7
+)
+
+func (s *site) totals(v *visit) error {
+	days, err := v.partner.Totals(v.ctx(), "", daysBack, daysAhead)
+	if err != nil {
+		return err
+	}
+	return v.show(view.Totals(days))
+}
+
+func (s *site) brand(v *visit) error {
+	h, err := v.partner.Host(v.ctx())
+	if err != nil {
+		return err
+	}
+	f := view.NewForm("name", h.Brand.Name, "colour", h.Brand.Colour, "host", h.Brand.Host)
+	return v.show(view.Brand(f, h, look(h)))
+}
+
+func (s *site) changeBrand(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	logo, err := v.file("logo", control.MaxLogo)
+	if err != nil {
+		return err
+	}
+	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on")}
+	if f.Is("own_colour", "on") {
+		change.Colour = ""
+	}
+	if err := v.partner.SetBrand(v.ctx(), change); err != nil {
+		h, readErr := v.partner.Host(v.ctx())
+		if readErr != nil {
+			return readErr
+		}
+		if puntuale.CodeOf(err) == puntuale.CodeConflict {
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "another partner has this host name"})
+		}
+		return v.again(err, f, view.BrandForm(f, h, look(h)), view.Brand(f, h, look(h)), "name", "colour", "host", "logo")
+	}
+	v.say("brand.done", "")
+	return v.to("/partner/brand")
+}
+
+func (s *site) partnerAudit(v *visit) error {
+	rows, next, err := v.partner.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	if err != nil {
+		return lost(err)
+	}
+	return v.show(view.Audit(rows, "/partner/audit", v.query("cursor"), next))
 }
 
 // enterClient lets the partner's user into a client's dashboard.
@@ -40,7 +144,7 @@ func (s *site) enterClient(v *visit) error {
 		v.visits.Put(v.ctx(), keyEntered, append(slices.Clone(v.enteredList()), int64(account.ID)))
 	}
 	next, base := f.Value("next"), "/c/"+account.ID.String()
-	if !ownAddress(next) || !within(next, base) {
+	if path, _, _ := strings.Cut(next, "?"); !ownAddress(next) || !within(path, base) {
 		next = base
 	}
 	return v.to(next)

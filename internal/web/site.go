@@ -106,6 +106,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 		}
 		_, pattern := s.mux.Handler(r)
 		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, with all that is in the address
+			_ = v.identify() // for its looks only
 			v.fail(s.unmatched(r))
 			return
 		}

@@ -5,6 +5,8 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -96,14 +98,37 @@ func (v *visit) partial() bool { return v.r.Header.Get("HX-Request") == "true" }
 
 // form reads what was sent. Codes: too_large, unreadable.
 func (v *visit) form() (*view.Form, error) {
-	err := v.r.ParseForm()
-	if err == nil && strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") {
+	var err error
+	if strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") {
 		err = v.r.ParseMultipartForm(httpkit.MaxBody)
+	} else {
+		err = v.r.ParseForm()
 	}
 	if err != nil {
 		return nil, unreadable(err)
 	}
 	return &view.Form{Values: clean(v.r.PostForm)}, nil
+}
+
+// file returns a file of a form, nil where none was chosen. Of one that is too large it returns one byte too many, for
+// whoever checks it.
+func (v *visit) file(name string, limit int64) ([]byte, error) {
+	part, _, err := v.r.FormFile(name)
+	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer part.Close()
+	content, err := io.ReadAll(io.LimitReader(part, limit+1))
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	return content, nil
 }
 
 // clean makes what was typed into what was meant: lines end as everywhere, and what is no text is none.

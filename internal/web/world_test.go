@@ -215,6 +215,9 @@ func (v *visitor) do(method, path string, form url.Values, header http.Header) a
 	}
 	for name, values := range header {
 		r.Header[name] = values
+		if name == "Host" {
+			r.Host = values[0]
+		}
 	}
 	response, err := v.http.Do(r)
 	v.w.must(err)

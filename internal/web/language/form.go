@@ -92,7 +92,7 @@ func Offset(t time.Time) string {
 func (l *Language) Ago(t, now time.Time) string {
 	d := t.Sub(now)
 	direction := "future"
-	if d < 0 {
+	if d <= 0 {
 		d, direction = -d, "past"
 	}
 	switch {
@@ -140,4 +140,9 @@ func (l *Language) Number(n int64) string {
 		text = text[:i] + separator + text[i:]
 	}
 	return sign + text
+}
+
+// ShortDay writes a day without its year: 20 nov.
+func (l *Language) ShortDay(d puntuale.Date) string {
+	return fmt.Sprintf("%d %s", d.Day, monthsShort[l.Code][d.Month-1])
 }

@@ -70,7 +70,12 @@
 
   document.addEventListener("change", (event) => {
     const field = event.target;
-    if (field instanceof HTMLElement && "submit" in field.dataset) field.closest("form")?.requestSubmit();
+    if (!(field instanceof HTMLElement)) return;
+    if ("submit" in field.dataset) field.closest("form")?.requestSubmit();
+    if (field.dataset.unchecks) {
+      const box = field.closest("form")?.elements[field.dataset.unchecks];
+      if (box) box.checked = false;
+    }
   });
 
   // A form that is being sent is sent once.

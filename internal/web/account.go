@@ -1,0 +1,294 @@
+package web
+
+import (
+	"crypto/rand"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// accountRoutes are a partner's pages of one client.
+var accountRoutes = []route{
+	{"GET /partner/clients/new", partnerSide, puntuale.Staff, "", (*site).newAccount},
+	{"POST /partner/clients/new", partnerSide, puntuale.Staff, "client.create", (*site).createAccount},
+	{"GET /partner/clients/{id}", partnerSide, puntuale.Reader, "", (*site).account},
+	{"GET /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "", (*site).editAccount},
+	{"POST /partner/clients/{id}/edit", partnerSide, puntuale.Staff, "client.change", (*site).changeAccount},
+	{"POST /partner/clients/{id}/credits", partnerSide, puntuale.Staff, "client.credits", (*site).addCredits},
+	{"POST /partner/clients/{id}/suspend", partnerSide, puntuale.Staff, "client.suspend", (*site).suspendAccount},
+	{"POST /partner/clients/{id}/resume", partnerSide, puntuale.Staff, "client.resume", (*site).resumeAccount},
+	{"POST /partner/clients/{id}/delete", partnerSide, puntuale.Owner, "client.delete", (*site).deleteAccount},
+	{"POST /partner/clients/{id}/keys", partnerSide, puntuale.Owner, "key.create", (*site).createKey},
+	{"POST /partner/clients/{id}/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", (*site).rotateKey},
+	{"POST /partner/clients/{id}/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", (*site).revokeKey},
+}
+
+func (s *site) newAccount(v *visit) error {
+	// A password that nobody has to think of; the client's user can change it.
+	f := view.NewForm("account_type", string(puntuale.AccountTest), "password", strings.ToLower(rand.Text()[:16]))
+	return v.show(view.AccountNew(f))
+}
+
+func (s *site) createAccount(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	created, err := v.partner.CreateClient(v.ctx(), control.NewClient{
+		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Phone: f.Value("phone"), Type: f.Value("account_type"),
+	}, control.Once[control.CreatedClient]{})
+	if err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeConflict {
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: "the partner has a login with this e-mail"})
+		}
+		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
+	}
+	v.did(created.ID.String())
+	return v.whole(view.AccountCreated(created.Account, created.Key, f.Value("password"), v.loginAddress()))
+}
+
+// loginAddress is where the partner's clients sign in.
+func (v *visit) loginAddress() string {
+	h := v.person.Host()
+	if h.Brand.Host != "" {
+		return "https://" + h.Brand.Host + "/login"
+	}
+	scheme := "http://"
+	if overHTTPS(v.r) {
+		scheme = "https://"
+	}
+	return scheme + v.r.Host + "/p/" + h.Partner.Slug
+}
+
+// account is a client as its partner sees it.
+func (s *site) account(v *visit) error {
+	a, err := v.accountOf(v.path("id"))
+	if err != nil {
+		return err
+	}
+	return v.show(view.AccountPage(a))
+}
+
+func (v *visit) accountOf(id string) (view.Account, error) {
+	row, err := v.partner.Row(v.ctx(), id)
+	if err != nil {
+		return view.Account{}, err
+	}
+	a := view.Account{ClientRow: view.ClientRow{Client: row.Client, Pulse: row.Pulse, Ended: row.Ended}}
+	if a.Keys, err = v.partner.Keys(v.ctx(), id); err != nil {
+		return view.Account{}, err
+	}
+	if a.Days, err = v.partner.Totals(v.ctx(), id, daysBack, daysAhead); err != nil {
+		return view.Account{}, err
+	}
+	return a, nil
+}
+
+func (s *site) editAccount(v *visit) error {
+	c, err := v.partner.Account(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	return v.show(view.AccountEdit(accountForm(c), c))
+}
+
+// accountForm is a client as the form of its fields.
+func accountForm(c puntuale.Client) *view.Form {
+	number := func(n *int64) string {
+		if n == nil {
+			return ""
+		}
+		return strconv.FormatInt(*n, 10)
+	}
+	expires := ""
+	if !c.Expires.IsZero() {
+		expires = c.Expires.String()
+	}
+	closed := make([]string, len(c.Closed))
+	for i, d := range c.Closed {
+		closed[i] = d.String()
+	}
+	return view.NewForm("name", c.Name, "phone", c.Phone, "profile", c.Profile, "credits", number(c.Credits), "refill_period", c.Refill,
+		"daily_api_cap", number(c.Cap), "expiration_date", expires, "timezone", c.Zone, "region", c.Region,
+		"active_features", strings.Join(c.Features, "\n"), "holidays", strings.Join(closed, "\n"))
+}
+
+func (s *site) changeAccount(v *visit) error {
+	c, err := v.partner.Account(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	change, err := readChange(f, accountForm(c))
+	if err == nil {
+		_, err = v.partner.ChangeClient(v.ctx(), v.path("id"), change)
+	}
+	if err != nil {
+		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), "name", "phone", "profile", "credits", "refill_period", "daily_api_cap",
+			"expiration_date", "timezone", "region", "active_features", "holidays")
+	}
+	v.did(c.ID.String())
+	v.say("account.saved", "")
+	return v.to("/partner/clients/" + c.ID.String())
+}
+
+// readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
+func readChange(f, before *view.Form) (control.ClientChange, error) {
+	var r control.ClientChange
+	text := func(name string, into *puntuale.Change[string]) {
+		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
+			*into = puntuale.Change[string]{Set: true, To: value}
+		}
+	}
+	text("name", &r.Name)
+	text("phone", &r.Phone)
+	text("profile", &r.Profile)
+	text("refill_period", &r.Refill)
+	text("expiration_date", &r.Expires)
+	text("timezone", &r.Zone)
+	text("region", &r.Region)
+	number := func(name string, into *puntuale.Change[*int64]) {
+		value := strings.TrimSpace(f.Value(name))
+		if value == before.Value(name) {
+			return
+		}
+		into.Set = true
+		if value == "" {
+			return
+		}
+		n, err := strconv.ParseInt(value, 10, 64)
+		if err != nil {
+			r.Faults = append(r.Faults, puntuale.Fault{Location: "body." + name, Message: "is not a whole number"})
+		}
+		into.To = &n
+	}
+	number("credits", &r.Credits)
+	number("daily_api_cap", &r.Cap)
+	lines := func(name string, into *puntuale.Change[[]string]) {
+		if f.Value(name) != before.Value(name) {
+			*into = puntuale.Change[[]string]{Set: true, To: strings.FieldsFunc(f.Value(name), func(c rune) bool { return c == '\n' || c == ',' })}
+			for i := range into.To {
+				into.To[i] = strings.TrimSpace(into.To[i])
+			}
+		}
+	}
+	lines("active_features", &r.Features)
+	lines("holidays", &r.Closed)
+	return r, nil
+}
+
+// addCredits adds to the credits, or takes from them, whatever is spent meanwhile.
+func (s *site) addCredits(v *visit) error {
+	c, err := v.partner.Account(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	var change control.ClientChange
+	n, err := strconv.ParseInt(strings.TrimSpace(f.Value("credits_add")), 10, 64)
+	if err != nil {
+		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.credits_add", Message: "is not a whole number"})
+	}
+	change.CreditsAdd = puntuale.Change[int64]{Set: true, To: n}
+	if c, err = v.partner.ChangeClient(v.ctx(), v.path("id"), change); err != nil {
+		a, readErr := v.accountOf(v.path("id"))
+		if readErr != nil {
+			return readErr
+		}
+		a.CreditsForm = f
+		return v.again(err, f, view.CreditsForm(f, a.ID), view.AccountPage(a), "credits_add")
+	}
+	v.did(c.ID.String() + " " + strconv.FormatInt(n, 10))
+	v.say("account.credits_done", "")
+	return v.to("/partner/clients/" + c.ID.String())
+}
+
+func (s *site) suspendAccount(v *visit) error { return s.suspend(v, true) }
+func (s *site) resumeAccount(v *visit) error  { return s.suspend(v, false) }
+
+func (s *site) suspend(v *visit, suspended bool) error {
+	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: suspended}})
+	if err != nil {
+		return err
+	}
+	base := "/partner/clients/" + c.ID.String()
+	v.did(c.ID.String())
+	if suspended {
+		v.say("account.suspend_done", base+"/resume", "Name", c.Name)
+	} else {
+		v.say("account.resume_done", base+"/suspend", "Name", c.Name)
+	}
+	return v.to(base)
+}
+
+// deleteAccount deletes a client, once its name was typed.
+func (s *site) deleteAccount(v *visit) error {
+	a, err := v.accountOf(v.path("id"))
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(f.Value("confirm")) != strings.TrimSpace(a.Name) {
+		err := puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
+		return v.again(err, f, view.ConfirmForm(f, view.DeleteQuestion(v.frame, a.Client)), view.AccountDelete(f, a.Client), "confirm")
+	}
+	if err := v.partner.DeleteClient(v.ctx(), v.path("id")); err != nil {
+		return err
+	}
+	v.did(a.ID.String() + " " + a.Name)
+	v.say("account.deleted", "", "Name", a.Name)
+	return v.to("/partner")
+}
+
+func (s *site) createKey(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	key, err := v.partner.CreateKey(v.ctx(), v.path("id"), f.Value("name"), control.Once[control.IssuedKey]{})
+	if err != nil {
+		a, readErr := v.accountOf(v.path("id"))
+		if readErr != nil {
+			return readErr
+		}
+		a.KeyForm = f
+		return v.again(err, f, view.KeyForm(f, a.ID), view.AccountPage(a), "name")
+	}
+	v.did(v.path("id") + " " + key.Prefix)
+	return v.issued(key)
+}
+
+// issued shows a key, which is shown only now.
+func (v *visit) issued(key control.IssuedKey) error {
+	return v.whole(view.KeyIssued(key.Plain, key.Name, "/partner/clients/"+v.path("id")))
+}
+
+func (s *site) rotateKey(v *visit) error {
+	key, err := v.partner.RotateKey(v.ctx(), v.path("id"), v.path("key"), nil, control.Once[control.IssuedKey]{})
+	if err != nil {
+		return err
+	}
+	v.did(v.path("id") + " " + key.Prefix)
+	return v.issued(key)
+}
+
+func (s *site) revokeKey(v *visit) error {
+	if err := v.partner.RevokeKey(v.ctx(), v.path("id"), v.path("key")); err != nil {
+		return err
+	}
+	v.did(v.path("id") + " " + v.path("key"))
+	v.say("key.revoked", "")
+	return v.to("/partner/clients/" + v.path("id"))
+}

@@ -1,0 +1,239 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// someClients gives the partner clients in every state.
+func someClients(w *world) {
+	ctx := context.Background()
+	p := w.newPartnerHandle()
+	set := func(id puntuale.ClientID, c control.ClientChange) {
+		_, err := p.ChangeClient(ctx, id.String(), c)
+		w.must(err)
+	}
+	for i, name := range []string{"Autoscuola Ferri", "Dottoressa Elena De Santis, studio medico e poliambulatorio specialistico", "Palestra Olimpia", "Ristorante Al Porto"} {
+		created, err := p.CreateClient(ctx, control.NewClient{Name: name, Email: fmt.Sprintf("cliente%d@example.com", i), Password: password, Phone: "+39 02 1234567", Type: []string{"test", "baby", "full", "baby"}[i]}, control.Once[control.CreatedClient]{})
+		w.must(err)
+		switch i {
+		case 1:
+			set(created.ID, control.ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2026-11-24"}})
+		case 2:
+			set(created.ID, control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: true}})
+		case 3:
+			set(created.ID, control.ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2026-11-10"}, CreditsAdd: puntuale.Change[int64]{Set: true, To: -2000}})
+		}
+	}
+}
+
+// newPartnerHandle is the world's partner as its owner has it.
+func (w *world) newPartnerHandle() *control.Partner {
+	w.t.Helper()
+	p, err := w.control.Known(context.Background(), w.partners[puntuale.Owner])
+	w.must(err)
+	partner, err := p.Partner()
+	w.must(err)
+	return partner
+}
+
+func TestPartnerPages(t *testing.T) {
+	owner := func(w *world) puntuale.LoginID { return w.partners[puntuale.Owner] }
+	tour(t, someClients, owner, func(w *world) map[string]string {
+		client := "/partner/clients/" + w.client.String()
+		return map[string]string{
+			"clients": "/partner", "none": "/partner?q=nessuno", "expiries": "/partner/expiries", "totals": "/partner/totals", "brand": "/partner/brand",
+			"audit": "/partner/audit", "users": "/partner/users", "user": "/partner/users/new", "new": "/partner/clients/new", "client": client, "edit": client + "/edit",
+			"staff": fmt.Sprintf("/partner/users/%d", w.partners[puntuale.Staff]), "client-users": client + "/users",
+		}
+	})
+}
+
+// TestPartnerWorks creates a client, looks for it, tops it up, suspends it and takes that back, gives it a key, enters it, and deletes it
+// with its name typed; each is in the audit log.
+func TestPartnerWorks(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		it := map[bool][]string{
+			true:  {"Nuovo cliente", "Crea cliente", "Ho copiato tutto", "Sospendi", "Annulla", "Elimina cliente"},
+			false: {"New client", "Create client", "I have copied it", "Suspend", "Undo", "Delete client"},
+		}[b.look.language == "it"]
+		b.signIn(w.partners[puntuale.Owner])
+		b.press(it[0])
+		b.reads(it[1])
+		b.fill("name", "Nuova Bottega", "phone", "+39 333 1112223", "email", "bottega")
+		b.press(it[1])
+		b.until(`document.activeElement?.name === "email" && document.querySelector("#f-email-fault")`)
+		if got := evaluate[string](b, `document.querySelector("[name=name]").value`); got != "Nuova Bottega" {
+			t.Errorf("what was typed became %q", got)
+		}
+		b.check("faulty")
+		b.fill("email", "bottega@example.com")
+		b.press(it[1])
+		b.reads("ck_")
+		b.check("created")
+		b.press(it[2])
+		b.until(`location.pathname.match(/^\/partner\/clients\/\d+$/)`)
+		here := evaluate[string](b, "location.pathname")
+		b.fill("credits_add", "50")
+		b.click(`form[action$="/credits"] button`)
+		b.reads("150")
+		b.press(it[3])
+		b.until(`document.querySelector(".toast-box form")`)
+		b.check("suspended")
+		b.press(it[4])
+		b.until(`document.querySelector("form[action$='/suspend']")`)
+		b.open("/partner")
+		b.fill("q", "bottega")
+		b.until(`document.querySelectorAll("#clients tbody tr").length === 1 && location.search.includes("bottega")`)
+		b.check("found")
+		b.open(here)
+		b.press(it[5])
+		b.fill("confirm", "Bottega")
+		b.click("dialog[open] .btn-danger")
+		b.until(`document.querySelector("dialog[open] .fault")`)
+		b.check("not-deleted")
+		b.fill("confirm", "Nuova Bottega")
+		b.click("dialog[open] .btn-danger")
+		b.until(`location.pathname === "/partner"`)
+		b.reads("Nuova Bottega")
+		b.open("/partner/audit")
+		b.check("audit")
+		if n := evaluate[int](b, `document.querySelectorAll("tbody tr").length`); n != 6 {
+			t.Errorf("the audit log has %d rows, want signed in, created, credits, suspended, resumed, deleted", n)
+		}
+	})
+}
+
+// TestEntering goes into a client's dashboard, sees whose it is, and comes back; both logs have it.
+func TestEntering(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.partners[puntuale.Staff])
+		b.open(w.pages)
+		b.check("ask")
+		b.click(`main form[action$="/enter"] button`)
+		b.until(`location.pathname === "` + w.pages + `"`)
+		b.until(`document.querySelector(".place-entered")`)
+		b.check("inside")
+		b.click(".place-entered button")
+		b.until(`location.pathname === "/partner"`)
+		for _, log := range []string{w.visitor(w.partners[puntuale.Owner]).get("/partner/audit").body, w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/audit").body} {
+			if !strings.Contains(log, "Ingresso come cliente") {
+				t.Error("a log does not say who entered")
+			}
+		}
+	})
+}
+
+// TestAccountFaults shows what a form says without scripts: the page again, with all that was typed and every fault at
+// its field.
+func TestAccountFaults(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.partners[puntuale.Owner])
+	r := v.post("/partner/clients/new", url.Values{"name": {" "}, "email": {"senza"}, "phone": {""}, "password": {""}, "account_type": {"gigante"}})
+	if r.status != http.StatusUnprocessableEntity {
+		t.Errorf("%d", r.status)
+	}
+	golden(t, "account-faults", r.body)
+	r = v.post("/partner/clients/"+w.client.String()+"/edit", url.Values{"name": {"Studio Bianchi"}, "phone": {"+39 011 765 4321"}, "profile": {puntuale.ProfileYearly}, "credits": {"molti"},
+		"refill_period": {puntuale.RefillYearly}, "daily_api_cap": {"-1"}, "expiration_date": {"domani"}, "timezone": {"Marte"}, "region": {"Italia"}, "holidays": {"2026-12-24\nNatale"}})
+	if r.status != http.StatusUnprocessableEntity || strings.Count(r.body, `class="fault"`) != 6 {
+		t.Errorf("%d, %d faults", r.status, strings.Count(r.body, `class="fault"`))
+	}
+	if r := v.htmx("/partner/clients/new", url.Values{"name": {"x"}}); r.status != http.StatusUnprocessableEntity || strings.Contains(r.body, "<html") || !strings.HasPrefix(r.body, "<form") {
+		t.Errorf("to htmx: %d %.80s", r.status, r.body)
+	}
+}
+
+// TestAccountChange leaves what was not touched as it is, also where somebody changed it meanwhile.
+func TestAccountChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.partners[puntuale.Staff])
+	before, err := w.newPartnerHandle().Account(context.Background(), w.client.String())
+	w.must(err)
+	r := v.post("/partner/clients/"+w.client.String()+"/edit", url.Values{"name": {"Studio Bianchi e Figli"}, "phone": {before.Phone}, "profile": {before.Profile}, "credits": {"2000"},
+		"refill_period": {before.Refill}, "daily_api_cap": {""}, "expiration_date": {"2027-03-01"}, "timezone": {"Europe/London"}, "region": {"IT"}, "active_features": {"webhook\ncsv"}, "holidays": {"2026-12-24"}})
+	if r.status != http.StatusSeeOther || r.to() != "/partner/clients/"+w.client.String() {
+		t.Fatalf("%d %s", r.status, r.to())
+	}
+	after, err := w.newPartnerHandle().Account(context.Background(), w.client.String())
+	w.must(err)
+	if after.Name != "Studio Bianchi e Figli" || after.Cap != nil || after.Expires.String() != "2027-03-01" || after.Zone != "Europe/London" || len(after.Features) != 2 || len(after.Closed) != 1 ||
+		*after.Credits != 2000 || after.RefillTo != before.RefillTo || after.RefillAt.IsZero() {
+		t.Errorf("became %+v", after)
+	}
+}
+
+// TestUsers lets somebody in and out again; who is out is so at once.
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Owner])
+	r := v.post(w.pages+"/users/new", url.Values{"email": {"nuova@example.com"}, "name": {"Nuova"}, "password": {"tramonto sul lago"}, "role": {"reader"}})
+	if r.status != http.StatusOK || !strings.Contains(r.body, "tramonto sul lago") {
+		t.Fatalf("%d", r.status)
+	}
+	them := w.visitor(0)
+	if r := them.post("/login", url.Values{"email": {"nuova@example.com"}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther || r.to() != w.pages {
+		t.Fatalf("sign in: %d %s", r.status, r.to())
+	}
+	team := w.users(w.Client().Team(), nil)
+	if r := them.get(w.pages + "/users"); r.status != http.StatusForbidden {
+		t.Errorf("a reader among users: %d", r.status)
+	}
+	path := fmt.Sprintf("%s/users/%d", w.pages, team[puntuale.Reader])
+	if r := v.post(path, url.Values{"name": {"Nuova"}, "role": {"staff"}}); r.status != http.StatusSeeOther {
+		t.Errorf("a new role: %d", r.status)
+	}
+	if r := v.post(path+"/delete", nil); r.status != http.StatusSeeOther {
+		t.Errorf("delete: %d", r.status)
+	}
+	if r := them.get(w.pages); r.status != http.StatusSeeOther || !strings.HasPrefix(r.to(), "/login") {
+		t.Errorf("who was shown out gets %d %s", r.status, r.to())
+	}
+	last := fmt.Sprintf("%s/users/%d/delete", w.pages, w.clients[puntuale.Owner])
+	if r := v.post(last, nil); r.status != http.StatusConflict || !strings.Contains(r.body, "almeno una persona deve restare titolare") && !strings.Contains(r.body, "Almeno una persona deve restare titolare") {
+		t.Errorf("the last owner: %d", r.status)
+	}
+}
+
+// TestWhiteLabel: clients see the partner's name, logo and colour, never ours, at its own host name, too.
+func TestWhiteLabel(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.newPartnerHandle().SetBrand(context.Background(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#ffee00", Host: "msg.aurora.example", Logo: onePixel}))
+	v := w.visitor(w.clients[puntuale.Owner])
+	pages := []string{v.get(w.pages).body, v.get("/me").body, v.get(w.pages + "/missing").body, w.visitor(0).get("/p/agenzia-aurora").body}
+	r := w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {"msg.aurora.example"}})
+	pages = append(pages, r.body)
+	for i, page := range pages {
+		if strings.Contains(page, "Puntuale") || !strings.Contains(page, "Messaggi Aurora") || !strings.Contains(page, "/logo\"") || !strings.Contains(page, "/style.css\"") {
+			t.Errorf("page %d is not the partner's", i)
+		}
+	}
+	style := between(pages[0], `href="/brand/`, `"`)
+	css := v.get("/brand/" + strings.TrimSuffix(style, "logo") + "style.css")
+	if css.status != http.StatusOK || !strings.Contains(css.body, "--brand:#") || strings.Contains(css.body, "--brand:#ffee00") || !strings.Contains(css.body, "--brand-dark:#ffee00") {
+		t.Errorf("the style: %d %s", css.status, css.body)
+	}
+	if r := v.get("/brand/1/other/style.css"); r.status != http.StatusNotFound {
+		t.Errorf("an old address: %d", r.status)
+	}
+}
+
+func between(text, from, to string) string {
+	_, rest, _ := strings.Cut(text, from)
+	inside, _, _ := strings.Cut(rest, to)
+	return inside
+}
+
+// onePixel is the smallest PNG.
+var onePixel = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89\x00\x00\x00\rIDATx\x9cc\xf8\xcf\xc0\xf0\x1f\x00\x05\x00\x01\xff\x89\x99=\x1d\x00\x00\x00\x00IEND\xaeB`\x82")

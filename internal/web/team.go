@@ -1,0 +1,154 @@
+package web
+
+import (
+	"crypto/rand"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// teamRoutes are who may enter a dashboard: the partner's own, a client's as its partner sees it, and a client's as it
+// sees itself. The pages are the same.
+var teamRoutes = append(append(
+	teamOf("/partner/users", partnerSide),
+	teamOf("/partner/clients/{id}/users", partnerSide)...),
+	teamOf("/c/{client}/users", clientSide)...)
+
+func teamOf(base string, which side) []route {
+	return []route{
+		{"GET " + base, which, puntuale.Owner, "", (*site).team},
+		{"GET " + base + "/new", which, puntuale.Owner, "", (*site).newUser},
+		{"POST " + base + "/new", which, puntuale.Owner, "user.create", (*site).createUser},
+		{"GET " + base + "/{user}", which, puntuale.Owner, "", (*site).editUser},
+		{"POST " + base + "/{user}", which, puntuale.Owner, "user.change", (*site).changeUser},
+		{"POST " + base + "/{user}/delete", which, puntuale.Owner, "user.delete", (*site).deleteUser},
+	}
+}
+
+// crew is the team that a page is about, and where its pages are.
+func (v *visit) crew() (*control.Team, view.Crew, error) {
+	crew := view.Crew{Me: v.person.User().ID}
+	switch id := v.path("id"); {
+	case v.client != nil:
+		crew.Base = "/c/" + v.client.ID().String() + "/users"
+		return v.client.Team(), crew, nil
+	case id != "":
+		account, err := v.partner.Account(v.ctx(), id)
+		if err != nil {
+			return nil, crew, err
+		}
+		crew.Base, crew.Client = "/partner/clients/"+id+"/users", &account
+		team, err := v.partner.TeamOf(v.ctx(), id)
+		return team, crew, err
+	}
+	crew.Base = "/partner/users"
+	return v.partner.Team(), crew, nil
+}
+
+func (s *site) team(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	if crew.Users, err = team.Users(v.ctx()); err != nil {
+		return err
+	}
+	return v.show(view.Team(crew))
+}
+
+func (s *site) newUser(v *visit) error {
+	_, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	return v.show(view.UserNew(view.NewForm("role", "staff", "password", strings.ToLower(rand.Text()[:16])), crew))
+}
+
+func (s *site) createUser(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	u, err := team.Create(v.ctx(), control.NewUser{Email: f.Value("email"), Name: f.Value("name"), Password: f.Value("password"), Role: f.Value("role")})
+	if err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeConflict {
+			e, _ := refusal(err)
+			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: e.Message})
+		}
+		return v.again(err, f, view.UserNewForm(f, crew), view.UserNew(f, crew), "email", "name", "password", "role")
+	}
+	v.did(u.Email)
+	return v.whole(view.UserCreated(u, f.Value("password"), v.loginAddress(), crew))
+}
+
+func (s *site) editUser(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	u, err := team.User(v.ctx(), v.path("user"))
+	if err != nil {
+		return err
+	}
+	return v.show(view.UserEdit(userForm(u), u, crew))
+}
+
+func userForm(u puntuale.User) *view.Form {
+	return view.NewForm("name", u.Name, "role", u.Role.String())
+}
+
+func (s *site) changeUser(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	u, err := team.User(v.ctx(), v.path("user"))
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	r := control.UserChange{
+		Name: puntuale.Change[string]{Set: true, To: strings.TrimSpace(f.Value("name"))},
+		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"),
+	}
+	if f.Value("password") != "" {
+		r.Password = puntuale.Change[string]{Set: true, To: f.Value("password")}
+	}
+	if _, err := team.Change(v.ctx(), v.path("user"), r); err != nil {
+		return v.again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role", "password")
+	}
+	v.did(u.Email)
+	v.say("user.saved", "")
+	return v.to(crew.Base)
+}
+
+func (s *site) deleteUser(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	u, err := team.User(v.ctx(), v.path("user"))
+	if err != nil {
+		return err
+	}
+	if err := team.Delete(v.ctx(), v.path("user")); err != nil {
+		f := view.NewForm()
+		q := view.UserDeleteQuestion(v.frame, u, crew)
+		return v.again(err, f, view.ConfirmForm(f, q), view.UserEdit(f, u, crew))
+	}
+	v.did(u.Email)
+	v.say("user.deleted", "", "Name", u.Email)
+	if u.ID == v.person.User().ID {
+		return v.to("/login")
+	}
+	return v.to(crew.Base)
+}

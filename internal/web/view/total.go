@@ -1,0 +1,40 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+func sum(days []puntuale.DayTotal) (t puntuale.DayTotal) {
+	for _, d := range days {
+		t.Sent, t.Failed, t.Pending = t.Sent+d.Sent, t.Failed+d.Failed, t.Pending+d.Pending
+	}
+	return t
+}
+
+func newestFirst(days []puntuale.DayTotal) []puntuale.DayTotal {
+	all := slices.Clone(days)
+	slices.Reverse(all)
+	return all
+}
+
+// totalBars is the chart of days: a name below each week's first.
+func totalBars(ctx context.Context, days []puntuale.DayTotal) Bars {
+	b := Bars{Label: T(ctx, "totals.chart"), Kinds: []Kind{{T(ctx, "totals.sent"), "ok"}, {T(ctx, "totals.failed"), "bad"}, {T(ctx, "totals.pending"), "wait"}}}
+	for i, d := range days {
+		day := BarDay{Title: Of(ctx).Language.Day(d.Day), Values: []int64{d.Sent, d.Failed, d.Pending}}
+		if i%7 == 0 && i+3 < len(days) {
+			day.Name = Of(ctx).Language.ShortDay(d.Day)
+		}
+		b.Days = append(b.Days, day)
+	}
+	return b
+}
+
+// daysBetween counts the days from one to another.
+func daysBetween(from, to puntuale.Date) int {
+	return int(to.At(0, time.UTC).Sub(from.At(0, time.UTC)) / (24 * time.Hour))
+}
