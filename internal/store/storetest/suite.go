@@ -46,7 +46,6 @@ var suite = []func(*testing.T, *World){
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
 	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted,
-	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testAudit, testBrand,
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testAudit, testBrand, testFindClients, testPulses, testTotals,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
