@@ -24,18 +24,19 @@ type statement struct {
 // send runs what is queued and the statement in one round trip. The error is that of the first that failed; what stood
 // behind it was not run.
 func (l *link) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
-	queued := l.queued
-	l.queued = l.queued[:0]
+	all := append(l.queued, last)
+	l.queued = nil
 	err = l.conn.Raw(func(c any) error {
 		conn := c.(*stdlib.Conn).Conn() //nolint:forcetypeassert // a pool of ours
-		if len(queued) == 0 {
+		if len(all) == 1 {
 			tag, err = last.run(ctx, conn)
 		} else {
-			tag, err = runAll(ctx, conn, append(queued, last))
+			tag, err = runAll(ctx, conn, all)
 		}
 		return err
 	})
-	clear(queued)
+	clear(all)
+	l.queued = all[:0]
 	return tag, err
 }
 
