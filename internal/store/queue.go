@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -150,14 +151,19 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 		}}, func(rows row) error {
 			var ref puntuale.RunRef
 			var zone string
-			var frozen []puntuale.FrozenStep
+			var frozen []json.RawMessage
 			if err := rows.Scan(&ref.Client, &ref.ID, &zone, inJSON{&frozen}); err != nil {
 				return err
 			}
 			for _, i := range asked[ref] {
-				if i >= 0 && i < len(frozen) {
-					contents[puntuale.StepRef{RunRef: ref, Step: i}] = puntuale.StepContent{Zone: zone, Content: frozen[i].Content, Window: frozen[i].Window}
+				if i < 0 || i >= len(frozen) {
+					continue
 				}
+				var step puntuale.FrozenStep
+				if err := json.Unmarshal(frozen[i], &step); err != nil {
+					return fmt.Errorf("read a step: %w", err)
+				}
+				contents[puntuale.StepRef{RunRef: ref, Step: i}] = puntuale.StepContent{Zone: zone, Content: step.Content, Window: step.Window}
 			}
 			return nil
 		})
