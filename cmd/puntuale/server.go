@@ -191,7 +191,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request}), nil
 	}
-	gate := httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited})
+	gate := httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited})
 	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
 		Gate: gate, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),

@@ -46,6 +46,7 @@ type serveSettings struct {
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
 	Calls           int           `placeholder:"NUMBER" default:"0" help:"Calls that are worked on at once; a few thousand more wait for a moment, and what comes beyond is refused with 503 or 429. 0: 128 for each processor, at least 256."`
+	Patience        time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call waits for its turn before it is refused with 503; a stop or a cancellation, which prevents sends, waits five times as long."`
 	Connections     int           `placeholder:"NUMBER" default:"4096" help:"Connections that are kept open. For a new one beyond them the one that has been idle, or incomplete, for longest is closed."`
 	Lease           time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
 	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
@@ -114,6 +115,7 @@ func (s *serveSettings) check() []fault {
 		{"sandbox-latency", s.SandboxLatency, 0, time.Minute},
 		{"lease", s.Lease, 300 * time.Millisecond, 10 * time.Minute},
 		{"uncertain-after", s.UncertainAfter, time.Second, 30 * 24 * time.Hour},
+		{"patience", s.Patience, 100 * time.Millisecond, time.Minute},
 		{"stop-within", s.StopWithin, 0, 10 * time.Minute},
 	} {
 		if d.value < d.least || d.value > d.max {

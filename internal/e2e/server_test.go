@@ -168,6 +168,9 @@ func (s *server) start() {
 	defer log.Close()
 	s.cmd = exec.Command(s.program, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+	if !slices.ContainsFunc(s.args, func(arg string) bool { return strings.HasPrefix(arg, "--calls") }) {
+		s.cmd.Env = append(os.Environ(), "PUNTUALE_PATIENCE=30s") // the machine may be starved, and nobody looks for that
+	}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
 	}

@@ -25,12 +25,13 @@ type Share struct {
 	ID   int64
 }
 
-// Bounds of what waits. A call waits for its turn, wherever it has to, no longer than patience; one that prevents sends
-// longer. Whose calls have waited for tooLong already is refused at once: the next would fare no better.
+// Bounds of what waits. A call waits for its turn, wherever it has to, no longer than its patience; one that prevents
+// sends has more of it. Whose calls have waited for a part of theirs already is refused at once: the next would fare no
+// better.
 const (
-	patience        = 2 * time.Second
-	preventPatience = 10 * time.Second
-	tooLong         = 250 * time.Millisecond
+	usualPatience  = 2 * time.Second
+	preventTimes   = 5
+	impatientAfter = 8 // a part of the patience
 
 	waitersPerPlace = 8        // so many calls wait for each place at most
 	leastWaiters    = 4        // of one share, however many others wait
@@ -40,10 +41,11 @@ const (
 
 // GateConfig is what [NewGate] needs.
 type GateConfig struct {
-	Places  int // calls at work at once
-	Now     func() time.Time
-	Refused func(reason string)   // told of each refusal; nil: nobody counts
-	Waited  func(d time.Duration) // told of each call that had to wait; nil likewise
+	Places   int           // calls at work at once
+	Patience time.Duration // for which a call waits at most, one that prevents sends five times as long; 0: 2 s
+	Now      func() time.Time
+	Refused  func(reason string)   // told of each refusal; nil: nobody counts
+	Waited   func(d time.Duration) // told of each call that had to wait; nil likewise
 }
 
 // Gate keeps the calls that are worked on at once to so many as can be answered soon, and lets the others wait in turn
@@ -84,6 +86,9 @@ func NewGate(cfg GateConfig) *Gate {
 	if cfg.Refused == nil {
 		cfg.Refused = func(string) {}
 	}
+	if cfg.Patience <= 0 {
+		cfg.Patience = usualPatience
+	}
 	if cfg.Waited == nil {
 		cfg.Waited = func(time.Duration) {}
 	}
@@ -107,9 +112,9 @@ func (g *Gate) Enter(ctx context.Context, who Share, lane Lane) (*Pass, context.
 	if g == nil {
 		return nil, ctx, nil
 	}
-	within := patience
+	within := g.cfg.Patience
 	if lane == LanePrevent {
-		within = preventPatience
+		within *= preventTimes
 	}
 	p := &Pass{gate: g, lane: lane}
 	p.ends, p.stop = context.WithTimeout(context.WithoutCancel(ctx), within)
@@ -287,7 +292,7 @@ func (g *Gate) crowded(s *share, lane Lane, now time.Time) bool {
 	if lane == LanePrevent {
 		return len(q) >= most
 	}
-	return s.waiting >= max(leastWaiters, most-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > tooLong
+	return s.waiting >= max(leastWaiters, most-g.waiting) || len(q) > 0 && now.Sub(q[0].since) > g.cfg.Patience/impatientAfter
 }
 
 func (g *Gate) queue(p *Pass, w *waiter, first bool) {
