@@ -11,3 +11,10 @@ type BlacklistEntry struct {
 	Reason string
 	Added  time.Time
 }
+
+// BlacklistFilter chooses entries; one that is empty chooses all.
+type BlacklistFilter struct {
+	Digits string // that the number holds, one after the other; "": no number
+	Mark   string // or the entry stands under this mark
+	Text   string // or the reason holds this, in any case of letters
+}

@@ -2,8 +2,8 @@ package puntuale
 
 import "strings"
 
-// english are the sentences that people read about Official sessions, their templates and their messages, as Italian
-// has them.
+// english are the sentences that people read about sessions, and about the templates and messages of Official ones, as
+// Italian has them.
 var english = []struct{ italian, english string }{
 	{"Mancano le credenziali di Meta", "Meta's keys are missing"},
 	{"I server di Meta non rispondono alla verifica del numero", "Meta's servers do not answer about the number"},
@@ -59,6 +59,46 @@ var english = []struct{ italian, english string }{
 	{"Limite di WhatsApp ai messaggi di marketing per questo destinatario", "WhatsApp limits marketing messages to this recipient"},
 	{"Destinatario in un esperimento di WhatsApp: per ora non riceve", "The recipient is in an experiment of WhatsApp's and cannot be reached for now"},
 	{"Senza un template approvato parte solo entro 24 ore dall'ultimo messaggio del destinatario", "Without an approved template it leaves only within 24 hours of the recipient's last message"},
+
+	{"Attendi qualche secondo: il numero si sta collegando a WhatsApp.", "Wait a few seconds: the number is connecting to WhatsApp."},
+	{"Non devi fare nulla: Puntuale si ricollega da solo. Se dura, controlla che il telefono sia acceso e connesso a Internet.",
+		"There is nothing to do: Puntuale connects again by itself. If it lasts, see that the phone is on and has Internet."},
+	{"WhatsApp ha sospeso il numero: attendi la fine della sospensione, poi scrivi meno a chi non ti conosce. I messaggi restano in attesa.",
+		"WhatsApp suspended the number: wait until that ends, then write less to people who do not know you. Messages wait."},
+	{"WhatsApp richiede una versione più recente: Puntuale la cerca da solo. Se dura più di un'ora, aggiorna Puntuale.",
+		"WhatsApp asks for a later version: Puntuale looks for it by itself. If it lasts more than an hour, update Puntuale."},
+	{"Un altro programma usa questo collegamento: chiudilo, poi riconnetti il numero. I messaggi restano in attesa.",
+		"Another program uses this link: close it, then reconnect the number. Messages wait."},
+	{"Il collegamento è stato tolto dal telefono o da WhatsApp: collega di nuovo il numero. I messaggi restano in attesa e partiranno.",
+		"The phone, or WhatsApp, removed the link: link the number again. Messages wait, and will leave."},
+	{"Il telefono chiede una passkey, che qui non si può dare: su WhatsApp apri Impostazioni, Account, Passkey, eliminala e ripeti il collegamento.",
+		"The phone asks for a passkey, which cannot be given here: in WhatsApp open Settings, Account, Passkeys, delete it and link again."},
+	{"Inserisci, o correggi, le credenziali di Meta del numero.", "Enter, or correct, the number's keys of Meta."},
+	{"Collega il numero: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo.",
+		"Link the number: begin, and scan the QR code with WhatsApp, in Linked devices, Link a device."},
+	{"Scrivi il codice sul telefono: WhatsApp, Dispositivi collegati, Collega un dispositivo, Collega con numero di telefono.",
+		"Type the code into the phone: WhatsApp, Linked devices, Link a device, Link with phone number."},
+	{"Inquadra il codice QR con il telefono: WhatsApp, Dispositivi collegati, Collega un dispositivo.",
+		"Scan the QR code with the phone: WhatsApp, Linked devices, Link a device."},
+	{"Attendi il codice, poi conferma sul telefono.", "Wait for the code, then confirm on the phone."},
+	{"Attendi: Puntuale riprova da solo, e i messaggi restano in attesa.", "Wait: Puntuale tries again by itself, and messages wait."},
+	{"Non devi fare nulla: WhatsApp limita per ora i nuovi contatti, che riprendono da soli. A chi ti conosce i messaggi partono.",
+		"There is nothing to do: WhatsApp limits new contacts for now, which go on by themselves. To people who know you messages leave."},
+	{"Non devi fare nulla: il numero è collegato e i messaggi partono.", "There is nothing to do: the number is linked and messages leave."},
+
+	{"Collegamento interrotto, ricomincia", "Linking was interrupted, begin again"},
+	{"Collegamento interrotto", "Linking was interrupted"},
+	{"Nessun telefono ha usato il codice", "No phone used the code"},
+	{"Le chiavi del numero non ci sono più, collegalo di nuovo", "The number's keys are gone, link it again"},
+	{"Le chiavi del numero non sono su questo server, collegalo di nuovo", "The number's keys are not on this server, link it again"},
+	{"La connessione con WhatsApp non risponde", "The connection to WhatsApp does not answer"},
+	{"La connessione con WhatsApp è caduta", "The connection to WhatsApp was lost"},
+	{"Il telefono non è più attivo su WhatsApp con questo numero", "The phone no longer uses WhatsApp with this number"},
+	{"Il telefono ha scollegato questo dispositivo", "The phone unlinked this device"},
+	{"Troppi tentativi di collegamento: riprova tra qualche ora", "Too many attempts to link: try again in some hours"},
+	{"Il collegamento non è riuscito, riprova", "Linking failed, try again"},
+	{"Il telefono non permette altri dispositivi: aggiorna WhatsApp sul telefono e riprova", "The phone allows no more devices: update WhatsApp on it and try again"},
+	{"Il telefono ha chiesto una passkey, che qui non si può dare", "The phone asked for a passkey, which cannot be given here"},
 }
 
 // English turns a sentence for people into English: the whole of it, or its beginning, where numbers, codes and Meta's own

@@ -148,6 +148,18 @@ type BlacklistStore interface {
 	// RemoveBlacklisted reports whether the phone, or its mark, was there; it counts one call either way.
 	RemoveBlacklisted(ctx context.Context, phone, mark string, day Date) (bool, error)
 	Blacklist(ctx context.Context, p Page) ([]BlacklistEntry, string, error) // by id
+
+	// What follows is for people, and counts no call.
+
+	// FindBlacklisted lists entries, newest first: by falling id. Codes: invalid (the cursor).
+	FindBlacklisted(ctx context.Context, f BlacklistFilter, p Page) ([]BlacklistEntry, string, error)
+	BlacklistEntry(ctx context.Context, id int64) (BlacklistEntry, error) // not_found
+	// AddAllBlacklisted adds entries, each as AddBlacklisted does, and returns how many were not there. The phones are
+	// sorted and each is there once. A transaction takes at most 1,000; after a failure the call may be repeated and
+	// finishes what is left.
+	AddAllBlacklisted(ctx context.Context, all []BlacklistEntry) (added int, err error)
+	// RemoveBlacklistEntry removes one by its id; also one that an erasure left a mark of. Codes: not_found.
+	RemoveBlacklistEntry(ctx context.Context, id int64) error
 }
 
 // SandboxStore reads what the simulated network received of a client.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -52,17 +53,117 @@ func (t tenant) Blacklist(ctx context.Context, p puntuale.Page) ([]puntuale.Blac
 		return nil, "", err
 	}
 	all, err := list(ctx, t.lists(), `select id, phone, reason, added_at from blacklist
- where client_id = $1 and id > $2 and id > 0 order by id limit $3`, []any{t.id, last, limit + 1},
-		func(rows row, e *puntuale.BlacklistEntry) error {
-			err := rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})
-			if strings.HasPrefix(e.Phone, puntuale.MarkPrefix) {
-				e.Phone, e.Erased = "", true
-			}
-			return err
-		})
+ where client_id = $1 and id > $2 and id > 0 order by id limit $3`, []any{t.id, last, limit + 1}, scanBlacklisted)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list the blacklist: %w", err))
 	}
 	all, next := cut(all, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID })
 	return all, next, nil
+}
+
+func scanBlacklisted(rows row, e *puntuale.BlacklistEntry) error {
+	err := rows.Scan(&e.ID, &e.Phone, &e.Reason, moment{&e.Added})
+	hideMark(e)
+	return err
+}
+
+// hideMark leaves out what stands for an erased person's number.
+func hideMark(e *puntuale.BlacklistEntry) {
+	if strings.HasPrefix(e.Phone, puntuale.MarkPrefix) {
+		e.Phone, e.Erased = "", true
+	}
+}
+
+// likePattern finds a text anywhere, word for word; it goes with: escape '\\'.
+func likePattern(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
+}
+
+func (t tenant) FindBlacklisted(ctx context.Context, f puntuale.BlacklistFilter, p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
+	last, limit, err := after(p, "blacklist")
+	if err != nil {
+		return nil, "", err
+	}
+	if last == 0 {
+		last = puntuale.MaxID + 1
+	}
+	query, values := `select id, phone, reason, added_at from blacklist where client_id = $1 and id > 0 and id < $2`, []any{t.id, last, limit + 1}
+	if f != (puntuale.BlacklistFilter{}) {
+		// A mark holds digits, too, which say nothing.
+		query += ` and (phone = $4 or $5 <> '' and phone like $5 escape '\' and phone not like $7 or $6 <> '' and lower(reason) like $6 escape '\')`
+		values = append(values, f.Mark, "", "", puntuale.MarkPrefix+"%")
+		if f.Digits != "" {
+			values[4] = likePattern(f.Digits)
+		}
+		if f.Text != "" {
+			values[5] = likePattern(strings.ToLower(f.Text))
+		}
+	}
+	all, err := list(ctx, t.lists(), query+` order by id desc limit $3`, values, scanBlacklisted)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("look into the blacklist: %w", err))
+	}
+	all, next := cut(all, limit, "blacklist", func(e *puntuale.BlacklistEntry) int64 { return e.ID })
+	return all, next, nil
+}
+
+func (t tenant) BlacklistEntry(ctx context.Context, id int64) (puntuale.BlacklistEntry, error) {
+	e := puntuale.BlacklistEntry{ID: id}
+	found, err := one(ctx, t.s.read, `select phone, reason, added_at from blacklist where client_id = $1 and id = $2 and id > 0`, []any{t.id, id},
+		&e.Phone, &e.Reason, moment{&e.Added})
+	hideMark(&e)
+	return e, foundOr(found, err, "blacklist entry")
+}
+
+// mostBlacklisted is how many entries one transaction adds.
+const mostBlacklisted = 1000
+
+func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistEntry) (added int, err error) {
+	for part := range slices.Chunk(all, mostBlacklisted) {
+		var n int64
+		err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+			n, err = addAllBlacklisted(ctx, a, t.id, part)
+			return err
+		})
+		if err != nil {
+			return added, err
+		}
+		added += int(n)
+	}
+	return added, nil
+}
+
+func addAllBlacklisted(ctx context.Context, a asker, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {
+	var last int64
+	if found, err := one(ctx, a, `update counter set next = next + $1 where noun = 'blacklist' returning next`, []any{len(all)}, &last); err != nil || !found {
+		return 0, fmt.Errorf("number entries of the blacklist: %w", err)
+	}
+	ids := make([]int64, len(all))
+	for i := range ids {
+		ids[i] = last - int64(len(all)-1-i)
+	}
+	n, err := a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
+ select $1::bigint, u.p, u.i, u.r, u.t from $u(p text, m text, i bigint, r text, t bigint)
+ where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = u.m)
+ on conflict (client_id, phone) do nothing`, client, batch{
+		pick(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
+		pick(all, func(e *puntuale.BlacklistEntry) string { return e.Mark }),
+		ids,
+		pick(all, func(e *puntuale.BlacklistEntry) string { return e.Reason }),
+		pick(all, func(e *puntuale.BlacklistEntry) int64 { return micros(e.Added) }),
+	})
+	if err != nil {
+		return 0, fmt.Errorf("add to the blacklist: %w", err)
+	}
+	return n, nil
+}
+
+func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `delete from blacklist where client_id = $1 and id = $2 and id > 0`, t.id, id)
+		if err == nil && n == 0 {
+			return puntuale.NotFound("blacklist entry")
+		}
+		return err
+	})
 }

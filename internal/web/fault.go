@@ -6,7 +6,9 @@ import (
 	"net/http"
 	"net/url"
 	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/httpkit"
@@ -44,6 +46,21 @@ func refusal(err error) (*puntuale.Error, int) {
 		}
 	}
 	return nil, 0
+}
+
+// below takes a member out of the locations of an error's faults, where a form has no such part: "body.pace.per_day" becomes
+// "body.per_day".
+func below(err error, member string) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || len(e.Faults) == 0 {
+		return err
+	}
+	moved := *e
+	moved.Faults = slices.Clone(e.Faults)
+	for i := range moved.Faults {
+		moved.Faults[i].Location = strings.Replace(moved.Faults[i].Location, "."+member+".", ".", 1)
+	}
+	return &moved
 }
 
 // fail ends a request with an error: a page that says what went wrong and what to do, in the reader's language. What is

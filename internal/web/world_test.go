@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +46,7 @@ type world struct {
 	other    puntuale.ClientID  // another client of the partner: Officina Verdi
 	stranger puntuale.ClientID  // a client of another partner
 	logged   *strings.Builder
+	owner    atomic.Pointer[owner] // looks after sessions; nil: nobody does
 
 	// Users, by role: the partner's and the client's.
 	partners, clients map[puntuale.Role]puntuale.LoginID
@@ -63,7 +65,7 @@ func newWorld(t testing.TB) *world {
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)
 	w.control = control.New(control.Config{Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store,
-		Links: func(s puntuale.Session) bool { return s.Sandbox }})
+		Links: func(s puntuale.Session) bool { return s.Sandbox || s.Type == puntuale.Official }, Hint: w.hint})
 	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
 	w.partner = partner.ID()
 	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[control.CreatedClient]{})

@@ -40,7 +40,7 @@ func load(code string) *Language {
 		panic(err) // the texts are part of the program
 	}
 	for _, f := range files {
-		if strings.HasSuffix(f.Name(), "."+code+".toml") && !strings.HasPrefix(f.Name(), "fault.") {
+		if strings.HasSuffix(f.Name(), "."+code+".toml") && !strings.HasPrefix(f.Name(), "fault") {
 			if _, err := bundle.LoadMessageFileFS(texts, "text/"+f.Name()); err != nil {
 				panic(err)
 			}

@@ -1,0 +1,144 @@
+package web
+
+import (
+	"crypto/rand"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// officialRoutes are what a session of the type Official has besides: its keys, its test, its templates.
+var officialRoutes = []route{
+	{"GET /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "", (*site).officialSetup},
+	{"POST /c/{client}/sessions/{id}/official", clientSide, puntuale.Owner, "session.official", (*site).setOfficial},
+	{"POST /c/{client}/sessions/{id}/test", clientSide, puntuale.Staff, "session.test", (*site).testSession},
+	{"GET /c/{client}/sessions/{id}/templates", clientSide, puntuale.Reader, "", (*site).networkTemplates},
+	{"POST /c/{client}/sessions/{id}/templates", clientSide, puntuale.Staff, "session.templates", (*site).syncTemplates},
+}
+
+// metaSide is what an Official session is to Meta.
+func (v *visit) metaSide(s control.Session) (*view.MetaSide, error) {
+	about, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), control.Page{Limit: "1"})
+	if err != nil {
+		return nil, err
+	}
+	m := &view.MetaSide{NetworkTemplates: about.NetworkTemplates, Secure: overHTTPS(v.r)}
+	scheme := "http://"
+	if m.Secure {
+		scheme = "https://"
+	}
+	m.Webhook = scheme + v.r.Host + s.ID.WebhookPath()
+	return m, nil
+}
+
+// official returns a session that speaks with Meta.
+func (v *visit) official() (control.Session, error) {
+	found, err := v.client.Session(v.ctx(), v.path("id"))
+	if err == nil && !v.sender(found).ToMeta() {
+		err = errNoPage
+	}
+	return found, err
+}
+
+// officialSetup takes the keys. What is stored of them is never shown again.
+func (s *site) officialSetup(v *visit) error {
+	found, err := v.official()
+	if err != nil {
+		return err
+	}
+	about, err := v.metaSide(found)
+	if err != nil {
+		return err
+	}
+	f := view.NewForm("verify_token", rand.Text()[:20], "phone_number_id", about.Number, "business_account_id", about.Account)
+	return v.show(view.OfficialSetup(f, v.sender(found), about.Number != ""))
+}
+
+func (s *site) setOfficial(v *visit) error {
+	found, err := v.official()
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	keys := puntuale.OfficialKeys{
+		PhoneNumberID: f.Value("phone_number_id"), AccessToken: f.Value("access_token"), AppSecret: f.Value("app_secret"), VerifyToken: f.Value("verify_token"),
+		BusinessAccountID: f.Value("business_account_id"), GroupsAPI: f.Is("groups_api", "on"),
+	}
+	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), control.NewKeys{OfficialKeys: keys}); err != nil {
+		shown := v.sender(found)
+		return v.again(err, f, view.OfficialForm(f, shown), view.OfficialSetup(f, shown, false),
+			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
+	}
+	v.did(found.ID.String())
+	o, err := v.oneSession(found.ID.String())
+	if err != nil {
+		return err
+	}
+	o.Meta.Setup = true
+	return v.whole(view.OfficialWebhook(o, strings.TrimSpace(keys.VerifyToken)))
+}
+
+// testSession tries the connection. While a session is being set up the answer comes into the page that is there, which
+// shows what is shown only once.
+func (s *site) testSession(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	found, err := v.official()
+	if err != nil {
+		return err
+	}
+	tried, err := v.client.TestSession(v.ctx(), found.ID.String())
+	o, missing := v.oneSession(found.ID.String())
+	if missing != nil {
+		return missing
+	}
+	o.Meta.Setup = f.Value("from") == "setup"
+	if err != nil {
+		return v.again(err, f, view.TestForm(f, o), view.Session(o))
+	}
+	v.did(found.ID.String())
+	o.Meta.Test = &view.TestResult{OK: tried.OK, Message: tried.Message}
+	if o.Meta.Setup && v.partial() {
+		return v.show(view.TestForm(view.NewForm(), o))
+	}
+	return v.whole(view.Session(o))
+}
+
+func (s *site) networkTemplates(v *visit) error {
+	found, err := v.official()
+	if err != nil {
+		return err
+	}
+	all, err := v.client.NetworkTemplates(v.ctx(), found.ID.String(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	return v.show(view.NetworkTemplates(v.sender(found), view.ApprovedList{NetworkTemplates: all.NetworkTemplates, All: all.All, Cursor: v.query("cursor"), Next: all.Next}))
+}
+
+// syncTemplates reads the templates anew: the test does so.
+func (s *site) syncTemplates(v *visit) error {
+	found, err := v.official()
+	if err != nil {
+		return err
+	}
+	tried, err := v.client.TestSession(v.ctx(), found.ID.String())
+	if err != nil {
+		return err
+	}
+	v.did(found.ID.String())
+	switch {
+	case !tried.OK:
+		v.toast("bad", view.Says(view.With(v.ctx(), v.frame), tried.Message), "")
+	case tried.Templates.Problem == "":
+		v.say("official.synced_now", "")
+	}
+	return v.to(v.sessionURL(found.ID) + "/templates")
+}

@@ -1,0 +1,107 @@
+package web_test
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/official"
+	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/intake"
+	"puntuale/internal/session"
+)
+
+// owner stands for the node that owns sessions: it takes those that somebody hints at, links sandboxes by the simulated
+// network and Official ones by a peer that stands for Meta.
+type owner struct {
+	w       *world
+	manager *session.Manager
+	peer    *graphtest.Peer
+	number  graphtest.Number // one that the peer knows
+
+	mu    sync.Mutex
+	node  puntuale.NodeID
+	owned map[puntuale.SessionID]bool
+}
+
+// own has somebody look after the world's sessions.
+func (w *world) own(t *testing.T) *owner {
+	t.Helper()
+	o := &owner{w: w, owned: map[puntuale.SessionID]bool{}, number: graphtest.NewNumber("101")}
+	o.peer = graphtest.New(t, o.number)
+	var out *sandbox.Connector
+	var meta *official.Connector
+	rested := make(chan struct{})
+	close(rested)
+	quiet := slog.New(slog.DiscardHandler)
+	o.manager = session.New(session.Config{
+		Keeper: w.store,
+		Linker: func(of puntuale.Session) puntuale.Linker {
+			switch {
+			case of.Sandbox:
+				return out
+			case of.Type == puntuale.Official:
+				return meta
+			}
+			return nil
+		},
+		Rest:   func(puntuale.SessionID, time.Time) <-chan struct{} { return rested },
+		Resume: func(puntuale.SessionID) {}, Changed: func(puntuale.SessionID) {},
+		Answered: w.control.Answered, Seal: w.vault.Seal, Open: w.vault.Open, Clock: w.clock, Logger: quiet,
+	})
+	out = sandbox.New(w.store, w.clock, 0).WithLinks(o.manager.Report)
+	meta = official.New(official.Config{
+		Store: w.store, Unseal: w.vault.Open, Report: o.manager.Report, API: o.peer.URL, Clock: w.clock, Logger: quiet,
+		Take: intake.New(intake.Config{Store: w.store, Clock: w.clock, Logger: quiet}).Take,
+	})
+	o.manager.Start()
+	t.Cleanup(func() { o.manager.Stop(context.Background()) })
+	w.owner.Store(o)
+	return o
+}
+
+// hint is told of what control hints at.
+func (w *world) hint(id puntuale.SessionID, due time.Time) {
+	o := w.owner.Load()
+	if o == nil || !due.IsZero() {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.take(id); err != nil {
+		w.t.Errorf("own session %d: %v", id, err)
+	}
+	o.manager.Hint(id)
+}
+
+func (o *owner) take(id puntuale.SessionID) (err error) {
+	ctx := context.Background()
+	if o.node == 0 {
+		if o.node, err = o.w.store.Join(ctx, time.Hour); err != nil {
+			return err
+		}
+	}
+	if o.owned[id] {
+		return nil
+	}
+	o.owned[id] = true
+	if _, err = o.w.store.Assign(ctx, 0, o.node, []puntuale.SessionID{id}); err != nil {
+		return err
+	}
+	_, sessions, err := o.w.store.Roster(ctx, o.node)
+	if err != nil {
+		return err
+	}
+	var mine []puntuale.Session
+	for _, s := range sessions {
+		if s.Owner == o.node {
+			mine = append(mine, s)
+		}
+	}
+	o.manager.Own(o.node, mine, nil)
+	return nil
+}

@@ -1,0 +1,319 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// sessionRoutes are the numbers that a client sends from.
+var sessionRoutes = []route{
+	{"GET /c/{client}/sessions", clientSide, puntuale.Reader, "", (*site).sessions},
+	{"GET /c/{client}/sessions/new", clientSide, puntuale.Owner, "", (*site).newSession},
+	{"POST /c/{client}/sessions", clientSide, puntuale.Owner, "session.create", (*site).createSession},
+	{"GET /c/{client}/sessions/{id}", clientSide, puntuale.Reader, "", (*site).session},
+	{"GET /c/{client}/sessions/{id}/link", clientSide, puntuale.Reader, "", (*site).linkState},
+	{"POST /c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", (*site).pairSession},
+	{"POST /c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", (*site).unlinkSession},
+	{"POST /c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", (*site).reconnectSession},
+	{"POST /c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", (*site).setDefaultPair},
+	{"POST /c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", (*site).setPace},
+	{"GET /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "", (*site).askToDeleteSession},
+	{"POST /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", (*site).deleteSession},
+}
+
+// mostChoices is how many entries a choice offers.
+const mostChoices = "1000"
+
+// sender is a session as pages show it. Whoever may only look sees no code: it would link a phone.
+func (v *visit) sender(s control.Session) view.Sender {
+	shown := view.Sender{
+		Session: s.Session, State: s.State, Word: strings.ReplaceAll(s.Word(), " ", "_"), Number: s.Number, Detail: s.Detail, Hint: s.Hint, Until: s.Until, Limited: s.Limited,
+	}
+	if v.person.User().Role >= puntuale.Staff {
+		shown.Code = s.Code
+	}
+	return shown
+}
+
+func (v *visit) sessionURL(id puntuale.SessionID) string {
+	return v.frame.Place.Base + "/sessions/" + id.String()
+}
+
+func (s *site) sessions(v *visit) error {
+	rows, next, err := v.client.Sessions(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	all := make([]view.Sender, len(rows))
+	for i, row := range rows {
+		all[i] = v.sender(row)
+	}
+	return v.show(view.Sessions(all, v.query("cursor"), next))
+}
+
+func (s *site) newSession(v *visit) error {
+	return v.show(view.NewSession(view.NewForm("kind", "socket")))
+}
+
+func (s *site) createSession(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	sandbox, kind := false, puntuale.Socket
+	switch f.Value("kind") {
+	case "sandbox":
+		sandbox = true
+	case "official":
+		kind = puntuale.Official
+	}
+	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
+	if err != nil {
+		return v.again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
+	}
+	v.did(made.ID.String())
+	if kind == puntuale.Official {
+		return v.to(v.sessionURL(made.ID) + "/official")
+	}
+	v.say("session.created", "")
+	return v.to(v.sessionURL(made.ID))
+}
+
+// oneSession is what the page of a session shows besides its forms.
+func (v *visit) oneSession(id string) (view.OneSession, error) {
+	found, err := v.client.Session(v.ctx(), id)
+	if err != nil {
+		return view.OneSession{}, err
+	}
+	o := view.OneSession{Sender: v.sender(found), Sequences: []view.Option{{Text: v.t("session.pair_none")}}}
+	sequences, _, err := v.client.Sequences(v.ctx(), control.Page{Limit: mostChoices})
+	if err != nil {
+		return view.OneSession{}, err
+	}
+	for _, q := range sequences {
+		o.Sequences = append(o.Sequences, view.Option{Value: q.ID.String(), Text: q.Name})
+	}
+	for _, side := range []struct {
+		id   puntuale.SequenceID
+		name *string
+	}{{found.Start, &o.StartName}, {found.Stop, &o.StopName}} {
+		if side.id == 0 {
+			continue
+		}
+		chosen, err := v.client.Sequence(v.ctx(), side.id.String())
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return view.OneSession{}, err
+		}
+		*side.name = chosen.Name
+		if o.Choice(side.id.String()) == "" && err == nil { // beyond those that are offered
+			o.Sequences = append(o.Sequences, view.Option{Value: side.id.String(), Text: chosen.Name})
+		}
+	}
+	if o.ToMeta() {
+		o.Meta, err = v.metaSide(found)
+	}
+	return o, err
+}
+
+func (s *site) session(v *visit) error {
+	o, err := v.oneSession(v.path("id"))
+	if err != nil {
+		return err
+	}
+	return v.show(view.Session(o))
+}
+
+// linkState keeps the page of a session fresh: nothing while nothing changed, the next code, or the page anew.
+func (s *site) linkState(v *visit) error {
+	found, err := v.client.Session(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	shown := v.sender(found)
+	switch {
+	case !v.partial():
+		return v.to(v.sessionURL(found.ID))
+	case shown.Stamp() == v.query("shown"):
+		v.answered = true
+		v.w.WriteHeader(http.StatusNoContent)
+		return nil
+	case shown.State == puntuale.LinkPairing:
+		return v.show(view.LinkState(view.OneSession{Sender: shown}))
+	}
+	if shown.State == puntuale.LinkOnline {
+		v.say("pair.done", "")
+	}
+	return v.to(v.sessionURL(found.ID))
+}
+
+func (s *site) pairSession(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	method := f.Value("method")
+	linked, err := v.client.Pair(v.ctx(), v.path("id"), control.Pairing{Method: method, Phone: strings.TrimSpace(f.Value("phone"))})
+	if err != nil {
+		o, missing := v.oneSession(v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		part := view.PairForm
+		if method == string(puntuale.PairCode) {
+			o.CodeForm, part = f, view.PairCodeForm
+		} else {
+			o.PairForm = f
+		}
+		return v.again(err, f, part(o), view.Session(o), "phone")
+	}
+	v.did(linked.ID.String())
+	return v.to(v.sessionURL(linked.ID))
+}
+
+func (s *site) unlinkSession(v *visit) error {
+	id := v.path("id")
+	before, err := v.client.Session(v.ctx(), id)
+	if err != nil {
+		return err
+	}
+	after, err := v.client.Unlink(v.ctx(), id)
+	if err != nil {
+		return err
+	}
+	v.did(after.ID.String())
+	if before.State == puntuale.LinkPairing {
+		v.say("pair.stopped", "")
+	} else {
+		v.say("session.unlinked", "")
+	}
+	return v.to(v.sessionURL(after.ID))
+}
+
+func (s *site) reconnectSession(v *visit) error {
+	linked, err := v.client.Reconnect(v.ctx(), v.path("id"))
+	if err != nil {
+		o, missing := v.oneSession(v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		o.LinkForm = view.NewForm()
+		return v.again(err, o.LinkForm, view.ReconnectForm(o), view.Session(o))
+	}
+	v.did(linked.ID.String())
+	v.say("session.reconnected", "")
+	return v.to(v.sessionURL(linked.ID))
+}
+
+func (s *site) setDefaultPair(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"))
+	if err != nil {
+		o, missing := v.oneSession(v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		o.Pair = f
+		return v.again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
+	}
+	v.did(changed.ID.String())
+	v.say("session.saved", "")
+	return v.to(v.sessionURL(changed.ID))
+}
+
+func (s *site) setPace(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	r := control.SessionChange{Pace: &control.PaceChange{}}
+	for name, to := range map[string]**int{
+		"per_minute": &r.Pace.PerMinute, "per_day": &r.Pace.PerDay, "cold_per_minute": &r.Pace.ColdPerMinute, "cold_per_day": &r.Pace.ColdPerDay, "jitter": &r.Pace.Jitter,
+	} {
+		n, err := strconv.Atoi(strings.TrimSpace(f.Value(name)))
+		if err != nil {
+			r.Faults = append(r.Faults, puntuale.Fault{Location: "body.pace." + name, Message: "is not a whole number"})
+			continue
+		}
+		*to = &n
+	}
+	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), r)
+	if err != nil {
+		o, missing := v.oneSession(v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		o.PaceForm = f
+		return v.again(below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
+	}
+	v.did(changed.ID.String())
+	v.say("session.saved", "")
+	return v.to(v.sessionURL(changed.ID))
+}
+
+// others are the client's other sessions, which may take over what is pending.
+func (v *visit) others(id puntuale.SessionID) ([]view.Option, error) {
+	rows, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	if err != nil {
+		return nil, err
+	}
+	var all []view.Option
+	for _, row := range rows {
+		if row.ID != id {
+			all = append(all, view.Option{Value: row.ID.String(), Text: row.Name})
+		}
+	}
+	return all, nil
+}
+
+func (s *site) askToDeleteSession(v *visit) error {
+	found, err := v.client.Session(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	if found.Default {
+		return v.to(v.sessionURL(found.ID))
+	}
+	others, err := v.others(found.ID)
+	if err != nil {
+		return err
+	}
+	return v.show(view.DeleteSession(view.NewForm("pending", "move"), v.sender(found), others))
+}
+
+func (s *site) deleteSession(v *visit) error {
+	found, err := v.client.Session(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	pending, moveTo := "", f.Value("move_to")
+	if f.Value("pending") == "cancel" {
+		pending, moveTo = "cancel", ""
+	}
+	err = puntuale.Invalid(puntuale.Fault{Location: "body.confirm", Message: "does not match the name"})
+	if strings.TrimSpace(f.Value("confirm")) == strings.TrimSpace(found.Name) {
+		err = v.client.DeleteSession(v.ctx(), found.ID.String(), pending, moveTo)
+	}
+	if err != nil {
+		others, missing := v.others(found.ID)
+		if missing != nil {
+			return missing
+		}
+		shown := v.sender(found)
+		return v.again(err, f, view.DeleteSessionForm(f, shown, others), view.DeleteSession(f, shown, others), "pending", "move_to", "confirm")
+	}
+	v.did(found.ID.String())
+	v.say("session.deleted", "", "Name", found.Name)
+	return v.to(v.frame.Place.Base + "/sessions")
+}

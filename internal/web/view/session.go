@@ -1,0 +1,128 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// Sender is a session as pages show it.
+type Sender struct {
+	puntuale.Session
+	State     puntuale.LinkState
+	Word      string // names the state, as callers of the API are told
+	Number    string
+	Detail    string // Italian
+	Hint      string // Italian
+	Code      *puntuale.PairingCode
+	Until     time.Time
+	Limited   time.Time
+	StartName string
+	StopName  string
+}
+
+// ToMeta reports whether the session speaks with Meta's servers.
+func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox }
+
+// Stamp changes with what the page of the session shows of its link. It holds nothing of a code.
+func (s Sender) Stamp() string {
+	shown := s.Word
+	if s.Code != nil {
+		shown += fmt.Sprintf("-%d", s.Until.UnixMilli())
+	}
+	return shown
+}
+
+// paced reports whether the page offers to change how much the session sends.
+func (s Sender) paced() bool { return s.Type != puntuale.Official || s.Pace != (puntuale.Pace{}) }
+
+// tone is that of the state's badge.
+func (s Sender) tone() string {
+	switch {
+	case s.State == puntuale.LinkOnline && s.Limited.IsZero():
+		return "ok"
+	case s.State == puntuale.LinkOnline, s.State == puntuale.LinkLinked:
+		return "warn"
+	case s.State == puntuale.LinkPairing:
+		return "wait"
+	}
+	return "bad"
+}
+
+func (s Sender) notice() string {
+	switch s.tone() {
+	case "ok":
+		return "notice notice-ok"
+	case "wait":
+		return "notice"
+	}
+	return "notice notice-warn"
+}
+
+func (s Sender) icon() string {
+	switch s.tone() {
+	case "ok":
+		return "circle-check"
+	case "wait":
+		return "hourglass"
+	}
+	return "alert-triangle"
+}
+
+// typeKey names what kind of session it is.
+func (s Sender) typeKey() string { return "session.type." + strings.ToLower(string(s.Type)) }
+
+// OneSession is what the page of a session shows. Its forms are nil until one was refused.
+type OneSession struct {
+	Sender
+	Sequences []Option // that there are to choose from
+	Meta      *MetaSide
+	PairForm  *Form
+	CodeForm  *Form
+	Pair      *Form // of default sequences
+	PaceForm  *Form
+	LinkForm  *Form // reconnect and unlink
+}
+
+// MetaSide is what an Official session is to Meta.
+type MetaSide struct {
+	puntuale.NetworkTemplates
+	Webhook string // the whole address
+	Secure  bool   // the address is one that Meta takes
+	Test    *TestResult
+	Setup   bool // shown while the session is being set up
+}
+
+// TestResult is what came of trying the connection.
+type TestResult struct {
+	OK      bool
+	Message string // Italian
+}
+
+func (o OneSession) pairForm() *Form {
+	id := func(n puntuale.SequenceID) string {
+		if n == 0 {
+			return ""
+		}
+		return n.String()
+	}
+	return fresh(o.Pair, "start", id(o.Start), "stop", id(o.Stop))
+}
+
+func (o OneSession) paceForm() *Form {
+	p := o.Pace
+	return fresh(o.PaceForm, "per_minute", fmt.Sprint(p.PerMinute), "per_day", fmt.Sprint(p.PerDay), "cold_per_minute", fmt.Sprint(p.ColdPerMinute),
+		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
+}
+
+// Choice is the name of a sequence that is offered, "" where it is not.
+func (o OneSession) Choice(id string) string {
+	for _, c := range o.Sequences {
+		if c.Value == id {
+			return c.Text
+		}
+	}
+	return ""
+}
