@@ -3,6 +3,9 @@ package control
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	"puntuale"
 )
@@ -65,4 +68,104 @@ func (c *Client) Blacklist(ctx context.Context, p Page) ([]puntuale.BlacklistEnt
 		return nil, "", fmt.Errorf("list the blacklist: %w", err)
 	}
 	return rows, next, nil
+}
+
+// FindBlacklisted lists the entries whose number or reason holds what was typed, newest first; "" is all. Codes: invalid.
+func (c *Client) FindBlacklisted(ctx context.Context, text string, p Page) ([]puntuale.BlacklistEntry, string, error) {
+	text = strings.TrimSpace(text)
+	var f faults
+	f.text("query.q", text, puntuale.MaxName)
+	p.Unknown = append(p.Unknown, f...)
+	filter := puntuale.BlacklistFilter{Text: text}
+	if strings.Trim(text, "+0123456789 ()./-") == "" {
+		filter.Digits = strings.Map(func(r rune) rune {
+			if r >= '0' && r <= '9' {
+				return r
+			}
+			return -1
+		}, text)
+	}
+	if phone, err := ParseRecipient(text, c.account.Region); err == nil {
+		filter.Mark = c.mark(phone)
+		if phone[0] == '+' {
+			filter.Digits = phone[1:]
+		}
+	}
+	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
+		return c.tenant.FindBlacklisted(ctx, filter, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("look into the blacklist: %w", err)
+	}
+	return rows, next, nil
+}
+
+// BlacklistEntry returns one entry. Codes: not_found.
+func (c *Client) BlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
+	wanted, err := puntuale.ParseID[int64](id)
+	if err != nil {
+		return puntuale.BlacklistEntry{}, puntuale.NotFound("blacklist entry")
+	}
+	e, err := c.tenant.BlacklistEntry(ctx, wanted)
+	if err != nil {
+		return puntuale.BlacklistEntry{}, fmt.Errorf("read an entry of the blacklist: %w", err)
+	}
+	return e, nil
+}
+
+// RemoveBlacklistEntry takes one entry off the blacklist, also that of an erased person, and returns it. Codes: not_found.
+func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
+	e, err := c.BlacklistEntry(ctx, id)
+	if err != nil {
+		return puntuale.BlacklistEntry{}, err
+	}
+	if err := c.tenant.RemoveBlacklistEntry(ctx, e.ID); err != nil {
+		return puntuale.BlacklistEntry{}, fmt.Errorf("remove an entry of the blacklist: %w", err)
+	}
+	return e, nil
+}
+
+// MaxBlacklistLines is how many numbers one list may bring.
+const MaxBlacklistLines = 20_000
+
+// BlacklistLine is one line of a list of numbers.
+type BlacklistLine struct {
+	Line   int // where it stands in the list, from 1
+	Phone  string
+	Reason string
+}
+
+// ImportBlacklist adds all numbers of a list, or none where one of them is not one; what is there already stays. It returns
+// how many were added, and how many there were in the list. Codes: invalid, with a fault at line[n].phone or
+// line[n].reason for everything that is wrong, and at body.file for the list.
+func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {
+	var f faults
+	switch {
+	case len(lines) == 0:
+		f.add("body.file", "holds no numbers", nil)
+	case len(lines) > MaxBlacklistLines:
+		f.add("body.file", fmt.Sprintf("has more than %d entries", MaxBlacklistLines), nil)
+	}
+	if err := f.err(); err != nil {
+		return 0, 0, err
+	}
+	now := c.control.clock.Now()
+	entries := make(map[string]puntuale.BlacklistEntry, len(lines))
+	for _, l := range lines {
+		at := at("line", l.Line)
+		phone := c.recipient(&f, at+".phone", strings.TrimSpace(l.Phone))
+		f.text(at+".reason", l.Reason, puntuale.MaxName)
+		if _, twice := entries[phone]; !twice {
+			entries[phone] = puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Reason: l.Reason, Added: now}
+		}
+	}
+	if err := f.err(); err != nil {
+		return 0, 0, err
+	}
+	all := slices.SortedFunc(maps.Values(entries), func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })
+	added, err = c.tenant.AddAllBlacklisted(ctx, all)
+	if err != nil {
+		return added, len(all), fmt.Errorf("add to the blacklist: %w", err)
+	}
+	return added, len(all), nil
 }

@@ -74,7 +74,7 @@ func hideMark(e *puntuale.BlacklistEntry) {
 	}
 }
 
-// likePattern finds a text anywhere, word for word; it goes with: escape '\\'.
+// likePattern finds a text anywhere, word for word; it goes with: escape '\'.
 func likePattern(text string) string {
 	return "%" + strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
@@ -134,9 +134,9 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 }
 
 func addAllBlacklisted(ctx context.Context, a asker, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {
-	var last int64
-	if found, err := one(ctx, a, `update counter set next = next + $1 where noun = 'blacklist' returning next`, []any{len(all)}, &last); err != nil || !found {
-		return 0, fmt.Errorf("number entries of the blacklist: %w", err)
+	last, err := numbers(ctx, a, "blacklist", len(all))
+	if err != nil {
+		return 0, err
 	}
 	ids := make([]int64, len(all))
 	for i := range ids {

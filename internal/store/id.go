@@ -54,9 +54,14 @@ func (b *idBlock) take(n int) int64 {
 
 // number raises a noun's small counter inside the caller's transaction.
 func number(ctx context.Context, a asker, noun string) (id int64, err error) {
-	found, err := one(ctx, a, `update counter set next = next + 1 where noun = $1 returning next`, []any{noun}, &id)
+	return numbers(ctx, a, noun, 1)
+}
+
+// numbers raises it by n, and returns the last of them.
+func numbers(ctx context.Context, a asker, noun string, n int) (last int64, err error) {
+	found, err := one(ctx, a, `update counter set next = next + $2 where noun = $1 returning next`, []any{noun, n}, &last)
 	if err == nil && !found {
 		err = fmt.Errorf("no counter for %q", noun)
 	}
-	return id, err
+	return last, err
 }

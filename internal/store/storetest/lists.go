@@ -167,6 +167,92 @@ func testBlacklist(t *testing.T, w *World) {
 	}
 }
 
+// testFindBlacklisted: people look entries up by a part of the number or of the reason, newest first, and remove one by
+// its id; many are added at once, and nothing of it is counted.
+func testFindBlacklisted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	mark := puntuale.MarkPrefix + "12345"
+	all := make([]puntuale.BlacklistEntry, 0, 2503)
+	for i := range 2500 {
+		all = append(all, puntuale.BlacklistEntry{Phone: fmt.Sprintf("+39333%07d", i), Mark: fmt.Sprintf("%s-%d", puntuale.MarkPrefix, i), Reason: "elenco", Added: Begin})
+	}
+	all = append(all, puntuale.BlacklistEntry{Phone: "+393400000000", Mark: mark, Reason: "Ha scritto 100%", Added: Begin.Add(time.Hour)},
+		puntuale.BlacklistEntry{Phone: "+393400000001", Reason: "C_sì", Added: Begin})
+	if err := c.AddBlacklisted(ctx, all[7], Day, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int{len(all) - 1, 0} {
+		if n, err := c.AddAllBlacklisted(ctx, all); err != nil || n != want {
+			t.Fatalf("added %d (%d): %v, want %d", n, i, err, want)
+		}
+	}
+	if err := other.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: mark, Added: Begin}, Day, nil); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := other.AddAllBlacklisted(ctx, all[2500:2501]); err != nil || n != 0 {
+		t.Fatalf("added %d beside the mark: %v", n, err)
+	}
+	find := func(c *Client, f puntuale.BlacklistFilter, want ...string) []puntuale.BlacklistEntry {
+		t.Helper()
+		found, next, err := c.FindBlacklisted(ctx, f, puntuale.Page{Limit: 10})
+		var phones []string
+		for _, e := range found {
+			phones = append(phones, e.Phone)
+		}
+		if err != nil || next != "" || !slices.Equal(phones, want) {
+			t.Fatalf("%+v: %v, %q, %v; want %v", f, phones, next, err, want)
+		}
+		return found
+	}
+	find(c, puntuale.BlacklistFilter{Digits: "3400000"}, "+393400000001", "+393400000000")
+	find(c, puntuale.BlacklistFilter{Text: "HA SCRITTO 100%"}, "+393400000000")
+	find(c, puntuale.BlacklistFilter{Text: "c_s"}, "+393400000001")
+	find(c, puntuale.BlacklistFilter{Text: "%%"})
+	find(c, puntuale.BlacklistFilter{Digits: "12345", Mark: mark})
+	erased := find(other, puntuale.BlacklistFilter{Digits: "12345", Mark: mark}, "")
+	if !erased[0].Erased {
+		t.Error("an erased person's entry looks like another")
+	}
+	seen, cursor := 0, ""
+	for last := int64(puntuale.MaxID); ; {
+		page, next, err := c.FindBlacklisted(ctx, puntuale.BlacklistFilter{}, puntuale.Page{Limit: 999, Cursor: cursor})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			if e.ID >= last {
+				t.Fatalf("%d after %d", e.ID, last)
+			}
+			last = e.ID
+		}
+		if seen, cursor = seen+len(page), next; next == "" {
+			break
+		}
+	}
+	if seen != len(all) {
+		t.Errorf("%d of %d entries", seen, len(all))
+	}
+	one := find(c, puntuale.BlacklistFilter{Digits: "393400000000"}, "+393400000000")[0]
+	if e, err := c.BlacklistEntry(ctx, one.ID); err != nil || e.Phone != one.Phone || e.Reason != one.Reason || !e.Added.Equal(one.Added) {
+		t.Errorf("entry = %+v, %v", e, err)
+	}
+	if _, err := other.BlacklistEntry(ctx, one.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("another's entry: %v", err)
+	}
+	if err := other.RemoveBlacklistEntry(ctx, one.ID); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("another's entry was removed: %v", err)
+	}
+	for i, want := range []puntuale.Code{"", puntuale.CodeNotFound} {
+		if err := c.RemoveBlacklistEntry(ctx, one.ID); puntuale.CodeOf(err) != want {
+			t.Errorf("removal %d: %v", i, err)
+		}
+	}
+	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {
+		t.Errorf("%d calls counted", used)
+	}
+}
+
 func testSandbox(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -186,10 +187,39 @@ var foreignCalls = map[string]foreign{
 		all, _, err := mine.Blacklist(context.Background(), puntuale.Page{})
 		return all, err
 	},
+	"AddAllBlacklisted": nil,
+	"FindBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.FindBlacklisted(context.Background(), puntuale.BlacklistFilter{Digits: "9"}, puntuale.Page{})
+		return all, err
+	},
+	"BlacklistEntry": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.blacklisted()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		_, err = mine.BlacklistEntry(context.Background(), id)
+		return nil, err
+	},
+	"RemoveBlacklistEntry": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id, err := other.blacklisted()
+		if err != nil {
+			return []string{err.Error()}, nil
+		}
+		return nil, mine.RemoveBlacklistEntry(context.Background(), id)
+	},
 	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
 		return all, err
 	},
+}
+
+// blacklisted is the id of an entry.
+func (c *Client) blacklisted() (int64, error) {
+	all, _, err := c.Blacklist(context.Background(), puntuale.Page{Limit: 1})
+	if err != nil || len(all) == 0 {
+		return 0, errors.Join(errors.New("no entry"), err)
+	}
+	return all[0].ID, nil
 }
 
 // empty reports an answer that holds nothing. A call that answers by its error alone gives no answer when it is refused,

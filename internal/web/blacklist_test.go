@@ -1,0 +1,228 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// listed are the numbers on the client's blacklist.
+func (w *world) listed() (phones []string) {
+	w.t.Helper()
+	all, _, err := w.Client().Blacklist(context.Background(), control.Page{Limit: "1000"})
+	w.must(err)
+	for _, e := range all {
+		phones = append(phones, e.Phone)
+	}
+	return phones
+}
+
+// upload sends a file.
+func (v *visitor) upload(path, field string, content []byte) answer {
+	v.w.t.Helper()
+	var body bytes.Buffer
+	m := multipart.NewWriter(&body)
+	part, err := m.CreateFormFile(field, "elenco.csv")
+	v.w.must(err)
+	_, err = part.Write(content)
+	v.w.must(err)
+	v.w.must(m.Close())
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodPost, v.w.base+path, &body)
+	v.w.must(err)
+	r.Header.Set("Content-Type", m.FormDataContentType())
+	r.Header.Set("Accept-Language", v.language)
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	response, err := v.http.Do(r)
+	v.w.must(err)
+	defer response.Body.Close()
+	var text bytes.Buffer
+	_, err = text.ReadFrom(response.Body)
+	v.w.must(err)
+	return answer{response.StatusCode, text.String(), response.Header}
+}
+
+// TestBlacklist adds a number and takes that back, imports a list after a wrong line was mended, finds and removes one.
+func TestBlacklist(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.must(w.prefers("+393339999999"))
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/blacklist")
+		b.check("preference")
+		b.fill("phone", "non un numero", "reason", "<b>ha chiesto</b>")
+		b.tap("main .side-by-side .btn-primary")
+		b.until(`document.querySelector(".fault") && document.activeElement.name === "phone" && document.querySelector("[name=reason]").value === "<b>ha chiesto</b>"`)
+		b.check("refused")
+		b.fill("phone", "333 1234567")
+		b.tap("main .side-by-side .btn-primary")
+		b.reads("+393331234567")
+		b.until(`document.querySelector("[data-toast] form button")`)
+		b.tap("[data-toast] form button")
+		b.until(`!document.querySelector("main").innerText.includes("+393331234567")`)
+
+		b.open(w.pages + "/blacklist/import")
+		b.fill("numbers", "333 1111111,uno\nnessuno,due\n333 2222222")
+		b.tap("main form .btn-primary")
+		b.until(`document.querySelector(".line-faults") && document.querySelector("[name=numbers]").value.includes("nessuno")`)
+		b.check("lines")
+		b.fill("numbers", "333 1111111,uno\n333 3333333,due\n333 2222222")
+		b.tap("main form .btn-primary")
+		b.reads("+393333333333")
+		b.check("list")
+		b.fill("q", "333 33")
+		b.tap(".searchbar .btn")
+		b.until(`location.search.includes("q=") && document.querySelectorAll("tbody tr").length === 1`)
+		b.tap(".list-actions .btn")
+		b.until(`location.pathname.endsWith("/remove")`)
+		b.check("remove")
+		b.tap("main .btn-danger")
+		b.until(`document.querySelector("table") && !document.querySelector("main").innerText.includes("+393333333333")`)
+	})
+}
+
+// prefers puts a number on the blacklist as the network does.
+func (w *world) prefers(phone string) error {
+	all, _, err := w.Client().Sessions(context.Background(), control.Page{})
+	if err != nil {
+		return err
+	}
+	_, err = w.store.KeepPreference(context.Background(), w.clock.Now(), puntuale.Preference{Client: w.client, Session: all[0].ID, Phone: phone, Stop: true,
+		Reason: "codice Meta 131050, 2026-11-20T09:00:00Z", At: w.clock.Now()})
+	return err
+}
+
+// TestBlacklistFiles: a list is read as spreadsheets save it; a wrong line is named, and nothing of the list is kept.
+func TestBlacklistFiles(t *testing.T) {
+	t.Parallel()
+	utf16 := func(text string) []byte {
+		content := []byte{0xff, 0xfe}
+		for _, r := range text {
+			content = append(content, byte(r), byte(r>>8))
+		}
+		return content
+	}
+	for name, content := range map[string][]byte{
+		"comma":        []byte("333 1111111,perché\n\n3332222222\n"),
+		"semicolon":    []byte("\ufeffMotivo;Telefono\r\nperché;333 1111111\r\n;\"333 2222222\"\r\n"),
+		"tab":          []byte("numero\tcittà\tnote\n333 1111111\tTorino\tperché\n333 2222222\tRoma\t\n"),
+		"Windows-1252": []byte("telefono;motivo\r\n333 1111111;perch\xe9\r\n333 2222222;\x80\r\n"),
+		"UTF-16":       utf16("telefono\tmotivo\r\n333 1111111\tperché\r\n333 2222222\t\r\n"),
+		"our own":      []byte("telefono;motivo;aggiunto\n'+393331111111;perché;2026-11-20 10:00\n'+393332222222;;2026-11-20 10:00\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			v := w.visitor(w.clients[puntuale.Staff])
+			if r := v.upload(w.pages+"/blacklist/import", "file", content); r.status != http.StatusSeeOther {
+				t.Fatalf("%d %s", r.status, r.body)
+			}
+			if got := w.listed(); !slices.Equal(got, []string{"+393331111111", "+393332222222"}) {
+				t.Fatalf("the list holds %v", got)
+			}
+			all, _, err := w.Client().Blacklist(context.Background(), control.Page{})
+			w.must(err)
+			if all[0].Reason != "perché" {
+				t.Errorf("the reason is %q", all[0].Reason)
+			}
+		})
+	}
+	t.Run("wrong lines", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t)
+		v := w.visitor(w.clients[puntuale.Staff])
+		long := strings.Repeat("x", 201)
+		r := v.upload(w.pages+"/blacklist/import", "file", []byte("telefono;motivo\n3331111111;\nMario;\n3,93331E+11;\n;senza\n3332222222;"+long+"\n"))
+		for _, words := range []string{"Riga 3<", "Riga 4<", "Riga 5<", "Riga 6<", "foglio di calcolo", ">Mario<", "Non è stato aggiunto nulla"} {
+			if !strings.Contains(r.body, words) {
+				t.Errorf("it does not say %q", words)
+			}
+		}
+		if r.status != http.StatusUnprocessableEntity || strings.Contains(r.body, "Riga 2<") || len(w.listed()) != 0 {
+			t.Errorf("%d, and the list holds %v", r.status, w.listed())
+		}
+		var many strings.Builder
+		for i := range control.MaxBlacklistLines + 1 {
+			fmt.Fprintf(&many, "333%07d\n", i)
+		}
+		for name, content := range map[string]string{"nothing": "", "only a heading": "telefono\n", "too many": many.String()} {
+			if r := v.upload(w.pages+"/blacklist/import", "file", []byte(content)); r.status != http.StatusUnprocessableEntity || len(w.listed()) != 0 {
+				t.Errorf("%s: %d", name, r.status)
+			}
+		}
+		if r := v.upload(w.pages+"/blacklist/import", "file", bytes.Repeat([]byte("3331111111\n"), 110_000)); r.status != http.StatusRequestEntityTooLarge {
+			t.Errorf("too large: %d", r.status)
+		}
+	})
+}
+
+// TestBlacklistExport: what a list holds is no formula, and comes back as it was.
+func TestBlacklistExport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.Client()
+	reasons := []string{`=HYPERLINK("http://evil.example")`, "+1", "-2+3", "@SUM(1)", "\t=1", "è; \"così\"", "riga\nnuova"}
+	for i, reason := range reasons {
+		_, err := c.AddBlacklisted(context.Background(), fmt.Sprintf("+39333000000%d", i), reason, control.Once[puntuale.BlacklistEntry]{})
+		w.must(err)
+	}
+	v := w.visitor(w.clients[puntuale.Staff])
+	r := v.get(w.pages + "/blacklist/export")
+	if r.status != http.StatusOK || !strings.HasPrefix(r.header.Get("Content-Disposition"), `attachment; filename="blacklist-2026-11-20.csv"`) || !strings.HasPrefix(r.body, "\ufeff") {
+		t.Fatalf("%d %v", r.status, r.header)
+	}
+	for line := range strings.Lines(r.body) {
+		for cell := range strings.SplitSeq(strings.TrimSpace(line), ";") {
+			if bare := strings.TrimLeft(cell, `"`); bare != "" && strings.ContainsRune("=+-@\t", rune(bare[0])) {
+				t.Errorf("a spreadsheet would reckon with %q", cell)
+			}
+		}
+	}
+	for _, phone := range w.listed() {
+		_, err := c.RemoveBlacklisted(context.Background(), phone)
+		w.must(err)
+	}
+	if r := v.upload(w.pages+"/blacklist/import", "file", []byte(r.body)); r.status != http.StatusSeeOther {
+		t.Fatalf("its own list is refused: %d %s", r.status, r.body)
+	}
+	if got := len(w.listed()); got != len(reasons) {
+		t.Errorf("%d of %d came back", got, len(reasons))
+	}
+}
+
+// TestBlacklistPages: what the network put on the list can be taken off, once a person knows what that means; a reader
+// sees the list and nothing to press.
+func TestBlacklistPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	golden(t, "blacklist-empty", inMain(v.get(w.pages+"/blacklist").body))
+	w.must(w.prefers("+393339999999"))
+	w.clock.Advance(time.Minute)
+	if r := v.post(w.pages+"/blacklist", url.Values{"phone": {"333 1234567"}, "reason": {"<script>alert(1)</script>"}}); r.status != http.StatusSeeOther {
+		t.Fatalf("%d", r.status)
+	}
+	golden(t, "blacklist", inMain(v.get(w.pages+"/blacklist").body))
+	reader := w.visitor(w.clients[puntuale.Reader]).get(w.pages + "/blacklist")
+	if strings.Contains(reader.body, "/remove") || strings.Contains(reader.body, `name="phone"`) {
+		t.Error("who may only look is offered more")
+	}
+	page := w.pages + "/blacklist/1/remove"
+	if r := v.get(page); r.status != http.StatusOK || !strings.Contains(r.body, "consenso") || !strings.Contains(r.body, "131050") {
+		t.Errorf("the question: %d", r.status)
+	}
+	if r := v.post(page, nil); r.status != http.StatusSeeOther || !slices.Equal(w.listed(), []string{"+393331234567"}) {
+		t.Errorf("%d, the list holds %v", r.status, w.listed())
+	}
+	if r := v.post(page, nil); r.status != http.StatusNotFound {
+		t.Errorf("again: %d", r.status)
+	}
+}
