@@ -2,9 +2,7 @@ package web
 
 import (
 	"encoding/csv"
-	"errors"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 
@@ -96,7 +94,7 @@ func (s *site) importNumbers(v *visit) error {
 	if err != nil {
 		return err
 	}
-	content, err := v.file("file")
+	content, err := v.file("file", httpkit.MaxBody)
 	if err != nil {
 		return err
 	}
@@ -124,26 +122,6 @@ func (s *site) importNumbers(v *visit) error {
 	v.did(strconv.Itoa(added))
 	v.say("blacklist.imported", "", "N", added, "All", v.frame.Language.Number(int64(different)))
 	return v.to(v.frame.Place.Base + "/blacklist")
-}
-
-// file reads a file that was sent, nil where there is none. Codes: too_large, unreadable.
-func (v *visit) file(name string) ([]byte, error) {
-	if v.r.MultipartForm == nil {
-		return nil, nil
-	}
-	part, _, err := v.r.FormFile(name)
-	if errors.Is(err, http.ErrMissingFile) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	defer part.Close()
-	content, err := io.ReadAll(io.LimitReader(part, httpkit.MaxBody))
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	return content, nil
 }
 
 // lineFaults says line by line what is wrong with a list: one fault each.

@@ -164,6 +164,9 @@ func TestSessionPages(t *testing.T) {
 	v := w.visitor(w.clients[puntuale.Owner])
 	_, prova := w.newSession("Prova", puntuale.Socket, true)
 	_, meta := w.newSession("Ufficiale", puntuale.Official, false)
+	if r := v.post(meta+"/test", nil); r.status != http.StatusOK || !strings.Contains(r.body, "Mancano le credenziali di Meta") {
+		t.Errorf("a test without keys: %d", r.status)
+	}
 	golden(t, "sessions", inMain(v.get(w.pages+"/sessions").body))
 	golden(t, "session", inMain(v.get(prova).body))
 	golden(t, "session-official", inMain(strings.ReplaceAll(v.get(meta).body, w.base, "http://host")))
@@ -190,9 +193,6 @@ func TestSessionPages(t *testing.T) {
 	}
 	if r := v.post(prova+"/pace", url.Values{"per_minute": {"7"}, "per_day": {"100"}, "cold_per_minute": {"0"}, "cold_per_day": {"0"}, "jitter": {"0"}}); r.status != http.StatusSeeOther {
 		t.Errorf("a pace: %d", r.status)
-	}
-	if r := v.post(meta+"/test", nil); r.status != http.StatusOK || !strings.Contains(r.body, "Mancano le credenziali di Meta") {
-		t.Errorf("a test without keys: %d", r.status)
 	}
 	if r := v.get(prova + "/official"); r.status != http.StatusNotFound {
 		t.Errorf("keys of a session that has none: %d", r.status)
