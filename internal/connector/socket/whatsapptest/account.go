@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.mau.fi/libsignal/ecc"
@@ -72,8 +73,9 @@ type Device struct {
 	Online   bool
 }
 
-// Account returns the account of a number in international format, digits only, and registers it if it has none.
+// Account returns the account of a number in international format, with or without its +, and registers it if it has none.
 func (n *Network) Account(number string) *Account {
+	number = digits(number)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if a := n.accounts[number]; a != nil {
@@ -167,6 +169,9 @@ func (a *Account) Know(other *Account) {
 	defer a.n.mu.Unlock()
 	a.met[other], other.met[a] = true, true
 }
+
+// digits is a number as the package has it: without the + that others write.
+func digits(number string) string { return strings.TrimPrefix(number, "+") }
 
 // addressIn is the user part of the account's address in a space.
 func (a *Account) addressIn(space string) string {

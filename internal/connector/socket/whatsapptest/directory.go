@@ -128,7 +128,7 @@ func (n *Network) AwaitToken(t TB, of, to string) {
 	defer cancel()
 	err := n.await(ctx, func() bool {
 		for _, issued := range n.tokens {
-			if issued == of+">"+to {
+			if issued == digits(of)+">"+digits(to) {
 				return true
 			}
 		}

@@ -32,6 +32,7 @@ type fault struct {
 
 // Inject makes messages suffer a fault from now on, and returns what ends it.
 func (n *Network) Inject(what Fault) (remove func()) {
+	what.From, what.To = digits(what.From), digits(what.To)
 	f := &fault{Fault: what, left: what.Times}
 	if what.Times == 0 {
 		f.left = -1
@@ -142,6 +143,7 @@ type queryFault struct {
 
 // InjectQuery makes queries suffer a fault from now on, and returns what ends it.
 func (n *Network) InjectQuery(what QueryFault) (remove func()) {
+	what.From = digits(what.From)
 	f := &queryFault{QueryFault: what, left: what.Times}
 	if what.Times == 0 {
 		f.left = -1
@@ -179,7 +181,7 @@ func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 func (n *Network) LoseReceipts(from, kind string) (remove func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	key := from + "|" + kind
+	key := digits(from) + "|" + kind
 	n.lost[key] = true
 	return func() {
 		n.mu.Lock()

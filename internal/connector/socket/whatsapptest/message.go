@@ -48,6 +48,7 @@ func (n *Network) Stanzas() []Stanza {
 
 // Messages lists the messages of one number so far, refused ones too.
 func (n *Network) Messages(from string) []Stanza {
+	from = digits(from)
 	return slices.DeleteFunc(n.Stanzas(), func(s Stanza) bool { return s.Tag != "message" || s.From != from })
 }
 
@@ -57,6 +58,7 @@ func (n *Network) AwaitMessage(t TB, from string, match func(Stanza) bool) Stanz
 	ctx, cancel := patient()
 	defer cancel()
 	var found Stanza
+	from = digits(from)
 	err := n.await(ctx, func() bool {
 		i := slices.IndexFunc(n.accepted, func(s Stanza) bool { return s.Tag == "message" && s.From == from && (match == nil || match(s)) })
 		if i >= 0 {

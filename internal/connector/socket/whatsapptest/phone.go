@@ -163,7 +163,7 @@ func (p *Phone) Reply(ctx context.Context, to Message, text string) (id string, 
 
 // SendMessage sends any message to a number or, with a whole address, to a group, and returns its id.
 func (p *Phone) SendMessage(ctx context.Context, to string, content *waE2E.Message) (id string, err error) {
-	address := types.NewJID(to, types.DefaultUserServer)
+	address := types.NewJID(digits(to), types.DefaultUserServer)
 	if parsed, err := types.ParseJID(to); err == nil && parsed.User != "" {
 		address = parsed
 	}
