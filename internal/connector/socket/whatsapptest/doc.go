@@ -41,6 +41,12 @@
 // It proves the wiring of our code and the library to each other, not that WhatsApp would accept either: it uses the
 // library's own codec, and refuses only what it was written to refuse.
 //
+// # What it tells
+//
+// What phones show is in [Network.Ledger], which can be kept in a file; what clients did is in [Network.Messages] and
+// [Network.Stanzas] (without content), [Network.Queries], [Network.Logins], [Network.MostArriving], [Network.Nacks],
+// [Account.Pending], [Network.VersionReads] and [Proxy.Tunnels]. The Await methods wait for a thing instead of a time.
+//
 // # Faults
 //
 // [Network.Inject] and the methods of [Account] make the network misbehave: acks that are errors, late or missing,

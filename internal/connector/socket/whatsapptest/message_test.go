@@ -5,6 +5,7 @@ package whatsapptest_test
 import (
 	"errors"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -286,6 +287,10 @@ func TestLookUp(t *testing.T) {
 	}
 	if _, err := shop.SendMessage(t.Context(), number("393330000099"), &waE2E.Message{Conversation: proto.String("?")}); err == nil {
 		t.Error("sent to nobody")
+	}
+	asked := net.Queries("usync")
+	if len(asked) != 3 || !slices.Equal(asked[0].About, []string{"393330000002", "393330000099"}) || asked[0].From != "393330000001" || asked[0].Tag != "usync" {
+		t.Errorf("asked %+v", asked)
 	}
 	if sent := net.Messages("393330000001"); len(sent) != 0 {
 		t.Errorf("sent %+v", sent)

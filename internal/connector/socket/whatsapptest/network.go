@@ -69,6 +69,7 @@ type Network struct {
 	faults                []*fault
 	failing               []*queryFault
 	logins                []Login
+	asked                 []Query
 	accepted              []Stanza
 	clients               []*http.Client
 }

@@ -5,6 +5,7 @@ package whatsapptest
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,38 @@ type queryKind struct {
 	answer          func(*connection, stanza)
 }
 
+// Query is an info query that a client asked.
+type Query struct {
+	From  string   // number; "" of who is not linked
+	Group string   // the query's namespace: usync, encrypt, w:g2…
+	Tag   string   // of its first child
+	About []string // of a usync query: the numbers or LIDs that were asked about
+	At    time.Time
+}
+
+// Queries lists the queries so far of a group, such as usync; "" is all.
+func (n *Network) Queries(group string) []Query {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(n.asked), func(q Query) bool { return group != "" && q.Group != group })
+}
+
+// note keeps what was asked. The caller holds n.mu.
+func (c *connection) note(s stanza, first string) {
+	q := Query{Group: text(s, "xmlns"), Tag: first, At: time.Now()}
+	if c.device != nil {
+		q.From = c.device.account.number
+	}
+	for _, user := range childrenOf(child(child(s, "usync"), "list")) {
+		about := jid(user, "jid").User
+		if typed := bytesOf(child(user, "contact")); len(typed) > 0 {
+			about, _, _ = strings.Cut(digits(string(typed)), "@")
+		}
+		q.About = append(q.About, about)
+	}
+	c.n.asked = append(c.n.asked, q)
+}
+
 // query answers an info query, or takes the answer to one of the server's. The caller holds n.mu.
 func (c *connection) query(s stanza) {
 	if kind := text(s, "type"); kind == "result" || kind == "error" {
@@ -28,6 +61,7 @@ func (c *connection) query(s stanza) {
 	if children := childrenOf(s); len(children) > 0 {
 		first = children[0].Tag
 	}
+	c.note(s, first)
 	for _, known := range queries {
 		if known.group != text(s, "xmlns") || known.kind != text(s, "type") || known.tag != first {
 			continue
