@@ -224,9 +224,12 @@ func (a *Account) refused(version uint32) attrs {
 
 // activate begins to send what is kept for the device.
 func (c *connection) activate(s stanza) {
+	c.result(s)
+	if c.active {
+		return
+	}
 	c.active = true
 	c.arrived()
-	c.result(s)
 	c.preview()
 	for _, p := range c.device.pending {
 		c.send(p.stanza)

@@ -357,3 +357,25 @@ func (c *connection) showRead(s, shown stanza, sender *Account) {
 		d.keep(own)
 	}
 }
+
+// AwaitStanzas returns when the clients have sent that many messages and chat states, or when enough is closed.
+func (n *Network) AwaitStanzas(t TB, count int, enough <-chan struct{}) {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	for {
+		n.mu.Lock()
+		there, changed := len(n.accepted), n.changed
+		n.mu.Unlock()
+		if there >= count {
+			return
+		}
+		select {
+		case <-changed:
+		case <-enough:
+			return
+		case <-ctx.Done():
+			t.Fatalf("%d messages and chat states, want %d", there, count)
+		}
+	}
+}

@@ -198,6 +198,7 @@ func TestAdopt(t *testing.T) {
 	}
 	await[*events.Connected](c, 0, nil)
 	anna.Await(t, whatsapptest.ID(c.sendText(anna.JID(), "ciao")))
+	anna.SwitchOff()
 	anna.Leave()
 	if found, err := c.IsOnWhatsApp(t.Context(), []string{"+" + anna.Number()}); err != nil || found[0].IsIn {
 		t.Errorf("found %+v: %v", found, err)

@@ -133,7 +133,23 @@ func (p *Phone) SwitchOn(ctx context.Context) error {
 	if err := p.client.Connect(); err != nil && !errors.Is(err, whatsmeow.ErrAlreadyConnected) {
 		return fmt.Errorf("connect: %w", err)
 	}
-	return p.n.await(ctx, func() bool { return p.online })
+	return p.n.await(ctx, func() bool { return p.online && p.there() })
+}
+
+// AwaitOnline returns when the phone is online, as it is again by itself after its connection broke.
+func (p *Phone) AwaitOnline(t TB) {
+	t.Helper()
+	ctx, cancel := patient()
+	defer cancel()
+	if err := p.n.await(ctx, p.there); err != nil {
+		t.Fatalf("the phone %s is not online", p.number)
+	}
+}
+
+// there reports whether the phone's connection is open and has all it missed. The caller holds n.mu.
+func (p *Phone) there() bool {
+	c := p.devices[0].connection
+	return c != nil && c.active && !c.closing && c.ctx.Err() == nil
 }
 
 // SwitchOff disconnects the phone: what is sent to it is kept for it.
