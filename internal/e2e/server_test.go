@@ -118,6 +118,7 @@ type server struct {
 	t        *testing.T
 	program  string
 	args     []string
+	env      []string // besides the test's own
 	base     string
 	log      string // path; appended to over restarts
 	database string
@@ -168,8 +169,9 @@ func (s *server) start() {
 	defer log.Close()
 	s.cmd = exec.Command(s.program, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = log, log
+	s.cmd.Env = append(os.Environ(), s.env...)
 	if !slices.ContainsFunc(s.args, func(arg string) bool { return strings.HasPrefix(arg, "--calls") }) {
-		s.cmd.Env = append(os.Environ(), "PUNTUALE_PATIENCE=30s") // the machine may be starved, and nobody looks for that
+		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be starved, and nobody looks for that
 	}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)

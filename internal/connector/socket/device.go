@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 
 	"go.mau.fi/util/dbutil"
 	"go.mau.fi/whatsmeow/proto/waAdv"
@@ -40,6 +41,7 @@ const upgradeTries = 5
 // devices keeps what linked numbers are made of. Its methods may be called by many goroutines at once.
 type devices struct {
 	db     *sql.DB
+	shared *dbutil.Database // the same, as the library uses it
 	inner  *sqlstore.Container
 	sealer sealer
 	log    waLog.Logger
@@ -61,7 +63,7 @@ func openDevices(ctx context.Context, d Database, s sealer, log waLog.Logger) (*
 			_, err = d.DB.ExecContext(ctx, ownTables)
 		}
 		if err == nil {
-			return &devices{db: d.DB, inner: inner, sealer: s, log: log}, nil
+			return &devices{db: d.DB, shared: wrapped, inner: inner, sealer: s, log: log}, nil
 		}
 		if try == upgradeTries || ctx.Err() != nil {
 			return nil, fmt.Errorf("bring the tables of linked numbers up to date: %w", err)
@@ -260,6 +262,7 @@ func (c container) DeleteDevice(ctx context.Context, device *store.Device) error
 func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	p := place{d.sealer, session}
 	device.Container = container{d, session}
+	device.PreKeys = manyPreKeys{device.PreKeys, d.shared, new(sync.Mutex)}
 	device.Sessions = sealedSessions{device.Sessions, p}
 	device.SenderKeys = sealedSenderKeys{device.SenderKeys, p}
 	device.AppStateKeys = sealedAppStateKeys{device.AppStateKeys, p}

@@ -5,10 +5,13 @@ package socket
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
+	"go.mau.fi/util/dbutil"
 	"go.mau.fi/whatsmeow/store"
 	"go.mau.fi/whatsmeow/types"
+	"go.mau.fi/whatsmeow/util/keys"
 
 	"puntuale"
 )
@@ -227,4 +230,28 @@ func (s sealedEvents) GetOutgoingEvent(ctx context.Context, chat, alternative ty
 
 func (s sealedEvents) AddOutgoingEvent(ctx context.Context, chat types.JID, id types.MessageID, format string, plaintext []byte) error {
 	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.in(plaintext))
+}
+
+// manyPreKeys makes the hundreds of keys of a new device in one transaction: the library inserts each by itself, which on a
+// disk takes seconds. The lock comes before the connection, for there may be only one.
+type manyPreKeys struct {
+	store.PreKeyStore
+	db   *dbutil.Database
+	lock *sync.Mutex
+}
+
+func (s manyPreKeys) GetOrGenPreKeys(ctx context.Context, count uint32) (all []*keys.PreKey, err error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	err = s.db.DoTxn(ctx, nil, func(ctx context.Context) (err error) {
+		all, err = s.PreKeyStore.GetOrGenPreKeys(ctx, count)
+		return err
+	})
+	return all, err
+}
+
+func (s manyPreKeys) GenOnePreKey(ctx context.Context) (*keys.PreKey, error) {
+	s.lock.Lock()
+	defer s.lock.Unlock()
+	return s.PreKeyStore.GenOnePreKey(ctx)
 }

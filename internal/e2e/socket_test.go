@@ -1,0 +1,335 @@
+//go:build e2e && !nosocket
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+const (
+	shopNumber = "393330000001"
+	annaNumber = "393330000002"
+	bertNumber = "393330000003"
+)
+
+// shop is a server as it was built, behind the loopback WhatsApp's proxy, with one linked number.
+type shop struct {
+	*server
+	net     *whatsapptest.Network
+	proxy   *whatsapptest.Proxy
+	account *whatsapptest.Account
+	who     tenant
+	session string // its id
+}
+
+// newShop starts the server and links a number through its API.
+func newShop(t *testing.T, database string) *shop {
+	t.Helper()
+	net := whatsapptest.New(t)
+	s := &shop{server: prepare(t, database), net: net, proxy: net.Proxy(), account: net.Account(shopNumber)}
+	s.program = filepath.Join(t.TempDir(), "puntuale")
+	if err := whatsapptest.PatchRoot(binary, s.program); err != nil {
+		t.Fatal(err)
+	}
+	s.env = s.proxy.Env()
+	s.start()
+	s.who = createTenant(t, s.base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
+	var made struct{ ID string }
+	must(t, "POST", s.base+"/api/sessions", s.who.key, map[string]any{
+		"name": "banco", "connection_type": "Socket", "sandbox": false,
+		"pace": map[string]int{"per_minute": 0, "per_day": 0, "cold_per_minute": 0, "cold_per_day": 0, "jitter": 0},
+	}).into(t, &made)
+	s.session = made.ID
+	s.pair()
+	return s
+}
+
+func (s *shop) at(path string) string { return s.base + "/api/sessions/" + s.session + path }
+
+// pair links the number by QR.
+func (s *shop) pair() {
+	s.t.Helper()
+	var shown struct{ QR string }
+	must(s.t, "POST", s.at("/pair"), s.who.key, map[string]string{"method": "qr"}).into(s.t, &shown)
+	if err := s.account.ScanQR(s.t.Context(), shown.QR); err != nil {
+		s.t.Fatal(err)
+	}
+	s.is("online")
+}
+
+type linkState struct {
+	State, Hint, Until string
+	Limited            string `json:"limited_until"`
+}
+
+// is waits for a state of the session.
+func (s *shop) is(state string) (v linkState) {
+	s.t.Helper()
+	eventually(s.t, 30*time.Second, "the session is "+state, func() bool {
+		v = linkState{}
+		must(s.t, "GET", s.at(""), s.who.key, nil).into(s.t, &v)
+		return v.State == state
+	})
+	if v.Hint == "" {
+		s.t.Errorf("%s has no hint", state)
+	}
+	return v
+}
+
+// write sends a text and returns its id.
+func (s *shop) write(number, text string) string {
+	s.t.Helper()
+	var made struct{ ID []string }
+	must(s.t, "POST", s.base+"/api/messages", s.who.key, map[string]any{"phone": "+" + number, "text": text, "id_sessione": s.session}).into(s.t, &made)
+	return made.ID[0]
+}
+
+// details returns a message's as they are answered.
+func (s *shop) details(id string) string {
+	s.t.Helper()
+	return string(must(s.t, "GET", s.base+"/api/messages/details?message_ids[]="+id, s.who.key, nil).body)
+}
+
+// becomes waits until a message's details hold something.
+func (s *shop) becomes(id string, within time.Duration, parts ...string) {
+	s.t.Helper()
+	var got string
+	eventually(s.t, within, fmt.Sprintf("message %s has %v", id, parts), func() bool {
+		got = s.details(id)
+		for _, part := range parts {
+			if !strings.Contains(got, part) {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// logins counts those since a moment that the network refused, and those that it took.
+func (s *shop) logins(since int) (refused, taken int) {
+	for _, l := range s.net.Logins()[since:] {
+		if l.Failure != 0 {
+			refused++
+		} else {
+			taken++
+		}
+	}
+	return refused, taken
+}
+
+const completed = `"stato":"COMPLETED"`
+
+// TestSocket rehearses a linked number's life with the built binary: what it sends is read on a phone, what became of it
+// comes back, and neither kill -9 nor anything that the network does to it loses or doubles a message.
+func TestSocket(t *testing.T) {
+	databases(t, func(t *testing.T, database string) {
+		s := newShop(t, database)
+		anna, bert := s.net.Phone(annaNumber), s.net.Phone(bertNumber)
+		t.Run("receipts", func(t *testing.T) { s.receipts(t, anna) })
+		t.Run("killed while an ack is pending", func(t *testing.T) { s.killed(t, anna) })
+		t.Run("receiver offline", func(t *testing.T) { s.offline(t, anna) })
+		t.Run("asked again after a restart", func(t *testing.T) { s.askedAgain(t, anna) })
+		t.Run("463", func(t *testing.T) { s.limited(t, anna, bert) })
+		t.Run("replaced", func(t *testing.T) { s.replaced(t, anna) })
+		t.Run("banned", func(t *testing.T) { s.banned(t, anna) })
+		t.Run("405", func(t *testing.T) { s.outdated(t, anna) })
+		t.Run("logged out", func(t *testing.T) { s.loggedOut(t, anna) })
+		s.secrets(t)
+		if hosts := s.proxy.Tunnels(); len(hosts) == 0 || hosts[whatsapptest.Host] == 0 {
+			t.Errorf("the proxy was passed by: %v", hosts)
+		}
+	})
+}
+
+func (s *shop) receipts(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	id := s.write(annaNumber, "ciao Anna")
+	m := anna.Await(t, whatsapptest.Text("ciao Anna"))
+	s.becomes(id, 10*time.Second, completed, m.ID, `"consegnato":"`)
+	if err := anna.MarkRead(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	s.becomes(id, 10*time.Second, `"letto":"`)
+	nobody := s.write("393339999999", "a nessuno")
+	s.becomes(nobody, 10*time.Second, `"stato":"FAILED"`)
+	if sent := s.net.Messages(shopNumber); len(sent) != 1 {
+		t.Errorf("%d messages were sent, want 1", len(sent))
+	}
+}
+
+func (s *shop) killed(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	hold := make(chan struct{})
+	remove := s.net.Inject(whatsapptest.Fault{From: shopNumber, AckHold: hold})
+	id := s.write(annaNumber, "una volta sola")
+	m := anna.Await(t, whatsapptest.Text("una volta sola"))
+	s.kill()
+	remove()
+	close(hold)
+	began := time.Now()
+	s.start()
+	s.becomes(id, 30*time.Second, completed, m.ID)
+	t.Logf("settled %v after the start", time.Since(began).Round(10*time.Millisecond))
+	shown := 0
+	for _, one := range s.net.Ledger().All() {
+		if one.Text == "una volta sola" {
+			shown++
+			if one.ID != m.ID {
+				t.Errorf("another id: %s, not %s", one.ID, m.ID)
+			}
+		}
+	}
+	if shown != 1 {
+		t.Errorf("it is shown %d times", shown)
+	}
+}
+
+func (s *shop) offline(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	anna.SwitchOff()
+	id := s.write(annaNumber, "a telefono spento")
+	s.becomes(id, 10*time.Second, completed)
+	if strings.Contains(s.details(id), "consegnato") {
+		t.Error("it was delivered to a phone that is off")
+	}
+	if err := anna.SwitchOn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	anna.Await(t, whatsapptest.Text("a telefono spento"))
+	s.becomes(id, 10*time.Second, `"consegnato":"`)
+}
+
+func (s *shop) askedAgain(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	s.net.Inject(whatsapptest.Fault{From: shopNumber, To: annaNumber, Corrupt: true, Times: 1})
+	anna.SwitchOff()
+	id := s.write(annaNumber, "illeggibile")
+	s.becomes(id, 10*time.Second, completed)
+	s.kill()
+	if err := anna.SwitchOn(t.Context()); err != nil { // she cannot read it, and asks for it
+		t.Fatal(err)
+	}
+	s.start()
+	anna.Await(t, whatsapptest.Text("illeggibile"))
+	s.becomes(id, 20*time.Second, `"consegnato":"`)
+}
+
+func (s *shop) limited(t *testing.T, anna, bert *whatsapptest.Phone) {
+	s.t = t
+	end := time.Now().Add(8 * time.Second).Truncate(time.Second)
+	s.account.Timelock(whatsapptest.Timelock{Until: end})
+	cold := s.write(bertNumber, "a un estraneo")
+	warm := s.write(annaNumber, "a chi si conosce")
+	anna.Await(t, whatsapptest.Text("a chi si conosce"))
+	s.becomes(warm, 5*time.Second, completed)
+	if v := s.is("online"); v.Limited == "" {
+		t.Errorf("the limit is not shown: %+v", v)
+	}
+	if !strings.Contains(s.details(cold), `"stato":"PENDING"`) {
+		t.Errorf("the stranger's: %s", s.details(cold))
+	}
+	tries := 0
+	for _, m := range s.net.Messages(shopNumber) {
+		if m.Chat == bertNumber {
+			tries++
+		}
+	}
+	if tries > 1 {
+		t.Errorf("%d tries before the end", tries)
+	}
+	s.becomes(cold, time.Until(end)+10*time.Second, completed)
+	bert.Await(t, whatsapptest.Text("a un estraneo"))
+	if v := s.is("online"); v.Limited != "" {
+		t.Errorf("the limit is still shown: %+v", v)
+	}
+}
+
+func (s *shop) replaced(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	s.account.Kick(whatsapptest.Replaced)
+	s.is("replaced")
+	id := s.write(annaNumber, "mentre un altro è collegato")
+	before := len(s.net.Logins())
+	s.kill()
+	s.start() // a restart is no reason either
+	time.Sleep(3 * time.Second)
+	if refused, taken := s.logins(before); refused+taken != 0 {
+		t.Errorf("%d logins by itself", refused+taken)
+	}
+	must(t, "POST", s.at("/reconnect"), s.who.key, nil)
+	s.becomes(id, 15*time.Second, completed)
+	anna.Await(t, whatsapptest.Text("mentre un altro è collegato"))
+}
+
+func (s *shop) banned(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	before := len(s.net.Logins())
+	s.account.Ban(101, 6*time.Second)
+	v := s.is("banned")
+	until, err := time.Parse(time.RFC3339Nano, v.Until)
+	if err != nil || time.Until(until) < time.Second || time.Until(until) > 8*time.Second {
+		t.Errorf("until %q (%v)", v.Until, err)
+	}
+	if a, err := call("POST", s.at("/reconnect"), s.who.key, nil); err != nil || a.status != http.StatusConflict {
+		t.Errorf("reconnecting while banned: %d %v", a.status, err)
+	}
+	id := s.write(annaNumber, "dopo la sospensione")
+	s.becomes(id, 20*time.Second, completed)
+	if refused, _ := s.logins(before); refused != 1 {
+		t.Errorf("%d refused logins", refused)
+	}
+	anna.Await(t, whatsapptest.Text("dopo la sospensione"))
+}
+
+func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	before := len(s.net.Logins())
+	const later = 1999999999
+	s.net.RequireVersion(later)
+	id := s.write(annaNumber, "con la versione nuova")
+	s.becomes(id, 20*time.Second, completed)
+	logins := s.net.Logins()[before:]
+	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Failure != 0 || logins[1].Version != later {
+		t.Errorf("logins: %+v", logins)
+	}
+	anna.Await(t, whatsapptest.Text("con la versione nuova"))
+}
+
+func (s *shop) loggedOut(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	s.account.Kick(whatsapptest.Removed)
+	s.is("logged_out")
+	id := s.write(annaNumber, "con altre chiavi")
+	before := len(s.net.Logins())
+	s.kill()
+	s.start()
+	time.Sleep(2 * time.Second)
+	if refused, taken := s.logins(before); refused+taken != 0 {
+		t.Errorf("%d logins by itself", refused+taken)
+	}
+	s.is("logged_out")
+	s.pair()
+	s.becomes(id, 15*time.Second, completed)
+	anna.Await(t, whatsapptest.Text("con altre chiavi"))
+}
+
+// secrets looks for what must not stand in the log.
+func (s *shop) secrets(t *testing.T) {
+	log, err := os.ReadFile(s.log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{"wa.me/", shopNumber, annaNumber, "una volta sola"} {
+		if strings.Contains(string(log), secret) {
+			t.Errorf("the log holds %q", secret)
+		}
+	}
+}
