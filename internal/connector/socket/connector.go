@@ -291,6 +291,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	n.state.unlinked("")
 	n.state.moved = false
 	n.shown = n.state.link // whoever asked tells of it
+	n.known()
 	n.strangers.free()
 	n.begin(func(context.Context, int) { close(done) })
 	n.mu.Unlock()

@@ -202,10 +202,15 @@ func saysBan(code events.TempBanReason) string {
 }
 
 // Reconnect connects a linked number at once.
-func (c *Connector) Reconnect(_ context.Context, session puntuale.SessionID) error {
+func (c *Connector) Reconnect(ctx context.Context, session puntuale.SessionID) error {
 	n := c.number(session)
 	if n == nil {
 		return errNotOpen
+	}
+	select {
+	case <-n.looked: // before, it does not know whether it is linked
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

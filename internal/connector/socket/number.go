@@ -24,6 +24,7 @@ type number struct {
 	ctx    context.Context // of connections
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
+	looked chan struct{} // closed once it is known whether the number has keys, or is being linked
 	turn   chan struct{} // one sends at a time, and nobody while a connection is exchanged
 
 	strangers *strangers
@@ -45,7 +46,7 @@ type number struct {
 func (c *Connector) newNumber(s puntuale.Session) *number {
 	n := &number{
 		c: c, id: s.ID, client: s.Client, log: c.cfg.Logger.With("session_id", int64(s.ID)),
-		turn: make(chan struct{}, 1), end: func() {}, settled: make(chan struct{}),
+		turn: make(chan struct{}, 1), end: func() {}, settled: make(chan struct{}), looked: make(chan struct{}),
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.strangers = newStrangers(n, s)
@@ -69,6 +70,7 @@ func (n *number) apply(epoch int, change func(m *machine)) bool {
 // change is apply for whoever has the lock.
 func (n *number) change(change func(m *machine)) {
 	change(&n.state)
+	n.known()
 	if n.state.moved {
 		n.state.moved = false
 		n.act()
@@ -110,6 +112,15 @@ func (n *number) tell() {
 	}
 	n.shown = n.state.link
 	n.c.cfg.Report(n.shown)
+}
+
+// known tells that the state is no longer what it began with. With the lock held.
+func (n *number) known() {
+	select {
+	case <-n.looked:
+	default:
+		close(n.looked)
+	}
 }
 
 // begin ends what is under way and starts something else, with the client that was connected, which is over. With the

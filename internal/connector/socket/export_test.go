@@ -1,0 +1,27 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+
+	"go.mau.fi/whatsmeow/store"
+
+	"puntuale"
+)
+
+// Adopt links a session without a pairing: link makes a device somebody's.
+func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link func(*store.Device) error) error {
+	d, err := c.devices(ctx)
+	if err != nil {
+		return err
+	}
+	device := d.fresh(session)
+	if err := link(device); err != nil {
+		return err
+	}
+	return device.Save(ctx)
+}
+
+// Sweep looks at once for keys of sessions that are not there any more.
+func (c *Connector) Sweep(ctx context.Context) error { return c.sweepOnce(ctx) }
