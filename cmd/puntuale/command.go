@@ -17,6 +17,7 @@ type commands struct {
 	Health  healthCommand  `cmd:"" help:"Ask a running server whether it is ready; exit code 0 means yes."`
 	Partner partnerGroup   `cmd:"" help:"Partner accounts."`
 	Key     keyGroup       `cmd:"" help:"API keys."`
+	Link    linkCommand    `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`
 	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
 	Export  exportCommand  `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
 	Import  importCommand  `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`

@@ -83,6 +83,38 @@ func (r *socketRig) must(method, path, body string) string {
 	return answer
 }
 
+// TestLinkInTerminal links a session with the code that the command shows.
+func TestLinkInTerminal(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	term := newTerminal(t, nil)
+	term.program.whatsApp = net.HTTPClient()
+	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data")
+	r := newSocketRig(t, net, term, []string{"--data", "data"}, server)
+	beside := newTerminal(t, nil)
+	beside.program.stdin = strings.NewReader(r.key + "\n")
+	linking := start(t, beside, "link", "--session", r.id, "--server", r.base, "--phone", "+"+shopNumber)
+	code := linking.printed.waitFor(t, `  ([0-9A-Z]{4}-[0-9A-Z]{4})`)
+	if err := r.shop.EnterCode(t.Context(), code); err != nil {
+		t.Fatal(err)
+	}
+	linking.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
+	again := newTerminal(t, nil)
+	again.program.stdin = strings.NewReader(r.key + "\n")
+	if got := again.run(t.Context(), []string{"link", "--session", r.id, "--server", r.base}); got != exitFailed || !strings.Contains(again.errs.String(), "linked already") {
+		t.Errorf("linking again: %d %s", got, again.errs.String())
+	}
+	r.must("DELETE", r.session+"/pair", "")
+	scanning := newTerminal(t, nil)
+	scanning.program.stdin = strings.NewReader(r.key + "\n")
+	drawn := start(t, scanning, "link", "--session", r.id, "--server", r.base)
+	drawn.printed.waitFor(t, `(▀[▀▄█ ]{20,})`)
+	if err := r.shop.ScanQR(t.Context(), field(t, r.must("GET", r.session, ""), "qr")); err != nil {
+		t.Fatal(err)
+	}
+	drawn.printed.waitFor(t, `(linked \+`+shopNumber+`)`)
+}
+
 // is waits until the session is in a state, with a sentence saying what to do.
 func (r *socketRig) is(state string) string {
 	r.t.Helper()

@@ -69,7 +69,7 @@ var Owners = map[string][]string{
 	"github.com/nicksnyder/go-i18n":     {"internal/web/language"},
 	"github.com/alexedwards/scs":        {"internal/web"},
 	"github.com/a-h/templ":              {"internal/web"},
-	"rsc.io/qr":                         {"internal/web/view"},
+	"rsc.io/qr":                         {"internal/web/view", "cmd"},
 	"github.com/lmittmann/tint":         {"cmd"},
 	"github.com/mattn/go-isatty":        {"cmd"},
 	"github.com/nyaruka/phonenumbers":   {"internal/control"},
