@@ -138,3 +138,29 @@ func (p *Partner) key(ctx context.Context, client, key string) (puntuale.ClientI
 	}
 	return 0, puntuale.Key{}, puntuale.NotFound("key")
 }
+
+// A client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.
+
+// Keys lists the client's valid keys by id.
+func (c *Client) Keys(ctx context.Context) ([]puntuale.Key, error) {
+	return c.partner().Keys(ctx, c.account.ID.String())
+}
+
+// CreateKey makes another key for the client. Codes: invalid.
+func (c *Client) CreateKey(ctx context.Context, name string) (IssuedKey, error) {
+	return c.partner().CreateKey(ctx, c.account.ID.String(), name, Once[IssuedKey]{})
+}
+
+// RotateKey makes a key in the place of another, which stays valid for a day. Codes: not_found.
+func (c *Client) RotateKey(ctx context.Context, key string) (IssuedKey, error) {
+	return c.partner().RotateKey(ctx, c.account.ID.String(), key, nil, Once[IssuedKey]{})
+}
+
+// RevokeKey ends a key at once. Codes: not_found.
+func (c *Client) RevokeKey(ctx context.Context, key string) error {
+	return c.partner().RevokeKey(ctx, c.account.ID.String(), key)
+}
+
+func (c *Client) partner() *Partner {
+	return &Partner{c.control, c.account.Partner, c.control.operator.Partner(c.account.Partner), ""}
+}

@@ -264,7 +264,7 @@ func (s *site) createKey(v *visit) error {
 			return readErr
 		}
 		a.KeyForm = f
-		return v.again(err, f, view.KeyForm(f, a.ID), view.AccountPage(a), "name")
+		return v.again(err, f, view.KeyForm(f, "/partner/clients/"+a.ID.String()+"/keys"), view.AccountPage(a), "name")
 	}
 	v.did(v.path("id") + " " + key.Prefix)
 	return v.issued(key)

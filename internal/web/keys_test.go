@@ -1,0 +1,62 @@
+package web_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+var clientKey = regexp.MustCompile(`ck_[A-Za-z0-9_-]+`)
+
+// works reports whether a key is taken.
+func (w *world) works(key string) bool {
+	_, err := w.control.Authenticate(context.Background(), key)
+	return err == nil
+}
+
+// TestOwnKeys: a key is shown once, works, is rotated and revoked; nobody but an owner comes near.
+func TestOwnKeys(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v, page := w.visitor(w.clients[puntuale.Owner]), w.pages+"/keys"
+	if r := v.post(page, url.Values{"name": {" "}}); r.status != http.StatusUnprocessableEntity {
+		t.Errorf("without a name: %d", r.status)
+	}
+	r := v.post(page, url.Values{"name": {"gestionale"}})
+	made := clientKey.FindString(r.body)
+	if r.status != http.StatusOK || !w.works(made) || r.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("%d, the key %q does not work", r.status, made)
+	}
+	list := v.get(page).body
+	if strings.Contains(list, made) || !strings.Contains(list, "gestionale") {
+		t.Error("the key is shown again, or missing")
+	}
+	ids := regexp.MustCompile(`/keys/([0-9]+)/revoke`).FindAllStringSubmatch(list, -1)
+	last := ids[len(ids)-1][1]
+	next := clientKey.FindString(v.post(page+"/"+last+"/rotate", nil).body)
+	if !w.works(next) || !w.works(made) || next == made {
+		t.Error("after a rotation one of the keys does not work")
+	}
+	if r := v.post(page+"/"+last+"/revoke", nil); r.status != http.StatusSeeOther || w.works(made) || !w.works(next) {
+		t.Errorf("revoked: %d", r.status)
+	}
+	golden(t, "keys", inMain(clientKey.ReplaceAllString(v.get(page).body, "ck_KEY")))
+}
+
+// TestAccountTour looks at what only shows something.
+func TestAccountTour(t *testing.T) {
+	tour(t, nil, func(w *world) puntuale.LoginID { return w.clients[puntuale.Owner] }, func(w *world) map[string]string {
+		return map[string]string{"keys": w.pages + "/keys", "usage": w.pages + "/usage"}
+	})
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	golden(t, "usage", inMain(w.visitor(w.clients[puntuale.Reader]).get(w.pages+"/usage").body))
+}
