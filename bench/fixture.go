@@ -26,7 +26,8 @@ type fixture struct {
 	clients []client
 	today   puntuale.Date
 
-	firstPending int // id of the first message that waits for days to come
+	node         puntuale.NodeID // of who claims, where anybody does
+	firstPending int             // id of the first message that waits for days to come
 }
 
 // place is where a database is.

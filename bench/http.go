@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -101,7 +102,7 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	defer stop()
 	what, calls := v.what(connections, v.where), b.calls
 	if v.over != nil && v.where != noStore {
-		calls /= 2 // slow, and not in a target
+		calls /= 4 // slow, and not in a target
 	}
 	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // connections, plans, statements
 		return err
@@ -181,6 +182,9 @@ func (c *caller) post(path, key, once string, body []byte) error {
 	}
 	c.out.WriteString("\r\n")
 	c.out.Write(body)
+	if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		return err
+	}
 	if _, err := c.Write(c.out.Bytes()); err != nil {
 		return err
 	}

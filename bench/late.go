@@ -23,11 +23,11 @@ func late(rate int, quantile, engine string) string {
 // lateness measures how long after its moment a message's intent is on disk, while as many messages a second are planned
 // as leave. Those that are measured were planned well ahead, as each of the peers needs it.
 func (b *bench) lateness(ctx context.Context) (failed error) {
-	for _, rate := range b.lateRates {
+	for i, rate := range b.lateRates {
 		for _, engine := range b.engines() {
 			failed = errors.Join(failed, b.ourLateness(ctx, rate, engine))
 		}
-		if b.quick && rate != 2000 || !b.against() {
+		if !b.peersAt(i) {
 			continue
 		}
 		if b.onPostgres() {
@@ -36,6 +36,18 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 		failed = errors.Join(failed, b.asynqLateness(ctx, rate, "asynq tuned", asynqTuned), b.asynqLateness(ctx, rate, "asynq by default", asynqDefault))
 	}
 	return failed
+}
+
+// peersAt reports whether the peers are measured at the i-th rate. They take long, and no target needs them, so that each repeat
+// takes another rate; where there are fewer repeats than rates, the last takes all that are left.
+func (b *bench) peersAt(i int) bool {
+	switch {
+	case !b.against():
+		return false
+	case b.quick:
+		return b.lateRates[i] == 2000
+	}
+	return b.sheet.repeat == min(i, b.repeats-1)
 }
 
 // plan is when the messages of one measurement are due: one by one from a moment on.

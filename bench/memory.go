@@ -24,7 +24,7 @@ func resident(engine string, pending int) string {
 func (b *bench) memory(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		for _, pending := range append([]int{0}, b.pending...) {
-			if pending > 0 && pending < 3*b.rows || engine == sqlite && pending > 1_000_000 {
+			if pending > 0 && pending < 3*b.rows || pending > 1_000_000 && (engine == sqlite || !b.first()) {
 				continue
 			}
 			failed = errors.Join(failed, b.residentMemory(ctx, engine, pending))
@@ -77,6 +77,8 @@ func (b *bench) residentMemory(ctx context.Context, engine string, pending int) 
 	}
 	defer func() {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
+		impatient := time.AfterFunc(stopLimit, func() { _ = cmd.Process.Kill() })
+		defer impatient.Stop()
 		_ = cmd.Wait()
 	}()
 	if err := serving(words); err != nil {

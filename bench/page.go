@@ -51,6 +51,15 @@ func (b *bench) markdown() string {
 	for _, v := range b.sheet.verdicts() {
 		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s | %s |\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
 	}
+	if rows := b.flatTable(); len(rows) > 0 {
+		fmt.Fprintf(&out, "\n## Cost stays flat\n\nBeside the most pending messages a call may take at most %g times as long as beside the fewest.\n\n", flatMost)
+		for i, row := range rows {
+			fmt.Fprintf(&out, "| %s |\n", strings.Join(row, " | "))
+			if i == 0 {
+				out.WriteString(strings.Repeat("|---", len(row)) + "|\n")
+			}
+		}
+	}
 	out.WriteString("\n## Figures\n\n| measured | median | least to most | unit |\n|---|---|---|---|\n")
 	for _, f := range b.sheet.rows {
 		if median, least, most, ok := spread(f.values); ok {

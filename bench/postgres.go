@@ -45,7 +45,9 @@ func (b *bench) admin(text string) {
 		return
 	}
 	defer db.Close()
-	_, _ = db.Exec(text)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	_, _ = db.ExecContext(ctx, text)
 }
 
 // calm ends what an earlier measurement left to be written.

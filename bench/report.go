@@ -43,6 +43,12 @@ func (b *bench) print(to io.Writer) error {
 	for _, v := range b.sheet.verdicts() {
 		fmt.Fprintf(out, "%s\t%s\t%s to %s\t%s\t%s\t%s\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
 	}
+	if rows := b.flatTable(); len(rows) > 0 {
+		fmt.Fprintf(out, "\ncost stays flat: at most %g times\n", flatMost)
+		for _, row := range rows {
+			fmt.Fprintln(out, strings.Join(row, "\t"))
+		}
+	}
 	fmt.Fprintln(out, "\nmeasured\tmedian\tleast to most\tunit")
 	for _, f := range b.sheet.rows {
 		if median, least, most, ok := spread(f.values); ok {

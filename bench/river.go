@@ -162,18 +162,18 @@ func (r *riverServer) finish(ctx context.Context, n int, within time.Duration) (
 // riverDispatch measures no-op jobs from the first that begins to the last that is recorded. Scheduled ones were planned
 // for moments that have just passed.
 func (b *bench) riverDispatch(ctx context.Context, what string, scheduled bool) error {
-	tunings := riverRates
-	if b.quick {
-		tunings = tunings[1:2]
-	}
 	best, chosen, spent := 0.0, riverTuning{}, effort{}
-	for _, t := range tunings {
+	for i, t := range riverRates {
+		if !b.tries(what, i) {
+			continue
+		}
 		rate, e, err := b.riverRate(ctx, what, t, scheduled)
 		if err != nil {
 			return err
 		}
 		if rate > best {
 			best, chosen, spent = rate, t, e
+			b.tuned[what] = i
 		}
 	}
 	b.sheet.note(what, perSecond, best)

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+)
+
+// flatMost bounds how much dearer a call may be beside the most messages than beside the fewest: a thousand times as many
+// in a full run. A tree of a thousand times as many rows is one or two levels higher; anything that looks at rows in
+// proportion would be a hundred times dearer.
+const flatMost = 2.0
+
+// flat tells what one question costs as the database grows.
+type flat struct {
+	what, engine string
+	cost         map[int]float64 // medians in milliseconds, by pending messages
+	ratio        float64         // of the most to the fewest: the median of the repeats'
+	met          bool
+}
+
+// sizesAsked are the numbers of pending messages, the fewest first.
+func (b *bench) sizesAsked() []int { return slices.Sorted(slices.Values(b.pending)) }
+
+// flats compares the largest database with the smallest, for each question that was asked of both.
+func (b *bench) flats() (all []flat) {
+	for _, engine := range []string{postgres, sqlite} {
+		for _, q := range questions {
+			f := flat{what: q.name, engine: engine, cost: map[int]float64{}}
+			var sizes []int
+			for _, pending := range b.sizesAsked() {
+				if found := b.sheet.find(asked(q.name, pending, engine)); found != nil {
+					if median, _, _, ok := spread(found.values); ok {
+						f.cost[pending], sizes = median, append(sizes, pending)
+					}
+				}
+			}
+			if len(sizes) < 2 {
+				continue
+			}
+			var ok bool
+			f.ratio, _, _, ok = b.sheet.ratio(asked(q.name, slices.Max(sizes), engine), asked(q.name, slices.Min(sizes), engine))
+			f.met = ok && f.ratio <= flatMost
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// flatTable is the rows of the table that shows it, the heading first.
+func (b *bench) flatTable() (rows [][]string) {
+	all := b.flats()
+	if len(all) == 0 {
+		return nil
+	}
+	head := []string{"median of one call, ms"}
+	for _, pending := range b.sizesAsked() {
+		head = append(head, "beside "+count(pending))
+	}
+	rows = append(rows, append(head, "most ÷ fewest", "verdict"))
+	for _, f := range all {
+		row := []string{on(f.what, f.engine)}
+		for _, pending := range b.sizesAsked() {
+			cell := ""
+			if cost, ok := f.cost[pending]; ok {
+				cell = shown(cost)
+			}
+			row = append(row, cmp.Or(cell, "–"))
+		}
+		verdict := "flat"
+		if !f.met {
+			verdict = "GROWS"
+		}
+		rows = append(rows, append(row, shown(f.ratio), verdict))
+	}
+	return rows
+}
