@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test nosocket check lint e2e mutations long figures bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint e2e mutations allocations budgets long figures bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,7 +24,7 @@ nosocket: ## the build without linked numbers and their libraries, one of which 
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint e2e mutations ## what "make test" leaves out: linters, the built binary with crashes and many nodes, mutations
+check: lint e2e mutations allocations ## what "make test" leaves out: linters, the built binary with crashes and many nodes, mutations
 
 lint: ## linters, gofmt
 	scripts/lint
@@ -36,6 +36,12 @@ e2e: ## the built binary, from outside
 
 mutations: ## each guarantee's test fails once its mechanism is taken away
 	scripts/with-postgres scripts/mutations
+
+allocations: ## what the hot path allocates is within its budgets; without the race detector, which allocates too
+	scripts/with-postgres go test -count=1 ./internal/budget
+
+budgets: ## benchmarks of the hot path, in a form that benchstat reads, against their budgets (BUDGETFLAGS=-renew takes them as new)
+	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 200ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
 long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number (about 20 minutes)
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \

@@ -122,7 +122,23 @@ func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 // tokenOf names the attempts of the i-th claim.
 func (f *fixture) tokenOf(i int) int64 { return int64(f.node)<<32 | int64(i+1) }
 
-// claim writes the intents of messages, as if they were due.
+// makeClaimable moves the messages that claims take to a moment that has passed.
+func (f *fixture) makeClaimable(ctx context.Context) error {
+	db, err := plain(f.engine, f.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	due, first := clock.System().Now().Add(-time.Minute), f.firstPending+7*customers*3
+	_, err = db.ExecContext(ctx, fmt.Sprintf("update message set due_at = %d, next_at = %[1]d, valid_until = %d where id >= %d and id < %d",
+		due.UnixMicro(), due.Add(24*time.Hour).UnixMicro(), first, first+9*customers*3))
+	if err != nil {
+		return fmt.Errorf("make messages due: %w", err)
+	}
+	return nil
+}
+
+// claim writes the intents of messages.
 func (f *fixture) claim(ctx context.Context, refs []puntuale.MessageRef, i int) error {
 	c := puntuale.Claim{Node: f.node, Token: f.tokenOf(i), Now: clock.System().Now()}
 	for _, r := range refs {
@@ -155,6 +171,9 @@ func (b *bench) read(ctx context.Context, engine string, pending int) error {
 	}
 	defer f.close()
 	if f.node, err = f.store.Join(ctx, time.Hour); err != nil {
+		return err
+	}
+	if err := f.makeClaimable(ctx); err != nil {
 		return err
 	}
 	for _, q := range questions {

@@ -1,0 +1,167 @@
+package budget
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+
+	"puntuale/internal/store/storetest"
+)
+
+var (
+	enforce = flag.Bool("budgets", false, "fail when what the benchmarks measured is above its budget")
+	renew   = flag.Bool("renew", false, "take what the benchmarks measured as the new baseline")
+)
+
+const benchmarkName = "BenchmarkHotPath/"
+
+// measured are the costs of each benchmark, one for each -count.
+var measured = map[string][]cost{}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	if code == 0 && (*enforce || *renew) {
+		code = settle()
+	}
+	os.Exit(code)
+}
+
+// settle compares what was measured with the baseline, or replaces it.
+func settle() int {
+	base, err := readTable()
+	if err != nil && !*renew {
+		fmt.Fprintln(os.Stderr, "budgets:", err)
+		return 1
+	}
+	if base == nil {
+		base = table{}
+	}
+	code := 0
+	for _, o := range everywhere() {
+		all := measured[o.name]
+		if len(all) == 0 {
+			continue
+		}
+		is, was := middle(all), base[o.name]
+		switch above := o.excess(is, was); {
+		case *renew:
+			base[o.name] = is
+		case above != "":
+			fmt.Printf("BUDGET EXCEEDED %s: %s\n", o.name, above)
+			code = 1
+		case is.allocs < was.allocs/1.5 || is.bytes < was.bytes/1.5:
+			fmt.Printf("%s costs much less than its budget: renew it\n", o.name)
+		}
+	}
+	if *renew {
+		err = base.write()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "budgets:", err)
+		return 1
+	}
+	if code == 0 {
+		fmt.Printf("%d operations within their budgets\n", len(measured))
+	}
+	return code
+}
+
+// middle is the median of each figure.
+func middle(all []cost) cost {
+	of := func(figure func(cost) float64) float64 {
+		var values []float64
+		for _, c := range all {
+			values = append(values, figure(c))
+		}
+		slices.Sort(values)
+		return values[len(values)/2]
+	}
+	return cost{
+		allocs: of(func(c cost) float64 { return c.allocs }), bytes: of(func(c cost) float64 { return c.bytes }),
+		loops: of(func(c cost) float64 { return c.loops }),
+	}
+}
+
+// operation is one thing of the hot path. Its name is a path, that of a database last.
+type operation struct {
+	name     string
+	messages int  // that each handles; 0: it is not about messages
+	shared   bool // callers share commits, so that allocations depend on how many happened to
+	few      int  // how often the ordinary test does it
+	// prepare makes ready what n of them need, and returns what does the i-th. It is not measured.
+	prepare func(t testing.TB, w *world, n int) func(i int) error
+}
+
+var drivers = []struct {
+	name string
+	open storetest.Driver
+}{{"SQLite", storetest.SQLite}, {"PostgreSQL", storetest.Postgres}}
+
+// everywhere lists the operations, those on databases once for each.
+func everywhere() []operation {
+	all := slices.Clone(inMemory)
+	for _, d := range drivers {
+		for _, o := range onDatabase {
+			o.name += "/" + d.name
+			all = append(all, o)
+		}
+	}
+	return all
+}
+
+// BenchmarkHotPath measures each operation. B/op, allocs/op and loops/op are of this process alone, ns/op is of the clock
+// and depends on whatever else the machine does.
+func BenchmarkHotPath(b *testing.B) {
+	for _, o := range inMemory {
+		b.Run(o.name, func(b *testing.B) { benchmark(b, nil, o, o.name) })
+	}
+	for _, d := range drivers {
+		var w *world // made when the first is wanted, and shared
+		for _, o := range onDatabase {
+			name := o.name + "/" + d.name
+			b.Run(name, func(inner *testing.B) {
+				if w == nil {
+					if d.name == "PostgreSQL" && os.Getenv(storetest.Address) == "" {
+						inner.Skip("no PostgreSQL")
+					}
+					w = newWorld(b, d.open(b))
+				}
+				benchmark(inner, w, o, name)
+			})
+		}
+	}
+}
+
+func benchmark(b *testing.B, w *world, o operation, name string) {
+	do := o.prepare(b, w, b.N)
+	b.ReportAllocs()
+	calibrated := calibrate(b)
+	before := readMeter()
+	b.ResetTimer()
+	for i := range b.N {
+		if err := do(i); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.StopTimer()
+	c := before.since(b.N)
+	c.loops /= float64((calibrated + calibrate(b)).Nanoseconds()) / 2
+	b.ReportMetric(c.loops, "loops/op")
+	if o.messages > 0 {
+		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(o.messages), "ns/message")
+		b.ReportMetric(c.allocs/float64(o.messages), "allocs/message")
+	}
+	keep(name, b.N, c)
+}
+
+// keep notes a cost. A benchmark is run once, and then with growing numbers, of which the last counts.
+func keep(name string, n int, c cost) {
+	all := measured[name]
+	if n > 1 && len(all) > 0 {
+		all = all[:len(all)-1]
+	}
+	measured[name] = append(all, c)
+}

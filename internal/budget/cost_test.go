@@ -1,0 +1,67 @@
+package budget
+
+import (
+	"encoding/json"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// cost is what one operation takes of this process.
+type cost struct {
+	allocs, bytes float64
+	loops         float64 // processor time, in times that the calibration loop takes; 0: not measured
+}
+
+// meter reads what this process has used so far, all its goroutines together.
+type meter struct {
+	memory runtime.MemStats
+	cpu    time.Duration
+}
+
+func readMeter() (m meter) {
+	runtime.ReadMemStats(&m.memory)
+	m.cpu = processorTime()
+	return m
+}
+
+// since is the cost of each of n operations, loops in nanoseconds.
+func (m meter) since(n int) cost {
+	now := readMeter()
+	each := func(before, after uint64) float64 { return float64(after-before) / float64(n) }
+	return cost{
+		allocs: each(m.memory.Mallocs, now.memory.Mallocs), bytes: each(m.memory.TotalAlloc, now.memory.TotalAlloc),
+		loops: float64((now.cpu - m.cpu).Nanoseconds()) / float64(n),
+	}
+}
+
+func processorTime() time.Duration {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// calibrate returns the processor time of one calibration loop: a document decoded and encoded, which allocates, branches
+// and copies as the hot path does. It is measured right beside what it is compared with, so that a slower machine, or one
+// that others use, slows both.
+func calibrate(t testing.TB) time.Duration {
+	t.Helper()
+	const times = 2000
+	begun := processorTime()
+	for range times {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(calibration), &v); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := json.Marshal(v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return (processorTime() - begun) / times
+}
+
+const calibration = `{"phone":"+393471234567","nome":"Maria","quando":"2026-12-01T10:30","steps":[{"text":"Gentile Maria","timing":` +
+	`{"anchor":"start","offset":{"amount":1,"unit":"days"}}},{"text":"A presto","timing":{"anchor":"start","jitter":60}}],"sum":12.5}`

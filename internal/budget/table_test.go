@@ -1,0 +1,88 @@
+package budget
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
+const tableFile = "testdata/budgets.txt"
+
+// tableHead begins the table; benchstat passes over what is no benchmark's line.
+const tableHead = `# What each operation of the hot path costs: the baseline that budgets are counted from. In the form of Go's benchmarks,
+# so that "benchstat testdata/budgets.txt new.txt" compares; loops/op is processor time in calibration loops.
+# Renewed by "make budgets BUDGETFLAGS=-renew", when a change is meant to cost what it costs.
+`
+
+// table is the baseline by operation.
+type table map[string]cost
+
+// readTable reads the committed baseline.
+func readTable() (table, error) {
+	text, err := os.ReadFile(tableFile)
+	if err != nil {
+		return nil, fmt.Errorf("read the budgets: %w", err)
+	}
+	t := table{}
+	for line := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(line, benchmarkName) {
+			continue
+		}
+		var name string
+		var n int
+		var c cost
+		if _, err := fmt.Sscanf(line, "%s %d %g B/op %g allocs/op %g loops/op", &name, &n, &c.bytes, &c.allocs, &c.loops); err != nil {
+			return nil, fmt.Errorf("read the budget %q: %w", strings.TrimSpace(line), err)
+		}
+		t[strings.TrimPrefix(name, benchmarkName)] = c
+	}
+	return t, nil
+}
+
+// write puts the table into its file, what was measured in place of what was there.
+func (t table) write() error {
+	var out strings.Builder
+	out.WriteString(tableHead)
+	for _, name := range t.names() {
+		c := t[name]
+		fmt.Fprintf(&out, "%-55s 1 %10.0f B/op %8.1f allocs/op %9.2f loops/op\n", benchmarkName+name, c.bytes, c.allocs, c.loops)
+	}
+	return os.WriteFile(tableFile, []byte(out.String()), 0o600)
+}
+
+func (t table) names() (all []string) {
+	for name := range t {
+		all = append(all, name)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// Slack is how much dearer than the baseline an operation may be. Allocations of one goroutine hardly differ; where
+// callers share commits they depend on how many happened to share one. Processor time differs with caches and neighbours,
+// and a change that doubles it is what is looked for.
+const (
+	slackAllocs = 1.10
+	slackBytes  = 1.20
+	slackShared = 1.60
+	slackLoops  = 2.0
+)
+
+// excess names what is above its budget, "" when nothing is.
+func (o operation) excess(is, was cost) string {
+	allocs, bytes := slackAllocs, slackBytes
+	if o.shared {
+		allocs, bytes = slackShared, slackShared
+	}
+	var above []string
+	check := func(unit string, is, was, most float64) {
+		if is > most {
+			above = append(above, fmt.Sprintf("%.1f %s, budget %.1f (baseline %.1f)", is, unit, most, was))
+		}
+	}
+	check("allocs/op", is.allocs, was.allocs, was.allocs*allocs+2)
+	check("B/op", is.bytes, was.bytes, was.bytes*bytes+256)
+	check("loops/op", is.loops, was.loops, was.loops*slackLoops+0.2)
+	return strings.Join(above, "; ")
+}
