@@ -41,7 +41,7 @@ allocations: ## what the hot path allocates is within its budgets; without the r
 	scripts/with-postgres go test -count=1 ./internal/budget
 
 budgets: ## benchmarks of the hot path, in a form that benchstat reads, against their budgets (BUDGETFLAGS=-renew takes them as new)
-	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 200ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
+	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)
 
 long: ## many nodes with the shipped lease, each fault several times, a hundred races for a cap, a hundred kills of an Official number (about 20 minutes)
 	PUNTUALE_LONG=1 scripts/with-postgres go test -v -tags e2e -count=1 -timeout 90m \
