@@ -16,7 +16,7 @@ func TestAllocations(t *testing.T) {
 	}
 	for _, d := range drivers {
 		t.Run(d.name, func(t *testing.T) {
-			w := newWorld(t, d.open(t))
+			w := newWorld(t, d.open)
 			for _, o := range onDatabase {
 				t.Run(o.name, func(t *testing.T) { o.allocations(t, w, base, o.name+"/"+d.name) })
 			}

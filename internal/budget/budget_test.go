@@ -129,7 +129,7 @@ func BenchmarkHotPath(b *testing.B) {
 					if d.name == "PostgreSQL" && os.Getenv(storetest.Address) == "" {
 						inner.Skip("no PostgreSQL")
 					}
-					w = newWorld(b, d.open(b))
+					w = newWorld(b, d.open)
 				}
 				benchmark(inner, w, o, name)
 			})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"puntuale"
 )
@@ -123,7 +122,7 @@ func (w *world) parts(t testing.TB, n int) [][]puntuale.MessageRef {
 func readDue(t testing.TB, w *world, _ int) func(int) error {
 	t.Helper()
 	c := w.clients(t, 1)[0]
-	planned := c.plan(t, batch)
+	planned := c.remind(t, batch)
 	t.Cleanup(func() {
 		if err := c.cancel(planned); err != nil {
 			t.Error(err)
@@ -147,19 +146,12 @@ func readDue(t testing.TB, w *world, _ int) func(int) error {
 	}
 }
 
-// dispatchOnDatabase sends n batches through a dispatcher and the real store.
+// dispatchOnDatabase sends n batches through a dispatcher and the real store, on a database of its own: a dispatcher looks
+// after all sessions that there are.
 func dispatchOnDatabase(t testing.TB, w *world, n int) func(int) error {
 	t.Helper()
-	for _, c := range w.clients(t, 1) {
-		due := now().Add(-time.Minute)
-		for k := range n * batch {
-			r := c.run(1, due)
-			r.Run.Phone = fmt.Sprintf("+39347%07d", k) // messages to one recipient would wait for each other
-			if _, err := c.Start(t.Context(), r); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
+	w = newWorld(t, w.driver)
+	w.clients(t, 1)[0].remind(t, n*batch)
 	return func(i int) error {
 		if i > 0 {
 			return nil // as in memory

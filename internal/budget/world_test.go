@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ type world struct {
 	*store.Store
 	partner puntuale.PartnerID
 	tokens  atomic.Int64
+	driver  storetest.Driver
 }
 
 // client is one account, with a sequence of three steps.
@@ -31,10 +33,11 @@ type client struct {
 	key      string
 }
 
-func newWorld(t testing.TB, db *storetest.Database) *world {
+func newWorld(t testing.TB, driver storetest.Driver) *world {
 	t.Helper()
+	db := driver(t)
 	db.Config.Clock, db.Config.Logger, db.Config.Meter = nil, quiet(), puntuale.NoMeter{}
-	w := &world{Store: db.Open(t)}
+	w := &world{Store: db.Open(t), driver: driver}
 	_, key := newKey(t, puntuale.PartnerSide)
 	var err error
 	w.partner, err = w.CreatePartner(t.Context(), puntuale.Partner{Name: "Agenzia", Slug: "agenzia", Created: now()}, puntuale.Login{Email: "p@example.com", Password: "x"}, key)
@@ -124,6 +127,41 @@ func (c *client) plan(t testing.TB, n int) (refs []puntuale.MessageRef) {
 		}
 	}
 	return refs[:n]
+}
+
+// remind starts n runs of three messages, of which the first is due and the others wait for tomorrow, as reminders do. It
+// returns those that are due.
+func (c *client) remind(t testing.TB, n int) []puntuale.MessageRef {
+	t.Helper()
+	due := now().Add(-time.Minute)
+	refs, failed := make([]puntuale.MessageRef, n), make(chan error, n)
+	var group sync.WaitGroup
+	var next atomic.Int64
+	for range 32 {
+		group.Go(func() {
+			for k := next.Add(1) - 1; k < int64(n); k = next.Add(1) - 1 {
+				r := c.run(3, due)
+				r.Run.Phone = fmt.Sprintf("+39347%07d", k) // messages to one recipient would wait for each other
+				for i := range r.Messages[1:] {
+					m := &r.Messages[1+i]
+					m.Due, m.DueMax, m.ValidUntil = m.Due.Add(24*time.Hour), m.DueMax.Add(24*time.Hour), m.ValidUntil.Add(24*time.Hour)
+				}
+				started, err := c.Start(t.Context(), r)
+				if err != nil {
+					failed <- err
+					return
+				}
+				refs[k] = puntuale.MessageRef{Client: c.id, ID: started.IDs[0]}
+			}
+		})
+	}
+	group.Wait()
+	select {
+	case err := <-failed:
+		t.Fatal(err)
+	default:
+	}
+	return refs
 }
 
 // join gives a node that claims, until the benchmark ends: a dispatcher would share the sessions with it.
