@@ -37,7 +37,9 @@ func TestOfficialWebhooksWhileSending(t *testing.T) {
 		var sends sync.WaitGroup
 		phones := make(chan string, rate*seconds)
 		for i := range rate * seconds {
-			phones <- fmt.Sprintf("+39347%07d", i)
+			phone := fmt.Sprintf("+39347%07d", i)
+			peer.Know(phone, graphtest.Name{Number: phone[1:], ID: fmt.Sprintf("IT.%015d", i)}) // told with all that concerns them
+			phones <- phone
 		}
 		close(phones)
 		for range 8 {

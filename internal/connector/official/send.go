@@ -193,24 +193,24 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	return puntuale.Receipt{Detail: storable(clip(detail, 300))}, nil
 }
 
-// noteNames keeps by which names Meta will speak of a recipient, where they are others: it writes numbers of some
-// countries in another way, and gives everybody an id.
+// noteNames keeps by which name Meta will speak of a recipient, where it is another: it writes numbers of some countries
+// in another way, and names those who hide theirs by an id. Ids beside numbers come with statuses, which are in no hurry.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return
 	}
-	phone, _ := phoneOf(all[0].Number)
-	var fresh []puntuale.Alias
-	for _, name := range []string{phone, all[0].ID} {
-		x := puntuale.Alias{Client: prepared.Client, Session: prepared.Session, Name: name, Phone: prepared.To}
-		if name != "" && name != prepared.To && (name == phone || puntuale.IsPersonID(name)) && !c.aliases.known(x, c.cfg.Clock.Now()) {
-			fresh = append(fresh, x)
-		}
+	name, ok := phoneOf(all[0].Number)
+	if !ok {
+		name, ok = all[0].ID, puntuale.IsPersonID(all[0].ID)
 	}
-	if len(fresh) == 0 {
+	x := puntuale.Alias{Client: prepared.Client, Session: prepared.Session, Name: name, Phone: prepared.To}
+	if !ok || name == prepared.To || c.aliases.known(x, c.cfg.Clock.Now()) {
 		return
 	}
-	if err := c.cfg.Take(context.WithoutCancel(ctx), prepared.Session, puntuale.Incoming{Aliases: fresh}); err != nil {
+	fresh := []puntuale.Alias{x}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	if err := c.cfg.Take(ctx, prepared.Session, puntuale.Incoming{Aliases: fresh}); err != nil {
 		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer tells it again
 		return
 	}
@@ -241,6 +241,9 @@ func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError
 func optOutReason(code int, at time.Time) string {
 	return "non vuole messaggi di marketing (codice Meta " + strconv.Itoa(code) + ", " + at.UTC().Format(time.RFC3339) + ")"
 }
+
+// noteTime is what may pass until an outcome is known, for a name that the next answer tells again.
+const noteTime = time.Second
 
 const saysInterrupted = "Invio interrotto"
 
