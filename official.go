@@ -49,6 +49,10 @@ type OfficialTenant interface {
 
 	// SetKeys puts other sealed keys in the place of a session's; nil: none. Codes: not_found.
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
+
+	// ChangeKeys puts in the place of a session's sealed keys what change makes of them (nil: there are none), in one
+	// transaction, perhaps more than once; its error is returned, and changes nothing. Codes: not_found.
+	ChangeKeys(ctx context.Context, id SessionID, change func(old []byte) ([]byte, error)) error
 }
 
 // OfficialStore is what the connector of Official sessions asks.

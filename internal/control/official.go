@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -9,14 +10,16 @@ import (
 	"puntuale"
 )
 
-// NewKeys is a request to replace an Official session's keys.
+// NewKeys is a request to replace an Official session's keys, or some of them: what is blank stays as it was.
 type NewKeys struct {
 	puntuale.OfficialKeys
-	Faults []puntuale.Fault // found by the caller in the request itself
+	NoAccount  bool             // BusinessAccountID is to be none
+	KeepGroups bool             // GroupsAPI stays as it was
+	Faults     []puntuale.Fault // found by the caller in the request itself
 }
 
 // SetKeys replaces the keys of an Official session, which are never shown again, and has its node look at them. Codes:
-// forbidden, not_found, invalid, conflict (it is no Official session, or a sandbox).
+// forbidden, not_found, invalid (also a blank one where there is none to stay), conflict (it is no Official session, or a sandbox).
 func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -25,18 +28,41 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 	if err != nil {
 		return Session{}, err
 	}
-	f := faults(r.Faults)
-	c.checkKeys(&f, "body.", &r.OfficialKeys)
-	if err := f.err(); err != nil {
-		return Session{}, err
-	}
-	if err := c.tenant.SetKeys(ctx, found.ID, c.seal(found.ID, r.OfficialKeys)); err != nil {
+	if err := c.tenant.ChangeKeys(ctx, found.ID, func(old []byte) ([]byte, error) { return c.changed(found.ID, old, r) }); err != nil {
 		return Session{}, fmt.Errorf("store the keys of session %d: %w", found.ID, err)
 	}
 	if _, err := c.give(ctx, found.ID, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
 		return Session{}, err
 	}
 	return c.Session(ctx, id)
+}
+
+// changed makes new sealed keys of the old ones and what is asked for.
+func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, error) {
+	var before puntuale.OfficialKeys
+	if old != nil {
+		plain, err := c.control.vault.Open(puntuale.SealedOfficial, id.SealPlace(), old)
+		if err != nil || json.Unmarshal(plain, &before) != nil {
+			before = puntuale.OfficialKeys{} // sealed by another key: all have to be given
+		}
+	}
+	k := r.OfficialKeys
+	for _, key := range []struct{ now, was *string }{
+		{&k.PhoneNumberID, &before.PhoneNumberID}, {&k.AccessToken, &before.AccessToken}, {&k.AppSecret, &before.AppSecret}, {&k.VerifyToken, &before.VerifyToken},
+	} {
+		if strings.TrimSpace(*key.now) == "" {
+			*key.now = *key.was
+		}
+	}
+	if strings.TrimSpace(k.BusinessAccountID) == "" && !r.NoAccount {
+		k.BusinessAccountID = before.BusinessAccountID
+	}
+	if r.KeepGroups {
+		k.GroupsAPI = before.GroupsAPI
+	}
+	f := faults(r.Faults)
+	c.checkKeys(&f, "body.", &k)
+	return c.seal(id, k), f.err()
 }
 
 // SessionTest is what came of looking whether an Official session can send.

@@ -17,6 +17,16 @@ type officialBody struct {
 	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
 }
 
+// keysBody documents what replaces them: each member that is not there stays as it was.
+type keysBody struct {
+	PhoneNumberID string `json:"phone_number_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
+	AccessToken   string `json:"access_token,omitempty" maxLength:"4096"`
+	AppSecret     string `json:"app_secret,omitempty" maxLength:"4096"`
+	VerifyToken   string `json:"verify_token,omitempty" maxLength:"4096"`
+	Account       string `json:"business_account_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"Empty: none. A number is taken too."`
+	Groups        bool   `json:"groups_api,omitempty"`
+}
+
 func readKeys(o *object) *puntuale.OfficialKeys {
 	groups := o.flag("groups_api")
 	return &puntuale.OfficialKeys{
@@ -31,7 +41,7 @@ func setOfficialKeys(ctx context.Context, c *control.Client, in *call, p *oneInp
 	if err != nil {
 		return sessionAnswer{}, err
 	}
-	asked := control.NewKeys{OfficialKeys: *readKeys(body)}
+	asked := control.NewKeys{OfficialKeys: *readKeys(body), KeepGroups: !body.has("groups_api"), NoAccount: body.has("business_account_id")}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}

@@ -45,6 +45,13 @@ func TestOfficialSession(t *testing.T) {
 		says(`"ok":false`, `phone_number_id non esiste`)
 		s.must(&made, "PUT", path+"/official", key, officialKeys)
 		says(`"ok":true`)
+		// One alone: the others stay, and none can be left out where there was none.
+		s.must(&made, "PUT", path+"/official", key, `{"access_token":"EAAcanaryold"}`)
+		says(`"ok":false`, `"message":"Token di accesso scaduto o revocato`)
+		s.must(&made, "PUT", path+"/official", key, `{"access_token":" EAAcanary ","app_secret":null}`)
+		says(`"ok":true`, `"phone_number_id":"101","business_account_id":"55101"`)
+		s.refusedAt(422, "PUT", path+"/official", key, `{"phone_number_id":"+39"}`, "body.phone_number_id")
+		says(`"ok":true`)
 		s.owner.peer.Look(func() graphtest.Reply { return graphtest.Reply{Status: 502, Body: "x"} })
 		says(`"ok":false`, `"message":"I server di Meta non rispondono`)
 		s.owner.peer.Look(nil)
@@ -56,6 +63,7 @@ func TestOfficialSession(t *testing.T) {
 		says(`"state":"unlinked"`)
 		s.must(&made, "DELETE", path+"/pair", key, "") // keys that are no good are forgotten, too
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
+		s.refusedAt(422, "PUT", path+"/official", key, `{"access_token":"EAAcanary"}`, "body.phone_number_id", "body.app_secret", "body.verify_token")
 
 		for _, other := range []string{`{"name":"s","connection_type":"Socket","sandbox":true}`, `{"name":"s","connection_type":"Official","sandbox":true}`} {
 			s.must(&made, "POST", "/api/sessions", key, other)
@@ -250,7 +258,7 @@ func TestNetworkTemplates(t *testing.T) {
 		s.refusedAt(422, "PUT", path+"/official", key, strings.Replace(officialKeys, "55101", "x1", 1), "body.business_account_id")
 		s.refusedAt(400, "PUT", path+"/official", key, strings.Replace(officialKeys, "{", `{"groups_api":"x",`, 1), "body.groups_api")
 		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, "{", `{"groups_api":true,`, 1))
-		s.must(nil, "PUT", path+"/official", key, strings.Replace(officialKeys, `,"business_account_id":"55101"`, "", 1))
+		s.must(nil, "PUT", path+"/official", key, `{"business_account_id":""}`)
 		shows("POST", path+"/test", "", `"templates":{"phone_number_id":"101"}`)
 		shows("GET", path+"/templates", "", `"templates":[]`)
 	})

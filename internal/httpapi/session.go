@@ -24,8 +24,8 @@ func registerSessions(a *api) {
 		summary: "Unlink a session; what is pending waits", refusals: []int{http.StatusNotFound, http.StatusConflict}}, unlinkSession)
 	client(a, operation{id: "reconnectSession", method: http.MethodPost, path: one + "/reconnect", creates: always,
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
-	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: officialBody{},
-		summary: "Replace what an Official session needs to reach Meta", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
+	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: keysBody{},
+		summary: "Replace what an Official session needs to reach Meta, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
 		summary: "Look whether an Official session can send, read its templates, and say what is wrong", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,

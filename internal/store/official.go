@@ -22,6 +22,27 @@ func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byt
 	})
 }
 
+func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change func(old []byte) ([]byte, error)) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		var old []byte
+		found, err := one(ctx, a, `select s.keys from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0 for update of s`, []any{t.id, id}, &old)
+		if err := thereOr(found, err, "session"); err != nil {
+			return err
+		}
+		if len(old) == 0 {
+			old = nil
+		}
+		sealed, err := change(old)
+		if err != nil {
+			return err
+		}
+		if _, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, sealed); err != nil {
+			return fmt.Errorf("change a session's keys: %w", err)
+		}
+		return nil
+	})
+}
+
 func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (client puntuale.ClientID, sealed []byte, err error) {
 	found, err := one(ctx, s.read, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
 		[]any{id, puntuale.Official}, &client, &sealed)

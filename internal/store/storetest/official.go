@@ -36,6 +36,13 @@ func testOfficialKeys(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	has(id, "others")
+	wrong := puntuale.Invalid(puntuale.Fault{Location: "x", Message: "y"})
+	wantCode(t, c.ChangeKeys(ctx, id, func(old []byte) ([]byte, error) { return []byte("never"), wrong }), puntuale.CodeInvalid)
+	has(id, "others")
+	if err := c.ChangeKeys(ctx, id, func(old []byte) ([]byte, error) { return append(old, " again"...), nil }); err != nil {
+		t.Fatal(err)
+	}
+	has(id, "others again")
 	wantCode(t, other.SetKeys(ctx, id, []byte("mine")), puntuale.CodeNotFound)
 	if err := w.ForgetKeys(ctx, id); err != nil {
 		t.Fatal(err)
