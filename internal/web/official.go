@@ -69,7 +69,7 @@ func (s *site) setOfficial(v *visit) error {
 		PhoneNumberID: f.Value("phone_number_id"), AccessToken: f.Value("access_token"), AppSecret: f.Value("app_secret"), VerifyToken: f.Value("verify_token"),
 		BusinessAccountID: f.Value("business_account_id"), GroupsAPI: f.Is("groups_api", "on"),
 	}
-	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), control.NewKeys{OfficialKeys: keys}); err != nil {
+	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), control.NewKeys{OfficialKeys: keys, NoAccount: true}); err != nil {
 		shown := v.sender(found)
 		return v.again(err, f, view.OfficialForm(f, shown), view.OfficialSetup(f, shown, false),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
