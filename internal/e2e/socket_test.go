@@ -31,10 +31,10 @@ type shop struct {
 }
 
 // newShop starts the server and links a number through its API.
-func newShop(t *testing.T, database string) *shop {
+func newShop(t *testing.T, database string, more ...string) *shop {
 	t.Helper()
 	net := whatsapptest.New(t)
-	s := &shop{server: prepare(t, database), net: net, proxy: net.Proxy(), account: net.Account(shopNumber)}
+	s := &shop{server: prepare(t, database, more...), net: net, proxy: net.Proxy(), account: net.Account(shopNumber)}
 	s.program = filepath.Join(t.TempDir(), "puntuale")
 	if err := whatsapptest.PatchRoot(binary, s.program); err != nil {
 		t.Fatal(err)
@@ -319,6 +319,57 @@ func (s *shop) loggedOut(t *testing.T, anna *whatsapptest.Phone) {
 	s.pair()
 	s.becomes(id, 15*time.Second, completed)
 	anna.Await(t, whatsapptest.Text("con altre chiavi"))
+}
+
+// owns reports whether a server has the number, and it is online there.
+func owns(s *server) bool {
+	a, err := call("GET", s.base+"/metrics", "", nil)
+	return err == nil && strings.Contains(string(a.body), `puntuale_numbers{state="online",type="Socket"} 1`)
+}
+
+// TestSocketMoves kills the server that has a linked number, and then the next: another one has it then, nobody throws
+// anybody out, and each message is seen once.
+func TestSocketMoves(t *testing.T) {
+	s := newShop(t, postgres(t), "--lease", "2s")
+	second := prepare(t, s.database, "--lease", "2s")
+	second.program, second.env = s.program, s.env
+	second.start()
+	anna := s.net.Phone(annaNumber)
+	for i := range 3 {
+		owner, other := s.server, second
+		eventually(t, 20*time.Second, "one server has the number", func() bool { return owns(s.server) != owns(second) })
+		if owns(second) {
+			owner, other = second, s.server
+		}
+		text := fmt.Sprintf("dal server %d", i)
+		base := s.base
+		s.base = other.base // any server answers calls
+		id := s.write(annaNumber, text)
+		s.becomes(id, 10*time.Second, completed)
+		anna.Await(t, whatsapptest.Text(text))
+		owner.kill()
+		began := time.Now()
+		eventually(t, 20*time.Second, "the other server has it", func() bool { return owns(other) })
+		t.Logf("moved within %v", time.Since(began).Round(10*time.Millisecond))
+		text += ", spostato"
+		s.becomes(s.write(annaNumber, text), 10*time.Second, completed)
+		anna.Await(t, whatsapptest.Text(text))
+		s.is("online")
+		s.base = base
+		owner.start()
+	}
+	seen := map[string]int{}
+	for _, m := range s.net.Ledger().All() {
+		seen[m.Text]++
+	}
+	if len(seen) != 6 {
+		t.Errorf("seen: %v", seen)
+	}
+	for text, n := range seen {
+		if n != 1 {
+			t.Errorf("%q was seen %d times", text, n)
+		}
+	}
 }
 
 // secrets looks for what must not stand in the log.

@@ -121,6 +121,9 @@ func TestCut(t *testing.T) {
 	w := newWorld(t)
 	anna := w.net.Phone(annaNumber)
 	w.link()
+	w.mustSend(w.text("+"+annaNumber, "prima"))
+	anna.Await(t, whatsapptest.Text("prima"))
+	w.net.AwaitToken(t, shopNumber, annaNumber)
 	w.net.Inject(whatsapptest.Fault{From: shopNumber, Cut: true, Times: 1})
 	e := w.text("+"+annaNumber, "una volta sola")
 	if _, err := w.send(e); err == nil || puntuale.AsSendError(err) != nil {
@@ -132,7 +135,7 @@ func TestCut(t *testing.T) {
 	m := anna.Await(t, whatsapptest.Text("una volta sola"))
 	eventually(t, "the phone shows both as one", func() bool {
 		all := w.net.Ledger().All()
-		return len(all) == 1 && all[0].ID == m.ID
+		return len(all) == 2 && all[1].ID == m.ID
 	})
 }
 
