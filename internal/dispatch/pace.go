@@ -68,7 +68,7 @@ func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 		}
 	}
 	if p.is.Jitter > 0 {
-		p.next = now.Add(p.interval + rand.N(time.Duration(p.is.Jitter)*time.Second))
+		p.next = now.Add(p.interval + rand.N(time.Duration(p.is.Jitter)*time.Second)) //nolint:gosec // nobody gains by guessing it
 	}
 	if p.is.PerDay > 0 {
 		p.left(now)

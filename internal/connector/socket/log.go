@@ -24,7 +24,7 @@ func (q quiet) Sub(string) waLog.Logger           { return q }
 
 func (q quiet) say(level, format string, args []any) {
 	if q.log.Enabled(context.Background(), slog.LevelDebug) {
-		q.log.Debug("whatsmeow", "level_there", level, "text", fmt.Sprintf(format, args...))
+		q.log.Debug("whatsmeow", "level_there", level, "said", fmt.Sprintf(format, args...))
 	}
 }
 
