@@ -1,0 +1,186 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// RehearsalCall is a sequence as it is being written, and somebody for whom it is tried.
+type RehearsalCall struct {
+	Sequence NewSequence
+	Phone    string            // "" for nobody in particular
+	Fields   map[string]string // what a start would pass
+}
+
+// Rehearsal is what a sequence would do. What is wrong with one step does not hide the others.
+type Rehearsal struct {
+	Plan     plan.Plan
+	Fields   []puntuale.Field
+	Warnings []Warning
+	Dates    []FieldDate      // date fields that steps are reckoned from, in the order of their first use
+	Unsaid   []string         // needed fields that nobody passes; the plan shows an example in their place
+	Faults   []puntuale.Fault // of the sequence "body.steps[2].text", of what a start passes "body.phone", "body.fields.name"
+	Now      time.Time
+}
+
+// FieldDate is the moment that a date field names.
+type FieldDate struct {
+	Name string
+	At   time.Time
+}
+
+// rehearsedPhone stands for a recipient that nobody named.
+const rehearsedPhone = "+393331234567"
+
+// exampleDays is how far ahead the example of a date lies that nobody passes.
+const exampleDays = 7
+
+// Rehearse plans a start of a sequence that need not be stored, by the same planner as a start, and stores and counts
+// nothing. Faults of the sequence and of what is passed are part of the answer. Its errors are those of the store.
+func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, error) {
+	zone, err := c.zone()
+	if err != nil {
+		return Rehearsal{}, err
+	}
+	r := Rehearsal{Now: c.control.clock.Now()}
+	checked, err := c.checkSequence(ctx, call.Sequence)
+	if err := (*faults)(&r.Faults).take(err); err != nil {
+		return Rehearsal{}, err
+	}
+	r.Warnings = checked.Warnings
+	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: call.Sequence.Steps})
+	if err != nil {
+		return Rehearsal{}, err
+	}
+	r.Fields = plan.Fields(expanded[0])
+	phone := rehearsedPhone
+	if strings.TrimSpace(call.Phone) != "" {
+		phone = c.recipient((*faults)(&r.Faults), "body.phone", call.Phone)
+	}
+	passed := c.examples(&r, call.Fields, zone)
+	r.Dates = anchors(expanded[0], passed, zone)
+	c.rehearse(&r, expanded[0], plan.Input{Phone: shownPhone(phone), Fields: passed, Location: zone, Closed: c.account.Closed, Now: r.Now, Media: c.control.media})
+	return r, nil
+}
+
+// examples are the values passed, with an example for each needed one that is not.
+func (c *Client) examples(r *Rehearsal, given map[string]string, zone *time.Location) map[string]plan.Value {
+	passed := map[string]plan.Value{}
+	for _, f := range r.Fields {
+		if text := given[f.Name]; strings.TrimSpace(text) != "" {
+			raw, _ := json.Marshal(text) // a string is always written
+			passed[f.Name] = plan.FromJSON(raw)
+			continue
+		}
+		if !f.Required {
+			continue
+		}
+		r.Unsaid = append(r.Unsaid, f.Name)
+		text := "{{" + f.Name + "}}"
+		switch f.Kind {
+		case puntuale.FieldDate:
+			day := puntuale.DateOf(r.Now.In(zone).AddDate(0, 0, exampleDays))
+			text = day.String() + " 10:30"
+		case puntuale.FieldMedia:
+			text = "https://example.com/" + f.Name + ".jpg"
+		}
+		passed[f.Name] = plan.Value{Kind: plan.Text, Text: text}
+	}
+	return passed
+}
+
+// anchors are the moments of the date fields that steps are reckoned from.
+func anchors(s puntuale.Sequence, passed map[string]plan.Value, zone *time.Location) (dates []FieldDate) {
+	for _, step := range s.Steps {
+		name := step.Timing.Anchor
+		if name == "" || name == puntuale.AnchorStart || slices.ContainsFunc(dates, func(d FieldDate) bool { return d.Name == name }) {
+			continue
+		}
+		if m, err := plan.ParseMoment(strings.TrimSpace(passed[name].Text)); err == nil {
+			dates = append(dates, FieldDate{name, m.At(9*time.Hour, zone)})
+		}
+	}
+	return dates
+}
+
+var faultyStep = regexp.MustCompile(`^(?:body\.)?steps\[(\d+)\](.*)$`)
+
+// rehearse plans the steps that can be planned. Steps with faults are left out, and the rest is planned again; a step
+// keeps its place by its number.
+func (c *Client) rehearse(r *Rehearsal, s puntuale.Sequence, in plan.Input) {
+	good := make([]int, 0, len(s.Steps)) // the numbers of the steps that are left
+	bad := map[int]bool{}
+	for _, f := range r.Faults {
+		if m := faultyStep.FindStringSubmatch(f.Location); m != nil {
+			n, _ := strconv.Atoi(m[1]) // digits only
+			bad[n] = true
+		}
+	}
+	for i := range s.Steps {
+		if !bad[i] && !unfilled(s.Steps[i]) {
+			good = append(good, i)
+		}
+	}
+	for len(good) > 0 {
+		in.Sequence.Steps = make([]puntuale.Step, len(good))
+		for i, n := range good {
+			in.Sequence.Steps[i] = s.Steps[n]
+		}
+		p, err := plan.Build(in)
+		if err == nil {
+			for i := range p.Messages {
+				p.Messages[i].Step = good[p.Messages[i].Step]
+			}
+			for i := range p.Skipped {
+				p.Skipped[i].Step = good[p.Skipped[i].Step]
+			}
+			r.Plan = p
+			return
+		}
+		good = r.leaveOut(err, in.Sequence, good)
+	}
+}
+
+// leaveOut files the faults of a plan, and returns the steps without those that have some.
+func (r *Rehearsal) leaveOut(err error, s puntuale.Sequence, good []int) (left []int) {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return nil
+	}
+	out := map[int]bool{}
+	for _, f := range e.Faults {
+		if m := faultyStep.FindStringSubmatch(f.Location); m != nil {
+			n, _ := strconv.Atoi(m[1]) // digits only
+			out[n] = true
+			f.Location = fmt.Sprintf("body.steps[%d]%s", good[n], m[2])
+		} else if name, ok := strings.CutPrefix(f.Location, "body."); ok {
+			f.Location = "body.fields." + name
+			for i, step := range s.Steps {
+				used := plan.Fields(puntuale.Sequence{Steps: []puntuale.Step{step}})
+				if slices.ContainsFunc(used, func(g puntuale.Field) bool { return g.Name == name }) {
+					out[i] = true
+				}
+			}
+		}
+		r.Faults = append(r.Faults, f)
+	}
+	if len(out) == 0 { // nothing says which
+		return nil
+	}
+	for i, n := range good {
+		if !out[i] {
+			left = append(left, n)
+		}
+	}
+	return left
+}

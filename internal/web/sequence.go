@@ -1,0 +1,307 @@
+package web
+
+import (
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// sequenceRoutes are the pages of sequences: the heart of a client's dashboard.
+var sequenceRoutes = []route{
+	{"GET /c/{client}/sequences", clientSide, puntuale.Reader, "", (*site).sequences},
+	{"GET /c/{client}/sequences/new", clientSide, puntuale.Staff, "", (*site).newSequence},
+	{"GET /c/{client}/sequences/{id}", clientSide, puntuale.Reader, "", (*site).sequence},
+	{"GET /c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, "", (*site).editSequence},
+	{"POST /c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", (*site).createSequence},
+	{"POST /c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, (*site).draft},
+	{"POST /c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", (*site).updateSequence},
+	{"POST /c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", (*site).copySequence},
+	{"POST /c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", (*site).deleteSequence},
+}
+
+func (s *site) sequences(v *visit) error {
+	rows, next, err := v.client.Sequences(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	return v.show(view.Sequences(view.SequenceList{Rows: sequenceRows(rows), Cursor: v.query("cursor"), Next: next}))
+}
+
+func sequenceRows(rows []control.Sequence) []view.SequenceRow {
+	out := make([]view.SequenceRow, len(rows))
+	for i, r := range rows {
+		out[i] = view.SequenceRow{Sequence: r.Sequence, Fields: r.Fields}
+	}
+	return out
+}
+
+// sequence shows one sequence as it would go for somebody, and how to start it from elsewhere.
+func (s *site) sequence(v *visit) error {
+	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	f := draftForm(found.Sequence)
+	for name, values := range v.r.URL.Query() {
+		if name == "phone" || strings.HasPrefix(name, "fields.") {
+			f.Values[name] = values
+		}
+	}
+	s.example(v, f, found.Fields)
+	try, err := v.try(f, control.NewSequence{Name: found.Name, Steps: found.Steps, Session: sessionText(found.Session)})
+	if err != nil {
+		return err
+	}
+	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm()}
+	page.Snippets = v.snippets(found, f)
+	if v.partial() && v.r.Header.Get("HX-Target") == "div#preview" {
+		return v.show(view.Preview(f, try))
+	}
+	return v.show(view.SequenceShow(page))
+}
+
+func sessionText(id puntuale.SessionID) string {
+	if id == 0 {
+		return ""
+	}
+	return id.String()
+}
+
+// try rehearses the sequence of a form for the person that it names.
+func (v *visit) try(f *view.Form, r control.NewSequence) (view.Try, error) {
+	done, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r, Phone: f.Value("phone"), Fields: samples(f.Values)})
+	if err != nil {
+		return view.Try{}, err
+	}
+	t := view.Try{Steps: r.Steps, Messages: done.Plan.Messages, Skipped: done.Plan.Skipped, Fields: done.Fields, Unsaid: done.Unsaid, Faults: done.Faults, Now: done.Now}
+	for _, d := range done.Dates {
+		t.Dates = append(t.Dates, view.Mark{Name: d.Name, At: d.At})
+	}
+	for _, w := range done.Warnings {
+		says := w.Message
+		if v.frame.Language.Code == "en" {
+			says = puntuale.English(says)
+		}
+		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: says})
+	}
+	return t, nil
+}
+
+// example fills what is not known of a person with what reads well; what was left empty on purpose stays empty.
+func (s *site) example(v *visit, f *view.Form, fields []puntuale.Field) {
+	for _, field := range fields {
+		name := "fields." + field.Name
+		if _, there := f.Values[name]; there {
+			continue
+		}
+		f.Values.Set(name, v.exampleOf(field))
+	}
+	if _, there := f.Values["phone"]; !there {
+		f.Values.Set("phone", "+39 333 123 4567")
+	}
+}
+
+func (v *visit) exampleOf(field puntuale.Field) string {
+	switch name := strings.ToLower(field.Name); {
+	case field.Kind == puntuale.FieldDate:
+		return v.now().In(v.frame.Zone).AddDate(0, 0, 7).Format("02/01/2006") + " 10:30"
+	case field.Kind == puntuale.FieldMedia:
+		return "https://example.com/" + field.Name + ".jpg"
+	case strings.Contains(name, "cognome"), strings.Contains(name, "surname"):
+		return "Rossi"
+	case strings.Contains(name, "nome"), strings.Contains(name, "name"):
+		return "Maria"
+	}
+	return v.t("sequence.example_value")
+}
+
+func (s *site) newSequence(v *visit) error {
+	found := control.Sequence{Sequence: s.beginning(v)}
+	return s.edit(v, found)
+}
+
+// beginning is a sequence to begin with: an example that its asker knows, or one empty step.
+func (s *site) beginning(v *visit) puntuale.Sequence {
+	timing := func(amount int, unit puntuale.Unit, d puntuale.Direction, anchor, at string) puntuale.Timing {
+		return puntuale.Timing{Anchor: anchor, Offset: puntuale.Offset{Amount: amount, Unit: unit, Direction: d}, At: at}
+	}
+	now := puntuale.Timing{Anchor: puntuale.AnchorStart}
+	switch v.query("like") {
+	case "appointment":
+		return puntuale.Sequence{Name: v.t("sequence.like.appointment"), Steps: []puntuale.Step{
+			{Text: v.t("sequence.like.appointment_1"), Timing: now},
+			{Text: v.t("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, "data_appuntamento", "09:00")},
+			{Text: v.t("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, "data_appuntamento", "18:00")},
+		}}
+	case "welcome":
+		return puntuale.Sequence{Name: v.t("sequence.like.welcome"), Steps: []puntuale.Step{
+			{Text: v.t("sequence.like.welcome_1"), Timing: now},
+			{Text: v.t("sequence.like.welcome_2"), Timing: timing(3, puntuale.Days, puntuale.After, puntuale.AnchorStart, "10:00")},
+		}}
+	case "expiry":
+		return puntuale.Sequence{Name: v.t("sequence.like.expiry"), Steps: []puntuale.Step{
+			{Text: v.t("sequence.like.expiry_1"), Timing: timing(7, puntuale.Days, puntuale.Before, "data_scadenza", "09:30")},
+			{Text: v.t("sequence.like.expiry_2"), Timing: timing(1, puntuale.Days, puntuale.Before, "data_scadenza", "09:30")},
+		}}
+	}
+	return puntuale.Sequence{Steps: []puntuale.Step{{Timing: now}}}
+}
+
+func (s *site) editSequence(v *visit) error {
+	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	return s.edit(v, found)
+}
+
+func (s *site) edit(v *visit, found control.Sequence) error {
+	f := draftForm(found.Sequence)
+	if found.ID != 0 {
+		f.Values.Set("id", found.ID.String())
+	}
+	e, err := s.editor(v, f, -1)
+	if err != nil {
+		return err
+	}
+	return v.show(view.SequenceEdit(e))
+}
+
+// editor is everything that the editor shows with a form. at is the step that gets the focus.
+func (s *site) editor(v *visit, f *view.Form, at int) (view.Editor, error) {
+	e := view.Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
+	r := readDraft(f)
+	first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
+	if err != nil {
+		return e, err
+	}
+	s.example(v, f, first.Fields)
+	if e.Try, err = v.try(f, r); err != nil {
+		return e, err
+	}
+	templates, _, err := v.client.Templates(v.ctx(), control.Page{Limit: "1000"})
+	if err != nil {
+		return e, err
+	}
+	for _, t := range templates {
+		e.Templates = append(e.Templates, t.Name)
+	}
+	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: "1000"})
+	for _, x := range sessions {
+		e.Sessions = append(e.Sessions, x.Session)
+	}
+	return e, err
+}
+
+// draft shows a sequence's form with its steps changed, or with what it would do.
+func (s *site) draft(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	do := f.Value("do")
+	f.Values.Del("do")
+	if do == "preview" && v.partial() {
+		try, err := v.try(f, readDraft(f))
+		if err != nil {
+			return err
+		}
+		return v.show(view.Preview(f, try))
+	}
+	e, err := s.editor(v, f, change(f, do))
+	if err != nil {
+		return err
+	}
+	if v.partial() {
+		return v.show(view.SequenceForm(e))
+	}
+	return v.show(view.SequenceEdit(e))
+}
+
+// refused shows a sequence's form with what is wrong with it.
+func (s *site) refused(v *visit, err error, f *view.Form) error {
+	if e, _ := refusal(err); e == nil {
+		return err
+	}
+	e, failed := s.editor(v, f, -1)
+	if failed != nil {
+		return failed
+	}
+	return v.again(err, f, view.SequenceForm(e), view.SequenceEdit(e), draftFields(f)...)
+}
+
+func (s *site) createSequence(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	created, err := v.client.CreateSequence(v.ctx(), readDraft(f), control.Once[control.Sequence]{})
+	if err != nil {
+		return s.refused(v, err, f)
+	}
+	v.did(created.ID.String())
+	v.say("sequence.created", "")
+	return v.to(v.sequenceURL(created.ID))
+}
+
+func (v *visit) sequenceURL(id puntuale.SequenceID) string {
+	return v.frame.Place.Base + "/sequences/" + id.String()
+}
+
+func (s *site) updateSequence(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	if _, err := v.client.Sequence(v.ctx(), v.path("id")); err != nil {
+		return err
+	}
+	f.Values.Set("id", v.path("id"))
+	done, err := v.client.ReplaceSequence(v.ctx(), v.path("id"), readDraft(f))
+	if err != nil {
+		return s.refused(v, err, f)
+	}
+	v.did(done.ID.String())
+	v.say("sequence.updated", "")
+	return v.to(v.sequenceURL(done.ID))
+}
+
+func (s *site) copySequence(v *visit) error {
+	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	name := []rune(v.t("sequence.copy_name", "Name", found.Name))
+	made, err := v.client.CreateSequence(v.ctx(), control.NewSequence{Name: string(name[:min(len(name), puntuale.MaxName)]), Session: sessionText(found.Session),
+		IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, control.Once[control.Sequence]{})
+	if err != nil {
+		return err
+	}
+	v.did(made.ID.String())
+	v.say("sequence.copied", "")
+	return v.to(v.sequenceURL(made.ID) + "/edit")
+}
+
+// deleteSequence deletes one; with messages pending it asks what becomes of them first.
+func (s *site) deleteSequence(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	if err := v.client.DeleteSequence(v.ctx(), v.path("id"), f.Value("pending")); err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeConflict && f.Value("pending") == "" {
+			f.Values.Set("asked", "1")
+		}
+		page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f}
+		return v.again(err, f, view.SequenceDelete(page), view.SequenceDeletePage(page), "pending")
+	}
+	v.did(found.ID.String())
+	v.say("sequence.deleted", "", "Name", found.Name)
+	return v.to(v.frame.Place.Base + "/sequences")
+}

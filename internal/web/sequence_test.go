@@ -1,0 +1,273 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// appointment is a sequence as most are: at once, two days before a date, and the day after it.
+func appointment() control.NewSequence {
+	before := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Days, Direction: puntuale.Before}, At: "09:00"}
+	after := puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}, At: "18:00",
+		Window: &puntuale.Window{Weekdays: []int{1, 2, 3, 4, 5}, From: "09:00", To: "19:00", Holidays: puntuale.HolidaysAvoid}}
+	return control.NewSequence{Name: "Promemoria visita", Steps: []puntuale.Step{
+		{Text: "Ciao {{nome}}, ti aspettiamo {{data_appuntamento:giorno}} alle {{data_appuntamento:ora}}.", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}},
+		{Text: "Ciao {{nome}}, mancano due giorni!", Media: "https://example.com/mappa.pdf", MediaName: "Come arrivare.pdf", Timing: before},
+		{Text: "Grazie, {{nome}}.", Timing: after},
+	}}
+}
+
+func (w *world) sequence(r control.NewSequence) string {
+	w.t.Helper()
+	made, err := w.Client().CreateSequence(context.Background(), r, control.Once[control.Sequence]{})
+	w.must(err)
+	return made.ID.String()
+}
+
+// TestSequenceStory makes a sequence from an example, changes it while the preview follows, saves it, and starts it.
+func TestSequenceStory(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/sequences")
+		b.check("empty")
+		b.click(".begin-card")
+		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
+		b.check("editor")
+
+		// What one types shows beside, rendered by the planner.
+		b.fill("steps[0].text", "Ciao {{nome}}, il tuo codice è {{codice}}.")
+		b.until(`document.querySelector("#notes .note-warn")?.innerText.includes("codice")`)
+		b.fill("fields.codice", "A-17", "fields.nome", "Lucia")
+		b.until(`document.querySelector("#timeline .bubble-text").innerText === "Ciao Lucia, il tuo codice è A-17."`)
+		b.until(`!document.querySelector("#notes .note")`)
+		b.until(`document.querySelector('[data-insert="codice"]')`) // offered as a chip
+
+		// A chip goes to the cursor, a step by keyboard and by drag.
+		b.click(`#step-1 [data-insert="codice"]`)
+		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("{{codice}}")`)
+		b.click(`[value="move:1:0"]`)
+		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("A-17") || document.querySelector('[name="steps[1].text"]').value.includes("il tuo codice")`)
+		evaluate[bool](b, `(() => { Alpine.$data(document.getElementById("sequence-form")).moved("0", 1); return true })()`)
+		b.until(`document.querySelector('[name="steps[0].text"]').value.includes("il tuo codice")`)
+		b.click(`[value="add"]`)
+		b.until(`document.querySelectorAll(".step").length === 4 && document.activeElement?.name === "steps[3].text"`)
+		b.click(`[name="steps[3].kind"][value="media"] + svg`)
+		b.click(".editor-save .btn-primary")
+		b.until(`document.activeElement?.name === "steps[3].media"`) // its fault has the focus
+		b.check("refused")
+		b.fill("steps[3].media", "https://example.com/guida.exe")
+		b.until(`document.querySelector("#notes .note-bad")?.innerText.includes("exe")`)
+		b.fill("steps[3].media", "https://example.com/guida.pdf", "steps[3].timing.offset.direction", "before", "steps[3].timing.offset.amount", "30", "steps[3].timing.anchor", "data_appuntamento")
+		b.until(`document.querySelector("#notes .note-warn")`) // 30 days before is past
+		b.check("past")
+		b.fill("steps[3].timing.offset.amount", "1")
+		b.until(`!document.querySelector("#notes .note")`)
+		b.click(".editor-save .btn-primary")
+		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
+		b.check("saved")
+
+		b.open(evaluate[string](b, `location.pathname`) + "/start")
+		b.fill("phone", "333 765 4321", "fields.nome", "Lucia", "fields.codice", "B-2")
+		b.click("[value=preview]")
+		b.until(`document.activeElement?.name === "fields.data_appuntamento"`) // missing
+		b.fill("fields.data_appuntamento", "30/11/2026 15:30")
+		b.click("[value=preview]")
+		b.until(`document.querySelectorAll(".timeline .bubble").length === 4`)
+		b.check("start")
+		b.click("[value=start]")
+		b.until(`document.querySelector("h1").innerText === "Sequenza avviata" || document.querySelector("h1").innerText === "Sequence started"`)
+		b.check("started")
+		b.open(w.pages + "/sequences")
+		b.check("list")
+	})
+}
+
+// TestSequencePages compares what the server writes.
+func TestSequencePages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.sequence(appointment())
+	v := w.visitor(w.clients[puntuale.Owner])
+	port := strings.TrimPrefix(w.base, "http://")
+	for name, path := range map[string]string{
+		"sequences": "/sequences", "sequence": "/sequences/" + id, "sequence-edit": "/sequences/" + id + "/edit", "sequence-start": "/sequences/" + id + "/start",
+		"sequence-import": "/sequences/import",
+	} {
+		got := v.get(w.pages + path)
+		if got.status != http.StatusOK {
+			t.Errorf("%s: %d", path, got.status)
+		}
+		golden(t, name, strings.ReplaceAll(mainOf(got.body), port, "puntuale.example"))
+	}
+	reader := w.visitor(w.clients[puntuale.Reader]).get(w.pages + "/sequences/" + id)
+	if reader.status != http.StatusOK || strings.Contains(reader.body, "/edit") || strings.Contains(reader.body, `data-open="delete"`) {
+		t.Errorf("a reader: %d, or with buttons that are not for them", reader.status)
+	}
+}
+
+// TestSequenceRoundTrip: what a form is sent unchanged is the sequence as it was, with everything that it has.
+func TestSequenceRoundTrip(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := appointment()
+	lat, lon := 45.07031, -7.5
+	r.StopOnReply, r.IfRunning = true, "restart"
+	r.Steps = append(r.Steps,
+		puntuale.Step{Text: "qui", Latitude: &lat, Longitude: &lon, Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Unit: puntuale.Days, Direction: puntuale.After}, At: "18:00", Jitter: 90}},
+		puntuale.Step{Text: "  con spazi\ne righe  ", OnUncertain: puntuale.UncertainResend, Timing: puntuale.Timing{Anchor: "altra", Offset: puntuale.Offset{Amount: 3, Unit: puntuale.Hours, Direction: puntuale.After}, Jitter: 600, IfPast: puntuale.PastSend, ValidFor: &puntuale.Validity{Amount: 2, Unit: puntuale.Days}}},
+	)
+	id := w.sequence(r)
+	before, err := w.Client().Sequence(context.Background(), id)
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Staff])
+	form := formOf(v.get(w.pages + "/sequences/" + id + "/edit").body)
+	if got := v.post(w.pages+"/sequences/"+id, form); got.status != http.StatusSeeOther {
+		t.Fatalf("%d %s", got.status, got.body)
+	}
+	after, err := w.Client().Sequence(context.Background(), id)
+	w.must(err)
+	// An anchor's day is the same with and without words for no distance.
+	want, _ := json.MarshalIndent(before.Steps, "", " ")
+	got, _ := json.MarshalIndent(after.Steps, "", " ")
+	if string(want) != string(got) || after.Name != before.Name || after.IfRunning != before.IfRunning || after.StopOnReply != before.StopOnReply {
+		t.Errorf("was %s\nis %s", want, got)
+	}
+}
+
+// TestSequenceWithoutScripts works the buttons as a browser without scripts does.
+func TestSequenceWithoutScripts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	form := formOf(v.get(w.pages + "/sequences/new?like=appointment").body)
+	do := func(what string) {
+		t.Helper()
+		form.Set("do", what)
+		got := v.post(w.pages+"/sequences/draft", form)
+		if got.status != http.StatusOK {
+			t.Fatalf("%s: %d %s", what, got.status, got.body)
+		}
+		form = formOf(got.body)
+	}
+	first := form.Get("steps[0].text")
+	do("move:0:2")
+	if form.Get("steps[2].text") != first || form.Get("count") != "3" {
+		t.Errorf("after a move: %v", form)
+	}
+	do("copy:2")
+	do("remove:0")
+	if form.Get("steps[2].text") != first || form.Get("count") != "3" {
+		t.Errorf("after a copy: %v", form)
+	}
+	for _, odd := range []string{"", "move:9:0", "move:0:9", "remove:-1", "remove:x", "move", "copy:99999999999999999999"} {
+		do(odd)
+	}
+	form.Set("name", "")
+	form.Set("steps[0].timing.offset.amount", "due")
+	got := v.post(w.pages+"/sequences", form)
+	if got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, `value="due"`) || !strings.Contains(got.body, "numero intero") || !strings.Contains(got.body, "f-name-fault") {
+		t.Errorf("refused: %d %s", got.status, got.body)
+	}
+	form.Set("name", "Mia")
+	form.Set("steps[0].timing.offset.amount", "2")
+	if got := v.post(w.pages+"/sequences", form); got.status != http.StatusSeeOther {
+		t.Errorf("saved: %d %s", got.status, got.body)
+	}
+}
+
+func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.sequence(appointment())
+	v := w.visitor(w.clients[puntuale.Staff])
+	file := v.get(w.pages + "/sequences/" + id + "/export")
+	if file.status != http.StatusOK || !strings.Contains(file.header.Get("Content-Disposition"), "attachment") {
+		t.Fatalf("export: %d %v", file.status, file.header)
+	}
+	taken := v.post(w.pages+"/sequences/import", url.Values{"content": {file.body}})
+	if taken.status != http.StatusSeeOther {
+		t.Fatalf("import: %d %s", taken.status, taken.body)
+	}
+	again := v.get(taken.to() + "/export")
+	if again.body != file.body {
+		t.Errorf("exported %s, then %s", file.body, again.body)
+	}
+	for _, bad := range []string{"", "{", "[]", `"x"`, `{"steps":{}}`} {
+		if got := v.post(w.pages+"/sequences/import", url.Values{"content": {bad}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "f-content-fault") {
+			t.Errorf("import of %q: %d", bad, got.status)
+		}
+	}
+	if got := v.post(w.pages+"/sequences/import", url.Values{"content": {`{"name":"Rotta","steps":[{"text":"ciao {{","timing":{"anchor":"start","offset":{"amount":0}}}]}`}}); got.status >= 500 || !strings.Contains(got.body, "Rotta") || !strings.Contains(got.body, "f-steps[0].text-fault") {
+		t.Errorf("import of a faulty one: %d %s", got.status, got.body)
+	}
+	copied := v.post(w.pages+"/sequences/"+id+"/copy", nil)
+	if copied.status != http.StatusSeeOther || !strings.Contains(v.get(copied.to()).body, "Promemoria visita (copia)") {
+		t.Errorf("copy: %d %s", copied.status, copied.to())
+	}
+
+	started := v.post(w.pages+"/sequences/"+id+"/start", url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"30/11/2026 10:00"}, "do": {"start"}})
+	if started.status != http.StatusOK || !strings.Contains(started.body, "Sequenza avviata") {
+		t.Fatalf("start: %d %s", started.status, started.body)
+	}
+	asked := v.post(w.pages+"/sequences/"+id+"/delete", url.Values{})
+	if asked.status != http.StatusConflict || !strings.Contains(asked.body, "3 suoi messaggi") || !strings.Contains(asked.body, `value="cancel"`) {
+		t.Errorf("delete: %d %s", asked.status, asked.body)
+	}
+	if got := v.post(w.pages+"/sequences/"+id+"/delete", url.Values{"pending": {"cancel"}}); got.status != http.StatusSeeOther {
+		t.Errorf("delete and cancel: %d %s", got.status, got.body)
+	}
+	if got := v.get(w.pages + "/sequences/" + id); got.status != http.StatusNotFound {
+		t.Errorf("afterwards: %d", got.status)
+	}
+}
+
+// TestHostileSequences: whatever a text holds is shown as text, in every page of sequences and templates.
+func TestHostileSequences(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	for i, text := range hostile() {
+		s := control.NewSequence{Name: text, Steps: []puntuale.Step{{Text: text + " {{nome|" + strings.NewReplacer("{", "", "}", "").Replace(text) + "}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}}
+		form := url.Values{"name": {s.Name}, "count": {"1"}, "steps[0].kind": {"text"}, "steps[0].text": {s.Steps[0].Text}, "phone": {text}, "fields.nome": {text},
+			"steps[0].timing.offset.direction": {"at"}, "steps[0].timing.anchor": {text}, "steps[0].media": {text}}
+		pages := []answer{v.post(w.pages+"/sequences/draft", form), v.htmx(w.pages+"/sequences/draft", form), v.post(w.pages+"/sequences", form),
+			v.post(w.pages+"/templates/draft", url.Values{"name": {text}, "text": {text}, "official": {text + "|" + text}})}
+		if i%20 == 0 {
+			id := w.sequence(s)
+			at := w.pages + "/sequences/" + id
+			pages = append(pages, v.get(at), v.get(at+"/edit"), v.get(at+"/start?phone="+url.QueryEscape(text)), v.get(w.pages+"/sequences"),
+				v.get(at+"?"+url.Values{"phone": {text}, "fields.nome": {text}}.Encode()))
+		}
+		for _, p := range pages {
+			if p.status >= 500 {
+				t.Fatalf("%q: %d", text, p.status)
+			}
+			if found := live(p.body); found != "" {
+				t.Errorf("%q became %s", text, found)
+			}
+		}
+	}
+}
+
+// hostile are 200 texts that would do something if they were taken for more than text.
+func hostile() (all []string) {
+	marks := []string{"<script>pwned()</script>", "<img src=x onerror=pwned()>", "\"><svg onload=pwned()>", "' onfocus=pwned() autofocus='", "javascript:pwned()",
+		"</textarea><script>pwned()</script>", "</title><b>pwned", "<!--pwned", "<iframe srcdoc='<script>pwned()</script>'>", "<a href=javascript:pwned()>x</a>",
+		"<div hx-get=/me hx-trigger=load>pwned</div>", "<p x-data=\"pwned()\" x-init=\"pwned()\">", "<form action=//evil.example><button>pwned", "<style>*{display:none}</style>pwned", "<base href=//evil.example>pwned",
+		"<meta http-equiv=refresh content=0;url=//evil.example>pwned", "</select><script>pwned()</script>", "</option></select><img src=x onerror=pwned()>", "<template><script>pwned()</script></template>", "&lt;script&gt;pwned()&lt;/script&gt;"}
+	wraps := []string{"%s", "ciao %s ciao", "\u202e%s", "%s\n%s", "%s", "{%s}", "\"%s\"", "'%s'", "`%s`", "<%s>"}
+	for _, m := range marks {
+		for i, wrap := range wraps {
+			all = append(all, strings.ReplaceAll(wrap, "%s", fmt.Sprintf("%s%d", m, i)))
+		}
+	}
+	return all
+}

@@ -1,0 +1,294 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// templateRoutes are the pages of templates: content with a name, which sequences share.
+var templateRoutes = []route{
+	{"GET /c/{client}/templates", clientSide, puntuale.Reader, "", (*site).templates},
+	{"GET /c/{client}/templates/new", clientSide, puntuale.Staff, "", (*site).newTemplate},
+	{"GET /c/{client}/templates/{id}", clientSide, puntuale.Reader, "", (*site).template},
+	{"POST /c/{client}/templates", clientSide, puntuale.Staff, "template.create", (*site).createTemplate},
+	{"POST /c/{client}/templates/draft", clientSide, puntuale.Staff, unaudited, (*site).draftTemplate},
+	{"POST /c/{client}/templates/{id}", clientSide, puntuale.Staff, "template.update", (*site).updateTemplate},
+	{"POST /c/{client}/templates/{id}/delete", clientSide, puntuale.Staff, "template.delete", (*site).deleteTemplate},
+}
+
+func (s *site) templates(v *visit) error {
+	rows, next, err := v.client.Templates(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	list := view.TemplateList{Cursor: v.query("cursor"), Next: next}
+	for _, r := range rows {
+		list.Rows = append(list.Rows, view.TemplateRow{Template: r.Template, Fields: r.Fields})
+	}
+	if list.Networks, err = v.networks(); err != nil {
+		return err
+	}
+	return v.show(view.Templates(list))
+}
+
+// networks are the templates that Meta has for each of the client's Official sessions.
+func (v *visit) networks() (all []view.Network, err error) {
+	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: "1000"})
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range sessions {
+		if s.Type != puntuale.Official || s.Sandbox {
+			continue
+		}
+		found, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), control.Page{Limit: "200"})
+		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server does not reach Meta
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		n := view.Network{Session: s.Name, Synced: found.Synced, All: found.All, States: make([]string, len(found.All))}
+		for i, t := range found.All {
+			_, says := t.Status.Use()
+			if v.frame.Language.Code == "en" {
+				says = puntuale.English(says)
+			}
+			n.States[i] = says
+		}
+		all = append(all, n)
+	}
+	return all, nil
+}
+
+func (s *site) newTemplate(v *visit) error {
+	e, err := v.templateEditor(view.NewForm("kind", "text"))
+	if err != nil {
+		return err
+	}
+	return v.show(view.TemplateEdit(e))
+}
+
+func (s *site) template(v *visit) error {
+	found, err := v.client.Template(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	e, err := v.templateEditor(templateForm(found.Template))
+	if err != nil {
+		return err
+	}
+	return v.show(view.TemplateEdit(e))
+}
+
+// templateEditor is everything that a template's form shows.
+func (v *visit) templateEditor(f *view.Form) (view.TemplateEditor, error) {
+	e := view.TemplateEditor{Form: f, ID: f.Value("id"), Name: f.Value("was")}
+	networks, err := v.networks()
+	if err != nil {
+		return e, err
+	}
+	name, language, _ := strings.Cut(f.Value("official"), "|")
+	for _, n := range networks {
+		e.Networks = append(e.Networks, n.All...)
+		for _, t := range n.All {
+			if t.Name == name && t.Language == language {
+				e.Chosen = &t
+			}
+		}
+	}
+	try, err := v.try(view.NewForm(), control.NewSequence{Name: "-", Steps: []puntuale.Step{templateStep(readTemplate(f).Template)}})
+	if len(try.Messages) > 0 {
+		e.Bubble = &try.Messages[0].Content
+	}
+	return e, err
+}
+
+// templateStep is a step that shows a template's content.
+func templateStep(t puntuale.Template) puntuale.Step {
+	return puntuale.Step{Text: t.Text, Media: t.Media, MediaName: t.MediaName, Latitude: t.Latitude, Longitude: t.Longitude,
+		Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
+}
+
+// templateForm shows a template in a form.
+func templateForm(t puntuale.Template) *view.Form {
+	kind := "text"
+	switch {
+	case t.Media != "":
+		kind = "media"
+	case t.Latitude != nil || t.Longitude != nil:
+		kind = "location"
+	}
+	f := view.NewForm("id", t.ID.String(), "was", t.Name, "name", t.Name, "kind", kind, "text", t.Text, "media", t.Media, "media_name", t.MediaName,
+		"latitude", degrees(t.Latitude), "longitude", degrees(t.Longitude))
+	if a := t.Official; a != nil {
+		f.Values.Set("official", a.Name+"|"+a.Language)
+		for _, part := range []struct {
+			name   string
+			places []puntuale.Parameter
+		}{{"header", a.Header}, {"body", a.Body}} {
+			for i, p := range part.places {
+				f.Values.Set(fmt.Sprintf("official.%s[%d].text", part.name, i), p.Text)
+				f.Values.Set(fmt.Sprintf("official.%s[%d].name", part.name, i), p.Name)
+			}
+		}
+		for i, b := range a.Buttons {
+			at := fmt.Sprintf("official.buttons[%d]", i)
+			f.Values.Set(at+".index", strconv.Itoa(b.Index))
+			f.Values.Set(at+".type", string(b.Kind))
+			f.Values.Set(at+".text", b.Text)
+		}
+	}
+	return f
+}
+
+// readTemplate reads a template from its form.
+func readTemplate(f *view.Form) control.NewTemplate {
+	r := control.NewTemplate{Template: puntuale.Template{Name: strings.TrimSpace(f.Value("name")), Text: f.Value("text")}}
+	s := stepReader{f: f, at: "", faults: &r.Faults}
+	switch f.Value("kind") {
+	case "media":
+		r.Media, r.MediaName = s.word("media"), s.word("media_name")
+		if r.Media == "" {
+			s.refuse("media", "is required")
+		}
+	case "location":
+		if m := bothDegrees.FindStringSubmatch(f.Value("latitude")); m != nil {
+			f.Values.Set("latitude", m[1])
+			f.Values.Set("longitude", m[2])
+		}
+		r.Latitude, r.Longitude = s.degrees("latitude"), s.degrees("longitude")
+		if r.Latitude == nil && r.Longitude == nil {
+			s.refuse("latitude", "is required")
+		}
+	default:
+		if strings.TrimSpace(r.Text) == "" {
+			s.refuse("text", "is required")
+		}
+	}
+	if name, language, ok := strings.Cut(f.Value("official"), "|"); ok {
+		r.Official = &puntuale.Approved{Name: name, Language: language, Header: readPlaces(f, "header"), Body: readPlaces(f, "body")}
+		for i := range puntuale.MaxButtons {
+			at := fmt.Sprintf("official.buttons[%d]", i)
+			if kind := f.Value(at + ".type"); kind != "" {
+				index, _ := strconv.Atoi(f.Value(at + ".index")) // written by us
+				r.Official.Buttons = append(r.Official.Buttons, puntuale.Button{Index: index, Kind: puntuale.ButtonKind(kind), Text: f.Value(at + ".text")})
+			}
+		}
+	}
+	return r
+}
+
+func readPlaces(f *view.Form, part string) (all []puntuale.Parameter) {
+	for i := range puntuale.MaxParameters {
+		at := fmt.Sprintf("official.%s[%d]", part, i)
+		if _, there := f.Values[at+".text"]; !there {
+			break
+		}
+		all = append(all, puntuale.Parameter{Name: f.Value(at + ".name"), Text: f.Value(at + ".text")})
+	}
+	return all
+}
+
+// templateFields names every field of a template's form.
+func templateFields(f *view.Form) []string {
+	all := []string{"name", "text", "media", "media_name", "latitude", "longitude", "official"}
+	for name := range f.Values {
+		if strings.HasPrefix(name, "official.") && !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
+}
+
+// draftTemplate shows a template's form anew: with the places of another approved template, or as it would look.
+func (s *site) draftTemplate(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	e, err := v.templateEditor(f)
+	if err != nil {
+		return err
+	}
+	switch {
+	case v.partial() && f.Value("do") == "preview":
+		return v.show(view.TemplatePreview(e))
+	case v.partial():
+		return v.show(view.TemplateForm(e))
+	}
+	return v.show(view.TemplateEdit(e))
+}
+
+func (s *site) createTemplate(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	made, err := v.client.CreateTemplate(v.ctx(), readTemplate(f), control.Once[control.Template]{})
+	if err != nil {
+		return s.templateRefused(v, err, f)
+	}
+	v.did(made.ID.String())
+	v.say("template.created", "")
+	return v.to(v.frame.Place.Base + "/templates")
+}
+
+func (s *site) templateRefused(v *visit, err error, f *view.Form) error {
+	refused, _ := refusal(err)
+	if refused == nil {
+		return err
+	}
+	e, failed := v.templateEditor(f)
+	if failed != nil {
+		return failed
+	}
+	if refused.Code == puntuale.CodeConflict { // only names clash
+		err = puntuale.Invalid(puntuale.Fault{Location: "body.name", Message: refused.Message})
+	}
+	return v.again(err, f, view.TemplateForm(e), view.TemplateEdit(e), templateFields(f)...)
+}
+
+func (s *site) updateTemplate(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	old, err := v.client.Template(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	f.Values.Set("id", v.path("id"))
+	f.Values.Set("was", old.Name)
+	done, err := v.client.ReplaceTemplate(v.ctx(), v.path("id"), readTemplate(f))
+	if err != nil {
+		return s.templateRefused(v, err, f)
+	}
+	v.did(done.ID.String())
+	v.say("template.updated", "")
+	return v.to(v.frame.Place.Base + "/templates")
+}
+
+func (s *site) deleteTemplate(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	found, err := v.client.Template(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	if err := v.client.DeleteTemplate(v.ctx(), v.path("id")); err != nil {
+		q := view.TemplateEditor{ID: v.path("id"), Name: found.Name}
+		return v.again(err, f, view.TemplateDelete(f, q), view.TemplateDeletePage(f, q))
+	}
+	v.did(found.ID.String())
+	v.say("template.deleted", "", "Name", found.Name)
+	return v.to(v.frame.Place.Base + "/templates")
+}

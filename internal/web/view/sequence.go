@@ -1,0 +1,334 @@
+package view
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// SequenceRow is one sequence of the list.
+type SequenceRow struct {
+	puntuale.Sequence
+	Fields []puntuale.Field
+}
+
+// SequenceList is the list of sequences.
+type SequenceList struct {
+	Rows         []SequenceRow
+	Cursor, Next string
+}
+
+// SequencePage is one sequence.
+type SequencePage struct {
+	puntuale.Sequence
+	Fields   []puntuale.Field
+	Form     *Form // the person for whom it is tried
+	Try      Try
+	Snippets []Snippet
+	Question *Form // before it is deleted; "asked" there: messages are pending
+}
+
+// Snippet is a piece of a program.
+type Snippet struct{ Name, Text string }
+
+// Editor is a sequence's form, and what surrounds it.
+type Editor struct {
+	Form      *Form
+	ID        string // "" of a new one
+	Steps     int
+	At        int // the step that gets the focus; -1: none
+	Try       Try
+	Templates []string
+	Sessions  []puntuale.Session
+}
+
+// Try is what a sequence would do for somebody.
+type Try struct {
+	Steps    []puntuale.Step
+	Messages []puntuale.PlannedMessage
+	Skipped  []puntuale.Skipped
+	Fields   []puntuale.Field
+	Dates    []Mark   // date fields that steps are reckoned from
+	Unsaid   []string // needed fields that nobody passes
+	Warnings []StepWarning
+	Faults   []puntuale.Fault
+	Now      time.Time
+}
+
+// Mark is a moment with a name.
+type Mark struct {
+	Name string
+	At   time.Time
+}
+
+// StepWarning says what will go wrong with a step, in the reader's language.
+type StepWarning struct {
+	Step int
+	Says string
+}
+
+// Starting is a sequence that is being started by hand.
+type Starting struct {
+	puntuale.Sequence
+	Fields  []puntuale.Field
+	Form    *Form
+	Try     *Try                 // nil before anybody asked
+	Started *puntuale.StartedRun // nil before it was
+}
+
+// fieldNames lists what the editor offers: the fields that there are, and what most people need.
+func (e Editor) fieldNames() []string {
+	names := []string{}
+	for _, f := range e.Try.Fields {
+		names = append(names, f.Name)
+	}
+	for _, common := range []string{"nome", "data_appuntamento"} {
+		if !slices.Contains(names, common) {
+			names = append(names, common)
+		}
+	}
+	return names
+}
+
+// anchors are the fields from which a step may be reckoned: its own, and those that hold dates or may do so.
+func (e Editor) anchors(own string) []string {
+	var names []string
+	add := func(name string) {
+		if name != "" && name != "+" && name != puntuale.AnchorStart && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for _, f := range e.Try.Fields {
+		if f.Kind == puntuale.FieldDate {
+			add(f.Name)
+		}
+	}
+	add("data_appuntamento")
+	add(own)
+	return names
+}
+
+// anchor is the chosen anchor; what was typed as a new one is chosen.
+func (e Editor) anchor(step string) string {
+	anchor := e.Form.Value(step + ".timing.anchor")
+	if typed := strings.Trim(e.Form.Value(step+".timing.anchor_new"), "{} "); anchor == "+" && typed != "" && e.Form.Fault(step+".timing.anchor") == "" {
+		return typed
+	}
+	return or(anchor, puntuale.AnchorStart)
+}
+
+// fine reports whether a step has anything set that most do not need.
+func (e Editor) fine(step string) bool {
+	for _, part := range []string{".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.valid_for.amount", ".on_uncertain"} {
+		if v := e.Form.Value(step + part); v != "" || e.Form.Fault(step+part) != "" {
+			return true
+		}
+	}
+	past := e.Form.Value(step + ".timing.if_past")
+	return past != "" && past != string(puntuale.PastSkip)
+}
+
+// action is where the form is sent.
+func (e Editor) action(ctx context.Context) string {
+	if e.ID != "" {
+		return Base(ctx) + "/sequences/" + e.ID
+	}
+	return Base(ctx) + "/sequences"
+}
+
+// TimingWords says when a step leaves: "2 giorni prima di data_appuntamento, alle 09:00".
+func TimingWords(ctx context.Context, t puntuale.Timing) string {
+	anchored := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
+	text := ""
+	switch {
+	case t.Offset.Amount == 0 && !anchored && t.At == "":
+		text = T(ctx, "timing.now")
+	case t.Offset.Amount == 0 && !anchored:
+		text = T(ctx, "timing.same_day")
+	case t.Offset.Amount == 0 && t.At == "":
+		text = T(ctx, "timing.at_field", "Field", t.Anchor)
+	case t.Offset.Amount == 0:
+		text = T(ctx, "timing.day_of_field", "Field", t.Anchor)
+	default:
+		span := T(ctx, "timing.span."+string(t.Offset.Unit), "N", t.Offset.Amount)
+		way := "after"
+		if t.Offset.Direction == puntuale.Before {
+			way = "before"
+		}
+		if anchored {
+			text = T(ctx, "timing."+way+"_field", "Span", span, "Field", t.Anchor)
+		} else {
+			text = T(ctx, "timing."+way+"_start", "Span", span)
+		}
+	}
+	if t.At != "" {
+		text += T(ctx, "timing.clock", "Time", t.At)
+	}
+	if w := windowWords(ctx, t.Window); w != "" {
+		text += " · " + w
+	}
+	return text
+}
+
+func windowWords(ctx context.Context, w *puntuale.Window) string {
+	if w == nil {
+		return ""
+	}
+	var parts []string
+	if len(w.Weekdays) > 0 {
+		days := make([]string, 0, 7)
+		for _, d := range slices.Sorted(slices.Values(w.Weekdays)) {
+			days = append(days, Of(ctx).Language.ShortWeekday(time.Weekday(d%7)))
+		}
+		parts = append(parts, T(ctx, "timing.window_days", "Days", strings.Join(days, " ")))
+	}
+	if w.From != "" || w.To != "" {
+		parts = append(parts, T(ctx, "timing.window_hours", "From", or(w.From, "00:00"), "To", or(w.To, "24:00")))
+	}
+	if w.Holidays == puntuale.HolidaysAvoid {
+		parts = append(parts, T(ctx, "timing.window_holidays"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// event is one line of the timeline: a message, or a moment with a name.
+type event struct {
+	at      time.Time
+	mark    string // key or field; "" of a message
+	message *puntuale.PlannedMessage
+	words   string
+}
+
+// day is one day of the timeline.
+type day struct {
+	at     time.Time
+	events []event
+}
+
+// days are the plan as people see it: day by day, in the order in which it would happen.
+func (t Try) days(ctx context.Context) (days []day) {
+	events := []event{{at: t.Now, mark: T(ctx, "preview.start")}}
+	for _, d := range t.Dates {
+		events = append(events, event{at: d.At, mark: d.Name})
+	}
+	for i := range t.Messages {
+		m := &t.Messages[i]
+		e := event{at: m.Due, message: m}
+		if m.Step < len(t.Steps) {
+			e.words = TimingWords(ctx, t.Steps[m.Step].Timing)
+		}
+		events = append(events, e)
+	}
+	slices.SortStableFunc(events, func(a, b event) int { return cmp.Compare(a.at.Unix(), b.at.Unix()) })
+	zone := Of(ctx).Zone
+	for _, e := range events {
+		local := e.at.In(zone)
+		if n := len(days); n == 0 || puntuale.DateOf(days[n-1].at) != puntuale.DateOf(local) {
+			days = append(days, day{at: local})
+		}
+		last := &days[len(days)-1]
+		last.events = append(last.events, e)
+	}
+	return days
+}
+
+// moved reports whether a window moved the message away from the moment that was wished for.
+func (e event) moved() bool {
+	return e.message != nil && !e.message.Desired.IsZero() && e.message.Due.Sub(e.message.Desired).Abs() >= time.Minute
+}
+
+// notes are the warnings of the preview.
+type note struct {
+	tone string // bad, warn, info
+	step int    // from 0; -1: of no step
+	text string
+}
+
+var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
+
+// notes are what is wrong, or will be: faults of steps and of what is passed, moments that are past, fields nobody passes.
+func (t Try) notes(ctx context.Context) (all []note) {
+	seen := map[string]bool{}
+	add := func(n note) {
+		if key := fmt.Sprint(n.step, n.text); !seen[key] {
+			seen[key] = true
+			all = append(all, n)
+		}
+	}
+	for _, f := range t.Faults {
+		says := Of(ctx).Language.Fault(f.Message)
+		if m := atStep.FindStringSubmatch(f.Location); m != nil {
+			n, _ := strconv.Atoi(m[1]) // digits only
+			add(note{"bad", n, says})
+		} else if name, ok := strings.CutPrefix(f.Location, "body.fields."); ok {
+			add(note{"bad", -1, name + ": " + says})
+		} else if f.Location == "body.phone" {
+			add(note{"bad", -1, T(ctx, "preview.phone") + ": " + says})
+		}
+	}
+	for _, name := range t.Unsaid {
+		add(note{"warn", -1, T(ctx, "preview.unsaid", "Field", name, "Written", "{{"+name+"|…}}")})
+	}
+	for _, s := range t.Skipped {
+		add(note{"warn", s.Step, T(ctx, "preview.past", "Moment", Of(ctx).Language.Moment(s.Moment.In(Of(ctx).Zone), t.Now))})
+	}
+	for _, w := range t.Warnings {
+		add(note{"warn", w.Step, w.Says})
+	}
+	return all
+}
+
+// mediaKind is what a phone makes of a file.
+func mediaKind(c puntuale.Content) string {
+	name := c.MediaName
+	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
+		name = address
+	}
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jpg", ".jpeg", ".png":
+		return "image"
+	case ".mp4", ".3gp":
+		return "video"
+	case ".mp3", ".ogg", ".aac", ".amr", ".m4a":
+		return "audio"
+	}
+	return "document"
+}
+
+func bubbleOf(c puntuale.Content) BubbleContent {
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude}
+	if c.MediaURL != "" {
+		address, _, _ := strings.Cut(c.MediaURL, "?")
+		b.Media, b.MediaKind = or(c.MediaName, path.Base(address)), mediaKind(c)
+	}
+	return b
+}
+
+// reaches reports whether the reader's navigation has the page.
+func reaches(ctx context.Context, address string) bool {
+	return slices.ContainsFunc(Of(ctx).Nav, func(g Group) bool {
+		return slices.ContainsFunc(g.Items, func(i Item) bool { return i.URL == address })
+	})
+}
+
+// firstWords is the beginning of a sequence's first text.
+func firstWords(s puntuale.Sequence) string {
+	for _, step := range s.Steps {
+		if text := strings.TrimSpace(step.Text); text != "" {
+			runes := []rune(strings.Join(strings.Fields(text), " "))
+			if len(runes) > 90 {
+				return string(runes[:90]) + "…"
+			}
+			return string(runes)
+		}
+	}
+	return ""
+}
