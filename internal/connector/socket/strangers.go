@@ -261,7 +261,7 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 func (n *number) limited(until time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if !n.closed && n.state.link.State == puntuale.LinkOnline {
+	if state := n.state.link.State; !n.closed && (state == puntuale.LinkOnline || state == puntuale.LinkLinked) {
 		n.change(func(m *machine) { m.limit(until) })
 	}
 }

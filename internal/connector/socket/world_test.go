@@ -35,7 +35,7 @@ const (
 
 // world is a connector with the network it leads to, and what it told.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	net   *whatsapptest.Network
 	shop  *whatsapptest.Account
 	conn  *socket.Connector
@@ -58,7 +58,7 @@ type world struct {
 	next    puntuale.MessageID
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{
 		t: t, net: whatsapptest.New(t), changed: make(chan struct{}), met: map[string]time.Time{}, wrote: map[string]bool{},
