@@ -30,9 +30,13 @@
 
   // Whoever goes on typing does not want the focus moved, nor to read of a fault that may be gone.
   document.addEventListener("input", (event) => {
-    const form = event.target instanceof Element && event.target.closest("#sequence-form");
+    const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form");
     if (!form) return;
     for (const field of form.querySelectorAll("[data-focus]")) field.removeAttribute("data-focus");
+    if (event.target.ariaInvalid !== "true") return;
+    event.target.removeAttribute("aria-invalid");
+    event.target.classList.remove("is-invalid");
+    document.getElementById(`${event.target.id}-fault`)?.remove();
   });
 
   // Fields that were just named are offered as chips, too.
