@@ -16,7 +16,7 @@ serve: ## a server on ./puntuale-data whose sessions are sandboxes
 build: ## bin/puntuale
 	go build -trimpath -ldflags "-X main.version=$(VERSION)" -o bin/puntuale ./cmd/puntuale
 
-test: ## units and both databases, with the race detector
+test: ## units, both databases and pages in a browser, with the race detector
 	scripts/with-chromium scripts/with-postgres go run ./scripts/gotest -race -shuffle=on -timeout 15m ./...
 
 nosocket: ## the build without linked numbers and their libraries, one of which is under the GPL

@@ -162,9 +162,10 @@ func (w *world) ticket(user puntuale.LoginID) string {
 
 // visitor is a browser without a screen: it keeps cookies and follows nothing.
 type visitor struct {
-	w        *world
-	http     *http.Client
-	language string
+	w         *world
+	http      *http.Client
+	language  string
+	forwarded string // the address that a proxy says; "" none
 }
 
 // visitor signs a user in; 0 is somebody who did not sign in. The pages are in Italian.
@@ -211,6 +212,9 @@ func (v *visitor) do(method, path string, form url.Values, header http.Header) a
 	r, err := http.NewRequestWithContext(context.Background(), method, v.w.base+path, body)
 	v.w.must(err)
 	r.Header.Set("Accept-Language", v.language)
+	if v.forwarded != "" {
+		r.Header.Set("X-Forwarded-For", v.forwarded)
+	}
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		r.Header.Set("Sec-Fetch-Site", "same-origin")
