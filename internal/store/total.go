@@ -119,6 +119,18 @@ func zoneOf(name string) *time.Location {
 	return zone
 }
 
+// zonesOf loads each zone once: a zone is a file.
+func zonesOf(clients []clientZone) map[puntuale.ClientID]*time.Location {
+	loaded, zones := map[string]*time.Location{}, make(map[puntuale.ClientID]*time.Location, len(clients))
+	for _, c := range clients {
+		if loaded[c.zone] == nil {
+			loaded[c.zone] = zoneOf(c.zone)
+		}
+		zones[c.id] = loaded[c.zone]
+	}
+	return zones
+}
+
 // totaller adds totals of days.
 type totaller struct {
 	from, to puntuale.Date
@@ -194,17 +206,14 @@ func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now t
 	if len(clients) == 0 {
 		return nil
 	}
-	zones := map[puntuale.ClientID]string{}
-	for _, c := range clients {
-		zones[c.id] = c.zone
-	}
+	zones := zonesOf(clients)
 	return p.s.list.each(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint)
  join message m on m.client_id = u.c and m.done_at >= u.n and m.outcome <> 0 group by 1, 2, 3`,
 		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows row) error {
 			var id puntuale.ClientID
 			var at, outcome, n int64
 			err := rows.Scan(&id, &at, &outcome, &n)
-			d := t.at(puntuale.DateOf(instant(at * quarter).In(zoneOf(zones[id]))))
+			d := t.at(puntuale.DateOf(instant(at * quarter).In(zones[id])))
 			if outcome == 1 {
 				d.Sent += n
 			} else {
@@ -214,22 +223,21 @@ func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now t
 		})
 }
 
-// addPending adds what is still to be sent by the last day: what is overdue on today.
+// addPending adds what is still to be sent by the last day: what is overdue on today. It reads the index of open messages
+// alone, by session, which is one client's.
 func (p partnerTenant) addPending(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
 	if len(clients) == 0 {
 		return nil
 	}
-	zones := map[puntuale.ClientID]string{}
-	for _, c := range clients {
-		zones[c.id] = c.zone
-	}
-	return p.s.list.each(ctx, `select m.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) join session s on s.client_id = u.c and s.deleted_at = 0
- join message m on m.session_id = s.id and m.state = 0 and m.next_at < u.n and m.client_id + 0 = s.client_id group by 1, 2`,
-		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return micros(t.to.AddDays(1).At(0, zoneOf(c.zone))) })}, func(rows row) error {
+	zones := zonesOf(clients)
+	bound := func(c *clientZone) int64 { return micros(t.to.AddDays(1).At(0, zones[c.id])) }
+	return p.s.list.each(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) join session s on s.client_id = u.c and s.deleted_at = 0
+ join message m on m.session_id = s.id and m.state = 0 and m.next_at < u.n group by 1, 2`,
+		[]any{quarter, ofDays(clients, bound)}, func(rows row) error {
 			var id puntuale.ClientID
 			var at, n int64
 			err := rows.Scan(&id, &at, &n)
-			zone := zoneOf(zones[id])
+			zone := zones[id]
 			day, today := puntuale.DateOf(instant(at*quarter).In(zone)), puntuale.DateOf(now.In(zone))
 			if day.Int() < today.Int() {
 				day = today

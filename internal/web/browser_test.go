@@ -230,6 +230,8 @@ func (b *browser) until(script string) {
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
+	// Into the middle: a phone's bar lies over what is at the bottom.
+	evaluate[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "center"}), true)`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
 }
 

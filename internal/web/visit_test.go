@@ -361,3 +361,41 @@ func TestSuspended(t *testing.T) {
 		t.Errorf("its partner: %d", r.status)
 	}
 }
+
+// TestSecondFactorInBrowser sets a second factor up and signs in with it, on every screen.
+func TestSecondFactorInBrowser(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Owner])
+		b.open("/me/second")
+		secret := decode(t, strings.ReplaceAll(evaluate[string](b, `document.querySelector(".secret-text").textContent`), " ", ""))
+		b.fill("code", "12 34")
+		b.click("form[action='/me/second'] button")
+		b.until(`document.activeElement?.name === "code" && document.querySelector(".fault")`)
+		b.fill("code", auth.Code(secret, w.clock.Now()))
+		b.click("form[action='/me/second'] button")
+		b.until(`document.querySelectorAll(".codes li").length === 10`)
+		b.check("codes")
+		b.open("/me")
+		b.check("on")
+		b.click(`[data-open="second-off"]`)
+		b.until(`document.querySelector("dialog#second-off[open]")`)
+		b.check("off")
+		b.open("/me")
+		if b.look.width < 600 { // behind the menu
+			b.click(".top-more")
+			b.check("menu")
+			b.click(`#more form[action="/logout"] button`)
+		} else {
+			b.click(`.side form[action="/logout"] button`)
+		}
+		b.until(`location.pathname === "/login"`)
+		w.clock.Advance(time.Minute)
+		b.fill("email", "studio@example.com", "password", password)
+		b.click("button.btn-primary")
+		b.until(`location.pathname === "/login/code"`)
+		b.check("code")
+		b.fill("code", auth.Code(secret, w.clock.Now()))
+		b.click("button.btn-primary")
+		b.until(`location.pathname === "` + w.pages + `"`)
+	})
+}

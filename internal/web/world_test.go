@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"crypto/rand"
+	"database/sql"
 	"flag"
 	"io"
 	"log/slog"
@@ -38,6 +39,7 @@ type world struct {
 	control *control.Control
 	clock   *clock.Fake
 	vault   *auth.Vault
+	sql     *sql.DB // beside the store
 
 	partner  puntuale.PartnerID // Agenzia Aurora
 	client   puntuale.ClientID  // Studio Bianchi
@@ -45,7 +47,6 @@ type world struct {
 	pages    string             // "/c/1": where the client's pages are
 	other    puntuale.ClientID  // another client of the partner: Officina Verdi
 	stranger puntuale.ClientID  // a client of another partner
-	logged   *strings.Builder
 	owner    atomic.Pointer[owner] // looks after sessions; nil: nobody does
 
 	// Users, by role: the partner's and the client's.
@@ -60,7 +61,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	ctx := context.Background()
 	db := storetest.SQLite(t)
-	w := &world{t: t, store: db.Open(t), clock: db.Clock, logged: &strings.Builder{}, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
+	w := &world{t: t, store: db.Open(t), clock: db.Clock, sql: db.SQL, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
 	data := make([]byte, auth.DataKeySize)
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)

@@ -90,11 +90,14 @@
   // htmx: where the focus goes after a refused form, and what to say where nothing came back.
   document.addEventListener("htmx:after:swap", (event) => {
     focusFault(document.querySelector("dialog[open]") || document);
+    if (event.target instanceof Element && event.target.id === "main") { // a page in the place of another
+      scrollTo(0, 0);
+      event.target.focus({ preventScroll: true });
+    }
     for (const box of document.querySelectorAll("[data-toast]:not([data-seen])")) {
       box.dataset.seen = "";
       later(box);
     }
-    void event;
   });
   document.addEventListener("htmx:error", (event) => {
     const words = document.documentElement.dataset.lost;
