@@ -30,7 +30,8 @@ type commands struct {
 }
 
 type partnerGroup struct {
-	Create partnerCreateCommand `cmd:"" help:"Create a partner with its login and its first key, also beside a running server."`
+	Create   partnerCreateCommand   `cmd:"" help:"Create a partner with its login and its first key, also beside a running server."`
+	Password partnerPasswordCommand `cmd:"" help:"Set a new password for a partner's user, also beside a running server."`
 }
 
 type keyGroup struct {

@@ -77,3 +77,35 @@ func TestKeyRotate(t *testing.T) {
 		t.Errorf("exit code %d, %s %s", code, out, said)
 	}
 }
+
+// TestPartnerPassword lets in who was locked out.
+func TestPartnerPassword(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	create := []string{"partner", "create", "--name", "Agenzia Rossi", "--email", "rossi@example.com", "--password", "x", "--json"}
+	if code, _, said := term.runs("", create...); code != exitDone {
+		t.Fatal(said)
+	}
+	for _, test := range []struct {
+		input, email, want string
+		code               int
+	}{
+		{"tramonto sul lago\n", "nessuno@example.com", "no partner has a user", exitFailed},
+		{"corta\n", "rossi@example.com", "--password", exitFailed},
+		{"tramonto sul lago\n", "Rossi@example.com", "has the new password", exitDone},
+	} {
+		code, out, said := term.runs(test.input, "partner", "password", "--email", test.email, "--no-second")
+		if code != test.code || !strings.Contains(out+said, test.want) {
+			t.Errorf("%q for %s: exit code %d, %s %s", test.input, test.email, code, out, said)
+		}
+	}
+	if code, _, said := term.runs("", append(create, "--another")...); code != exitDone {
+		t.Fatal(said)
+	}
+	if code, _, said := term.runs("tramonto sul lago\n", "partner", "password", "--email", "rossi@example.com"); code != exitFailed || !strings.Contains(said, "--partner says which") {
+		t.Errorf("two partners: exit code %d, %s", code, said)
+	}
+	if code, _, said := term.runs("tramonto sul lago\n", "partner", "password", "--email", "rossi@example.com", "--partner", "2"); code != exitDone {
+		t.Errorf("the second: exit code %d, %s", code, said)
+	}
+}

@@ -179,3 +179,25 @@ func loginID(text string) (puntuale.LoginID, error) {
 	}
 	return id, nil
 }
+
+// ResetUser sets a user's password as an operator does, ends what they have open and, where asked, the second factor.
+// Codes: invalid, at password.
+func (c *Control) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
+	var f faults
+	f.password("password", password, u.Email, u.Name)
+	if err := f.err(); err != nil {
+		return err
+	}
+	hash, err := auth.HashPassword(ctx, password)
+	if err != nil {
+		return err
+	}
+	patch := puntuale.UserPatch{Password: changeTo(hash), EndVisits: true}
+	if noSecond {
+		patch.Second = changeTo(puntuale.SecondFactor{})
+	}
+	if _, err := c.operator.Partner(u.Partner).UpdateUser(ctx, u.Client, u.ID, patch, nil); err != nil {
+		return fmt.Errorf("reset user %d: %w", u.ID, err)
+	}
+	return nil
+}
