@@ -41,12 +41,12 @@ type world struct {
 	vault   *auth.Vault
 	sql     *sql.DB // beside the store
 
-	partner  puntuale.PartnerID // Agenzia Aurora
-	client   puntuale.ClientID  // Studio Bianchi
-	key      string             // of the client
-	pages    string             // "/c/1": where the client's pages are
-	other    puntuale.ClientID  // another client of the partner: Officina Verdi
-	stranger puntuale.ClientID  // a client of another partner
+	partner  puntuale.PartnerID    // Agenzia Aurora
+	client   puntuale.ClientID     // Studio Bianchi
+	key      string                // of the client
+	pages    string                // "/c/1": where the client's pages are
+	other    puntuale.ClientID     // another client of the partner: Officina Verdi
+	stranger puntuale.ClientID     // a client of another partner
 	owner    atomic.Pointer[owner] // looks after sessions; nil: nobody does
 
 	// Users, by role: the partner's and the client's.
