@@ -11,9 +11,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// hostile are 200 texts that would do something, were they not shown as texts: "hacked" in the page's global scope says
+// hostileTexts are 200 texts that would do something, were they not shown as texts: "hacked" in the page's global scope says
 // that one did. They are at most 190 characters long, so that they are names, too.
-func hostile() []string {
+func hostileTexts() []string {
 	const run = "globalThis.hacked=1"
 	bare := []string{
 		"<script>" + run + "</script>", "<img src=x onerror=" + run + ">", "<svg onload=" + run + ">", "<svg><script>" + run + "</script></svg>", "<iframe srcdoc='<script>parent." + run + "</script>'>",
@@ -55,7 +55,7 @@ func (b *browser) inert(selector string, texts []string) {
 // TestHostileNames shows 200 clients whose names would do something.
 func TestHostileNames(t *testing.T) {
 	startChromium(t)
-	texts := hostile()
+	texts := hostileTexts()
 	if len(texts) != 200 {
 		t.Fatalf("%d texts", len(texts))
 	}
