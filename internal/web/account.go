@@ -185,8 +185,7 @@ func readChange(f, before *view.Form) (control.ClientChange, error) {
 
 // addCredits adds to the credits, or takes from them, whatever is spent meanwhile.
 func (s *site) addCredits(v *visit) error {
-	c, err := v.partner.Account(v.ctx(), v.path("id"))
-	if err != nil {
+	if _, err := v.partner.Account(v.ctx(), v.path("id")); err != nil {
 		return err
 	}
 	f, err := v.form()
@@ -199,7 +198,8 @@ func (s *site) addCredits(v *visit) error {
 		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.credits_add", Message: "is not a whole number"})
 	}
 	change.CreditsAdd = puntuale.Change[int64]{Set: true, To: n}
-	if c, err = v.partner.ChangeClient(v.ctx(), v.path("id"), change); err != nil {
+	c, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change)
+	if err != nil {
 		a, readErr := v.accountOf(v.path("id"))
 		if readErr != nil {
 			return readErr

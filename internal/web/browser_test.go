@@ -101,7 +101,6 @@ type browser struct {
 	mu       sync.Mutex
 	requests []*network.Request
 	said     []string // to the console, and exceptions
-	allowed  []string // parts of what it may say
 }
 
 // newBrowser opens a tab.
@@ -329,9 +328,6 @@ const beyond = `(() => {
 		.map(e => e.tagName + "." + e.className + " " + Math.round(e.getBoundingClientRect().right));
 })()`
 
-// allow lets the console say something that the test provokes.
-func (b *browser) allow(words string) { b.allowed = append(b.allowed, words) }
-
 // keepsToItself: the pages broke no rule of their policy, asked nobody but the server, and complained of nothing.
 func (b *browser) keepsToItself() {
 	b.t.Helper()
@@ -346,13 +342,7 @@ func (b *browser) keepsToItself() {
 		}
 	}
 	for _, words := range b.said {
-		known := false
-		for _, a := range b.allowed {
-			known = known || strings.Contains(words, a)
-		}
-		if !known {
-			b.t.Errorf("%s: the console says %s", b.look, words)
-		}
+		b.t.Errorf("%s: the console says %s", b.look, words)
 	}
 }
 

@@ -286,7 +286,7 @@ func (s *site) speak(v *visit) error {
 	if l == nil {
 		return errNoPage
 	}
-	http.SetCookie(v.w, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overHTTPS(v.r)})
+	http.SetCookie(v.w, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overHTTPS(v.r)}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
 	if v.person != nil {
 		if err := v.person.Speak(v.ctx(), l.Code); err != nil {
 			return err

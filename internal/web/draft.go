@@ -296,9 +296,9 @@ func change(f *view.Form, do string) int {
 	n := stepCount(f)
 	from, err := strconv.Atoi(first)
 	to, errTo := strconv.Atoi(second)
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
+	order := make([]int, 0, n+1)
+	for i := range n {
+		order = append(order, i)
 	}
 	at := -1
 	switch {

@@ -105,7 +105,7 @@ func (p pkg) store(folder string, files map[string][]byte) error {
 		return fmt.Errorf("%q is no name of a package", p.Name)
 	}
 	home := p.home(folder)
-	if err := os.RemoveAll(home); err != nil { //nolint:gosec // inside the folder that a developer named
+	if err := os.RemoveAll(home); err != nil {
 		return fmt.Errorf("remove the old files of %s: %w", p.Name, err)
 	}
 	for name := range p.Files {

@@ -16,7 +16,6 @@ type Form struct {
 	Message string // what is wrong with the form as a whole; ""
 	faults  map[string]string
 	order   []string
-	shown   bool // the focus is given
 }
 
 // NewForm is a form that begins with values: pairs of names and texts.

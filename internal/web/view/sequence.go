@@ -147,7 +147,7 @@ func (e Editor) action(ctx context.Context) string {
 // TimingWords says when a step leaves: "2 giorni prima di data_appuntamento, alle 09:00".
 func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	anchored := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
-	text := ""
+	var text string
 	switch {
 	case t.Offset.Amount == 0 && !anchored && t.At == "":
 		text = T(ctx, "timing.now")
