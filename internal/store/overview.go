@@ -74,7 +74,7 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
  where c.partner_id = $1 and c.deleted_at = 0 and s.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
 		var id puntuale.ClientID
 		var s puntuale.Session
-		if err := rows.Scan(&id, &s.Sandbox, &s.Link.State, &s.Owner); err != nil {
+		if err := rows.Scan(&id, flag{&s.Sandbox}, &s.Link.State, &s.Owner); err != nil {
 			return err
 		}
 		pulse := found[id]
