@@ -45,10 +45,11 @@ const patience = 30 * time.Second
 
 // Run runs the suite. open is called once a test and must return a network that shows nothing yet.
 func Run(t *testing.T, open func(t *testing.T) Network) {
-	tests := []struct {
+	type test struct {
 		name string
 		run  func(*testing.T, Network)
-	}{
+	}
+	tests := []test{
 		{"Traits", traits},
 		{"Online", online},
 		{"PrepareSendsNothing", prepareSendsNothing},
@@ -56,12 +57,13 @@ func Run(t *testing.T, open func(t *testing.T) Network) {
 		{"PrepareKeepsTheEnvelope", prepareKeepsEnvelope},
 		{"PrepareEndsWithItsContext", prepareEnds},
 		{"ContentsArriveUnchanged", contentsArrive},
-		{"RepeatIsOneCopy", repeatIsOneCopy},
 		{"AnotherIDIsAnotherMessage", anotherID},
 		{"RefusalIsFinal", refusalIsFinal},
 		{"SendEndsWithItsContext", sendEnds},
 		{"ConcurrentSends", concurrentSends},
-		{"ConcurrentRepeats", concurrentRepeats},
+	}
+	if open(t).Connector.Traits().Recovery == puntuale.RecoverSameID { // another network is never shown a repeat
+		tests = append(tests, test{"RepeatIsOneCopy", repeatIsOneCopy}, test{"ConcurrentRepeats", concurrentRepeats})
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -201,9 +203,6 @@ func contentsArrive(t *testing.T, n Network) {
 }
 
 func repeatIsOneCopy(t *testing.T, n Network) {
-	if n.Connector.Traits().Recovery != puntuale.RecoverSameID {
-		return // the network does not know repeats, and is never shown one
-	}
 	e := n.text(0)
 	n.send(t, e)
 	for i := range puntuale.MaxRepeats {
@@ -285,9 +284,6 @@ func concurrentSends(t *testing.T, n Network) {
 }
 
 func concurrentRepeats(t *testing.T, n Network) {
-	if n.Connector.Traits().Recovery != puntuale.RecoverSameID {
-		return // the network does not know repeats, and is never shown one
-	}
 	e := n.text(0)
 	p := n.prepare(t, e)
 	var all sync.WaitGroup
