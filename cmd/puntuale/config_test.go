@@ -338,3 +338,19 @@ func TestReferenceIsCurrent(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestPublicURL is an address without a path, or nothing.
+func TestPublicURL(t *testing.T) {
+	t.Parallel()
+	for text, ok := range map[string]bool{
+		"": true, "https://messages.example.com": true, "https://messages.example.com:8443/": true, "http://127.0.0.1:8080": true,
+		"messages.example.com": false, "ftp://messages.example.com": false, "https://": false, "https://:443": false, "https://a@messages.example.com": false,
+		"https://messages.example.com/puntuale": false, "https://messages.example.com?x=1": false, "https://messages.example.com#x": false, "https://[": false,
+	} {
+		term := newTerminal(t, map[string]string{"PUNTUALE_PUBLIC_URL": text})
+		code := term.run(context.Background(), []string{"config"})
+		if (code == 0) != ok || !ok && !strings.Contains(term.errs.String(), "must be an address without a path") {
+			t.Errorf("%s: %d %s", text, code, term.errs.String())
+		}
+	}
+}

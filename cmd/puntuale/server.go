@@ -108,7 +108,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents, Door: s.store,
+		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL,
 	})
 	if cfg.has(roleDispatch) {
 		cfg.Files.Folder, cfg.Files.Clock = filepath.Join(cfg.Data, "media"), cfg.Clock

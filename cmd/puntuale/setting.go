@@ -36,6 +36,7 @@ type serveSettings struct {
 	baseSettings `embed:""`
 
 	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
+	PublicURL       string        `name:"public-url" placeholder:"URL" help:"The https address under which the internet reaches this service, such as https://messages.example.com: pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
 	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
@@ -100,6 +101,9 @@ func (s *serveSettings) check() []fault {
 	if s.Rate != 0 && !(s.Rate >= leastRate && s.Rate <= mostRate) {
 		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
 	}
+	if f := checkPublic(s.PublicURL); f != "" {
+		faults = append(faults, fault{"public-url", f})
+	}
 	faults = append(faults, s.checkOfficial()...)
 	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
 		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})
@@ -123,6 +127,19 @@ func (s *serveSettings) check() []fault {
 		}
 	}
 	return faults
+}
+
+// checkPublic returns what is wrong with the service's public address, "" when nothing is. Its pages are at the root of
+// their host.
+func checkPublic(address string) string {
+	if address == "" {
+		return ""
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || strings.Trim(u.Path, "/") != "" {
+		return "must be an address without a path, such as https://messages.example.com"
+	}
+	return ""
 }
 
 // checkOfficial returns what is wrong with the settings of Official sessions.

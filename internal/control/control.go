@@ -1,6 +1,7 @@
 package control
 
 import (
+	"strings"
 	"time"
 
 	"puntuale"
@@ -20,6 +21,8 @@ type Config struct {
 	Media []string      // extensions a media URL may have, without dot; nil: the planner's own list
 	Vault *auth.Vault   // nil: nothing that needs sealing may be asked
 	Door  puntuale.Door // nil: nobody signs in; it needs the vault
+	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
+	Public string
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded, none of which is
@@ -38,13 +41,14 @@ type Control struct {
 	zones    zones
 	door     puntuale.Door
 	memory   memory
+	public   string // without a slash at its end
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
-		keep: cfg.Keep, door: cfg.Door,
+		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"),
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}
@@ -55,3 +59,6 @@ func New(cfg Config) *Control {
 	_, _ = ParseRecipient("+390212345678", "IT")
 	return c
 }
+
+// Public is the address under which the internet reaches the service, without a slash at its end; "" where nobody said.
+func (c *Control) Public() string { return c.public }

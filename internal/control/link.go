@@ -125,6 +125,9 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	if shown.State == puntuale.LinkOnline && now.Before(s.Link.Limited) {
 		shown.Limited = s.Link.Limited
 	}
+	if c.control.public != "" && s.Type == puntuale.Official && !s.Sandbox {
+		shown.Webhook = c.control.public + s.ID.WebhookPath()
+	}
 	shown.Hint = shown.hint()
 	return shown
 }

@@ -19,6 +19,7 @@ type Session struct {
 	puntuale.Condition
 	Limited time.Time // until then only those are written to who know the number; zero: everybody
 	Hint    string    // what to do, for people
+	Webhook string    // of an Official session: the whole address at which Meta is to deliver; "" where nobody said what the service's is
 }
 
 // Word names the state to callers.

@@ -263,3 +263,27 @@ func TestNetworkTemplates(t *testing.T) {
 		shows("GET", path+"/templates", "", `"templates":[]`)
 	})
 }
+
+// TestWebhookAddress: the path is always told, the whole address where the service knows its own.
+func TestWebhookAddress(t *testing.T) {
+	t.Parallel()
+	for public, want := range map[string]string{"": "", "https://messages.example.com/": "https://messages.example.com"} {
+		s := newService(t, options{public: public})
+		key := s.newClient("official@x", "full")
+		var made struct {
+			ID   string
+			Path string `json:"webhook_path"`
+			URL  string `json:"webhook_url"`
+		}
+		s.must(&made, "POST", "/api/sessions", key, `{"name":"Ufficiale","connection_type":"Official"}`)
+		if want != "" {
+			want += "/webhooks/official/" + made.ID
+		}
+		if made.Path != "/webhooks/official/"+made.ID || made.URL != want {
+			t.Errorf("made: %+v, want the address %q", made, want)
+		}
+		if a := s.must(nil, "POST", "/api/sessions", key, `{"name":"QR","connection_type":"Socket"}`); strings.Contains(a.body, "webhook") {
+			t.Errorf("a linked number: %s", a.body)
+		}
+	}
+}

@@ -67,6 +67,7 @@ type options struct {
 	sandbox  bool
 	rate     float64
 	driver   storetest.Driver // nil: SQLite
+	public   string           // the service's address
 }
 
 func newService(t *testing.T, o options) *service {
@@ -86,7 +87,7 @@ func newService(t *testing.T, o options) *service {
 		operator = o.operator(operator)
 	}
 	s.control = control.New(control.Config{
-		Operator: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Keep{Months: 24},
+		Operator: operator, Clock: s.clock, Sandbox: o.sandbox, Vault: vault, Keep: puntuale.Keep{Months: 24}, Public: o.public,
 		Links: func(of puntuale.Session) bool { return of.Sandbox || of.Type == puntuale.Official },
 		Hint: func(id puntuale.SessionID, due time.Time) {
 			s.hints.take(id, due)

@@ -45,19 +45,20 @@ type sessionBody struct {
 }
 
 type sessionAnswer struct {
-	ID      string `json:"id"`
-	Name    string `json:"name"`
-	Type    string `json:"connection_type" enum:"Socket,Send_app,Official"`
-	Sandbox bool   `json:"sandbox" doc:"The simulated network takes its messages"`
-	Default bool   `json:"default" doc:"Used by sequences that name none"`
-	State   string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present"`
-	Created string `json:"created_at" format:"date-time"`
-	Number  string `json:"number,omitempty" doc:"The linked number, where it is known"`
-	Detail  string `json:"state_detail,omitempty" doc:"Why it is in this state, for people"`
-	QR      string `json:"qr,omitempty" doc:"While pairing with the method qr: the text to show as a QR code"`
-	Code    string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
-	Expires string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
-	Webhook string `json:"webhook_path,omitempty" doc:"Of an Official session: where Meta is to deliver, below this server's address"`
+	ID         string `json:"id"`
+	Name       string `json:"name"`
+	Type       string `json:"connection_type" enum:"Socket,Send_app,Official"`
+	Sandbox    bool   `json:"sandbox" doc:"The simulated network takes its messages"`
+	Default    bool   `json:"default" doc:"Used by sequences that name none"`
+	State      string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present"`
+	Created    string `json:"created_at" format:"date-time"`
+	Number     string `json:"number,omitempty" doc:"The linked number, where it is known"`
+	Detail     string `json:"state_detail,omitempty" doc:"Why it is in this state, for people"`
+	QR         string `json:"qr,omitempty" doc:"While pairing with the method qr: the text to show as a QR code"`
+	Code       string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
+	Expires    string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
+	Webhook    string `json:"webhook_path,omitempty" doc:"Of an Official session: where Meta is to deliver, below this server's address"`
+	WebhookURL string `json:"webhook_url,omitempty" format:"uri" doc:"The same as a whole address, where the server's setting public-url names its own"`
 
 	Hint    string     `json:"hint" doc:"What to do, in plain words"`
 	Until   string     `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
@@ -119,7 +120,7 @@ func sessionOf(s control.Session) sessionAnswer {
 		a.Limited = stamp(s.Limited)
 	}
 	if s.Type == puntuale.Official && !s.Sandbox {
-		a.Webhook = s.ID.WebhookPath()
+		a.Webhook, a.WebhookURL = s.ID.WebhookPath(), s.Webhook
 	}
 	if s.Code != nil {
 		a.Expires = stamp(s.Until)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"crypto/rand"
 	"strconv"
 	"strings"
@@ -56,11 +57,7 @@ func (v *visit) loginAddress() string {
 	if h.Brand.Host != "" {
 		return "https://" + h.Brand.Host + "/login"
 	}
-	scheme := "http://"
-	if overHTTPS(v.r) {
-		scheme = "https://"
-	}
-	return scheme + v.r.Host + "/p/" + h.Partner.Slug
+	return cmp.Or(v.site.control.Public(), readAt(v.r)) + "/p/" + h.Partner.Slug
 }
 
 // account is a client as its partner sees it.

@@ -24,12 +24,11 @@ func (v *visit) metaSide(s control.Session) (*view.MetaSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &view.MetaSide{NetworkTemplates: about.NetworkTemplates, Secure: overHTTPS(v.r)}
-	scheme := "http://"
-	if m.Secure {
-		scheme = "https://"
+	m := &view.MetaSide{NetworkTemplates: about.NetworkTemplates, Webhook: s.Webhook}
+	if m.Webhook == "" {
+		m.Webhook = readAt(v.r) + s.ID.WebhookPath()
 	}
-	m.Webhook = scheme + v.r.Host + s.ID.WebhookPath()
+	m.Reachable = reachable(m.Webhook)
 	return m, nil
 }
 
@@ -42,7 +41,7 @@ func (v *visit) official() (control.Session, error) {
 	return found, err
 }
 
-// officialSetup takes the keys. What is stored of them is never shown again.
+// officialSetup takes the keys. What is stored of them is never shown again, and stays where nothing else is given.
 func (s *site) officialSetup(v *visit) error {
 	found, err := v.official()
 	if err != nil {
@@ -52,8 +51,12 @@ func (s *site) officialSetup(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f := view.NewForm("verify_token", rand.Text()[:20], "phone_number_id", about.Number, "business_account_id", about.Account)
-	return v.show(view.OfficialSetup(f, v.sender(found), about.Number != ""))
+	f := view.NewForm("phone_number_id", about.Number, "business_account_id", about.Account)
+	replaces := about.Number != ""
+	if !replaces {
+		f.Values.Set("verify_token", rand.Text()[:20])
+	}
+	return v.show(view.OfficialSetup(f, v.sender(found), replaces))
 }
 
 func (s *site) setOfficial(v *visit) error {
@@ -69,9 +72,15 @@ func (s *site) setOfficial(v *visit) error {
 		PhoneNumberID: f.Value("phone_number_id"), AccessToken: f.Value("access_token"), AppSecret: f.Value("app_secret"), VerifyToken: f.Value("verify_token"),
 		BusinessAccountID: f.Value("business_account_id"), GroupsAPI: f.Is("groups_api", "on"),
 	}
-	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), control.NewKeys{OfficialKeys: keys, NoAccount: true}); err != nil {
+	before, err := v.metaSide(found)
+	if err != nil {
+		return err
+	}
+	replaces := before.Number != ""
+	asked := control.NewKeys{OfficialKeys: keys, NoAccount: true, KeepGroups: replaces && f.Value("groups_api") == ""}
+	if _, err := v.client.SetKeys(v.ctx(), found.ID.String(), asked); err != nil {
 		shown := v.sender(found)
-		return v.again(err, f, view.OfficialForm(f, shown), view.OfficialSetup(f, shown, false),
+		return v.again(err, f, view.OfficialForm(f, shown, replaces), view.OfficialSetup(f, shown, replaces),
 			"phone_number_id", "business_account_id", "access_token", "app_secret", "verify_token")
 	}
 	v.did(found.ID.String())

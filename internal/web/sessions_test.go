@@ -134,7 +134,8 @@ func TestOfficial(t *testing.T) {
 				t.Errorf("a stored key is shown again")
 			}
 		}
-		b.fill("access_token", o.number.Token, "app_secret", o.number.Secret, "verify_token", o.number.Verify)
+		b.check("replace")
+		b.fill("app_secret", o.number.Secret)
 		b.tap("main form .btn-primary")
 		b.reads(w.base + "/webhooks/official/")
 		b.tap("main form .btn")

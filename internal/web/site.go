@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"path"
 	"slices"
 	"strings"
@@ -133,6 +134,27 @@ func (s *site) unmatched(r *http.Request) error {
 // overHTTPS reports whether the reader's browser speaks https, to us or to what stands before us.
 func overHTTPS(r *http.Request) bool {
 	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
+}
+
+// readAt is the address at which a page is read: that of the reader's browser.
+func readAt(r *http.Request) string {
+	if overHTTPS(r) {
+		return "https://" + r.Host
+	}
+	return "http://" + r.Host
+}
+
+// reachable reports whether an address is one that somebody on the internet may reach, and is encrypted. What is behind a
+// name nobody can tell from here.
+func reachable(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "https" {
+		return false
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); err == nil {
+		return ip.IsGlobalUnicast() && !ip.IsPrivate()
+	}
+	return strings.Contains(strings.TrimSuffix(u.Hostname(), "."), ".")
 }
 
 // address is where a request comes from. Somebody else's word is taken only from what stands before us on the same

@@ -11,11 +11,7 @@ import (
 
 // snippets show how a program starts exactly this sequence, with the values of the example.
 func (v *visit) snippets(s control.Sequence, f *view.Form) []view.Snippet {
-	scheme := "http://"
-	if overHTTPS(v.r) {
-		scheme = "https://"
-	}
-	c := call{address: scheme + v.r.Host + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
+	c := call{address: readAt(v.r) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
 		c.values = append(c.values, f.Value("fields."+field.Name))

@@ -59,13 +59,19 @@ const password = "una frase che nessuno indovina"
 
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	return newWorldAt(t, "")
+}
+
+// newWorldAt is newWorld for a service that has a public address.
+func newWorldAt(t testing.TB, public string) *world {
+	t.Helper()
 	ctx := context.Background()
 	db := storetest.SQLite(t)
 	w := &world{t: t, store: db.Open(t), clock: db.Clock, sql: db.SQL, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
 	data := make([]byte, auth.DataKeySize)
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)
-	w.control = control.New(control.Config{Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store,
+	w.control = control.New(control.Config{Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public,
 		Links: func(s puntuale.Session) bool { return s.Sandbox || s.Type == puntuale.Official }, Hint: w.hint})
 	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
 	w.partner = partner.ID()

@@ -89,10 +89,10 @@ type OneSession struct {
 // MetaSide is what an Official session is to Meta.
 type MetaSide struct {
 	puntuale.NetworkTemplates
-	Webhook string // the whole address
-	Secure  bool   // the address is one that Meta takes
-	Test    *TestResult
-	Setup   bool // shown while the session is being set up
+	Webhook   string // the whole address
+	Reachable bool   // the address is one that Meta may take
+	Test      *TestResult
+	Setup     bool // shown while the session is being set up
 }
 
 // TestResult is what came of trying the connection.
