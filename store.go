@@ -103,6 +103,10 @@ type SequenceStore interface {
 	// DeleteSequence removes it, also from default pairs that name it. With pending messages it is a conflict naming
 	// their count, unless keep is true (they are sent; stop still reaches them) or cancel is true.
 	DeleteSequence(ctx context.Context, id SequenceID, keep, cancel bool, now time.Time) error
+
+	// RestoreSequence takes back a deletion that is not older than since. Default pairs and cancelled messages stay as they
+	// are. Codes: not_found (also of one that is not deleted); invalid as in CreateSequence.
+	RestoreSequence(ctx context.Context, id SequenceID, since time.Time) error
 }
 
 // SessionStore keeps sessions.
@@ -121,6 +125,9 @@ type SessionStore interface {
 	// GiveUp ends the session's attempts that were begun by now and have no outcome as FAILED, with an uncertain one. It
 	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
+
+	// RenameSession gives the session another name. Codes: not_found.
+	RenameSession(ctx context.Context, id SessionID, name string) error
 
 	// SetPace changes how much the session sends. Codes: not_found.
 	SetPace(ctx context.Context, id SessionID, p Pace) error

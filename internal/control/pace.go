@@ -13,6 +13,7 @@ type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *in
 
 // SessionChange is a request to change a session; what is nil stays.
 type SessionChange struct {
+	Name   *string
 	Pace   *PaceChange
 	Faults []puntuale.Fault // found by the caller in the request itself
 }
@@ -43,7 +44,7 @@ func (r *PaceChange) on(p puntuale.Pace, f *faults) puntuale.Pace {
 	return p
 }
 
-// ChangeSession changes how much a session sends, from the next message on. Codes: forbidden, not_found, invalid.
+// ChangeSession changes a session's name, and how much it sends from the next message on. Codes: forbidden, not_found, invalid.
 func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -53,12 +54,20 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 		return Session{}, err
 	}
 	f := faults(r.Faults)
-	if r.Pace == nil && !f.at("body.pace") {
-		f.add("body.pace", "is required", nil)
+	if r.Name == nil && r.Pace == nil && !f.at("body.name") && !f.at("body.pace") {
+		f.add("body", "has neither name nor pace", nil)
+	}
+	if r.Name != nil {
+		f.required("body.name", *r.Name, puntuale.MaxName)
 	}
 	pace := r.Pace.on(found.Pace, &f)
 	if err := f.err(); err != nil {
 		return Session{}, err
+	}
+	if r.Name != nil && *r.Name != found.Name {
+		if err := c.tenant.RenameSession(ctx, found.ID, *r.Name); err != nil {
+			return Session{}, fmt.Errorf("rename session %d: %w", found.ID, err)
+		}
 	}
 	if pace != found.Pace {
 		if err := c.tenant.SetPace(ctx, found.ID, pace); err != nil {

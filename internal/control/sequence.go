@@ -3,7 +3,9 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/plan"
@@ -121,6 +123,38 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 		return fmt.Errorf("delete sequence %d: %w", wanted, err)
 	}
 	return nil
+}
+
+// restorable is how long a deleted sequence can be had back.
+const restorable = 24 * time.Hour
+
+// RestoreSequence takes back a deletion of the last 24 hours. What was cancelled with it stays cancelled; the sessions
+// named, by their ids, get it back as their default start or stop sequence where they have no other by now. Codes:
+// not_found; invalid, when it names a session or a template that is not there any more.
+func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []string) (Sequence, error) {
+	wanted, err := sequenceID(id)
+	if err != nil {
+		return Sequence{}, err
+	}
+	if err := c.tenant.RestoreSequence(ctx, wanted, c.control.clock.Now().Add(-restorable)); err != nil {
+		return Sequence{}, fmt.Errorf("restore sequence %d: %w", wanted, err)
+	}
+	for _, session := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(start, stop)))) {
+		s, err := c.Session(ctx, session)
+		if err != nil {
+			continue // it went meanwhile
+		}
+		if s.Start == 0 && slices.Contains(start, session) {
+			s.Start = wanted
+		}
+		if s.Stop == 0 && slices.Contains(stop, session) {
+			s.Stop = wanted
+		}
+		if err := c.tenant.SetDefaultPair(ctx, s.ID, s.Start, s.Stop); err != nil {
+			return Sequence{}, fmt.Errorf("set the default sequences of session %d: %w", s.ID, err)
+		}
+	}
+	return c.Sequence(ctx, id)
 }
 
 // checkSequence reads a request as a whole.

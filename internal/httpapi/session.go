@@ -17,7 +17,7 @@ func registerSessions(a *api) {
 	client(a, operation{id: "getSession", method: http.MethodGet, path: one,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
 	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{},
-		summary: "Change how much a session sends", refusals: []int{http.StatusNotFound}}, updateSession)
+		summary: "Change a session's name, or how much it sends", refusals: []int{http.StatusNotFound}}, updateSession)
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: always, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",

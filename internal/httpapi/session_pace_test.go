@@ -33,7 +33,14 @@ func TestSessionPace(t *testing.T) {
 		if read := s.must(nil, "GET", own, a.Key, ""); !strings.Contains(changed.body, want) || read.body != changed.body {
 			t.Errorf("changed: %s %s", changed.body, read.body)
 		}
-		s.refusedAt(422, "PUT", own, a.Key, `{}`, "body.pace")
+		named := s.must(nil, "PUT", own, a.Key, `{"name":"Segreteria 2"}`)
+		if read := s.must(nil, "GET", own, a.Key, ""); !strings.Contains(named.body, `"name":"Segreteria 2"`) || !strings.Contains(named.body, want) || read.body != named.body {
+			t.Errorf("renamed: %s %s", named.body, read.body)
+		}
+		s.refusedAt(422, "PUT", own, a.Key, `{}`, "body")
+		s.refusedAt(422, "PUT", own, a.Key, `{"name":" "}`, "body.name")
+		s.refusedAt(422, "PUT", own, a.Key, `{"name":"`+strings.Repeat("x", 201)+`"}`, "body.name")
+		s.refusedAt(400, "PUT", own, a.Key, `{"name":["x"]}`, "body.name")
 		s.refusedAt(422, "PUT", own, a.Key, `{"pace":{"per_minute":-1,"per_day":1000001,"jitter":601}}`, "body.pace.per_minute", "body.pace.per_day", "body.pace.jitter")
 		s.refusedAt(400, "PUT", own, a.Key, `{"pace":{"per_minute":1.5}}`, "body.pace.per_minute")
 		s.refusedAt(400, "PUT", own, a.Key, `{"pace":7}`, "body.pace")

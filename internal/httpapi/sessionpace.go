@@ -47,7 +47,8 @@ func readPace(body *object) *control.PaceChange {
 
 // sessionChangeBody documents the body of a change.
 type sessionChangeBody struct {
-	Pace paceBody `json:"pace" doc:"What is left out stays as it is"`
+	Name *string   `json:"name,omitempty" maxLength:"200" doc:"What people call it"`
+	Pace *paceBody `json:"pace,omitempty" doc:"What is left out stays as it is"`
 }
 
 func updateSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
@@ -56,6 +57,9 @@ func updateSession(ctx context.Context, c *control.Client, in *call, p *oneInput
 		return sessionAnswer{}, err
 	}
 	asked := control.SessionChange{Pace: readPace(body)}
+	if body.has("name") {
+		asked.Name = new(body.text("name"))
+	}
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}

@@ -130,6 +130,25 @@ func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.Sequenc
 	return true, changed(ctx, a, t.id)
 }
 
+// RestoreSequence takes back a deletion.
+func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, since time.Time) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		var q puntuale.Sequence
+		found, err := one(ctx, a, `select `+sequenceColumns+` from sequence q
+ where q.client_id = $1 and q.id = $2 and q.deleted_at > 0 and q.deleted_at >= $3 for update`, []any{t.id, id, micros(since)}, sequenceFields(&q)...)
+		if err := thereOr(found, err, "sequence"); err != nil {
+			return err
+		}
+		if err := t.namedThere(ctx, a, q); err != nil {
+			return err
+		}
+		if _, err := a.exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {
+			return fmt.Errorf("restore a sequence: %w", err)
+		}
+		return changed(ctx, a, t.id)
+	})
+}
+
 // Among the client's open messages, as in openCandidates.
 const sequencePending = `
 select m.client_id, m.id, m.intent from session s cross join message m cross join run r

@@ -126,6 +126,14 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 	})
 }
 
+// RenameSession gives a session another name.
+func (t tenant) RenameSession(ctx context.Context, id puntuale.SessionID, name string) error {
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update session set name = $3 where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, name)
+		return thereOr(n > 0, err, "session")
+	})
+}
+
 // SetPace changes how much a session sends.
 func (t tenant) SetPace(ctx context.Context, id puntuale.SessionID, p puntuale.Pace) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {

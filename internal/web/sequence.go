@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net/url"
 	"strings"
 
 	"puntuale"
@@ -18,6 +19,7 @@ var sequenceRoutes = []route{
 	{"POST /c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, (*site).draft},
 	{"POST /c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", (*site).updateSequence},
 	{"POST /c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", (*site).copySequence},
+	{"POST /c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", (*site).restoreSequence},
 	{"POST /c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", (*site).deleteSequence},
 }
 
@@ -54,7 +56,11 @@ func (s *site) sequence(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm()}
+	defaults, err := v.defaultsOf(found.ID)
+	if err != nil {
+		return err
+	}
+	page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Form: f, Try: try, Question: view.NewForm(), DefaultOf: defaults.names}
 	page.Snippets = v.snippets(found, f)
 	if v.partial() && v.r.Header.Get("HX-Target") == "div#preview" {
 		return v.show(view.Preview(f, try))
@@ -294,14 +300,49 @@ func (s *site) deleteSequence(v *visit) error {
 	if err != nil {
 		return err
 	}
+	defaults, err := v.defaultsOf(found.ID)
+	if err != nil {
+		return err
+	}
 	if err := v.client.DeleteSequence(v.ctx(), v.path("id"), f.Value("pending")); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict && f.Value("pending") == "" {
 			f.Values.Set("asked", "1")
 		}
-		page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f}
+		page := view.SequencePage{Sequence: found.Sequence, Fields: found.Fields, Question: f, DefaultOf: defaults.names}
 		return v.again(err, f, view.SequenceDelete(page), view.SequenceDeletePage(page), "pending")
 	}
 	v.did(found.ID.String())
-	v.say("sequence.deleted", "", "Name", found.Name)
+	v.say("sequence.deleted", v.sequenceURL(found.ID)+"/restore?"+url.Values{"start": defaults.start, "stop": defaults.stop}.Encode(), "Name", found.Name)
 	return v.to(v.frame.Place.Base + "/sequences")
+}
+
+// defaults are the sessions of which a sequence is a default one.
+type defaults struct{ names, start, stop []string }
+
+func (v *visit) defaultsOf(id puntuale.SequenceID) (d defaults, err error) {
+	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	for _, s := range sessions {
+		if s.Start == id {
+			d.start = append(d.start, s.ID.String())
+		}
+		if s.Stop == id {
+			d.stop = append(d.stop, s.ID.String())
+		}
+		if s.Start == id || s.Stop == id {
+			d.names = append(d.names, s.Name)
+		}
+	}
+	return d, err
+}
+
+// restoreSequence takes a deletion back.
+func (s *site) restoreSequence(v *visit) error {
+	query := v.r.URL.Query()
+	found, err := v.client.RestoreSequence(v.ctx(), v.path("id"), query["start"], query["stop"])
+	if err != nil {
+		return err
+	}
+	v.did(found.ID.String())
+	v.say("sequence.restored", "", "Name", found.Name)
+	return v.to(v.sequenceURL(found.ID))
 }

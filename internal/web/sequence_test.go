@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"strings"
@@ -217,6 +218,14 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	if started.status != http.StatusOK || !strings.Contains(started.body, "Sequenza avviata") {
 		t.Fatalf("start: %d %s", started.status, started.body)
 	}
+	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})
+	w.must(err)
+	session := sessions[0].ID.String()
+	_, err = w.Client().SetDefaultPair(context.Background(), session, id, "")
+	w.must(err)
+	if page := v.get(w.pages + "/sequences/" + id).body; !strings.Contains(page, "predefinita di: "+sessions[0].Name) {
+		t.Error("the question does not say that it is a default sequence")
+	}
 	asked := v.post(w.pages+"/sequences/"+id+"/delete", url.Values{})
 	if asked.status != http.StatusConflict || !strings.Contains(asked.body, "3 suoi messaggi") || !strings.Contains(asked.body, `value="cancel"`) {
 		t.Errorf("delete: %d %s", asked.status, asked.body)
@@ -224,8 +233,20 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	if got := v.post(w.pages+"/sequences/"+id+"/delete", url.Values{"pending": {"cancel"}}); got.status != http.StatusSeeOther {
 		t.Errorf("delete and cancel: %d %s", got.status, got.body)
 	}
+	undo := html.UnescapeString(between(v.get(w.pages+"/sequences").body, `<form method="post" action="`+w.pages+`/sequences/`+id+`/restore`, `"`))
 	if got := v.get(w.pages + "/sequences/" + id); got.status != http.StatusNotFound {
 		t.Errorf("afterwards: %d", got.status)
+	}
+	if got := v.post(w.pages+"/sequences/"+id+"/restore"+undo, nil); got.status != http.StatusSeeOther || v.get(got.to()).status != http.StatusOK {
+		t.Errorf("taken back: %d %s", got.status, got.to())
+	}
+	back, err := w.Client().Session(context.Background(), session)
+	w.must(err)
+	if back.Start.String() != id || back.Stop != 0 {
+		t.Errorf("the default pair is %d and %d", back.Start, back.Stop)
+	}
+	if got := v.post(w.pages+"/sequences/"+id+"/restore", nil); got.status != http.StatusNotFound {
+		t.Errorf("taken back twice: %d", got.status)
 	}
 }
 

@@ -21,6 +21,7 @@ var sessionRoutes = []route{
 	{"POST /c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", (*site).unlinkSession},
 	{"POST /c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", (*site).reconnectSession},
 	{"POST /c/{client}/sessions/{id}/sequences", clientSide, puntuale.Staff, "session.sequences", (*site).setDefaultPair},
+	{"POST /c/{client}/sessions/{id}/name", clientSide, puntuale.Staff, "session.rename", (*site).renameSession},
 	{"POST /c/{client}/sessions/{id}/pace", clientSide, puntuale.Staff, "session.pace", (*site).setPace},
 	{"GET /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "", (*site).askToDeleteSession},
 	{"POST /c/{client}/sessions/{id}/delete", clientSide, puntuale.Owner, "session.delete", (*site).deleteSession},
@@ -222,6 +223,25 @@ func (s *site) setDefaultPair(v *visit) error {
 		}
 		o.Pair = f
 		return v.again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
+	}
+	v.did(changed.ID.String())
+	v.say("session.saved", "")
+	return v.to(v.sessionURL(changed.ID))
+}
+
+func (s *site) renameSession(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name")))})
+	if err != nil {
+		o, missing := v.oneSession(v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		o.NameForm = f
+		return v.again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
 	}
 	v.did(changed.ID.String())
 	v.say("session.saved", "")

@@ -118,6 +118,19 @@ func testSequences(t *testing.T, w *World) {
 	}
 	wantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
 	wantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
+
+	// A deletion is taken back while it is fresh, with all that the sequence was; what was cancelled stays so.
+	wantCode(t, c.RestoreSequence(ctx, q.ID, Begin.Add(time.Microsecond)), puntuale.CodeNotFound)
+	if err := c.RestoreSequence(ctx, q.ID, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := c.Tenant.Sequence(ctx, q.ID); err != nil || !reflect.DeepEqual(got, q) || c.Detail(started.IDs[0]).State != puntuale.Cancelled {
+		t.Fatalf("restored = %+v, %v", got, err)
+	}
+	if _, err := c.Start(ctx, run); err != nil {
+		t.Fatalf("start what was restored: %v", err)
+	}
+	wantCode(t, c.RestoreSequence(ctx, q.ID, Begin), puntuale.CodeNotFound)
 }
 
 func testSessions(t *testing.T, w *World) {

@@ -95,6 +95,9 @@ var foreignCalls = map[string]foreign{
 	"DeleteSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.DeleteSession(context.Background(), other.Session, true, 0, Begin)
 	},
+	"RenameSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.RenameSession(context.Background(), other.Session, "mia")
+	},
 	"SetPace": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.SetPace(context.Background(), other.Session, puntuale.Pace{PerMinute: 1})
 	},
@@ -168,6 +171,9 @@ var foreignCalls = map[string]foreign{
 	},
 	"DeleteSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.DeleteSequence(context.Background(), other.Sequence, false, true, Begin)
+	},
+	"RestoreSequence": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.RestoreSequence(context.Background(), other.Sequence, Begin)
 	},
 	"CreateSession": nil, // names nothing of anybody
 	"Session": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {

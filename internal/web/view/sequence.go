@@ -29,11 +29,12 @@ type SequenceList struct {
 // SequencePage is one sequence.
 type SequencePage struct {
 	puntuale.Sequence
-	Fields   []puntuale.Field
-	Form     *Form // the person for whom it is tried
-	Try      Try
-	Snippets []Snippet
-	Question *Form // before it is deleted; "asked" there: messages are pending
+	Fields    []puntuale.Field
+	Form      *Form // the person for whom it is tried
+	Try       Try
+	Snippets  []Snippet
+	Question  *Form    // before it is deleted; "asked" there: messages are pending
+	DefaultOf []string // names of the sessions of which it is a default one
 }
 
 // Snippet is a piece of a program.

@@ -84,6 +84,7 @@ type OneSession struct {
 	Pair      *Form // of default sequences
 	PaceForm  *Form
 	LinkForm  *Form // reconnect and unlink
+	NameForm  *Form
 }
 
 // MetaSide is what an Official session is to Meta.
@@ -110,6 +111,8 @@ func (o OneSession) pairForm() *Form {
 	}
 	return fresh(o.Pair, "start", id(o.Start), "stop", id(o.Stop))
 }
+
+func (o OneSession) nameForm() *Form { return fresh(o.NameForm, "name", o.Name) }
 
 func (o OneSession) paceForm() *Form {
 	p := o.Pace
