@@ -9,6 +9,7 @@ type Resend struct {
 	Day      Date            // the client's present day, whose cap counts one call
 	Now      time.Time
 	Once     *Once // nil: none; its Answer gets the [Resent]
+	Move     bool  // every message must be PENDING still; one that is not is a conflict
 }
 
 // ResendMessage is one of them with its new moments.

@@ -15,6 +15,7 @@ import (
 type Tenant interface {
 	RunStore
 	MessageStore
+	AgendaStore
 	SequenceStore
 	SessionStore
 	TemplateStore

@@ -327,6 +327,7 @@ func (s *server) finishRequests(ctx context.Context) error {
 			}
 		}
 	}()
+	s.control.EndFollowing() // pages that follow their messages would be waited for
 	err := s.http.Shutdown(ctx)
 	if err != nil {
 		_ = s.http.Close()

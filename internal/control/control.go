@@ -42,6 +42,7 @@ type Control struct {
 	door     puntuale.Door
 	memory   memory
 	public   string // without a slash at its end
+	follows  follows
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.

@@ -36,6 +36,12 @@ type Statement struct {
 
 // Statements are those whose plan must not change with the size of the tables.
 var Statements = map[string]Statement{
+	"done":      {endedMessages, []any{int64(1), int64(1), int64(9), 10}},
+	"failed":    {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
+	"upcoming":  {upcomingMessages, []any{int64(1), int64(1), int64(9), 10}},
+	"quarters":  {upcomingCounts, []any{int64(1), int64(1), int64(9), quarter}},
+	"version":   {clientVersion, []any{int64(1)}},
+	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"retrying":  {retryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
 	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},

@@ -66,8 +66,14 @@ order by i desc limit $3`
 // plannedAt is puntuale.Message.Planned.
 const plannedAt = "case when m.intent > 0 and m.next_at > m.intent_at then m.intent_at else m.next_at end"
 
-// statement adds zero to columns that SQLite shall not build an index of, for this one statement, to look them up.
 func (l *listing) statement(f puntuale.MessageFilter) string {
+	return `with f as (` + l.found(f) + `) select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
+ join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
+}
+
+// found selects the ids. It adds zero to columns that SQLite shall not build an index of, for this one statement, to
+// look them up.
+func (l *listing) found(f puntuale.MessageFilter) string {
 	if f.Sequence != 0 {
 		l.ofRun += " and r.sequence_id = " + l.bind(f.Sequence)
 	}
@@ -87,12 +93,10 @@ func (l *listing) statement(f puntuale.MessageFilter) string {
 	if !f.To.IsZero() {
 		l.ofMessage += " and " + plannedAt + " < " + l.bind(micros(f.To))
 	}
-	found := l.byRun(f.Phone != "")
 	if pending {
-		found = l.pending()
+		return l.pending()
 	}
-	return `with f as (` + found + `) select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
- join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts + ` order by m.id desc`
+	return l.byRun(f.Phone != "")
 }
 
 // bind adds an argument and returns its sign.

@@ -36,6 +36,12 @@ var access = map[string]struct {
 	"usage":     {},
 	"standings": {},
 
+	"done":            {reads: true, wants: []string{"message_done", "key"}},
+	"failed":          {reads: true, wants: []string{"message_done", "key"}},
+	"upcoming":        {reads: true, wants: []string{"message_open", "key"}},
+	"quarters":        {reads: true, wants: []string{"message_open"}},
+	"version":         {reads: true, wants: []string{"message_done", "message_open"}},
+	"resent as":       {reads: true, wants: []string{"message_resent"}},
 	"outcomes":        {reads: true, wants: []string{"message_done"}},
 	"resendable":      {wants: []string{"key"}, avoids: "message_open"},
 	"blank clients":   {reads: true, wants: []string{"run"}, allows: "Seq Scan on client"},

@@ -180,6 +180,8 @@ func (b *resend) refuse(ctx context.Context) error {
 			f.Message = "is being sent, or its outcome is uncertain"
 		case !b.said[found.run]:
 			f.Message = "cannot be sent again: its content was removed"
+		case b.Move && found.state != puntuale.Pending:
+			f.Message = "is not pending any more"
 		default:
 			continue
 		}

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -80,16 +79,7 @@ func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntual
 	}
 	all, err := list(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
  from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1},
-		func(rows row, m *puntuale.SandboxMessage) error {
-			var content string
-			if err := rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, &content, moment{&m.Received}, &m.Copies); err != nil {
-				return err
-			}
-			if m.Blanked = content == ""; m.Blanked {
-				return nil
-			}
-			return json.Unmarshal([]byte(content), &m.Content)
-		})
+		scanReceived)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list what the sandbox received: %w", err))
 	}

@@ -1,21 +1,18 @@
 package web
 
 import (
+	"slices"
+
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
 // clientRoutes are the pages of a client's dashboard. Each noun's file brings its own part.
-var clientRoutes = []route{
-	{"GET /c/{client}", clientSide, puntuale.Reader, "", (*site).clientHome},
+var clientRoutes = slices.Concat([]route{
+	{"GET /c/{client}", clientSide, puntuale.Reader, "", (*site).home},
 	{"GET /c/{client}/audit", clientSide, puntuale.Owner, "", (*site).clientAudit},
-}
-
-// clientHome is the first page of a client's dashboard.
-func (s *site) clientHome(v *visit) error {
-	return v.show(view.ClientHome(v.client.Account()))
-}
+}, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes)
 
 // clientAudit is what was done in the client's dashboard.
 func (s *site) clientAudit(v *visit) error {

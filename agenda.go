@@ -1,0 +1,50 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// AgendaStore shows a client its days: what left, what is to leave, and what became of one message.
+type AgendaStore interface {
+	// Ended lists messages whose outcome was recorded from (inclusive) to (exclusive), newest first, at most limit. With
+	// failed it lists those that did not leave, and looks no further back than the last 5,000 outcomes.
+	Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]MessageDetail, error)
+
+	// Upcoming lists PENDING messages whose next moment lies from (inclusive) to (exclusive), soonest first, at most limit.
+	Upcoming(ctx context.Context, from, to time.Time, limit int) ([]MessageDetail, error)
+
+	// UpcomingCounts counts PENDING messages from (inclusive) to (exclusive) by quarter of an hour, soonest first. Quarters
+	// without any are left out.
+	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
+
+	// CountMessages counts the messages that a filter finds, up to most.
+	CountMessages(ctx context.Context, f MessageFilter, most int) (int, error)
+
+	// MessageEvents lists what was not normal about a message, oldest first, at most 200.
+	MessageEvents(ctx context.Context, id MessageID) ([]MessageEvent, error)
+
+	// ResentAs lists the messages that a message of a run was sent again as, oldest first.
+	ResentAs(ctx context.Context, run RunID, id MessageID) ([]MessageID, error)
+
+	// Version returns a text that is another once what lists of messages show has changed. It is cheap enough to be asked
+	// every second or two, and may miss what happens to messages that are neither new nor due.
+	Version(ctx context.Context) (string, error)
+
+	// SandboxChat lists what the simulated network received of a session, newest first, at most limit, and looks no further back
+	// than the client's last 2,000; phone "" is everybody.
+	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
+}
+
+// QuarterCount is how many messages are to leave in a quarter of an hour.
+type QuarterCount struct {
+	Begin time.Time
+	N     int
+}
+
+// MessageEvent is something about a message that is not normal: an attempt that did not succeed, evidence that came late.
+type MessageEvent struct {
+	At     time.Time
+	Kind   string // retry, refused, uncertain, merge, late refused, ...
+	Detail string // the connector's words
+}

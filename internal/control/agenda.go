@@ -1,0 +1,313 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// How much the first page shows.
+const (
+	todayRows   = 12
+	todayFailed = 200
+)
+
+// Today is a client's day as its first page shows it.
+type Today struct {
+	Day      puntuale.Date
+	Total    puntuale.DayTotal
+	Pulse    puntuale.Pulse
+	Ended    []puntuale.MessageDetail // the last ones, newest first
+	Upcoming []puntuale.MessageDetail // the next ones until midnight and those that are late, soonest first
+	Next     *puntuale.MessageDetail  // where nothing more is to leave today: the first of the days after; nil: none
+	Failures []Failure                // the most frequent first
+	Sessions []Session
+}
+
+// Failure is why messages did not leave, with those of the last ones.
+type Failure struct {
+	Reason   string // as in risposta
+	Messages []puntuale.MessageDetail
+}
+
+// Today returns what left today, what failed and why, and what is to come.
+func (c *Client) Today(ctx context.Context) (Today, error) {
+	loc, err := c.zone()
+	if err != nil {
+		return Today{}, err
+	}
+	now := c.control.clock.Now()
+	t := Today{Day: puntuale.DateOf(now.In(loc))}
+	begin, end := t.Day.At(0, loc), midnight(t.Day, loc)
+	var failed []puntuale.MessageDetail
+	for _, read := range []func() error{
+		func() (err error) { t.Ended, err = c.tenant.Ended(ctx, begin, end, false, todayRows); return },
+		func() (err error) { failed, err = c.tenant.Ended(ctx, begin, end, true, todayFailed); return },
+		func() (err error) { t.Upcoming, err = c.tenant.Upcoming(ctx, time.Time{}, end, todayRows); return },
+		func() (err error) { t.Pulse, err = c.Pulse(ctx); return },
+		func() (err error) { t.Sessions, _, err = c.Sessions(ctx, Page{}); return },
+		func() error {
+			days, err := c.Totals(ctx, 0, 0)
+			if len(days) > 0 {
+				t.Total = days[0]
+			}
+			return err
+		},
+	} {
+		if err := read(); err != nil {
+			return Today{}, fmt.Errorf("read today's messages: %w", err)
+		}
+	}
+	if len(t.Upcoming) == 0 {
+		next, err := c.tenant.Upcoming(ctx, end, now.AddDate(puntuale.HorizonYears+1, 0, 0), 1)
+		if err != nil {
+			return Today{}, fmt.Errorf("read the next message: %w", err)
+		}
+		if len(next) > 0 {
+			t.Next = &next[0]
+		}
+	}
+	t.Failures = failures(failed)
+	return t, nil
+}
+
+// failures puts messages together that failed for the same reason.
+func failures(all []puntuale.MessageDetail) []Failure {
+	var found []Failure
+	for _, m := range all {
+		if m.State == puntuale.Rescheduled {
+			continue // somebody saw to it
+		}
+		reason := m.Response()
+		i := slices.IndexFunc(found, func(f Failure) bool { return f.Reason == reason })
+		if i < 0 {
+			found, i = append(found, Failure{Reason: reason}), len(found)
+		}
+		found[i].Messages = append(found[i].Messages, m)
+	}
+	slices.SortStableFunc(found, func(a, b Failure) int { return len(b.Messages) - len(a.Messages) })
+	return found
+}
+
+// Story is one message and all that is known of it.
+type Story struct {
+	puntuale.MessageDetail
+	Events  []puntuale.MessageEvent // oldest first
+	Resent  []puntuale.MessageID    // what it was sent again as, oldest first
+	Session Session                 // ID 0: it was deleted
+}
+
+// Story returns one message. Codes: not_found.
+func (c *Client) Story(ctx context.Context, id string) (Story, error) {
+	wanted, err := puntuale.ParseID[puntuale.MessageID](id)
+	if err != nil {
+		return Story{}, puntuale.NotFound("message")
+	}
+	found, err := c.tenant.Details(ctx, []puntuale.MessageID{wanted})
+	if err != nil {
+		return Story{}, fmt.Errorf("read message %d: %w", wanted, err)
+	}
+	if len(found) == 0 {
+		return Story{}, puntuale.NotFound("message")
+	}
+	s := Story{MessageDetail: found[0]}
+	if s.Events, err = c.tenant.MessageEvents(ctx, wanted); err != nil {
+		return Story{}, fmt.Errorf("read the events of message %d: %w", wanted, err)
+	}
+	if s.Resent, err = c.tenant.ResentAs(ctx, s.Run, wanted); err != nil {
+		return Story{}, fmt.Errorf("read what message %d was sent again as: %w", wanted, err)
+	}
+	if s.Session, err = c.Session(ctx, s.MessageDetail.Session.String()); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return Story{}, err
+	}
+	return s, nil
+}
+
+// Moved is a pending message that has another moment.
+type Moved struct {
+	ID     puntuale.MessageID // the message is another one now
+	Due    time.Time          // perhaps moved on by its window
+	Before time.Time          // when it was to leave
+}
+
+// Move lets a pending message leave at another moment, which may not have passed: a day YYYY-MM-DD and a time of day HH:MM in the client's
+// zone. A message that is on its way, or has ended, is left alone. Codes: not_found; invalid; conflict; cap_reached,
+// forbidden.
+func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
+	var f faults
+	if strings.TrimSpace(day) == "" {
+		f.add("body.date", "is required", nil)
+	}
+	if strings.TrimSpace(at) == "" {
+		f.add("body.time", "is required", nil)
+	}
+	zone, err := c.zone()
+	if err != nil {
+		return Moved{}, err
+	}
+	now := c.control.clock.Now()
+	moments := ResendCall{Date: day, Time: at}.moments(&f, now, zone)
+	if err := f.err(); err != nil {
+		return Moved{}, err
+	}
+	return c.move(ctx, id, now, zone, puntuale.Pending, moments.of)
+}
+
+// MoveTo is Move to an exact moment, which is now where it has passed: what takes a move back.
+func (c *Client) MoveTo(ctx context.Context, id string, at time.Time) (Moved, error) {
+	return c.backTo(ctx, id, puntuale.Pending, func(*puntuale.MessageDetail) time.Time { return at })
+}
+
+// Restore takes a cancellation back: the message leaves as it was to, or now where its moment has passed. Codes: not_found;
+// conflict where it is not cancelled; cap_reached, forbidden.
+func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
+	return c.backTo(ctx, id, puntuale.Cancelled, func(d *puntuale.MessageDetail) time.Time { return d.Next })
+}
+
+func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
+	zone, err := c.zone()
+	if err != nil {
+		return Moved{}, err
+	}
+	now := c.control.clock.Now()
+	return c.move(ctx, id, now, zone, state, func(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
+		r := puntuale.ResendMessage{ID: d.ID, Desired: at(d), Due: at(d)}
+		if r.Due.Before(now) {
+			r.Desired, r.Due = now, now
+		}
+		if due, ok := d.Window.Next(r.Due, loc); ok {
+			r.Due = due
+		}
+		r.ValidUntil = r.Due.Add(d.ValidUntil.Sub(d.Due))
+		return r
+	})
+}
+
+// move gives a message that is in a state new moments.
+func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State,
+	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
+) (Moved, error) {
+	if err := c.MayCreate(); err != nil {
+		return Moved{}, err
+	}
+	wanted, err := puntuale.ParseID[puntuale.MessageID](id)
+	if err != nil {
+		return Moved{}, puntuale.NotFound("message")
+	}
+	found, err := c.tenant.Outlines(ctx, []puntuale.MessageID{wanted})
+	if err != nil {
+		return Moved{}, fmt.Errorf("read message %d: %w", wanted, err)
+	}
+	if len(found) == 0 {
+		return Moved{}, puntuale.NotFound("message")
+	}
+	if found[0].State != state {
+		return Moved{}, &puntuale.Error{Code: puntuale.CodeConflict, Message: "the message is not as it was any more"}
+	}
+	loc, err := c.control.zones.load(found[0].Zone)
+	if err != nil {
+		loc = zone // of an older version's data, perhaps
+	}
+	m := moments(&found[0], loc)
+	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Move: state == puntuale.Pending, Messages: []puntuale.ResendMessage{m}}
+	resent, err := c.tenant.Resend(ctx, r)
+	if err != nil {
+		return Moved{}, fmt.Errorf("move message %d: %w", wanted, untilMidnight(err, midnight(r.Day, zone).Sub(now)))
+	}
+	c.control.hint(found[0].Session, m.Due)
+	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
+}
+
+// Agenda is what is to leave on several days.
+type Agenda struct {
+	Days []AgendaDay
+}
+
+// AgendaDay is what is to leave on one day.
+type AgendaDay struct {
+	Day      puntuale.Date
+	Count    int
+	Hours    [24]int                  // of them, by the hour of the client's clocks
+	Messages []puntuale.MessageDetail // the first ones
+}
+
+// MostAgendaDays bounds what [Client.Agenda] returns.
+const MostAgendaDays = 42
+
+// Agenda returns what is to leave on days from one on, at most MostAgendaDays, with at most so many messages a day.
+func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
+	loc, err := c.zone()
+	if err != nil {
+		return Agenda{}, err
+	}
+	days = max(1, min(days, MostAgendaDays))
+	a := Agenda{Days: make([]AgendaDay, days)}
+	counts, err := c.tenant.UpcomingCounts(ctx, from.At(0, loc), midnight(from.AddDays(days-1), loc))
+	if err != nil {
+		return Agenda{}, fmt.Errorf("count pending messages: %w", err)
+	}
+	for i := range a.Days {
+		d := &a.Days[i]
+		d.Day = from.AddDays(i)
+		for _, n := range counts {
+			if local := n.Begin.In(loc); puntuale.DateOf(local) == d.Day {
+				d.Count += n.N
+				d.Hours[local.Hour()] += n.N
+			}
+		}
+		if d.Count == 0 || most == 0 {
+			continue
+		}
+		if d.Messages, err = c.tenant.Upcoming(ctx, d.Day.At(0, loc), midnight(d.Day, loc), most); err != nil {
+			return Agenda{}, fmt.Errorf("list pending messages: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// CountMessages counts the messages that a query finds, up to most. Codes: invalid.
+func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (int, error) {
+	var f faults
+	filter, err := c.filter(&f, q)
+	if err == nil {
+		err = f.err()
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := c.tenant.CountMessages(ctx, filter, most)
+	if err != nil {
+		return 0, fmt.Errorf("count messages: %w", err)
+	}
+	return n, nil
+}
+
+// Version returns a text that is another once lists of the client's messages are.
+func (c *Client) Version(ctx context.Context) (string, error) {
+	text, err := c.tenant.Version(ctx)
+	if err != nil {
+		return "", fmt.Errorf("look for changes of messages: %w", err)
+	}
+	return text, nil
+}
+
+// Chat returns what the simulated network received of a sandbox session, newest first; phone "" is everybody. Codes:
+// not_found where the session is not there, or no sandbox.
+func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
+	s, err := c.Session(ctx, session)
+	if err != nil {
+		return Session{}, nil, err
+	}
+	if !s.Sandbox {
+		return Session{}, nil, puntuale.NotFound("session")
+	}
+	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, most)
+	if err != nil {
+		return Session{}, nil, fmt.Errorf("list what the sandbox received: %w", err)
+	}
+	return s, rows, nil
+}

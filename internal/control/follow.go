@@ -1,0 +1,139 @@
+package control
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Bounds of following.
+const (
+	followEvery   = 2 * time.Second
+	followClient  = 40
+	followEntire  = 1000
+	followAgainIn = 10 * time.Second
+)
+
+// follows are the clients whose messages somebody looks at. However many look at a client, the store is asked for one.
+type follows struct {
+	mu    sync.Mutex
+	of    map[puntuale.ClientID]*followed
+	all   int
+	ended chan struct{} // closed when nobody may follow any more; nil: not made yet
+	over  bool
+}
+
+// followed is one client's messages.
+type followed struct {
+	followers int
+	stop      context.CancelFunc
+	version   string        // the last one; "" until it was read
+	changed   chan struct{} // closed with the next version
+}
+
+// Following tells when a client's messages have changed. One goroutine uses it.
+type Following struct {
+	client *Client
+	known  string
+	once   sync.Once
+}
+
+// Follow begins to look for changes after the version that is known ("" for none). The caller must call Stop. Codes:
+// rate_limited when too many look already.
+func (c *Client) Follow(known string) (*Following, error) {
+	f := &c.control.follows
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	own := f.of[c.account.ID]
+	if f.over || f.all >= followEntire || own != nil && own.followers >= followClient {
+		return nil, &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many look at the same time", RetryAfter: followAgainIn}
+	}
+	if own == nil {
+		ctx, stop := context.WithCancel(context.Background())
+		own = &followed{stop: stop, changed: make(chan struct{})}
+		if f.of == nil {
+			f.of = map[puntuale.ClientID]*followed{}
+		}
+		f.of[c.account.ID] = own
+		go c.poll(ctx, own)
+	}
+	own.followers++
+	f.all++
+	return &Following{client: c, known: known}, nil
+}
+
+// Stop ends it.
+func (w *Following) Stop() {
+	w.once.Do(func() {
+		f := &w.client.control.follows
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		own := f.of[w.client.account.ID]
+		f.all--
+		if own.followers--; own.followers == 0 {
+			own.stop()
+			delete(f.of, w.client.account.ID)
+		}
+	})
+}
+
+// Next waits until the version is another than the one known, and returns it. It fails when the context ends, or the
+// server stops.
+func (w *Following) Next(ctx context.Context) (string, error) {
+	f := &w.client.control.follows
+	for {
+		f.mu.Lock()
+		own := f.of[w.client.account.ID]
+		version, changed, ended := own.version, own.changed, f.end()
+		f.mu.Unlock()
+		if version != "" && version != w.known {
+			w.known = version
+			return version, nil
+		}
+		select {
+		case <-changed:
+		case <-ended:
+			return "", context.Canceled
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+func (f *follows) end() chan struct{} {
+	if f.ended == nil {
+		f.ended = make(chan struct{})
+	}
+	return f.ended
+}
+
+// EndFollowing lets nobody wait for changes any more: the server stops.
+func (c *Control) EndFollowing() {
+	f := &c.follows
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.over {
+		f.over = true
+		close(f.end())
+	}
+}
+
+// poll reads the version again and again, until nobody follows. While the store cannot be read there is nothing new.
+func (c *Client) poll(ctx context.Context, own *followed) {
+	f := &c.control.follows
+	for ctx.Err() == nil {
+		version, err := c.Version(ctx)
+		f.mu.Lock()
+		if err == nil && version != own.version {
+			own.version = version
+			close(own.changed)
+			own.changed = make(chan struct{})
+		}
+		f.mu.Unlock()
+		if c.control.clock.Sleep(ctx, followEvery) != nil {
+			return
+		}
+	}
+}

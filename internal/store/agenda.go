@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// failedWithin bounds how many outcomes are looked through for failures, chatWithin how much of the simulated network's
+// ledger for one session's, openWithin the open messages that a version is made of.
+const (
+	failedWithin = "5000"
+	chatWithin   = "2000"
+	openWithin   = "20000"
+	mostEvents   = "200"
+)
+
+// agendaDetails reads the messages that f names.
+const agendaDetails = ` select ` + detailColumns + ` from f join message m on m.client_id = $1 and m.id = f.i
+ join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts
+
+const endedIDs = `select m.id as i, m.done_at as d, m.outcome as o from message m
+ where m.client_id = $1 and m.outcome <> 0 and m.done_at >= $2 and m.done_at < $3 order by m.done_at desc, m.id desc limit `
+
+const (
+	endedMessages  = `with f as (` + endedIDs + `$4)` + agendaDetails + ` order by f.d desc, m.id desc`
+	failedMessages = `with f as (select x.i, x.d from (` + endedIDs + failedWithin + `) as x where x.o = 2 order by x.d desc, x.i desc limit $4)` +
+		agendaDetails + ` order by f.d desc, m.id desc`
+)
+
+func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limit int) ([]puntuale.MessageDetail, error) {
+	text := endedMessages
+	if failed {
+		text = failedMessages
+	}
+	return t.agenda(ctx, text, from, to, limit)
+}
+
+// openIn names no column of the message that the index of open messages does not have: a crowded day is read from the
+// index alone. A session is one client's.
+const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and m.state = 0`
+
+const upcomingMessages = `with f as (select m.id as i, m.next_at as n` + openIn + ` and m.next_at >= $2 and m.next_at < $3 order by m.next_at, m.id limit $4)` +
+	agendaDetails + ` order by f.n, m.id`
+
+func (t tenant) Upcoming(ctx context.Context, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
+	return t.agenda(ctx, upcomingMessages, from, to, limit)
+}
+
+func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
+	var d details
+	if err := t.lists().each(ctx, text, []any{t.id, micros(from), micros(to), limit}, d.scan); err != nil {
+		return nil, outward(fmt.Errorf("list messages of a day: %w", err))
+	}
+	all := d.all[:min(len(d.all), d.fit())]
+	return all, t.fill(ctx, all)
+}
+
+const upcomingCounts = `select m.next_at / $4 as q, count(*)` + openIn + ` and m.next_at >= $2 and m.next_at < $3 group by 1 order by 1`
+
+func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntuale.QuarterCount, error) {
+	all, err := list(ctx, t.lists(), upcomingCounts, []any{t.id, micros(from), micros(to), quarter}, func(rows row, c *puntuale.QuarterCount) error {
+		var at int64
+		err := rows.Scan(&at, &c.N)
+		c.Begin = instant(at * quarter)
+		return err
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("count pending messages: %w", err))
+	}
+	return all, nil
+}
+
+func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, most int) (int, error) {
+	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, puntuale.MaxID + 1, most}}
+	text := `select count(*) from (` + l.found(f) + `) as found`
+	var n int
+	if err := t.lists().each(ctx, text, l.args, func(rows row) error { return rows.Scan(&n) }); err != nil {
+		return 0, outward(fmt.Errorf("count messages: %w", err))
+	}
+	return n, nil
+}
+
+const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + mostEvents
+
+func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]puntuale.MessageEvent, error) {
+	all, err := list(ctx, t.s.read, messageEvents, []any{t.id, id}, func(rows row, e *puntuale.MessageEvent) error {
+		return rows.Scan(moment{&e.At}, &e.Kind, &e.Detail)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("list a message's events: %w", err))
+	}
+	return all, nil
+}
+
+const resentAs = `select m.id from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3 order by m.id limit 100`
+
+func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.MessageID) ([]puntuale.MessageID, error) {
+	all, err := list(ctx, t.s.read, resentAs, []any{t.id, run, id}, func(rows row, id *puntuale.MessageID) error {
+		return rows.Scan(id)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("list re-sent messages: %w", err))
+	}
+	return all, nil
+}
+
+// The parts of a version: what is new, what ended, what the network told lately, and what is open.
+const clientVersion = `select
+ (select coalesce(max(r.id), 0) from run r where r.client_id = $1),
+ (select coalesce(max(m.done_at), 0) from message m where m.client_id = $1 and m.outcome <> 0),
+ (select coalesce(sum((x.d + x.e) % 1000003), 0) from (select g.delivered_at as d, g.read_at as e from receipt g where g.client_id = $1
+  order by g.message_id desc limit 200) as x),
+ y.n, y.t from (select count(*) as n, coalesce(sum(o.n % 1000003), 0) as t from (select m.next_at as n` + openIn + ` limit ` + openWithin + `) as o) as y`
+
+func (t tenant) Version(ctx context.Context) (string, error) {
+	var run, done, told, open, sum int64
+	err := t.lists().each(ctx, clientVersion, []any{t.id}, func(rows row) error { return rows.Scan(&run, &done, &told, &open, &sum) })
+	if err != nil {
+		return "", outward(fmt.Errorf("look for changes of messages: %w", err))
+	}
+	return fmt.Sprintf("%x.%x.%x.%x.%x", run, done, told, open, sum), nil
+}
+
+const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.phone, g.content, g.received_at, g.copies
+ from (select * from sandbox_message where client_id = $1 order by seq desc limit ` + chatWithin + `) as g
+ join message m on m.client_id = g.client_id and m.id = g.message_id
+ where m.session_id = $2 and ($3 = '' or g.phone = $3) order by g.seq desc limit $4`
+
+func (t tenant) SandboxChat(ctx context.Context, session puntuale.SessionID, phone string, limit int) ([]puntuale.SandboxMessage, error) {
+	all, err := list(ctx, t.lists(), sandboxChat, []any{t.id, session, phone, limit}, scanReceived)
+	if err != nil {
+		return nil, outward(fmt.Errorf("list what the sandbox received of a session: %w", err))
+	}
+	return all, nil
+}
+
+func scanReceived(rows row, m *puntuale.SandboxMessage) error {
+	var content string
+	if err := rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, &content, moment{&m.Received}, &m.Copies); err != nil {
+		return err
+	}
+	if m.Blanked = content == ""; m.Blanked {
+		return nil
+	}
+	return json.Unmarshal([]byte(content), &m.Content)
+}

@@ -1,0 +1,138 @@
+package web
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// bulkRoutes do something to all messages that a search finds: first a question, then part after part.
+var bulkRoutes = []route{
+	{"GET /c/{client}/messages/all", clientSide, puntuale.Staff, "", (*site).askAll},
+	{"POST /c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", (*site).doAll},
+}
+
+// bulkRows is how many messages one request does something to, bulkMost how far they are counted before.
+const (
+	bulkRows = "200"
+	bulkMost = 10_000
+)
+
+// bulkVerb is what can be done to all messages in a state: "again", "cancel", or "" nothing.
+func bulkVerb(state string) string {
+	switch state {
+	case "PENDING":
+		return "cancel"
+	case "FAILED", "CANCELLED", "BLACKLISTED":
+		return "again"
+	}
+	return ""
+}
+
+func (s *site) askAll(v *visit) error {
+	b := view.Bulk{Search: sought(v.query), Form: view.NewForm("when", "now")}
+	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
+		return v.to(v.frame.Place.Base + "/messages")
+	}
+	b.Search.Cursor = ""
+	var err error
+	if b.Total, err = v.client.CountMessages(v.ctx(), queryOf(b.Search, ""), bulkMost+1); err != nil {
+		return err
+	}
+	return v.show(view.AskAll(b))
+}
+
+// doAll does the next part. What was done, and where it goes on, travels with the form.
+func (s *site) doAll(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	b := view.Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
+	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
+		v.quiet = true
+		return v.to(v.frame.Place.Base + "/messages")
+	}
+	rows, next, err := v.client.Messages(v.ctx(), queryOf(b.Search, bulkRows))
+	if err != nil {
+		return err
+	}
+	ids := make([]string, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].ID.String()
+	}
+	done, err := s.bulk(v, b.Verb, ids, f)
+	if err != nil {
+		b.Running = false
+		return v.again(err, f, view.BulkForm(b), view.AskAll(b), "date", "time")
+	}
+	b.Done, b.Left, b.Search.Cursor = b.Done+done, b.Left+len(ids)-done, next
+	v.did(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(done))
+	v.quiet = done == 0
+	if b.Running = next != ""; b.Running {
+		return v.show(bulkPart(v, b))
+	}
+	v.toast("ok", v.t("bulk."+b.Verb+"_done", "N", b.Done), "")
+	return v.to(v.frame.Place.Base + "/messages" + b.Search.Query(""))
+}
+
+// bulkPart is the form alone to htmx.
+func bulkPart(v *visit, b view.Bulk) templ.Component {
+	if v.partial() {
+		return view.BulkForm(b)
+	}
+	return view.AskAll(b)
+}
+
+// bulk does it to messages and returns how many it was. Those that changed meanwhile are left out.
+func (s *site) bulk(v *visit, verb string, ids []string, f *view.Form) (int, error) {
+	if len(ids) == 0 {
+		return 0, nil
+	}
+	if verb == "cancel" {
+		cancelled, err := v.client.CancelMessages(v.ctx(), ids)
+		return len(cancelled), err
+	}
+	call := control.ResendCall{IDs: ids}
+	if f.Value("when") == "date" {
+		call.Date, call.Time = f.Value("date"), f.Value("time")
+		if call.Date == "" {
+			return 0, puntuale.Invalid(puntuale.Fault{Location: "body.date", Message: "is required"})
+		}
+	}
+	for range 3 {
+		resent, err := v.client.Resend(v.ctx(), call)
+		e, ok := errors.AsType[*puntuale.Error](err)
+		if !ok || e.Code != puntuale.CodeConflict && e.Code != puntuale.CodeNotFound || len(e.Faults) == 0 {
+			return len(resent.IDs), err
+		}
+		refused := map[string]bool{}
+		for _, fault := range e.Faults {
+			refused[strings.TrimSuffix(strings.TrimPrefix(fault.Location, "body.id["), "]")] = true
+		}
+		var rest []string
+		for i, id := range call.IDs {
+			if !refused[strconv.Itoa(i)] {
+				rest = append(rest, id)
+			}
+		}
+		if call.IDs = rest; len(rest) == 0 {
+			return 0, nil
+		}
+	}
+	return 0, nil
+}
+
+func number(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return max(0, n)
+}

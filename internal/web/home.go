@@ -1,0 +1,30 @@
+package web
+
+import (
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// home is the first page of a client's dashboard: its day.
+func (s *site) home(v *visit) error {
+	today, err := v.client.Today(v.ctx())
+	if err != nil {
+		return err
+	}
+	page := view.HomePage{Account: v.client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Upcoming: today.Upcoming, Next: today.Next}
+	for _, f := range today.Failures {
+		page.Failures = append(page.Failures, view.Failure(f))
+	}
+	for _, x := range today.Sessions {
+		page.Sessions = append(page.Sessions, seen(x))
+	}
+	if v.query("part") == "today" {
+		return v.show(view.HomeToday(page))
+	}
+	return v.show(view.Home(page))
+}
+
+// seen is a session as pages about messages show it.
+func seen(s control.Session) view.SeenSession {
+	return view.SeenSession{ID: s.ID, Name: s.Name, State: s.State, Number: s.Number, Hint: s.Hint, Sandbox: s.Sandbox}
+}

@@ -1,0 +1,305 @@
+package web
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// messageRoutes are the list of messages and each one's story.
+var messageRoutes = []route{
+	{"GET /c/{client}/messages", clientSide, puntuale.Reader, "", (*site).messages},
+	{"GET /c/{client}/messages/live", clientSide, puntuale.Reader, "", (*site).liveMessages},
+	{"GET /c/{client}/messages/export", clientSide, puntuale.Reader, "", (*site).exportMessages},
+	{"GET /c/{client}/messages/{id}", clientSide, puntuale.Reader, "", (*site).message},
+	{"POST /c/{client}/messages/{id}/cancel", clientSide, puntuale.Staff, "message.cancel", (*site).cancelMessage},
+	{"POST /c/{client}/messages/{id}/restore", clientSide, puntuale.Staff, "message.restore", (*site).restoreMessage},
+	{"POST /c/{client}/messages/{id}/again", clientSide, puntuale.Staff, "message.again", (*site).sendAgain},
+	{"POST /c/{client}/messages/{id}/move", clientSide, puntuale.Staff, "message.move", (*site).moveMessage},
+	{"POST /c/{client}/messages/{id}/back", clientSide, puntuale.Staff, "message.back", (*site).moveBack},
+}
+
+// messageRows is the length of a page of the list.
+const messageRows = "50"
+
+// sought is what the list is asked for, from the address or a form.
+func sought(value func(string) string) view.MessageSearch {
+	return view.MessageSearch{
+		State: value("state"), Origin: value("origin"), Sequence: value("sequence"), Phone: strings.TrimSpace(value("phone")),
+		From: value("from"), To: value("to"), Cursor: value("cursor"),
+	}
+}
+
+func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
+	return control.MessageQuery{
+		State: s.State, Origin: s.Origin, Sequence: s.Sequence, Phone: s.Phone,
+		Period: control.Period{Start: []control.Bound{{Name: "from", Text: s.From}}, End: []control.Bound{{Name: "to", Text: s.To}}},
+		Page:   control.Page{Limit: limit, Cursor: s.Cursor},
+	}
+}
+
+// messageList reads a page of the list. What is wrong with the search is said beside its fields.
+func (s *site) messageList(v *visit) (view.MessageList, error) {
+	l := view.MessageList{Search: sought(v.query), Form: &view.Form{Values: v.r.URL.Query()}}
+	var err error
+	if l.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
+		return l, err
+	}
+	l.Rows, l.Next, err = v.client.Messages(v.ctx(), queryOf(l.Search, messageRows))
+	e, _ := refusal(err)
+	if e != nil && e.Code == puntuale.CodeInvalid {
+		l.Form.Take(v.frame.Language, e, "state", "origin", "sequence", "phone", "from", "to")
+		return l, nil
+	}
+	return l, err
+}
+
+func (s *site) messages(v *visit) error {
+	l, err := s.messageList(v)
+	if err != nil {
+		return err
+	}
+	sequences, _, err := v.client.Sequences(v.ctx(), control.Page{Limit: "200"})
+	if err != nil {
+		return err
+	}
+	for _, q := range sequences {
+		l.Sequences = append(l.Sequences, view.Option{Value: q.ID.String(), Text: q.Name})
+	}
+	if l.Form.Bad() {
+		return v.showAs(http.StatusUnprocessableEntity, view.Messages(l))
+	}
+	return v.show(view.Messages(l))
+}
+
+// liveMessages sends the first page of a list again whenever it has changed.
+func (s *site) liveMessages(v *visit) error {
+	return v.stream(func() (string, error) {
+		l, err := s.messageList(v)
+		if err != nil {
+			return "", err
+		}
+		return v.rendered(view.MessageRows(l))
+	})
+}
+
+func (s *site) message(v *visit) error {
+	story, err := v.client.Story(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	return v.show(view.Message(s.messagePage(v, story)))
+}
+
+func (s *site) messagePage(v *visit, story control.Story) view.MessagePage {
+	planned := story.Planned().In(v.frame.Zone)
+	if planned.Before(v.now()) {
+		planned = v.now().In(v.frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
+	}
+	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
+	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}
+}
+
+// messageAddress is the page of one message.
+func (v *visit) messageAddress(id puntuale.MessageID) string {
+	return v.frame.Place.Base + "/messages/" + id.String()
+}
+
+func (s *site) cancelMessage(v *visit) error {
+	id := v.path("id")
+	cancelled, err := v.client.CancelMessages(v.ctx(), []string{id})
+	if err != nil {
+		return err
+	}
+	v.did(id)
+	address := v.frame.Place.Base + "/messages/" + id
+	if len(cancelled) == 0 {
+		v.quiet = true
+		v.toast("bad", v.t("message.not_cancelled"), "")
+		return v.to(address)
+	}
+	v.say("message.cancelled", address+"/restore")
+	return v.to(address)
+}
+
+func (s *site) restoreMessage(v *visit) error {
+	moved, err := v.client.Restore(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	v.did(moved.ID.String())
+	v.say("message.restored", "")
+	return v.to(v.messageAddress(moved.ID))
+}
+
+func (s *site) sendAgain(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	call := control.ResendCall{IDs: []string{v.path("id")}}
+	if f.Value("when") == "date" {
+		call.Date, call.Time = f.Value("date"), f.Value("time")
+		if call.Date == "" {
+			call.Faults = []puntuale.Fault{{Location: "body.date", Message: "is required"}}
+		}
+	}
+	resent, err := v.client.Resend(v.ctx(), call)
+	if err != nil {
+		story, missing := v.client.Story(v.ctx(), v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		p := s.messagePage(v, story)
+		p.Again = f
+		return v.again(err, f, view.AgainForm(p), view.Message(p), "date", "time")
+	}
+	v.did(v.path("id"))
+	v.say("message.again_done", "")
+	return v.to(v.messageAddress(resent.IDs[0]))
+}
+
+func (s *site) moveMessage(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	moved, err := v.client.Move(v.ctx(), v.path("id"), f.Value("date"), f.Value("time"))
+	if err != nil {
+		if back := v.calendarPage(f.Value("next")); back != "" { // dragged: there is no form to show it in
+			e, _ := refusal(err)
+			if e == nil {
+				return err
+			}
+			v.quiet = true
+			v.toast("bad", v.t("message.not_moved", "Why", v.frame.Language.Fault(said(e))), "")
+			return v.to(back)
+		}
+		story, missing := v.client.Story(v.ctx(), v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		p := s.messagePage(v, story)
+		p.Move = f
+		return v.again(err, f, view.MoveForm(p), view.Message(p), "date", "time")
+	}
+	v.did(moved.ID.String())
+	undo := url.Values{"at": {strconv.FormatInt(moved.Before.UnixMicro(), 10)}}
+	next := v.messageAddress(moved.ID)
+	if back := v.calendarPage(f.Value("next")); back != "" {
+		next = back
+		undo.Set("next", back)
+	}
+	v.say("message.moved", v.messageAddress(moved.ID)+"/back?"+undo.Encode(), "When", v.frame.Language.Moment(moved.Due.In(v.frame.Zone), v.now()))
+	return v.to(next)
+}
+
+// moveBack takes a move back.
+func (s *site) moveBack(v *visit) error {
+	at, err := strconv.ParseInt(v.query("at"), 10, 64)
+	if err != nil {
+		at = v.now().UnixMicro()
+	}
+	moved, err := v.client.MoveTo(v.ctx(), v.path("id"), time.UnixMicro(at))
+	if err != nil {
+		return err
+	}
+	v.did(moved.ID.String())
+	v.say("message.moved_back", "")
+	if back := v.calendarPage(v.query("next")); back != "" {
+		return v.to(back)
+	}
+	return v.to(v.messageAddress(moved.ID))
+}
+
+// calendarPage is an address if it is one of the client's calendar, else "".
+func (v *visit) calendarPage(address string) string {
+	if path, _, _ := strings.Cut(address, "?"); ownAddress(address) && path == v.frame.Place.Base+"/calendar" {
+		return address
+	}
+	return ""
+}
+
+// said is the first that is wrong.
+func said(e *puntuale.Error) string {
+	if len(e.Faults) > 0 {
+		return e.Faults[0].Message
+	}
+	return e.Message
+}
+
+// exportRows is how many messages are read at a time, exportAllows how long each time may take to be sent.
+const (
+	exportRows   = "500"
+	exportAllows = 30 * time.Second
+)
+
+// exportMessages writes what a search finds as CSV, as it is read.
+func (s *site) exportMessages(v *visit) error {
+	search := sought(v.query)
+	search.Cursor = ""
+	rows, next, err := v.client.Messages(v.ctx(), queryOf(search, exportRows))
+	if err != nil {
+		return err
+	}
+	v.answered = true
+	h := v.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+v.t("message.file")+"-"+v.now().In(v.frame.Zone).Format(time.DateOnly)+`.csv"`)
+	_, _ = v.w.Write([]byte("\uFEFF")) // by which spreadsheets know UTF-8
+	out := csv.NewWriter(v.w)
+	if v.frame.Language.Code == "it" {
+		out.Comma = ';' // where the comma parts decimals
+	}
+	out.UseCRLF = true
+	_ = out.Write(strings.Split(v.t("message.columns"), "|"))
+	connection := http.NewResponseController(v.w)
+	for {
+		_ = connection.SetWriteDeadline(deadline(exportAllows)) // as far as the connection has one
+		for i := range rows {
+			_ = out.Write(v.exported(&rows[i]))
+		}
+		out.Flush()
+		if next == "" || out.Error() != nil {
+			return nil // whoever is gone needs no answer
+		}
+		_ = connection.Flush()
+		search.Cursor = next
+		if rows, next, err = v.client.Messages(v.ctx(), queryOf(search, exportRows)); err != nil {
+			v.site.logger.ErrorContext(v.ctx(), "an export broke off", "request_id", v.frame.Request, "error", err)
+			panic(http.ErrAbortHandler) // a file that ends early must not look whole
+		}
+	}
+}
+
+// exported is a message as a row of the file.
+func (v *visit) exported(m *puntuale.MessageDetail) []string {
+	moment := func(t time.Time) string {
+		if t.IsZero() {
+			return ""
+		}
+		return t.In(v.frame.Zone).Format("2006-01-02 15:04:05")
+	}
+	c := m.Content
+	row := []string{m.ID.String(), v.t("state." + strings.ToLower(m.State.String())), m.Phone, m.SequenceName, m.RunName, string(m.Origin),
+		moment(m.Received), moment(m.Planned()), moment(m.Left()), moment(m.Delivered), moment(m.Read), m.Response(), m.Detail, c.Text, c.MediaURL}
+	for i, cell := range row {
+		row[i] = inert(cell)
+	}
+	return row
+}
+
+// inert is a cell that no spreadsheet takes for a formula.
+func inert(cell string) string {
+	if cell != "" && strings.ContainsRune("=+-@\t\r\n|%", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
+		return "'" + cell
+	}
+	return cell
+}

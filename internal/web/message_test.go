@@ -1,0 +1,296 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+var messageNumbers = regexp.MustCompile(`/messages/\d+|<dd>\d{9,}</dd>`)
+
+// numbered is what a page is about, without the navigation, and without identifiers, which follow the clock.
+func numbered(html string) string {
+	if from, to := strings.Index(html, "<main"), strings.Index(html, "</main>"); from >= 0 && to > from {
+		html = html[from:to]
+	}
+	return versions.ReplaceAllString(messageNumbers.ReplaceAllString(html, "/messages/N"), "version=V")
+}
+
+var versions = regexp.MustCompile(`version=[0-9a-f.]+`)
+
+// TestMessagesStory is what one does with messages: find a failed one, send it again; move a pending one and take it back;
+// cancel it and take that back, too; send all failed ones again.
+func TestMessagesStory(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		f := w.traffic()
+		failed, pending := f.day()
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages + "/messages")
+		b.check("list")
+
+		b.open(w.pages + "/messages/" + failed.String())
+		b.click("[data-open=again]")
+		b.until(`document.querySelector("dialog[open]")`)
+		b.check("again")
+		b.click("dialog[open] button.btn-primary")
+		b.until(`!location.pathname.endsWith("` + failed.String() + `")`)
+		b.check("planned-again")
+		if d := detail(t, w, failed); d.State != puntuale.Rescheduled {
+			t.Errorf("the failed one is %v", d.State)
+		}
+
+		b.open(w.pages + "/messages/" + pending.String())
+		b.click("[data-open=move]")
+		b.fill("date", "2026-11-19", "time", "09:00")
+		b.click("dialog[open] button.btn-primary")
+		b.until(`document.querySelector("dialog[open] .fault")`)
+		b.check("refused")
+		b.fill("date", "2026-11-27", "time", "15:45")
+		b.click("dialog[open] button.btn-primary")
+		b.until(`document.querySelector("[data-toast] form")`)
+		b.check("moved")
+		b.click("[data-toast] form button")
+		b.until(`document.querySelector(".story") && !document.querySelector("[data-toast] form") && document.querySelector(".facts")?.innerText.includes("10:47")`)
+
+		b.open(w.pages + "/messages/all?state=FAILED")
+		b.check("ask-all")
+		b.click("#bulk button.btn-primary")
+		b.until(`location.pathname.endsWith("/messages")`)
+		b.check("all-done")
+	})
+}
+
+func detail(t *testing.T, w *world, id puntuale.MessageID) *puntuale.MessageDetail {
+	t.Helper()
+	found, err := w.Client().Details(context.Background(), []string{id.String()})
+	if err != nil || len(found) != 1 {
+		t.Fatalf("message %d: %v", id, err)
+	}
+	return &found[0]
+}
+
+func TestMessagesGolden(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	failed, pending := f.day()
+	v := w.visitor(w.clients[puntuale.Staff])
+	golden(t, "messages", numbered(v.get(w.pages+"/messages").body))
+	golden(t, "message-failed", numbered(v.get(w.pages+"/messages/"+failed.String()).body))
+	golden(t, "message-pending", numbered(v.get(w.pages+"/messages/"+pending.String()).body))
+	golden(t, "messages-all", numbered(v.get(w.pages+"/messages/all?state=FAILED").body))
+}
+
+func TestMessageFilters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	f.day()
+	v := w.visitor(w.clients[puntuale.Reader])
+	for query, want := range map[string]string{
+		"?state=FAILED":                    "+393331239901",
+		"?phone=3401234500":                "+393401234500",
+		"?from=2026-11-21&to=2026-11-21":   "+393411234500",
+		"?sequence=" + f.sequence.String(): "+393411234504",
+	} {
+		r := v.get(w.pages + "/messages" + query)
+		if r.status != http.StatusOK || !strings.Contains(r.body, want) {
+			t.Errorf("%s: %d, without %s", query, r.status, want)
+		}
+	}
+	if r := v.get(w.pages + "/messages?phone=abc&from=x"); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, `value="abc"`) {
+		t.Errorf("a bad search: %d", r.status)
+	}
+	if r := v.get(w.pages + "/messages?state=FAILED"); strings.Contains(r.body, "/messages/all") {
+		t.Error("a reader is offered to send all again")
+	}
+}
+
+// TestMessageActions does what buttons do, without scripts.
+func TestMessageActions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	failed, pending := f.day()
+	v := w.visitor(w.clients[puntuale.Staff])
+	page := w.pages + "/messages/" + pending.String()
+	was := detail(t, w, pending).Planned()
+
+	r := v.post(page+"/move", url.Values{"date": {"2026-11-27"}, "time": {"15:45"}})
+	if r.status != http.StatusSeeOther {
+		t.Fatalf("move: %d %s", r.status, r.body)
+	}
+	moved := r.to()
+	if d := detail(t, w, pending); d.State != puntuale.Rescheduled {
+		t.Errorf("moved: %v", d.State)
+	}
+	undo := regexp.MustCompile(`action="([^"]+/back\?[^"]+)"`).FindStringSubmatch(v.get(moved).body)
+	if undo == nil {
+		t.Fatal("nothing takes the move back")
+	}
+	r = v.post(strings.ReplaceAll(undo[1], "&amp;", "&"), nil)
+	back := idIn(t, r.to())
+	if d := detail(t, w, back); d.State != puntuale.Pending || !d.Planned().Equal(was) {
+		t.Errorf("taken back: %v at %v, was %v", d.State, d.Planned(), was)
+	}
+
+	r = v.post(r.to()+"/cancel", nil)
+	if d := detail(t, w, back); r.status != http.StatusSeeOther || d.State != puntuale.Cancelled {
+		t.Errorf("cancelled: %d, %v", r.status, d.State)
+	}
+	r = v.post(r.to()+"/restore", nil)
+	if d := detail(t, w, idIn(t, r.to())); d.State != puntuale.Pending || !d.Planned().Equal(was) {
+		t.Errorf("restored: %v at %v", d.State, d.Planned())
+	}
+	if r = v.post(page+"/move", url.Values{"date": {"2026-11-27"}, "time": {"15:45"}}); r.status != http.StatusConflict {
+		t.Errorf("what was moved is moved once more: %d", r.status)
+	}
+	if r = v.post(w.pages+"/messages/"+failed.String()+"/again", url.Values{"when": {"date"}, "date": {"2026-11-01"}, "time": {"10:00"}}); r.status != http.StatusUnprocessableEntity || !strings.Contains(r.body, "2026-11-01") {
+		t.Errorf("again in the past: %d", r.status)
+	}
+}
+
+func idIn(t *testing.T, address string) puntuale.MessageID {
+	t.Helper()
+	id, err := puntuale.ParseID[puntuale.MessageID](address[strings.LastIndex(address, "/")+1:])
+	if err != nil {
+		t.Fatalf("%q: %v", address, err)
+	}
+	return id
+}
+
+// TestBulk sends all failed ones again, part after part, and leaves alone what changed meanwhile.
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	now := w.clock.Now()
+	for range 250 {
+		f.ended("+393331239901", "ciao", now.Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no"})
+	}
+	v := w.visitor(w.clients[puntuale.Staff])
+	form := regexp.MustCompile(`<input type="hidden" name="([a-z]+)" value="([^"]*)">`)
+	page := v.get(w.pages + "/messages/all?state=FAILED").body
+	if !strings.Contains(page, "250 messaggi") {
+		t.Error("the question does not say how many")
+	}
+	parts := 0
+	for ; parts < 5; parts++ {
+		values := url.Values{"when": {"now"}}
+		for _, m := range form.FindAllStringSubmatch(page, -1) {
+			values.Set(m[1], m[2])
+		}
+		r := v.post(w.pages+"/messages/all", values)
+		if r.status == http.StatusSeeOther {
+			break
+		}
+		page = r.body
+	}
+	left, err := w.Client().CountMessages(context.Background(), control.MessageQuery{State: "FAILED"}, 1000)
+	w.must(err)
+	pending, err := w.Client().CountMessages(context.Background(), control.MessageQuery{State: "PENDING"}, 1000)
+	w.must(err)
+	if parts != 1 || left != 0 || pending != 250 {
+		t.Errorf("after %d parts %d are left, %d pending", parts+1, left, pending)
+	}
+}
+
+// TestExport: what a spreadsheet would take for a formula is text.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	for _, text := range []string{`=HYPERLINK("http://evil.example","x")`, "+1+1", "-2+3", "@SUM(A1)", "\t=1", "va bene; \"sì\"\nqui"} {
+		f.planned("+393331234567", text, w.clock.Now().Add(time.Hour))
+	}
+	r := w.visitor(w.clients[puntuale.Reader]).get(w.pages + "/messages/export")
+	if r.status != http.StatusOK || !strings.HasPrefix(r.header.Get("Content-Type"), "text/csv") || !strings.HasPrefix(r.body, "\uFEFF") {
+		t.Fatalf("%d %v", r.status, r.header)
+	}
+	in := csv.NewReader(strings.NewReader(strings.TrimPrefix(r.body, "\uFEFF")))
+	in.Comma = ';'
+	rows, err := in.ReadAll()
+	if err != nil || len(rows) != 7 {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for _, row := range rows {
+		for _, cell := range row {
+			if cell != "" && strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
+				t.Errorf("%q would be calculated", cell)
+			}
+		}
+	}
+}
+
+// TestLiveMessages: who looks at the list is sent it again once it has changed, and not before.
+func TestLiveMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	v := w.visitor(w.clients[puntuale.Reader])
+	live := regexp.MustCompile(`hx-sse:connect="([^"]+)"`).FindStringSubmatch(v.get(w.pages + "/messages").body)
+	if live == nil {
+		t.Fatal("the list does not follow")
+	}
+	ctx, end := context.WithTimeout(context.Background(), 20*time.Second)
+	defer end()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.base+strings.ReplaceAll(live[1], "&amp;", "&"), nil)
+	w.must(err)
+	r.Header.Set("Accept", "text/event-stream")
+	response, err := v.http.Do(r)
+	w.must(err)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() || lines.Text() != ": here" {
+		t.Fatalf("%d %q", response.StatusCode, lines.Text())
+	}
+	f.planned("+393339876543", "<b>ciao</b>", w.clock.Now().Add(time.Hour))
+	found := make(chan bool, 1)
+	go func() {
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "+393339876543") {
+				found <- true
+				return
+			}
+		}
+		found <- false
+	}()
+	for {
+		select {
+		case ok := <-found:
+			if !ok {
+				t.Error("the stream ended without the new message")
+			}
+			return
+		default:
+			w.clock.Advance(time.Second)
+			time.Sleep(5 * time.Millisecond) // between two looks
+		}
+	}
+}
+
+// TestHostileMessages shows texts that want to be more than text.
+func TestHostileMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	text := `<script>alert(1)</script><img src=x onerror=alert(1)>" x-data="{}" hx-get="/x" {{`
+	id := f.planned("+393331234567", text, w.clock.Now().Add(time.Hour))
+	v := w.visitor(w.clients[puntuale.Reader])
+	for _, page := range []string{"", "/messages", "/messages/" + id.String()} {
+		r := v.get(w.pages + page)
+		if strings.Contains(r.body, "<script>alert") || strings.Contains(r.body, "<img src=x") || !strings.Contains(r.body, "&lt;script&gt;alert(1)") {
+			t.Errorf("%q shows it as more than text", page)
+		}
+	}
+}

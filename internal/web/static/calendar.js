@@ -1,0 +1,41 @@
+// Dragging a message to another day or hour fills the form that a message's page has, too, and sends it.
+(() => {
+  const root = document.querySelector("[data-calendar=true]");
+  const form = root?.querySelector("form[data-move]");
+  if (!form) return;
+  let dragged = null;
+
+  const zoneOf = (event) => (event.target instanceof Element ? event.target.closest("[data-drop]") : null);
+  const unmark = () => root.querySelectorAll(".drop-here").forEach((e) => e.classList.remove("drop-here"));
+
+  root.addEventListener("dragstart", (event) => {
+    dragged = event.target instanceof Element ? event.target.closest("[data-message]") : null;
+    if (!dragged) return;
+    event.dataTransfer.effectAllowed = "move";
+    event.dataTransfer.setData("text/plain", dragged.dataset.message);
+    dragged.classList.add("dragged");
+  });
+  root.addEventListener("dragend", () => {
+    dragged?.classList.remove("dragged");
+    dragged = null;
+    unmark();
+  });
+  root.addEventListener("dragover", (event) => {
+    const zone = zoneOf(event);
+    if (!dragged || !zone) return;
+    event.preventDefault();
+    unmark();
+    zone.classList.add("drop-here");
+  });
+  root.addEventListener("drop", (event) => {
+    const zone = zoneOf(event);
+    if (!dragged || !zone) return;
+    event.preventDefault();
+    if (zone === dragged.closest("[data-drop]")) return;
+    const [hour, minute] = dragged.dataset.time.split(":");
+    form.action = `${dragged.dataset.message}/move`;
+    form.elements.date.value = zone.dataset.drop;
+    form.elements.time.value = `${zone.dataset.hour ?? hour}:${minute}`;
+    form.requestSubmit();
+  });
+})();

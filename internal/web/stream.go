@@ -1,0 +1,81 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/view"
+)
+
+// streamLife is how long one stream of events lasts. The browser then asks again, by which it is also seen whether it still
+// may; a server that stops waits no longer.
+const streamLife = 25 * time.Second
+
+// streamAllows is how long one event may take to be sent.
+const streamAllows = 10 * time.Second
+
+// stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
+// Whoever does not ask for events gets none.
+func (v *visit) stream(part func() (string, error)) error {
+	if !strings.Contains(v.r.Header.Get("Accept"), "text/event-stream") {
+		return v.to(v.frame.Place.Base)
+	}
+	known := v.query("version")
+	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
+		known = last
+	}
+	following, err := v.client.Follow(known)
+	if err != nil {
+		return err
+	}
+	defer following.Stop()
+	httpkit.Quieten(v.ctx())
+	v.answered = true
+	h := v.w.Header()
+	h.Set("Content-Type", "text/event-stream")
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Accel-Buffering", "no")
+	connection := http.NewResponseController(v.w)
+	ctx, end := context.WithTimeout(v.ctx(), streamLife)
+	defer end()
+	event := ": here\n\n"
+	for {
+		_ = connection.SetWriteDeadline(deadline(streamAllows))
+		if _, err := v.w.Write([]byte(event)); err != nil {
+			return nil // the browser is gone
+		}
+		_ = connection.Flush()
+		_ = connection.SetWriteDeadline(deadline(streamLife + streamAllows))
+		version, err := following.Next(ctx)
+		if err != nil {
+			return nil // its time is over; the browser asks again
+		}
+		v.frame.Now = v.site.control.Now()
+		content, err := part()
+		if err != nil {
+			return nil // what is wrong is said to the next request
+		}
+		event = "id: " + version + "\ndata: " + strings.Join(strings.Split(strings.ReplaceAll(content, "\r", ""), "\n"), "\ndata: ") + "\n\n"
+	}
+}
+
+// rendered is a component as text.
+func (v *visit) rendered(c templ.Component) (string, error) {
+	var b bytes.Buffer
+	err := c.Render(view.With(v.ctx(), v.frame), &b)
+	return b.String(), err
+}
+
+// deadline is the moment that lies so far ahead by the machine's clock, which is the one that connections go by.
+func deadline(d time.Duration) time.Time {
+	ctx, end := context.WithTimeout(context.Background(), d)
+	defer end()
+	at, _ := ctx.Deadline()
+	return at
+}

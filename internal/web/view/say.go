@@ -1,0 +1,131 @@
+package view
+
+import (
+	"context"
+	"net/url"
+	"path"
+	"strings"
+
+	"puntuale"
+)
+
+// The service's sentences are Italian. Those that it says by itself have a text of their own in each language, and what to
+// do about it; what networks say is shown as it is.
+var reasons = map[string]string{
+	puntuale.SaysExpired:                                  "expired",
+	puntuale.SaysNotLinked:                                "not_linked",
+	puntuale.SaysNoCredit:                                 "no_credit",
+	puntuale.SaysAccountEnded:                             "account_ended",
+	puntuale.SaysSuspended:                                "suspended",
+	puntuale.SaysUncertain:                                "uncertain",
+	puntuale.SaysUnrecoverable:                            "unrecoverable",
+	puntuale.SaysBlacklisted:                              "blacklisted",
+	puntuale.SaysFailed:                                   "failed",
+	puntuale.SaysPending:                                  "pending",
+	puntuale.SaysCompleted:                                "completed",
+	puntuale.SaysCancelled:                                "cancelled",
+	puntuale.SaysRescheduled:                              "rescheduled",
+	"Rifiutato dalla rete simulata":                       "sandbox_refused",
+	"Rete simulata non disponibile":                       "sandbox_down",
+	"Invio interrotto":                                    "interrupted",
+	"WhatsApp non raggiungibile":                          "unreachable",
+	"Troppi messaggi in poco tempo a questo destinatario": "too_many",
+	"WhatsApp limita per ora i nuovi contatti":            "cold",
+	"In attesa del ritmo per i nuovi contatti":            "cold",
+	"WhatsApp chiede di rallentare":                       "slow_down",
+}
+
+// Reason says why a message is as it is, in the reader's language.
+func Reason(ctx context.Context, says string) string {
+	if key, ok := reasons[says]; ok {
+		return T(ctx, "reason."+key)
+	}
+	return says
+}
+
+// Remedy says what to do about a failure.
+func Remedy(ctx context.Context, says string) string {
+	switch key := reasons[says]; key {
+	case "expired", "not_linked", "no_credit", "account_ended", "suspended", "uncertain", "blacklisted", "sandbox_refused":
+		return T(ctx, "remedy."+key)
+	}
+	return T(ctx, "remedy.any")
+}
+
+// Summary is a message's content in one line.
+func Summary(ctx context.Context, m puntuale.MessageDetail) string {
+	switch c := m.Content; {
+	case m.Blanked:
+		return T(ctx, "message.blanked")
+	case strings.TrimSpace(c.Text) != "":
+		text := strings.Join(strings.Fields(c.Text), " ")
+		if runes := []rune(text); len(runes) > 140 {
+			return string(runes[:139]) + "…"
+		}
+		return text
+	case c.MediaURL != "":
+		return shownMedia(c)
+	case c.Latitude != nil:
+		return T(ctx, "message.location")
+	case c.Template != "":
+		return T(ctx, "message.template", "Name", c.Template)
+	}
+	return "–"
+}
+
+// shownPhone is a recipient as people read it; one who was erased has none.
+func shownPhone(ctx context.Context, phone string) string {
+	if phone == "" {
+		return T(ctx, "message.erased")
+	}
+	return phone
+}
+
+// BubbleOf is a message as the recipient's phone shows it.
+func BubbleOf(m puntuale.MessageDetail) BubbleContent {
+	b := contentBubble(m.Content)
+	b.At = m.Left()
+	switch {
+	case !m.Delivered.IsZero() || !m.Read.IsZero():
+		b.Ticks = 2
+	case m.State == puntuale.Completed:
+		b.Ticks = 1
+	}
+	return b
+}
+
+func contentBubble(c puntuale.Content) BubbleContent {
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c)}
+	switch name := strings.ToLower(b.Media); {
+	case endsIn(name, ".jpg", ".jpeg", ".png"):
+		b.MediaKind = "image"
+	case endsIn(name, ".mp4", ".3gp"):
+		b.MediaKind = "video"
+	case endsIn(name, ".mp3", ".ogg", ".aac", ".amr", ".m4a"):
+		b.MediaKind = "audio"
+	default:
+		b.MediaKind = "document"
+	}
+	return b
+}
+
+func endsIn(name string, endings ...string) bool {
+	for _, e := range endings {
+		if strings.HasSuffix(name, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// shownMedia is the name that media goes by: the one given, else the last part of its address.
+func shownMedia(c puntuale.Content) string {
+	if c.MediaURL == "" || c.MediaName != "" {
+		return c.MediaName
+	}
+	u, err := url.Parse(c.MediaURL)
+	if err != nil || path.Base(u.Path) == "." || path.Base(u.Path) == "/" {
+		return c.MediaURL
+	}
+	return path.Base(u.Path)
+}

@@ -1,0 +1,126 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Chapter is one thing that happened to a message, or will.
+type Chapter struct {
+	At   time.Time // zero: it has no moment of its own
+	Icon string
+	Tone string // ok, bad, wait, quiet
+	What string
+	More string
+	Link puntuale.MessageID // another message; 0: none
+}
+
+// Chapters tell a message's story in plain words, oldest first: received, planned, moved by a window, tried, answered,
+// told of by the network.
+func Chapters(ctx context.Context, s Story) []Chapter {
+	all := begun(ctx, s)
+	for _, e := range s.Events {
+		if e.Kind != "refused" || s.State != puntuale.Failed { // else the end says it
+			all = append(all, eventChapter(ctx, e))
+		}
+	}
+	all = append(all, ended(ctx, s)...)
+	for _, r := range []struct {
+		at              time.Time
+		icon, tone, key string
+	}{{s.Departed, "send", "ok", "story.departed"}, {s.Delivered, "checks", "ok", "story.delivered"}, {s.Read, "eye", "ok", "story.read"}, {s.GivenUp, "circle-x", "bad", "story.given_up"}} {
+		if !r.at.IsZero() {
+			all = append(all, Chapter{At: r.at, Icon: r.icon, Tone: r.tone, What: T(ctx, r.key)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Chapter) int { return a.At.Compare(b.At) })
+	for _, id := range s.Resent {
+		all = append(all, Chapter{Icon: "repeat", Tone: "quiet", What: T(ctx, "story.resent"), Link: id})
+	}
+	return append(all, ahead(ctx, s)...)
+}
+
+// begun is how the message came to be.
+func begun(ctx context.Context, s Story) []Chapter {
+	moment := func(t time.Time) string { return Of(ctx).Language.Moment(t.In(Of(ctx).Zone), Of(ctx).Now) }
+	key := "story.received"
+	if s.Origin == puntuale.OriginSequence {
+		key = "story.received_sequence"
+	}
+	received := Chapter{At: s.Received, Icon: "inbox", Tone: "quiet", What: T(ctx, key, "Sequence", s.SequenceName)}
+	planned := Chapter{At: s.Received, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.planned", "When", moment(s.Due))}
+	switch {
+	case s.ResentFrom != 0:
+		planned.What, planned.Link = T(ctx, "story.planned_again", "When", moment(s.Due)), s.ResentFrom
+	case s.Desired.IsZero():
+		planned.What = T(ctx, "story.at_once")
+	}
+	all := []Chapter{received, planned}
+	if moved := s.Due.Sub(s.Desired); !s.Desired.IsZero() && moved != 0 {
+		key := "story.jitter"
+		if s.Window != nil {
+			key = "story.window"
+		}
+		all = append(all, Chapter{At: s.Received, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(s.Desired), "To", moment(s.Due))})
+	}
+	return all
+}
+
+func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
+	c := Chapter{At: e.At, Icon: "alert-circle", Tone: "quiet", More: e.Detail}
+	switch e.Kind {
+	case "retry":
+		c.Icon, c.Tone, c.What = "refresh", "wait", T(ctx, "story.retry")
+	case "refused":
+		c.Icon, c.Tone, c.What = "circle-x", "bad", T(ctx, "story.refused")
+	case "uncertain":
+		c.Icon, c.Tone, c.What = "help", "wait", T(ctx, "story.uncertain")
+	case "merge":
+		c.Icon, c.Tone, c.What = "circle-check", "ok", T(ctx, "story.merge")
+	case "late refused":
+		c.Icon, c.Tone, c.What = "circle-x", "bad", T(ctx, "story.late_refused")
+	default:
+		c.What = T(ctx, "story.note")
+	}
+	return c
+}
+
+// ended is the last attempt, and what became of the message.
+func ended(ctx context.Context, s Story) []Chapter {
+	var all []Chapter
+	if s.Attempt > 0 && !s.IntentAt.IsZero() {
+		all = append(all, Chapter{At: s.IntentAt, Icon: "send", Tone: "wait", What: T(ctx, "story.attempt", "N", s.Attempt)})
+	}
+	c := Chapter{At: s.Done, Icon: "circle-x", Tone: "bad", What: Reason(ctx, s.Response()), More: s.Detail}
+	switch s.State {
+	case puntuale.Pending:
+		return all
+	case puntuale.Completed:
+		c.Icon, c.Tone, c.What, c.More = "check", "ok", T(ctx, "story.completed"), ""
+	case puntuale.Cancelled:
+		c.Icon, c.Tone = "ban", "quiet"
+	case puntuale.Blacklisted:
+		c.Icon = "ban"
+	case puntuale.Rescheduled:
+		if len(s.Resent) > 0 && s.Reason == "" {
+			return all
+		}
+	}
+	return append(all, c)
+}
+
+// ahead is what is still to come.
+func ahead(ctx context.Context, s Story) []Chapter {
+	switch {
+	case s.State != puntuale.Pending:
+		return nil
+	case s.Intent > 0:
+		return []Chapter{{Icon: "hourglass", Tone: "wait", What: T(ctx, "story.under_way")}}
+	case s.Reason != "":
+		return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: T(ctx, "story.waits"), More: Reason(ctx, s.Reason)}}
+	}
+	return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: T(ctx, "story.leaves")}}
+}
