@@ -216,6 +216,49 @@ var foreignCalls = map[string]foreign{
 		}
 		return nil, mine.RemoveBlacklistEntry(context.Background(), id)
 	},
+	"Ended": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, err := mine.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), false, 10)
+		if err != nil {
+			return all, err
+		}
+		failed, err := mine.Ended(context.Background(), Begin.Add(-time.Hour), Begin.Add(time.Hour), true, 10)
+		return append(all, failed...), err
+	},
+	"Upcoming": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return mine.Upcoming(context.Background(), Begin.Add(-time.Hour), Begin.Add(24*time.Hour), 10)
+	},
+	"UpcomingCounts": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return mine.UpcomingCounts(context.Background(), Begin.Add(-time.Hour), Begin.Add(24*time.Hour))
+	},
+	"CountMessages": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		found := []int{}
+		for _, f := range []puntuale.MessageFilter{{}, {Phone: phone}, {Sequence: other.Sequence}, {State: new(puntuale.Pending)}} {
+			n, err := mine.CountMessages(context.Background(), f, 10)
+			if err != nil {
+				return found, err
+			}
+			if n > 0 {
+				found = append(found, n)
+			}
+		}
+		return found, nil
+	},
+	"MessageEvents": func(mine puntuale.Tenant, _ *Client, id puntuale.MessageID) (any, error) {
+		return mine.MessageEvents(context.Background(), id)
+	},
+	"ResentAs": func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error) {
+		return mine.ResentAs(context.Background(), other.Detail(id).Run, id)
+	},
+	"Version": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		v, err := mine.Version(context.Background())
+		if v == "0.0.0.0.0" {
+			return []string{}, err
+		}
+		return []string{v}, err
+	},
+	"SandboxChat": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.SandboxChat(context.Background(), other.Session, "", 10)
+	},
 	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
 		return all, err
