@@ -63,16 +63,24 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 		}
 	}
 	if len(t.Upcoming) == 0 {
-		next, err := c.tenant.Upcoming(ctx, end, now.AddDate(puntuale.HorizonYears+1, 0, 0), 1)
-		if err != nil {
-			return Today{}, fmt.Errorf("read the next message: %w", err)
-		}
-		if len(next) > 0 {
-			t.Next = &next[0]
+		if t.Next, err = c.next(ctx, end); err != nil {
+			return Today{}, err
 		}
 	}
 	t.Failures = failures(failed)
 	return t, nil
+}
+
+// next is the first message that is to leave from a moment on; nil: none.
+func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
+	found, err := c.tenant.Upcoming(ctx, from, c.control.clock.Now().AddDate(puntuale.HorizonYears+1, 0, 0), 1)
+	if err != nil {
+		return nil, fmt.Errorf("read the next message: %w", err)
+	}
+	if len(found) == 0 {
+		return nil, nil
+	}
+	return &found[0], nil
 }
 
 // failures puts messages together that failed for the same reason.
@@ -225,6 +233,7 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 // Agenda is what is to leave on several days.
 type Agenda struct {
 	Days []AgendaDay
+	Next *puntuale.MessageDetail // where nothing is to leave on them: the first that is to leave at all; nil: none
 }
 
 // AgendaDay is what is to leave on one day.
@@ -249,6 +258,11 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 	counts, err := c.tenant.UpcomingCounts(ctx, from.At(0, loc), midnight(from.AddDays(days-1), loc))
 	if err != nil {
 		return Agenda{}, fmt.Errorf("count pending messages: %w", err)
+	}
+	if len(counts) == 0 {
+		if a.Next, err = c.next(ctx, time.Time{}); err != nil {
+			return Agenda{}, err
+		}
 	}
 	for i := range a.Days {
 		d := &a.Days[i]

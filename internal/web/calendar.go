@@ -33,6 +33,7 @@ func (s *site) calendar(v *visit) error {
 	if err != nil {
 		return err
 	}
+	c.Next = agenda.Next
 	for _, d := range agenda.Days {
 		c.Days = append(c.Days, view.AgendaDay(d))
 	}

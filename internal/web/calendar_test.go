@@ -32,6 +32,15 @@ func TestCalendarStory(t *testing.T) {
 		b.check("day")
 		b.click(".slot-move")
 		b.until(`document.querySelector("dialog[open]")`)
+		b.fill("date", "2026-11-19", "time", "16:30")
+		b.click("dialog[open] button.btn-primary")
+		b.until(`document.querySelector("dialog[open] .fault")`)
+		b.check("not-moved")
+		b.fill("date", "2026-11-20")
+		b.click("dialog[open] button.btn-primary")
+		b.until(`location.pathname.endsWith("/calendar") && document.querySelector("[data-toast] form")`)
+		b.reads("16:30")
+		b.check("moved")
 	})
 }
 
@@ -62,12 +71,16 @@ func TestCalendarPages(t *testing.T) {
 	}
 	// What is dragged comes back to the calendar, also where it cannot be moved; and nowhere else.
 	next := w.pages + "/calendar?day=2026-11-20"
-	form := url.Values{"date": {"2026-11-22"}, "time": {"10:47"}, "next": {next}}
+	form := url.Values{"date": {"2026-11-22"}, "time": {"10:47"}, "dragged": {"yes"}, "next": {next}}
 	if r := v.post(w.pages+"/messages/"+pending.String()+"/move", form); r.status != http.StatusSeeOther || r.to() != next {
 		t.Errorf("moved: %d %s", r.status, r.to())
 	}
 	if r := v.post(w.pages+"/messages/"+failed.String()+"/move", form); r.status != http.StatusSeeOther || r.to() != next || !strings.Contains(v.get(next).body, "Non spostato") {
 		t.Errorf("what failed: %d %s", r.status, r.to())
+	}
+	form.Del("dragged")
+	if r := v.post(w.pages+"/messages/"+failed.String()+"/move", form); r.status != http.StatusConflict {
+		t.Errorf("what failed, by its form: %d %s", r.status, r.to())
 	}
 	for _, evil := range []string{"https://evil.example/c/1/calendar", "//evil.example", "/partner"} {
 		form.Set("next", evil)

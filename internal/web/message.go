@@ -95,7 +95,11 @@ func (s *site) message(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.Message(s.messagePage(v, story)))
+	p := s.messagePage(v, story)
+	if next := v.calendarPage(v.query("next")); next != "" {
+		p.Move.Values.Set("next", next)
+	}
+	return v.show(view.Message(p))
 }
 
 func (s *site) messagePage(v *visit, story control.Story) view.MessagePage {
@@ -173,7 +177,7 @@ func (s *site) moveMessage(v *visit) error {
 	}
 	moved, err := v.client.Move(v.ctx(), v.path("id"), f.Value("date"), f.Value("time"))
 	if err != nil {
-		if back := v.calendarPage(f.Value("next")); back != "" { // dragged: there is no form to show it in
+		if back := v.calendarPage(f.Value("next")); back != "" && f.Value("dragged") != "" { // there is no form to show it in
 			e, _ := refusal(err)
 			if e == nil {
 				return err
