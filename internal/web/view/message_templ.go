@@ -1402,7 +1402,7 @@ func Message(p MessagePage) templ.Component {
 							return templ_7745c5c3_Err
 						}
 					}
-					if !c.At.IsZero() {
+					if !c.At.IsZero() && !c.Bare {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 97, "<p class=\"soft story-at\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

@@ -11,6 +11,7 @@ import (
 // Chapter is one thing that happened to a message, or will.
 type Chapter struct {
 	At   time.Time // zero: it has no moment of its own
+	Bare bool      // At only orders it: when it happened is not known
 	Icon string
 	Tone string // ok, bad, wait, quiet
 	What string
@@ -54,7 +55,7 @@ func begun(ctx context.Context, s Story) []Chapter {
 	planned := Chapter{At: s.Received, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.planned", "When", moment(s.Due))}
 	switch {
 	case s.ResentFrom != 0:
-		planned.What, planned.Link = T(ctx, "story.planned_again", "When", moment(s.Due)), s.ResentFrom
+		planned.What, planned.Link, planned.Bare = T(ctx, "story.planned_again", "When", moment(s.Due)), s.ResentFrom, true
 	case s.Desired.IsZero():
 		planned.What = T(ctx, "story.at_once")
 	}
@@ -64,7 +65,7 @@ func begun(ctx context.Context, s Story) []Chapter {
 		if s.Window != nil {
 			key = "story.window"
 		}
-		all = append(all, Chapter{At: s.Received, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(s.Desired), "To", moment(s.Due))})
+		all = append(all, Chapter{At: s.Received, Bare: planned.Bare, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(s.Desired), "To", moment(s.Due))})
 	}
 	return all
 }
