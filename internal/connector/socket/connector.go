@@ -165,7 +165,7 @@ func (c *Connector) devices(ctx context.Context) (*devices, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the keys of linked numbers: %w", err)
 	}
-	c.kept, err = openDevices(ctx, d, sealer{c.cfg.Seal, c.cfg.Unseal}, quiet{c.log()})
+	c.kept, err = openDevices(ctx, d, sealer{c.cfg.Seal, c.cfg.Unseal}, c.cfg.Clock, quiet{c.log()})
 	return c.kept, err
 }
 

@@ -20,6 +20,7 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 
 	"puntuale"
+	"puntuale/internal/clock"
 )
 
 // Database is where the keys of linked numbers are: tables of the library's, whose names begin with whatsmeow_, and two
@@ -44,10 +45,11 @@ type devices struct {
 	shared *dbutil.Database // the same, as the library uses it
 	inner  *sqlstore.Container
 	sealer sealer
+	clock  clock.Clock
 	log    waLog.Logger
 }
 
-func openDevices(ctx context.Context, d Database, s sealer, log waLog.Logger) (*devices, error) {
+func openDevices(ctx context.Context, d Database, s sealer, c clock.Clock, log waLog.Logger) (*devices, error) {
 	dialect := "sqlite"
 	if d.Postgres {
 		dialect = "pgx"
@@ -63,7 +65,7 @@ func openDevices(ctx context.Context, d Database, s sealer, log waLog.Logger) (*
 			_, err = d.DB.ExecContext(ctx, ownTables)
 		}
 		if err == nil {
-			return &devices{db: d.DB, shared: wrapped, inner: inner, sealer: s, log: log}, nil
+			return &devices{db: d.DB, shared: wrapped, inner: inner, sealer: s, clock: c, log: log}, nil
 		}
 		if try == upgradeTries || ctx.Err() != nil {
 			return nil, fmt.Errorf("bring the tables of linked numbers up to date: %w", err)
@@ -263,11 +265,12 @@ func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	p := place{d.sealer, session}
 	device.Container = container{d, session}
 	device.PreKeys = manyPreKeys{device.PreKeys, d.shared, new(sync.Mutex)}
-	device.Sessions = sealedSessions{device.Sessions, p}
+	t := newTurns(d.clock)
+	device.Sessions = sealedSessions{turnedSessions{device.Sessions, t}, p}
 	device.SenderKeys = sealedSenderKeys{device.SenderKeys, p}
 	device.AppStateKeys = sealedAppStateKeys{device.AppStateKeys, p}
 	device.MsgSecrets = sealedMessageSecrets{device.MsgSecrets, p}
 	device.PrivacyTokens = sealedPrivacyTokens{device.PrivacyTokens, p}
 	device.NCTSalt = sealedSalt{device.NCTSalt, p}
-	device.EventBuffer = sealedEvents{device.EventBuffer, p}
+	device.EventBuffer = sealedEvents{turnedEvents{device.EventBuffer, t}, p}
 }

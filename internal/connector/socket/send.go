@@ -92,12 +92,24 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 		return puntuale.Receipt{}, offline()
 	}
 	id := c.ids.of(prepared.Message, prepared.ConnectorID)
-	_, err := cli.SendMessage(ctx, p.to, p.message, whatsmeow.SendRequestExtra{ID: id, Timeout: ackTakes})
+	err := hand(ctx, cli, p, id)
 	if err != nil {
 		return puntuale.Receipt{}, n.notSent(ctx, prepared.Envelope, id, err)
 	}
 	n.sent(prepared.Envelope)
 	return puntuale.Receipt{Detail: id}, nil
+}
+
+// hand gives the message to the library, once more if its recipient's state of encryption changed meanwhile.
+func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) error {
+	extra := whatsmeow.SendRequestExtra{ID: id, Timeout: ackTakes}
+	_, err := cli.SendMessage(ctx, p.to, p.message, extra)
+	if errors.Is(err, errMoved) { // nothing left
+		ctx, giveBack := insist(ctx)
+		defer giveBack()
+		_, err = cli.SendMessage(ctx, p.to, p.message, extra)
+	}
+	return err
 }
 
 // step waits for the message's turn, and for a stranger's slot before that. What fails did not leave.
@@ -182,6 +194,8 @@ func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "WhatsApp chiede di rallentare", Detail: "429 rate-overlimit", After: throttle, Err: err}
 	case errors.Is(err, whatsmeow.ErrNotLoggedIn):
 		return offline()
+	case errors.Is(err, errMoved), errors.Is(err, errBusy):
+		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Cifratura interrotta", Detail: "chiavi in uso", Err: err}
 	}
 	return nil
 }

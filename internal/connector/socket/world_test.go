@@ -23,6 +23,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
+	"puntuale/internal/store/storetest"
 )
 
 // The shop is the number that sends, in most tests as session 7 of client 3.
@@ -41,11 +42,13 @@ type world struct {
 	conn  *socket.Connector
 	vault *auth.Vault
 	db    *sql.DB
-	file  string
+	file  string // of db, if it is one
 	log   *bytes.Buffer
 	pace  puntuale.Pace
 	media puntuale.MediaSource
 	owned func() bool
+
+	postgres bool
 
 	mu      sync.Mutex
 	reports []puntuale.LinkReport
@@ -58,24 +61,46 @@ type world struct {
 	next    puntuale.MessageID
 }
 
+// newWorld keeps its keys in a file that loses something should the machine fall.
 func newWorld(t testing.TB) *world {
 	t.Helper()
+	file := filepath.Join(t.TempDir(), "whatsapp.db")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(0)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	w := newWorldWith(t, db, false)
+	w.file = file
+	return w
+}
+
+// onDatabases runs a test with the keys where a server has them, on each kind of database.
+func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, postgres, err := driver(t).Open(t).WhatsApp(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			test(t, newWorldWith(t, db, postgres))
+		})
+	}
+}
+
+func newWorldWith(t testing.TB, db *sql.DB, postgres bool) *world {
+	t.Helper()
+	t.Cleanup(func() { db.Close() })
 	w := &world{
-		t: t, net: whatsapptest.New(t), changed: make(chan struct{}), met: map[string]time.Time{}, wrote: map[string]bool{},
-		gone: map[puntuale.SessionID]bool{}, log: &bytes.Buffer{}, next: 1 << 40,
+		t: t, db: db, postgres: postgres, net: whatsapptest.New(t), changed: make(chan struct{}), met: map[string]time.Time{},
+		wrote: map[string]bool{}, gone: map[puntuale.SessionID]bool{}, log: &bytes.Buffer{}, next: 1 << 40,
 	}
 	w.shop = w.net.Account(shopNumber)
 	var err error
 	if w.vault, err = auth.NewVault(bytes.Repeat([]byte{7}, auth.DataKeySize)); err != nil {
 		t.Fatal(err)
 	}
-	w.file = filepath.Join(t.TempDir(), "whatsapp.db")
-	w.db, err = sql.Open("sqlite", "file:"+w.file+"?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(0)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.db.SetMaxOpenConns(1)
-	t.Cleanup(func() { w.db.Close() })
 	w.start()
 	t.Cleanup(func() {
 		w.stop()
@@ -89,8 +114,10 @@ func newWorld(t testing.TB) *world {
 // start makes a connector, as after a restart.
 func (w *world) start() {
 	w.conn = socket.New(socket.Config{
-		Database: func(context.Context) (socket.Database, error) { return socket.Database{DB: w.db}, nil },
-		Seal:     w.vault.Seal, Unseal: w.vault.Open, IDKey: []byte("of the installation"),
+		Database: func(context.Context) (socket.Database, error) {
+			return socket.Database{DB: w.db, Postgres: w.postgres}, nil
+		},
+		Seal: w.vault.Seal, Unseal: w.vault.Open, IDKey: []byte("of the installation"),
 		Known: w, Media: w.media, Report: w.report, Take: w.take, HTTP: w.net.HTTPClient(),
 		Logger: slog.New(slog.NewTextHandler(&locked{w: w}, nil)), Owned: w.owned,
 	})
@@ -302,6 +329,18 @@ func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.EvidenceKind) {
 		}
 	}
 	return kinds
+}
+
+// heard counts the messages that somebody wrote. With the lock held.
+func (w *world) heard(who string) (n int) {
+	for _, told := range w.told {
+		for _, h := range told.Heard {
+			if h.Phone == who {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // eventually waits for what nobody tells of.

@@ -60,7 +60,7 @@
 //   - Under the race detector a cut that meets two of a client's requests is reported, in exsync.Event.GetChan. The first
 //     message to somebody is followed by such a request; [Network.AwaitToken] waits for it.
 //   - A client that encrypts for somebody while it decrypts a message of theirs may write the older of two states of the
-//     session: the next message is then taken for a repeat, is acknowledged, and never shown.
+//     session: the next message is then taken for a repeat, is acknowledged, and never shown. A [Phone] does not.
 //   - A cut in the middle of a handshake costs a client 20 seconds.
 //   - A frame that comes while a client disconnects leaves a goroutine behind, in FrameSocket.frameComplete.
 //   - A client that is linked makes 812 keys, one insert each: see [Network.FewKeys].

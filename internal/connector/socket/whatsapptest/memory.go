@@ -5,6 +5,7 @@ package whatsapptest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -21,6 +22,8 @@ const fewKeys = 24
 
 // memory is a phone's store. It outlives the phone's connections, not the test.
 type memory struct {
+	changing   sync.Mutex        // a session is: one at a time. It comes before mu
+	sending    map[string][]byte // sessions as they were read for what is sent
 	mu         sync.Mutex
 	identities map[string][32]byte
 	sessions   map[string][]byte
@@ -117,6 +120,7 @@ func (m *memory) GetManySessions(_ context.Context, addresses []string) (map[str
 	for _, address := range addresses {
 		found[address] = m.sessions[address]
 	}
+	m.sending = maps.Clone(found)
 	return found, nil
 }
 
@@ -126,8 +130,19 @@ func (m *memory) PutSession(_ context.Context, address string, session []byte) e
 	return nil
 }
 
+// errMoved says that a message was decrypted while another was encrypted for the same device: to write the state of one
+// over that of the other would lose messages. The library would do so; phones do not.
+var errMoved = errors.New("the session changed meanwhile")
+
 func (m *memory) PutManySessions(_ context.Context, sessions map[string][]byte) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
 	defer m.locked()()
+	for address := range sessions {
+		if !bytes.Equal(m.sending[address], m.sessions[address]) {
+			return errMoved
+		}
+	}
 	maps.Copy(m.sessions, sessions)
 	return nil
 }
@@ -444,7 +459,7 @@ func (m *memory) DeleteNCTSalt(context.Context) error {
 	return nil
 }
 
-// The buffer of decrypted events is off, as it is by default.
+// Nothing is buffered. Decryption is a transaction all the same.
 
 func (m *memory) GetBufferedEvent(context.Context, [32]byte) (*store.BufferedEvent, error) {
 	return nil, nil
@@ -453,6 +468,8 @@ func (m *memory) GetBufferedEvent(context.Context, [32]byte) (*store.BufferedEve
 func (m *memory) PutBufferedEvent(context.Context, [32]byte, []byte, time.Time) error { return nil }
 
 func (m *memory) DoDecryptionTxn(ctx context.Context, decrypt func(context.Context) error) error {
+	m.changing.Lock()
+	defer m.changing.Unlock()
 	return decrypt(ctx)
 }
 

@@ -94,6 +94,7 @@ func (p *Phone) install() error {
 	p.client.SetMediaHTTPClient(via)
 	p.client.SetForceActiveDeliveryReceipts(true)
 	p.client.UseRetryMessageStore = true
+	p.client.EnableDecryptedEventBuffer = true // decryption is a transaction
 	p.client.AddEventHandler(p.handle)
 	return nil
 }
@@ -184,6 +185,9 @@ func (p *Phone) SendMessage(ctx context.Context, to string, content *waE2E.Messa
 		address = parsed
 	}
 	sent, err := p.client.SendMessage(ctx, address, content)
+	for errors.Is(err, errMoved) && ctx.Err() == nil {
+		sent, err = p.client.SendMessage(ctx, address, content)
+	}
 	if err != nil {
 		return "", fmt.Errorf("send from the phone: %w", err)
 	}

@@ -1,0 +1,120 @@
+//go:build !nosocket
+
+package socket
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"go.mau.fi/whatsmeow/store"
+
+	"puntuale/internal/clock"
+)
+
+// oneSession is a store with nothing in it.
+func oneSession(t *testing.T) (turnedSessions, *clock.Fake) {
+	t.Helper()
+	fake := clock.NewFake(time.Unix(1_800_000_000, 0))
+	return turnedSessions{&store.NoopStore{}, newTurns(fake)}, fake
+}
+
+// Who read a state to write it has the turn until then, or for a while; others wait, by number and by LID.
+func TestLoan(t *testing.T) {
+	t.Parallel()
+	s, fake := oneSession(t)
+	for range 2 { // the second is never written
+		_, _ = s.GetSession(t.Context(), "100_1:3")
+		waits := make(chan error, 1)
+		go func() {
+			giveBack, err := s.turns.takeAll(t.Context(), []string{"100"})
+			if err == nil {
+				giveBack()
+			}
+			waits <- err
+		}()
+		if err := fake.Waiting(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-waits:
+			t.Fatal("two have the turn")
+		default:
+		}
+		fake.Advance(loanLasts)
+		if err := <-waits; err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, _ = s.GetSession(t.Context(), "100_1:3")
+	_ = s.PutSession(t.Context(), "100_1:3", nil)
+	if _, free := s.turns.try("100", time.Time{}); !free {
+		t.Error("it was not given back")
+	}
+}
+
+// A decryption that meets another's turn gives up what it holds, and begins again with it.
+func TestDecryptionWaits(t *testing.T) {
+	t.Parallel()
+	s, _ := oneSession(t)
+	giveBack, err := s.turns.takeAll(t.Context(), []string{"100"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := 0
+	err = s.turns.during(t.Context(), func(ctx context.Context) error {
+		runs++
+		if runs > 1 {
+			return s.alone(ctx, func() error { return nil }, "100")
+		}
+		_, err := s.GetSession(ctx, "100:0")
+		if !errors.Is(err, errBusy) {
+			t.Errorf("within another's turn: %v", err)
+		}
+		giveBack() // while the transaction is open still
+		return err
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("run %d times: %v", runs, err)
+	}
+	if len(s.turns.held) != 0 {
+		t.Errorf("held: %v", s.turns.held)
+	}
+}
+
+// What is sent is refused if a recipient's turn was another's since it was read; who insists has the turn from the
+// beginning.
+func TestMoved(t *testing.T) {
+	t.Parallel()
+	s, _ := oneSession(t)
+	read := func(ctx context.Context) {
+		_, _ = s.GetManySessions(ctx, []string{"200:1", "100:1", "100:2"})
+	}
+	write := func(ctx context.Context) error {
+		err := s.PutManySessions(ctx, map[string][]byte{"100:2": nil, "200:1": nil})
+		if errors.Is(err, errMoved) {
+			return err
+		}
+		return nil // of a store that is none
+	}
+	for other, want := range map[string]error{"200": errMoved, "300": nil} {
+		read(t.Context())
+		_ = s.DeleteSession(t.Context(), other+":7")
+		if err := write(t.Context()); !errors.Is(err, want) {
+			t.Errorf("after %s: %v", other, err)
+		}
+	}
+	ctx, giveBack := insist(t.Context())
+	read(ctx)
+	if _, free := s.turns.try("200", time.Time{}); free {
+		t.Error("who insists has no turn")
+	}
+	if err := write(ctx); err != nil {
+		t.Error(err)
+	}
+	if len(s.turns.held) != 0 {
+		t.Errorf("held: %v", s.turns.held)
+	}
+	giveBack()
+}
