@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,13 +31,20 @@ type screen struct {
 
 func (s screen) String() string { return fmt.Sprintf("%d-%s-%s", s.width, s.scheme, s.language) }
 
-// screens try each width with each scheme and each language. PUNTUALE_ALL_SCREENS=1 tries all eight.
-func screens() []screen {
-	all := []screen{{390, 844, "light", "it"}, {1280, 900, "dark", "it"}, {390, 844, "dark", "en"}, {1280, 900, "light", "en"}}
-	if os.Getenv("PUNTUALE_ALL_SCREENS") != "" {
-		all = append(all, screen{390, 844, "light", "en"}, screen{1280, 900, "dark", "en"}, screen{390, 844, "dark", "it"}, screen{1280, 900, "light", "it"})
+// screens are those on which a test is tried: with PUNTUALE_LONG all eight, else two that have nothing in common, so that each
+// test sees both widths, both schemes and both languages. Which two depends on its name: over all tests it is each
+// of the eight.
+func screens(t *testing.T) []screen {
+	t.Helper()
+	phones := []screen{{390, 844, "light", "it"}, {390, 844, "dark", "en"}, {390, 844, "dark", "it"}, {390, 844, "light", "en"}}
+	desks := []screen{{1280, 900, "dark", "en"}, {1280, 900, "light", "it"}, {1280, 900, "light", "en"}, {1280, 900, "dark", "it"}}
+	if os.Getenv("PUNTUALE_LONG") != "" {
+		return append(phones, desks...)
 	}
-	return all
+	name := fnv.New32a()
+	_, _ = name.Write([]byte(t.Name())) // never fails
+	i := name.Sum32() % 4
+	return []screen{phones[i], desks[i]}
 }
 
 // chromium is one process for all tests of the package, started by the first that needs it and ended by TestMain.
@@ -349,26 +357,11 @@ func (b *browser) keepsToItself() {
 // onScreens runs a story on each screen, each in a tab and on a world of its own.
 func onScreens(t *testing.T, story func(t *testing.T, w *world, b *browser)) {
 	startChromium(t)
-	for _, look := range screens() {
+	for _, look := range screens(t) {
 		t.Run(look.String(), func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			story(t, w, newBrowser(t, w, look))
 		})
 	}
-}
-
-// tour opens pages as a user on every screen, and checks each: what a page that only shows something needs. prepare may
-// be nil.
-func tour(t *testing.T, prepare func(w *world), user func(w *world) puntuale.LoginID, pages func(w *world) map[string]string) {
-	onScreens(t, func(_ *testing.T, w *world, b *browser) {
-		if prepare != nil {
-			prepare(w)
-		}
-		b.signIn(user(w))
-		for name, path := range pages(w) {
-			b.open(path)
-			b.check(name)
-		}
-	})
 }

@@ -71,9 +71,10 @@
 // Tests. newWorld is the pages on a real store; w.visitor(user).get, post and htmx are a browser without a screen, golden compares
 // a page with testdata/golden. onScreens runs a story in Chromium on each screen (390 and 1280 px, light and dark, Italian
 // and English); b.check there looks for rules of accessibility, for what is too wide, for missing texts, and keeps a
-// picture in the folder PUNTUALE_SCREENSHOTS. tour does so for pages that only show something. A violation of the
-// policy, a request that leaves the host or a word on the console fails the test.
-// TestRoutes tries every route as everybody.
+// picture in the folder PUNTUALE_SCREENSHOTS. A violation of the policy, a request that leaves the host or a word on the
+// console fails the test. Each test takes two screens that have nothing in common; PUNTUALE_LONG=1 takes all eight.
+// TestEveryPage does so with each page of the table, with something in it: a new noun stands in things. TestRoutes tries
+// every route as everybody, TestAnothers with ids of others, TestCrossSite from elsewhere.
 //
 //	scripts/with-chromium go test ./internal/web -run 'TestTemplates'
 package web

@@ -5,8 +5,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-
-	"puntuale"
 )
 
 // TestSignIn walks in by the front door, on every screen, after a wrong password.
@@ -25,12 +23,6 @@ func TestSignIn(t *testing.T) {
 		b.click("button.btn-primary")
 		b.until(`location.pathname === "` + w.pages + `"`)
 		b.check("home")
-	})
-}
-
-func TestMyPages(t *testing.T) {
-	tour(t, nil, func(w *world) puntuale.LoginID { return w.partners[puntuale.Owner] }, func(*world) map[string]string {
-		return map[string]string{"me": "/me", "second": "/me/second", "clients": "/partner", "missing": "/partner/nothing"}
 	})
 }
 

@@ -73,7 +73,7 @@ func TestHostileNames(t *testing.T) {
 			first = created.Client
 		}
 	}
-	b := newBrowser(t, w, screens()[0])
+	b := newBrowser(t, w, screens(t)[0])
 	b.signIn(w.partners[puntuale.Owner])
 	var seen []string
 	for next := "/partner"; next != ""; {

@@ -48,13 +48,6 @@ func TestOwnKeys(t *testing.T) {
 	golden(t, "keys", inMain(clientKey.ReplaceAllString(v.get(page).body, "ck_KEY")))
 }
 
-// TestAccountTour looks at what only shows something.
-func TestAccountTour(t *testing.T) {
-	tour(t, nil, func(w *world) puntuale.LoginID { return w.clients[puntuale.Owner] }, func(w *world) map[string]string {
-		return map[string]string{"keys": w.pages + "/keys", "usage": w.pages + "/usage"}
-	})
-}
-
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -44,18 +44,6 @@ func (w *world) newPartnerHandle() *control.Partner {
 	return partner
 }
 
-func TestPartnerPages(t *testing.T) {
-	owner := func(w *world) puntuale.LoginID { return w.partners[puntuale.Owner] }
-	tour(t, someClients, owner, func(w *world) map[string]string {
-		client := "/partner/clients/" + w.client.String()
-		return map[string]string{
-			"clients": "/partner", "none": "/partner?q=nessuno", "expiries": "/partner/expiries", "totals": "/partner/totals", "brand": "/partner/brand",
-			"audit": "/partner/audit", "users": "/partner/users", "user": "/partner/users/new", "new": "/partner/clients/new", "client": client, "edit": client + "/edit",
-			"staff": fmt.Sprintf("/partner/users/%d", w.partners[puntuale.Staff]), "client-users": client + "/users",
-		}
-	})
-}
-
 // TestPartnerWorks creates a client, looks for it, tops it up, suspends it and takes that back, gives it a key, enters it, and deletes it
 // with its name typed; each is in the audit log.
 func TestPartnerWorks(t *testing.T) {

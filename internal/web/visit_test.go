@@ -205,7 +205,7 @@ func TestSecondFactor(t *testing.T) {
 	}
 }
 
-func decode(t *testing.T, text string) []byte {
+func decode(t testing.TB, text string) []byte {
 	t.Helper()
 	secret, err := base32.StdEncoding.WithPadding(base32.NoPadding).DecodeString(text)
 	if err != nil {

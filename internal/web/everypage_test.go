@@ -1,0 +1,107 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/web"
+)
+
+// noPages are the routes for a GET that answer something else than a page, with what that is.
+var noPages = map[string]string{
+	"/{$}":                                 "leads to where one belongs",
+	"/ticket":                              "is left at once",
+	"/brand/{partner}/{mark}/logo":         "a picture",
+	"/brand/{partner}/{mark}/style.css":    "a style",
+	"/c/{client}/sequences/{id}/export":    "a file",
+	"/c/{client}/blacklist/export":         "a file",
+	"/c/{client}/messages/export":          "a file",
+	"/c/{client}/messages/live":            "a stream",
+	"/c/{client}/sessions/{id}/phone/live": "a stream",
+	"/c/{client}/sessions/{id}/link":       "a part of a page",
+	"/c/{client}/sessions/{id}/link/live":  "a stream",
+}
+
+// TestEveryPage opens each page that there is, with something in it, and checks it: a page that is added is among them by
+// itself.
+func TestEveryPage(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		someClients(w)
+		has := w.everything(w.client)
+		has["partner-users"] = w.partners[puntuale.Staff].String()
+		has["p"] = "agenzia-aurora"
+		between := halfway(w)
+		pages := map[string][]string{}
+		for _, r := range web.Routes() {
+			if r.Method == http.MethodGet && noPages[r.Path] == "" {
+				pages[r.Side] = append(pages[r.Side], r.Path)
+			}
+		}
+		for _, path := range pages["anyone"] {
+			if reach := between[path]; reach != nil {
+				reach(b)
+			} else {
+				b.open(has.of(t, path))
+			}
+			b.isPage(path, has.of(t, path))
+		}
+		b.signIn(w.partners[puntuale.Owner])
+		for _, path := range append(pages["partner"], pages["person"]...) {
+			b.open(has.of(t, path))
+			b.isPage(path, has.of(t, path))
+		}
+		b.open("/c/" + has["clients"])
+		b.check("enter")
+		b.click(`main form[action$="/enter"] button`)
+		b.until(`document.querySelector(".place-entered")`)
+		for _, path := range pages["client"] {
+			b.open(has.of(t, path))
+			b.isPage(path, has.of(t, path))
+		}
+		b.open(w.pages + "/nothing")
+		b.check("missing")
+	})
+}
+
+// isPage checks the page of a route, once the browser is there.
+func (b *browser) isPage(route, path string) {
+	b.t.Helper()
+	b.until(`location.pathname === ` + quote(path) + ` && document.readyState === "complete"`)
+	if n := evaluate[int](b, `document.querySelectorAll("main h1").length`); n != 1 {
+		b.t.Errorf("%s: %d headings of the first order", route, n)
+	}
+	if status := evaluate[int](b, `performance.getEntriesByType("navigation")[0].responseStatus`); status != http.StatusOK {
+		b.t.Errorf("%s: %d", route, status)
+	}
+	b.check(strings.Trim(strings.NewReplacer("{$}", "", "{", "", "}", "", "/", "_").Replace(route), "_"))
+}
+
+// TestNoPages: what is said not to be a page is none, and there is.
+func TestNoPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	has := w.everything(w.client)
+	has["brand"], has["1"] = "1", "1"
+	there := map[string]bool{}
+	for _, r := range web.Routes() {
+		there[r.Path] = there[r.Path] || r.Method == http.MethodGet
+	}
+	v := w.visitor(w.clients[puntuale.Owner])
+	for path, what := range noPages {
+		if !there[path] {
+			if what != "a stream" && path != "/c/{client}/messages/export" {
+				t.Errorf("%s is not among the routes any more", path)
+			}
+			continue
+		}
+		if strings.HasPrefix(path, "/brand/") {
+			continue
+		}
+		got := v.get(has.of(t, path))
+		if strings.HasPrefix(got.header.Get("Content-Type"), "text/html") && strings.Contains(got.body, "<main") && path != "/ticket" {
+			t.Errorf("%s is a page", path)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package web_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/control"
+)
+
+// things are what paths name by their ids, of one client: one of each noun. They are named by the part of a path before the id.
+type things map[string]string
+
+// everything gives a client one of each noun.
+func (w *world) everything(client puntuale.ClientID) things {
+	w.t.Helper()
+	ctx := context.Background()
+	person, err := w.control.Known(ctx, w.ownerOf(client))
+	w.must(err)
+	c, err := person.Client(ctx, client.String())
+	w.must(err)
+	has := things{"clients": client.String()}
+	sequence := appointment()
+	sequence.Name = "Promemoria visita " + client.String()
+	q, err := c.CreateSequence(ctx, sequence, control.Once[control.Sequence]{})
+	w.must(err)
+	has["sequences"] = q.ID.String()
+	t, err := c.CreateTemplate(ctx, control.NewTemplate{Template: puntuale.Template{Name: "conferma", Text: "Ciao {{nome}}, confermato!"}}, control.Once[control.Template]{})
+	w.must(err)
+	has["templates"] = t.ID.String()
+	s, err := c.CreateSession(ctx, control.NewSession{Name: "Sportello", Type: string(puntuale.Official), Sandbox: new(false)}, control.Once[control.Session]{})
+	w.must(err)
+	has["official"] = s.ID.String()
+	simulated, err := c.CreateSession(ctx, control.NewSession{Name: "Simulata", Type: string(puntuale.Socket), Sandbox: new(true)}, control.Once[control.Session]{})
+	w.must(err)
+	has["sessions"] = simulated.ID.String()
+	k, err := c.CreateKey(ctx, "gestionale")
+	w.must(err)
+	has["keys"] = k.ID.String()
+	fields := map[string]json.RawMessage{"nome": json.RawMessage(`"Lucia"`), "data_appuntamento": json.RawMessage(`"30/11/2026 10:00"`)}
+	started, err := c.Start(ctx, control.StartCall{Sequence: has["sequences"], Phone: "+393337654321", Fields: fields})
+	w.must(err)
+	has["messages"] = started.IDs[1].String()
+	_, err = c.AddBlacklisted(ctx, "+393330001122", "ha chiesto di non ricevere altro", control.Once[puntuale.BlacklistEntry]{})
+	w.must(err)
+	listed, _, err := c.FindBlacklisted(ctx, "", control.Page{})
+	w.must(err)
+	has["blacklist"] = fmt.Sprint(listed[0].ID)
+	u, err := c.Team().Create(ctx, control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Password: password, Role: "reader"})
+	w.must(err)
+	has["users"] = u.ID.String()
+	return has
+}
+
+// ownerOf is who may do everything with a client.
+func (w *world) ownerOf(client puntuale.ClientID) puntuale.LoginID {
+	switch client {
+	case w.client:
+		return w.clients[puntuale.Owner]
+	case w.stranger:
+		return w.strangers
+	}
+	return w.partners[puntuale.Owner]
+}
+
+// of fills a path's ids with those of things; each must be known. A path of a partner's users has "partner-users".
+func (has things) of(t testing.TB, path string) string {
+	t.Helper()
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if !strings.HasPrefix(part, "{") || part == "{$}" {
+			continue
+		}
+		noun := parts[i-1]
+		switch {
+		case noun == "c":
+			noun = "clients"
+		case noun == "sessions" && i+1 < len(parts) && (parts[i+1] == "official" || parts[i+1] == "test" || parts[i+1] == "templates"):
+			noun = "official"
+		case path == "/partner/users/{user}" || strings.HasPrefix(path, "/partner/users/{user}/"):
+			noun = "partner-users"
+		}
+		if has[noun] == "" {
+			t.Fatalf("%s: this test does not know what %s is: give everything one", path, part)
+		}
+		parts[i] = has[noun]
+	}
+	return strings.TrimSuffix(strings.Join(parts, "/"), "{$}")
+}
+
+// halfway are pages that one sees between the password and the dashboard.
+func halfway(w *world) map[string]func(*browser) {
+	ctx := context.Background()
+	signIn := func(b *browser, email string) {
+		b.open("/login")
+		b.fill("email", email, "password", password)
+		b.click("button.btn-primary")
+	}
+	return map[string]func(*browser){
+		"/login/choose": func(b *browser) {
+			for _, p := range []*control.Partner{w.newPartner("Terza Agenzia", "terza@example.com"), w.newPartnerHandle()} {
+				_, err := p.CreateClient(ctx, control.NewClient{Name: "Doppio", Email: "doppio@example.com", Password: password, Phone: "1"}, control.Once[control.CreatedClient]{})
+				w.must(err)
+			}
+			signIn(b, "doppio@example.com")
+		},
+		"/login/code": func(b *browser) {
+			v := w.visitor(w.strangers)
+			secret := decode(b.t, strings.ReplaceAll(between(v.get("/me/second").body, `class="secret-text">`, "<"), " ", ""))
+			v.post("/me/second", map[string][]string{"code": {auth.Code(secret, w.clock.Now())}})
+			signIn(b, "estraneo@example.com")
+		},
+	}
+}
