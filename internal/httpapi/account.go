@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -84,42 +83,18 @@ type snapshotInput struct {
 	ID string `path:"id_client" doc:"ID of the client"`
 }
 
-// Snapshot is the contract's record, member for member.
-type Snapshot struct {
-	Name       string   `json:"account_name"`
-	Login      string   `json:"login" doc:"Login e-mail"`
-	Phone      string   `json:"phone"`
-	Connection string   `json:"connection_type" enum:"Socket,Send_app,Official" doc:"Of the default session"`
-	Profile    string   `json:"profile" enum:"Account gratuito,Fase di Test,Subscription Mensile,Subscription Annuale"`
-	Credits    string   `json:"credits" doc:"What is left, less what is reserved, or Illimitati"`
-	Refill     string   `json:"refill_period" enum:"Nessuno,Mensile,Annuale"`
-	Expires    *string  `json:"expiration_date" format:"date" doc:"Last day of service; null when it does not expire"`
-	Features   []string `json:"active_features"`
-}
-
-func clientSnapshot(ctx context.Context, p *control.Partner, _ *call, in *snapshotInput) (Snapshot, error) {
+func clientSnapshot(ctx context.Context, p *control.Partner, _ *call, in *snapshotInput) (control.Snapshot, error) {
 	account, err := p.Account(ctx, in.ID)
 	if err != nil {
-		return Snapshot{}, err
+		return control.Snapshot{}, err
 	}
-	return snapshotOf(account), nil
-}
-
-func snapshotOf(c puntuale.Client) Snapshot {
-	left := puntuale.UnlimitedCredits
-	if c.Credits != nil {
-		left = strconv.FormatInt(*c.Credits, 10)
-	}
-	return Snapshot{
-		Name: c.Name, Login: c.Email, Phone: c.Phone, Connection: string(c.Connection), Profile: c.Profile, Credits: left,
-		Refill: c.Refill, Expires: dateOrNull(c.Expires), Features: append([]string{}, c.Features...),
-	}
+	return control.SnapshotOf(account), nil
 }
 
 // listedClient is a snapshot with what else a partner sets.
 type listedClient struct {
 	ID string `json:"id_client"`
-	Snapshot
+	control.Snapshot
 	Type      string   `json:"account_type" enum:"test,baby,full"`
 	Cap       *int64   `json:"daily_api_cap" doc:"Calls a day; null when none is refused"`
 	RefillTo  *int64   `json:"refill_to" doc:"Credits after a refill; null without refills"`
@@ -145,7 +120,7 @@ func listClients(ctx context.Context, p *control.Partner, in *call, q *ListInput
 
 func listedOf(c puntuale.Client) listedClient {
 	l := listedClient{
-		ID: c.ID.String(), Snapshot: snapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
+		ID: c.ID.String(), Snapshot: control.SnapshotOf(c), Type: string(c.Type), Cap: c.Cap, Timezone: c.Zone, Region: c.Region,
 		Holidays:  each(c.Closed, puntuale.Date.String),
 		Suspended: c.Suspended, Created: stamp(c.Created),
 	}
@@ -183,22 +158,22 @@ func (credits) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput) (Snapshot, error) {
+func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput) (control.Snapshot, error) {
 	body, err := in.object()
 	if err != nil {
-		return Snapshot{}, err
+		return control.Snapshot{}, err
 	}
 	asked := readChange(body)
 	body.only(changeBody{})
 	if err := body.err(); err != nil {
-		return Snapshot{}, err
+		return control.Snapshot{}, err
 	}
 	asked.Faults = *body.refused
 	changed, err := p.ChangeClient(ctx, q.ID, asked)
 	if err != nil {
-		return Snapshot{}, err
+		return control.Snapshot{}, err
 	}
-	return snapshotOf(changed), nil
+	return control.SnapshotOf(changed), nil
 }
 
 // readChange reads what a partner changes of a client.

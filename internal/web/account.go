@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -75,6 +76,11 @@ func (v *visit) accountOf(id string) (view.Account, error) {
 		return view.Account{}, err
 	}
 	a := view.Account{ClientRow: view.ClientRow{Client: row.Client, Pulse: row.Pulse, Ended: row.Ended}}
+	text, err := json.MarshalIndent(control.SnapshotOf(row.Client), "", "  ")
+	if err != nil {
+		return view.Account{}, err
+	}
+	a.Snapshot = string(text)
 	if a.Keys, err = v.partner.Keys(v.ctx(), id); err != nil {
 		return view.Account{}, err
 	}

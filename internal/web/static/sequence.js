@@ -33,6 +33,11 @@
     const form = event.target instanceof Element && event.target.closest("#sequence-form, #template-form");
     if (!form) return;
     for (const field of form.querySelectorAll("[data-focus]")) field.removeAttribute("data-focus");
+    const step = event.target.closest(".step-bad");
+    if (step) {
+      step.classList.remove("step-bad");
+      step.querySelector(`:scope > .fault`)?.remove();
+    }
     if (event.target.ariaInvalid !== "true") return;
     event.target.removeAttribute("aria-invalid");
     event.target.classList.remove("is-invalid");

@@ -126,6 +126,16 @@ func (e Editor) anchor(step string) string {
 	return or(anchor, puntuale.AnchorStart)
 }
 
+// faultWithin reports whether a part of a step has a fault, which says more than one of the step as a whole.
+func (e Editor) faultWithin(step string) bool {
+	for _, part := range []string{".text", ".media", ".media_name", ".latitude", ".longitude", ".template"} {
+		if e.Form.Fault(step+part) != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // fine reports whether a step has anything set that most do not need.
 func (e Editor) fine(step string) bool {
 	for _, part := range []string{".timing.window.weekdays", ".timing.window.from", ".timing.window.to", ".timing.window.holidays", ".timing.jitter", ".timing.valid_for.amount", ".on_uncertain"} {

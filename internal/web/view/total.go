@@ -15,8 +15,9 @@ func sum(days []puntuale.DayTotal) (t puntuale.DayTotal) {
 	return t
 }
 
+// newestFirst leaves out days on which nothing was.
 func newestFirst(days []puntuale.DayTotal) []puntuale.DayTotal {
-	all := slices.Clone(days)
+	all := slices.DeleteFunc(slices.Clone(days), func(d puntuale.DayTotal) bool { return d.Sent == 0 && d.Failed == 0 && d.Pending == 0 })
 	slices.Reverse(all)
 	return all
 }
