@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 )
 
@@ -42,6 +43,7 @@ type summary struct {
 	output   map[string][]string // of tests, and packages, that have not ended
 	passed   int
 	failed   int
+	why      []string // what failed tests said, in short: shown again at the end, for a long log is often seen from there
 	skipped  []string // names, with the reason
 	postgres int      // those of them that wanted PostgreSQL
 }
@@ -82,20 +84,21 @@ func (s *summary) event(e event) {
 	}
 }
 
-func (s *summary) endTest(e event, said []string) {
+func (s *summary) endTest(e event, output []string) {
 	switch e.Action {
 	case "pass":
 		s.passed++
 	case "fail":
 		s.failed++
-		for _, line := range said {
+		s.why = append(s.why, short(e, output)...)
+		for _, line := range output {
 			if !strings.HasPrefix(line, "=== ") {
 				fmt.Fprint(s.w, line)
 			}
 		}
 	case "skip":
 		reason := ""
-		for _, line := range said {
+		for _, line := range output {
 			if !strings.HasPrefix(line, "=== ") && !strings.HasPrefix(strings.TrimSpace(line), "--- SKIP") {
 				reason = strings.TrimSpace(line)
 			}
@@ -106,6 +109,26 @@ func (s *summary) endTest(e event, said []string) {
 		s.skipped = append(s.skipped, fmt.Sprintf("%s %s: %s", e.Package, e.Test, reason))
 	}
 }
+
+// said is where a test says something: its file and line.
+var said = regexp.MustCompile(`^ +\w+_test\.go:\d+: `)
+
+// short is the first lines of what a failed test said itself, each cut.
+func short(e event, output []string) []string {
+	lines := []string{fmt.Sprintf("FAILED %s %s", e.Package, e.Test)}
+	for _, line := range output {
+		if len(lines) <= shortLines && said.MatchString(line) {
+			line = strings.TrimRight(line, "\n")
+			lines = append(lines, line[:min(len(line), shortWidth)])
+		}
+	}
+	return lines
+}
+
+const (
+	shortLines = 8
+	shortWidth = 300
+)
 
 // endPackage prints the package's own line; all it said when it failed.
 func (s *summary) endPackage(e event, said []string) {
@@ -119,6 +142,9 @@ func (s *summary) endPackage(e event, said []string) {
 // end prints the count and returns the exit code.
 func (s *summary) end(failed, ci bool) int {
 	other := len(s.skipped) - s.postgres
+	for _, line := range s.why {
+		fmt.Fprintln(s.w, line)
+	}
 	fmt.Fprintf(s.w, "\n%d tests passed, %d failed, %d skipped.\n", s.passed, s.failed, len(s.skipped))
 	if s.postgres > 0 {
 		fmt.Fprintf(s.w, "LEFT OUT: %d tests need PostgreSQL, and none could be had here (see scripts/with-postgres).\n", s.postgres)

@@ -44,7 +44,7 @@ func TestFailuresAreShown(t *testing.T) {
 	if code := s.end(true, false); code != 1 {
 		t.Errorf("exit code %d", code)
 	}
-	for _, want := range []string{"-test.shuffle 17", "chatter", "not JSON", "1 failed"} {
+	for _, want := range []string{"-test.shuffle 17", "chatter", "not JSON", "1 failed", "FAILED p TestA\n    a_test.go:1: chatter\n\n0 tests passed"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing from:\n%s", want, out.String())
 		}
