@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"runtime/debug"
 	"strings"
 
 	"puntuale/internal/store"
@@ -27,6 +28,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	logger.Info("serving", "url", s.URL(), "version", versionText(), "roles", strings.Join(c.Roles, ","), "sandbox", c.Sandbox)
+	debug.FreeOSMemory() // what only starting needed
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
 	if err := s.Close(); err != nil {
