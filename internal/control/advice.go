@@ -8,11 +8,11 @@ func (s Session) hint() string {
 	case puntuale.Connecting:
 		return "Attendi qualche secondo: il numero si sta collegando a WhatsApp."
 	case puntuale.Waiting:
-		return "Non devi fare nulla: Puntuale si ricollega da solo. Se dura, controlla che il telefono sia acceso e connesso a Internet."
+		return "Non devi fare nulla: il servizio si ricollega da solo. Se dura, controlla che il telefono sia acceso e connesso a Internet."
 	case puntuale.Banned:
 		return "WhatsApp ha sospeso il numero: attendi la fine della sospensione, poi scrivi meno a chi non ti conosce. I messaggi restano in attesa."
 	case puntuale.Outdated:
-		return "WhatsApp richiede una versione più recente: Puntuale la cerca da solo. Se dura più di un'ora, aggiorna Puntuale."
+		return "WhatsApp richiede una versione più recente: il servizio la cerca da solo. Se dura più di un'ora, va aggiornato."
 	case puntuale.Replaced:
 		return "Un altro programma usa questo collegamento: chiudilo, poi riconnetti il numero. I messaggi restano in attesa."
 	case puntuale.LoggedOut:
@@ -32,7 +32,7 @@ func (s Session) hint() string {
 	case s.State == puntuale.LinkPairing:
 		return "Attendi il codice, poi conferma sul telefono."
 	case s.State == puntuale.LinkLinked:
-		return "Attendi: Puntuale riprova da solo, e i messaggi restano in attesa."
+		return "Attendi: il servizio riprova da solo, e i messaggi restano in attesa."
 	case !s.Limited.IsZero():
 		return "Non devi fare nulla: WhatsApp limita per ora i nuovi contatti, che riprendono da soli. A chi ti conosce i messaggi partono."
 	}

@@ -22,6 +22,7 @@ type owner struct {
 	manager *session.Manager
 	peer    *graphtest.Peer
 	number  graphtest.Number // one that the peer knows
+	numbers puntuale.Linker  // links real numbers; nil: nobody does
 
 	mu    sync.Mutex
 	node  puntuale.NodeID
@@ -46,6 +47,8 @@ func (w *world) own(t *testing.T) *owner {
 				return out
 			case of.Type == puntuale.Official:
 				return meta
+			case of.Type == puntuale.Socket && o.numbers != nil:
+				return o.numbers
 			}
 			return nil
 		},

@@ -88,6 +88,19 @@ func TestSequenceStory(t *testing.T) {
 		b.check("started")
 		b.open(w.pages + "/sequences")
 		b.check("list")
+
+		// It is deleted after a question that says what becomes of its messages, and taken back.
+		b.click(".list-name")
+		b.click("[data-open=delete]")
+		b.click("dialog[open] .btn-danger")
+		b.until(`document.querySelector("dialog[open] [name=pending]")`)
+		b.check("delete")
+		b.tap("dialog[open] [value=cancel]")
+		b.click("dialog[open] .btn-danger")
+		b.until(`document.querySelector(".toast-box form")`)
+		b.check("deleted")
+		b.click(".toast-box form button")
+		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.querySelectorAll(".seq-plan li").length === 4`)
 	})
 }
 

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"net/http"
+	"context"
 	"strconv"
 	"strings"
 
@@ -16,7 +16,7 @@ var sessionRoutes = []route{
 	{"GET /c/{client}/sessions/new", clientSide, puntuale.Owner, "", (*site).newSession},
 	{"POST /c/{client}/sessions", clientSide, puntuale.Owner, "session.create", (*site).createSession},
 	{"GET /c/{client}/sessions/{id}", clientSide, puntuale.Reader, "", (*site).session},
-	{"GET /c/{client}/sessions/{id}/link", clientSide, puntuale.Reader, "", (*site).linkState},
+	{"GET /c/{client}/sessions/{id}/link/live", clientSide, puntuale.Reader, "", (*site).liveLink},
 	{"POST /c/{client}/sessions/{id}/pair", clientSide, puntuale.Staff, "session.pair", (*site).pairSession},
 	{"POST /c/{client}/sessions/{id}/unlink", clientSide, puntuale.Staff, "session.unlink", (*site).unlinkSession},
 	{"POST /c/{client}/sessions/{id}/reconnect", clientSide, puntuale.Staff, "session.reconnect", (*site).reconnectSession},
@@ -129,27 +129,28 @@ func (s *site) session(v *visit) error {
 	return v.show(view.Session(o))
 }
 
-// linkState keeps the page of a session fresh: nothing while nothing changed, the next code, or the page anew.
-func (s *site) linkState(v *visit) error {
-	found, err := v.client.Session(v.ctx(), v.path("id"))
-	if err != nil {
+// liveLink tells the page of a session what becomes of its link: each code when it takes the place of the one before, and
+// each change of state.
+func (s *site) liveLink(v *visit) error {
+	id := v.path("id")
+	if _, err := v.client.Session(v.ctx(), id); err != nil {
 		return err
 	}
-	shown := v.sender(found)
-	switch {
-	case !v.partial():
-		return v.to(v.sessionURL(found.ID))
-	case shown.Stamp() == v.query("shown"):
-		v.answered = true
-		v.w.WriteHeader(http.StatusNoContent)
-		return nil
-	case shown.State == puntuale.LinkPairing:
-		return v.show(view.LinkState(view.OneSession{Sender: shown}))
+	if !v.wantsEvents() {
+		return v.to(v.frame.Place.Base + "/sessions/" + id)
 	}
-	if shown.State == puntuale.LinkOnline {
-		v.say("pair.done", "")
-	}
-	return v.to(v.sessionURL(found.ID))
+	known := v.known("shown")
+	return v.events(func(ctx context.Context) (version, content string, err error) {
+		found, err := v.client.AwaitSession(ctx, id, func(s control.Session) bool { return v.sender(s).Stamp() == known })
+		if err != nil {
+			return "", "", err
+		}
+		v.frame.Now = v.site.control.Now()
+		shown := v.sender(found)
+		known = shown.Stamp()
+		content, err = v.rendered(view.LinkInside(view.OneSession{Sender: shown}))
+		return known, content, err
+	})
 }
 
 func (s *site) pairSession(v *visit) error {

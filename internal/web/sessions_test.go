@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/connector/official/graphtest"
@@ -21,6 +23,18 @@ func (b *browser) tap(selector string) {
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
 	b.until(find)
 	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
+}
+
+// ticking waits for a script to give true while the world's clock goes on.
+func (b *browser) ticking(script string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // between two looks
+		if evaluate[bool](b, "Boolean("+script+")") {
+			return
+		}
+		b.w.clock.Advance(100 * time.Millisecond)
+	}
+	b.until(script)
 }
 
 // inMain is what a page holds without the shell around it, which grows with every noun.
@@ -54,19 +68,32 @@ func TestSessions(t *testing.T) {
 		b.tap("main form .btn-primary")
 		b.until(`/sessions\/[0-9]+$/.test(location.pathname)`)
 		b.check("sandbox")
+		b.tap("[data-open=rename]")
+		b.until(`document.activeElement?.name === "name"`)
+		b.fill("name", " ")
+		b.tap("dialog[open] .btn-primary")
+		b.until(`document.querySelector("dialog[open] .fault") && document.activeElement?.name === "name"`)
+		b.check("rename")
+		b.fill("name", "Segreteria di sopra")
+		b.tap("dialog[open] .btn-primary")
+		b.until(`document.querySelector("h1").innerText === "Segreteria di sopra" && document.readyState === "complete"`)
+		b.tap("[data-open=rename]")
+		b.fill("name", "Segreteria")
+		b.tap("dialog[open] .btn-primary")
+		b.until(`document.querySelector("h1").innerText === "Segreteria" && document.readyState === "complete"`)
 		b.tap(".link-state details summary")
 		b.tap(".link-state .btn-danger")
 		b.until(`document.querySelector(".link-state .tag-bad")`)
 		b.check("unlinked")
 		b.tap(".link-state .btn-primary")
-		b.until(`document.querySelector(".pairing .qr path")`)
+		b.ticking(`document.querySelector(".pairing .qr path")`)
 		first := evaluate[string](b, `document.querySelector(".pairing .qr path").getAttribute("d")`)
 		b.check("pairing")
 		w.clock.Advance(sandbox.CodeLife)
-		b.until(`document.querySelector(".pairing .qr path") && document.querySelector(".pairing .qr path").getAttribute("d") !== ` + quote(first))
+		b.ticking(`document.querySelector(".pairing .qr path") && document.querySelector(".pairing .qr path").getAttribute("d") !== ` + quote(first))
 		w.clock.Advance(sandbox.CodeLife)
 		w.clock.Advance(sandbox.PhoneLinks - 2*sandbox.CodeLife)
-		b.until(`document.querySelector(".link-state .tag-ok")`)
+		b.ticking(`document.querySelector(".link-state .tag-ok")`)
 		b.check("linked")
 
 		b.tap(".link-state details summary")
@@ -78,7 +105,7 @@ func TestSessions(t *testing.T) {
 		b.until(`document.querySelector(".link-state .fault")`)
 		b.fill("phone", "333 1234567")
 		b.tap(".link-state details .btn[type=submit]")
-		b.until(`document.querySelector(".pairing-code")`)
+		b.ticking(`document.querySelector(".pairing-code")`)
 		b.check("code")
 		b.tap(".link-state form .btn")
 		b.until(`document.querySelector(".link-state .tag-bad")`)
@@ -183,9 +210,12 @@ func TestSessionPages(t *testing.T) {
 		t.Errorf("no code, or one that is kept: %q", shown.header.Get("Cache-Control"))
 	}
 	reader := w.visitor(w.clients[puntuale.Reader])
-	for _, path := range []string{prova, prova + "/link"} {
-		if r := reader.do(http.MethodGet, path, nil, http.Header{"Hx-Request": {"true"}}); strings.Contains(r.body, `class="qr"`) {
-			t.Errorf("who may only look sees a code at %s", path)
+	if r := reader.get(prova); strings.Contains(r.body, `class="qr"`) {
+		t.Error("who may only look sees a code")
+	}
+	for who, event := range map[*visitor]string{v: v.event(prova + "/link/live"), reader: reader.event(prova + "/link/live")} {
+		if has := strings.Contains(event, `class="qr"`); !strings.Contains(event, `class="tag tag-wait"`) || has != (who == v) {
+			t.Errorf("the first event: %s", event)
 		}
 	}
 	if r := v.post(prova+"/pace", url.Values{"per_minute": {"molti"}, "per_day": {"-1"}, "cold_per_minute": {"0"}, "cold_per_day": {"0"}, "jitter": {"0"}}); r.status != http.StatusUnprocessableEntity ||
@@ -198,6 +228,33 @@ func TestSessionPages(t *testing.T) {
 	if r := v.get(prova + "/official"); r.status != http.StatusNotFound {
 		t.Errorf("keys of a session that has none: %d", r.status)
 	}
+}
+
+// event is the first one of a stream.
+func (v *visitor) event(path string) string {
+	v.w.t.Helper()
+	ctx, end := context.WithTimeout(context.Background(), within)
+	defer end()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.w.base+path, nil)
+	v.w.must(err)
+	r.Header.Set("Accept", "text/event-stream")
+	r.Header.Set("Accept-Language", v.language)
+	response, err := v.http.Do(r)
+	v.w.must(err)
+	defer response.Body.Close()
+	if response.Header.Get("Content-Type") != "text/event-stream" || response.Header.Get("Cache-Control") != "no-store" {
+		v.w.t.Errorf("%s is %v", path, response.Header)
+	}
+	var event strings.Builder
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		text := lines.Text()
+		if data, ok := strings.CutPrefix(text, "data: "); ok {
+			event.WriteString(data + "\n")
+		} else if text == "" && event.Len() > 0 {
+			break
+		}
+	}
+	return event.String()
 }
 
 // TestDeleteSession: what is pending is moved or cancelled as one chose.

@@ -23,18 +23,39 @@ const streamAllows = 10 * time.Second
 // stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
 // Whoever does not ask for events gets none.
 func (v *visit) stream(part func() (string, error)) error {
-	if !strings.Contains(v.r.Header.Get("Accept"), "text/event-stream") {
+	if !v.wantsEvents() {
 		return v.to(v.frame.Place.Base)
 	}
-	known := v.query("version")
-	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
-		known = last
-	}
-	following, err := v.client.Follow(known)
+	following, err := v.client.Follow(v.known("version"))
 	if err != nil {
 		return err
 	}
 	defer following.Stop()
+	return v.events(func(ctx context.Context) (version, content string, err error) {
+		if version, err = following.Next(ctx); err != nil {
+			return "", "", err
+		}
+		v.frame.Now = v.site.control.Now()
+		content, err = part()
+		return version, content, err
+	})
+}
+
+func (v *visit) wantsEvents() bool {
+	return strings.Contains(v.r.Header.Get("Accept"), "text/event-stream")
+}
+
+// known is the version that the browser has: of the last event, or the one that its page named in the query.
+func (v *visit) known(name string) string {
+	if last := v.r.Header.Get("Last-Event-ID"); last != "" {
+		return last
+	}
+	return v.query(name)
+}
+
+// events sends what next returns, again and again, each with the version that makes the next one wait. Once next fails the
+// browser asks anew, and is told what is wrong.
+func (v *visit) events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.ctx())
 	v.answered = true
 	h := v.w.Header()
@@ -52,14 +73,9 @@ func (v *visit) stream(part func() (string, error)) error {
 		}
 		_ = connection.Flush()
 		_ = connection.SetWriteDeadline(deadline(streamLife + streamAllows))
-		version, err := following.Next(ctx)
+		version, content, err := next(ctx)
 		if err != nil {
-			return nil // its time is over; the browser asks again
-		}
-		v.frame.Now = v.site.control.Now()
-		content, err := part()
-		if err != nil {
-			return nil // what is wrong is said to the next request
+			return nil // its time is over, or something is wrong: the browser asks again
 		}
 		event = "id: " + version + "\ndata: " + strings.Join(strings.Split(strings.ReplaceAll(content, "\r", ""), "\n"), "\ndata: ") + "\n\n"
 	}

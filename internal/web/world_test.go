@@ -72,7 +72,10 @@ func newWorldAt(t testing.TB, public string) *world {
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)
 	w.control = control.New(control.Config{Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public,
-		Links: func(s puntuale.Session) bool { return s.Sandbox || s.Type == puntuale.Official }, Hint: w.hint})
+		Links: func(s puntuale.Session) bool {
+			o := w.owner.Load()
+			return s.Sandbox || s.Type == puntuale.Official || o != nil && o.numbers != nil
+		}, Hint: w.hint})
 	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
 	w.partner = partner.ID()
 	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[control.CreatedClient]{})

@@ -135,7 +135,7 @@ func (p *pairing) fail(ctx context.Context, err error) {
 	why := "WhatsApp non è raggiungibile, riprova"
 	switch {
 	case errors.Is(err, errOutdated):
-		why = "WhatsApp richiede una versione più recente: riprova tra qualche minuto, poi aggiorna Puntuale"
+		why = "WhatsApp richiede una versione più recente: riprova tra qualche minuto; se dura, il servizio va aggiornato"
 	case errors.Is(err, whatsmeow.ErrIQRateOverLimit):
 		why = "Troppi tentativi di collegamento: riprova tra qualche ora"
 	case errors.Is(err, whatsmeow.ErrIQBadRequest), errors.Is(err, whatsmeow.ErrPhoneNumberTooShort), errors.Is(err, whatsmeow.ErrIQNotFound):
@@ -215,7 +215,7 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	case *events.ConnectFailure:
 		offer(p.ended, "WhatsApp rifiuta il collegamento (codice "+e.Reason.NumberString()+")")
 	case *events.ClientOutdated:
-		offer(p.ended, "WhatsApp richiede una versione più recente: riprova tra qualche minuto, poi aggiorna Puntuale")
+		offer(p.ended, "WhatsApp richiede una versione più recente: riprova tra qualche minuto; se dura, il servizio va aggiornato")
 	}
 	return true
 }

@@ -28,11 +28,13 @@ func (s Sender) ToMeta() bool { return s.Type == puntuale.Official && !s.Sandbox
 
 // Stamp changes with what the page of the session shows of its link. It holds nothing of a code.
 func (s Sender) Stamp() string {
-	shown := s.Word
-	if s.Code != nil {
-		shown += fmt.Sprintf("-%d", s.Until.UnixMilli())
+	moment := func(t time.Time) int64 {
+		if t.IsZero() {
+			return 0
+		}
+		return t.UnixMilli()
 	}
-	return shown
+	return fmt.Sprintf("%s-%t-%d-%d", s.Word, s.Code != nil, moment(s.Until), moment(s.Limited))
 }
 
 // paced reports whether the page offers to change how much the session sends.

@@ -1,0 +1,131 @@
+//go:build !nosocket
+
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"puntuale"
+	"puntuale/internal/connector/socket"
+	"puntuale/internal/connector/socket/whatsapptest"
+	"puntuale/internal/intake"
+	"puntuale/internal/web/view"
+)
+
+const shopNumber = "393330000001"
+
+// link has the owner link real numbers to a WhatsApp of the test's own, and returns that with the shop's account.
+func (o *owner) link(t *testing.T) (*whatsapptest.Network, *whatsapptest.Account) {
+	t.Helper()
+	w, net := o.w, whatsapptest.New(t)
+	net.FewKeys()
+	quiet := slog.New(slog.DiscardHandler)
+	o.numbers = socket.New(socket.Config{
+		Database: func(ctx context.Context) (socket.Database, error) {
+			db, postgres, err := w.store.WhatsApp(ctx)
+			return socket.Database{DB: db, Postgres: postgres}, err
+		},
+		Seal: w.vault.Seal, Unseal: w.vault.Open, IDKey: []byte("of the installation"), Known: w.store, Report: o.manager.Report,
+		Take: intake.New(intake.Config{Store: w.store, Clock: w.clock, Logger: quiet}).Take, HTTP: net.HTTPClient(), Clock: w.clock, Logger: quiet,
+	})
+	t.Cleanup(o.stopNumbers)
+	return net, net.Account(shopNumber)
+}
+
+// stopNumbers ends what links numbers, after the sessions were let go.
+func (o *owner) stopNumbers() {
+	o.manager.Stop(context.Background())
+	o.numbers.(*socket.Connector).Stop()
+}
+
+// drawing is how a page draws a code.
+func drawing(t *testing.T, code string) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := view.QR(code, "x").Render(context.Background(), &b); err != nil {
+		t.Fatal(err)
+	}
+	return between(b.String(), ` d="`, `"`)
+}
+
+// TestPairing links a number of the client's through the page, with a phone at a WhatsApp of the test's own: by the picture, whose
+// codes follow each other without anybody asking, and by a code to type. The page tells of each change by itself,
+// also that the phone's owner took the device off, in words that say what to do.
+func TestPairing(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		o := w.own(t)
+		_, shop := o.link(t)
+		says := map[string][]string{
+			"it": {"Collega con codice QR", "Collegato", "Scollegato dal telefono", "collega di nuovo il numero", "Ottieni il codice", "Interrompi"},
+			"en": {"Link by QR code", "Linked", "Unlinked by the phone", "link the number again", "Get the code", "Stop"},
+		}[b.look.language]
+		s, page := w.newSession("Segreteria", puntuale.Socket, false)
+		code := func() string {
+			found, err := w.Client().Session(context.Background(), s.ID.String())
+			w.must(err)
+			if found.Code == nil {
+				return ""
+			}
+			return found.Code.Text
+		}
+		shown := `document.querySelector(".pairing .qr path")?.getAttribute("d")`
+
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(page)
+		b.check("unlinked")
+		b.press(says[0])
+		b.ticking(`document.querySelector(".pairing .qr path")`)
+		first := evaluate[string](b, shown)
+		if first != drawing(t, code()) {
+			t.Error("the picture is not that of the code")
+		}
+		if r := w.visitor(w.clients[puntuale.Staff]).get(page); r.header.Get("Cache-Control") != "no-store" || !strings.Contains(r.body, first) {
+			t.Errorf("a page with a code may be kept: %q", r.header.Get("Cache-Control"))
+		}
+		if r := w.visitor(w.clients[puntuale.Reader]).get(page); strings.Contains(r.body, "qr") && strings.Contains(r.body, first) {
+			t.Error("who may only look sees a code, which would link a phone")
+		}
+		b.check("qr")
+		for range 2 { // WhatsApp's codes are over after a minute, then after 20 seconds each
+			old := code()
+			w.clock.Advance(time.Minute)
+			b.ticking(shown + ` && ` + shown + ` !== ` + quote(drawing(t, old)))
+			if now := code(); now == old || evaluate[string](b, shown) != drawing(t, now) {
+				t.Error("the page does not show the code that is valid now")
+			}
+		}
+		evaluate[bool](b, `(globalThis.stays = true)`)
+		if err := shop.ScanQR(t.Context(), code()); err != nil {
+			t.Fatal(err)
+		}
+		b.ticking(`document.querySelector(".link-state .tag-ok")?.innerText === ` + quote(says[1]))
+		b.reads("+" + shopNumber)
+		if !evaluate[bool](b, `globalThis.stays === true`) {
+			t.Error("the page was loaded anew")
+		}
+		b.check("online")
+
+		shop.Kick(whatsapptest.Removed)
+		b.ticking(`document.querySelector(".link-state .tag-bad")?.innerText === ` + quote(says[2]))
+		b.reads(says[3])
+		b.check("logged-out")
+
+		b.do(chromedp.Navigate(w.base + page))
+		b.tap(".link-state details summary")
+		b.fill("phone", "+"+shopNumber)
+		b.press(says[4])
+		b.ticking(`/^[0-9A-Z]{4}-[0-9A-Z]{4}$/.test(document.querySelector(".pairing-code")?.innerText)`)
+		b.check("code")
+		if err := shop.EnterCode(t.Context(), b.text(".pairing-code")); err != nil {
+			t.Fatal(err)
+		}
+		b.ticking(`document.querySelector(".link-state .tag-ok")`)
+	})
+}
