@@ -32,11 +32,16 @@ type listing struct {
 	ofMessage string
 }
 
-// pending looks among the open messages of the client's sessions.
+// pending looks among the open messages of the client's sessions, which are the client's: where nothing else is asked, the
+// index alone tells which are the newest, however many there are.
 func (l *listing) pending() string {
-	return `select m.id as i from session s cross join message m cross join run r
- where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id + 0 = $1 and m.id < $2` + l.ofMessage + `
-  and r.client_id = m.client_id and r.id = m.run_id` + l.ofRun + `
+	runs := ""
+	if l.ofRun != "" {
+		runs = " cross join run r"
+		l.ofRun += " and r.client_id = m.client_id and r.id = m.run_id"
+	}
+	return `select m.id as i from session s cross join message m` + runs + `
+ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.id < $2` + l.ofMessage + l.ofRun + `
  order by m.id desc limit $3`
 }
 
@@ -80,7 +85,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 	if f.Phone != "" {
 		l.ofRun += " and r.phone = " + l.bind(f.Phone)
 	}
-	pending := f.State != nil && *f.State == puntuale.Pending
+	pending := f.State != nil && *f.State == puntuale.Pending && f.Phone == ""
 	if f.State != nil && !pending {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
