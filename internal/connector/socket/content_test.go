@@ -178,12 +178,15 @@ func TestAskedAgain(t *testing.T) {
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	anna := w.net.Phone(annaNumber)
+	anna, bert := w.net.Phone(annaNumber), w.net.Phone(bertNumber)
 	w.link()
 	anna.SwitchOff()
 	e := w.text("+"+annaNumber, "a telefono spento")
 	w.mustSend(e)
-	time.Sleep(300 * time.Millisecond)
+	if _, err := bert.Send(t.Context(), shopNumber, "dopo"); err != nil {
+		t.Fatal(err)
+	}
+	w.await("Bert was heard", func() bool { return w.wrote["+"+bertNumber] }) // and with it all that came before
 	w.mu.Lock()
 	if told := w.evidence(e.Message); len(told) > 0 {
 		t.Errorf("told while it is off: %v", told)

@@ -3,12 +3,14 @@
 package socket_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
@@ -34,7 +36,10 @@ func TestTimelock(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("prima"))
 	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
 	w.shop.Timelock(whatsapptest.Timelock{Until: end, Quiet: true})
-	_ = time.AfterFunc(200*time.Millisecond, func() { w.shop.Timelock(whatsapptest.Timelock{Until: end}) }) // said just after the refusal
+	go func() { // it is said just after the refusal
+		w.net.AwaitMessage(t, shopNumber, func(s whatsapptest.Stanza) bool { return s.Error == 463 })
+		w.shop.Timelock(whatsapptest.Timelock{Until: end})
+	}()
 	cold := w.text("+"+bertNumber, "a un estraneo")
 	_, err := w.send(cold)
 	refusal := puntuale.AsSendError(err)
@@ -53,9 +58,20 @@ func TestTimelock(t *testing.T) {
 	if n := len(w.net.Messages(shopNumber)); n != tries+1 {
 		t.Errorf("%d messages were tried meanwhile", n-tries)
 	}
-	time.Sleep(time.Until(end) + time.Second)
 	cold.Attempt = 2
-	w.mustSend(cold)
+	eventually(t, "strangers may be written to again", func() bool {
+		_, err := w.send(cold)
+		if err != nil && kindOf(err) != puntuale.Deferred {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	if early := time.Until(end); early > 0 {
+		t.Errorf("written to %v before the end", early)
+	}
+	if n := len(w.net.Messages(shopNumber)); n != tries+2 {
+		t.Errorf("%d messages were tried in all, want %d", n, tries+2)
+	}
 	bert.Await(t, whatsapptest.Text("a un estraneo"))
 }
 
@@ -186,6 +202,31 @@ func TestWaiting(t *testing.T) {
 	w.awaitWord("online")
 }
 
+// Whoever asks for a connection before the number's keys were read waits until they are.
+func TestReconnectEarly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	w.shop.Kick(whatsapptest.Replaced)
+	w.awaitWord("replaced")
+	w.stop()
+	w.gate = make(chan struct{})
+	w.start()
+	w.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.conn.Reconnect(ctx, theSession); !errors.Is(err, context.Canceled) {
+		t.Errorf("before the keys were read: %v", err)
+	}
+	asked := make(chan error, 1)
+	go func() { asked <- w.conn.Reconnect(t.Context(), theSession) }()
+	close(w.gate)
+	if err := <-asked; err != nil {
+		t.Errorf("reconnect: %v", err)
+	}
+	w.awaitWord("online")
+}
+
 // The service is unavailable for a while: it is tried again, a few times.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
@@ -223,20 +264,50 @@ func TestOutdated(t *testing.T) { // alone: the version is the process's
 	}
 }
 
-// A login is refused for good: the link is over.
-func TestLoggedOutAtLogin(t *testing.T) {
+// A login is refused for good: the link is over, and nobody tries again by itself, for days. Neither where another
+// connection took the number's place.
+func TestNoLoginByItself(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t)
-	w.link()
-	w.shop.FailLogins(401, 1)
-	w.shop.Cut()
-	w.awaitWord("logged_out")
-	n := len(w.net.Logins())
-	time.Sleep(1500 * time.Millisecond)
-	if again := len(w.net.Logins()); again != n {
-		t.Errorf("%d logins by itself", again-n)
+	for want, happens := range map[string]func(*whatsapptest.Account){
+		"logged_out": func(a *whatsapptest.Account) {
+			a.FailLogins(401, 1)
+			a.Cut()
+		},
+		"replaced": func(a *whatsapptest.Account) { a.Kick(whatsapptest.Replaced) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.link()
+			w.stop()
+			fake := clock.NewFake(time.Now())
+			w.clock = fake
+			w.start()
+			w.open()
+			w.await("it is online again", func() bool { return w.conn.Online(theSession) })
+			happens(w.shop)
+			if want == "logged_out" {
+				w.awaitWord("waiting")
+				eventually(t, "the next login waits, and the sweep", func() bool { return fake.Waiters() == 2 })
+				fake.Advance(2 * time.Second)
+			}
+			w.awaitWord(want)
+			n := len(w.net.Logins())
+			for range 3 {
+				eventually(t, "only the sweep waits", func() bool { return fake.Waiters() == 1 })
+				fake.Advance(24 * time.Hour)
+			}
+			if again := len(w.net.Logins()); again != n {
+				t.Errorf("%d logins by itself", again-n)
+			}
+			if want == "logged_out" {
+				w.pair()
+			} else if err := w.conn.Reconnect(t.Context(), theSession); err != nil {
+				t.Error(err)
+			}
+			w.awaitWord("online")
+		})
 	}
-	w.pair()
 }
 
 // Messages that are taken and never acknowledged make the number quiet, whatever the connection shows.
@@ -282,19 +353,21 @@ func TestNotOwned(t *testing.T) {
 	w := newWorld(t)
 	w.link()
 	w.stop()
-	owned := make(chan struct{})
+	owned, asked := make(chan struct{}), make(chan struct{})
 	w.owned = func() bool {
 		select {
 		case <-owned:
 			return true
-		default:
+		case asked <- struct{}{}:
 			return false
 		}
 	}
 	w.start()
 	n := len(w.net.Logins())
 	w.open()
-	time.Sleep(1500 * time.Millisecond)
+	for range 3 {
+		<-asked
+	}
 	if again := len(w.net.Logins()); again != n || w.conn.Online(theSession) {
 		t.Errorf("%d logins without a lease", again-n)
 	}
@@ -317,7 +390,14 @@ func TestToldAgain(t *testing.T) {
 	if _, err := anna.Reply(t.Context(), m, "eccomi"); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(500 * time.Millisecond)
+	w.await("both were told", func() bool {
+		receipts, messages := 0, 0
+		for _, told := range w.failed {
+			receipts += len(told.Evidence)
+			messages += len(told.Heard)
+		}
+		return receipts > 0 && messages > 0
+	})
 	w.mu.Lock()
 	w.fails = nil
 	w.mu.Unlock()

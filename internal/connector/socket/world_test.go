@@ -21,6 +21,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
 	"puntuale/internal/store/storetest"
@@ -49,11 +50,14 @@ type world struct {
 	owned func() bool
 
 	postgres bool
+	clock    clock.Clock   // nil: the system's
+	gate     chan struct{} // nil, or closed once the keys may be read
 
 	mu      sync.Mutex
 	reports []puntuale.LinkReport
 	told    []puntuale.Incoming
 	fails   error // of Take
+	failed  []puntuale.Incoming
 	met     map[string]time.Time
 	wrote   map[string]bool
 	gone    map[puntuale.SessionID]bool
@@ -114,13 +118,22 @@ func newWorldWith(t testing.TB, db *sql.DB, postgres bool) *world {
 // start makes a connector, as after a restart.
 func (w *world) start() {
 	w.conn = socket.New(socket.Config{
-		Database: func(context.Context) (socket.Database, error) {
-			return socket.Database{DB: w.db, Postgres: w.postgres}, nil
-		},
+		Database: w.keys, Clock: w.clock,
 		Seal: w.vault.Seal, Unseal: w.vault.Open, IDKey: []byte("of the installation"),
 		Known: w, Media: w.media, Report: w.report, Take: w.take, HTTP: w.net.HTTPClient(),
 		Logger: slog.New(slog.NewTextHandler(&locked{w: w}, nil)), Owned: w.owned,
 	})
+}
+
+func (w *world) keys(ctx context.Context) (socket.Database, error) {
+	if w.gate != nil {
+		select {
+		case <-w.gate:
+		case <-ctx.Done():
+			return socket.Database{}, ctx.Err()
+		}
+	}
+	return socket.Database{DB: w.db, Postgres: w.postgres}, nil
 }
 
 // stop ends the connector, with what is open.
@@ -156,6 +169,8 @@ func (w *world) take(_ context.Context, session puntuale.SessionID, told puntual
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.fails != nil {
+		w.failed = append(w.failed, told)
+		w.changes()
 		return w.fails
 	}
 	if session != theSession {
