@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
@@ -101,6 +102,43 @@ func TestLinkByCode(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.awaitWord("online")
+}
+
+// Codes are shown one after the other, each as long as it lives; nobody is left with the last one for ever.
+func TestCodesRotate(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.stop()
+	fake := clock.NewFake(time.Now())
+	w.clock = fake
+	w.start()
+	w.open()
+	w.awaitWord("unlinked")
+	if err := w.conn.Pair(t.Context(), theSession, puntuale.PairQR, ""); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i := range 6 {
+		var r puntuale.LinkReport
+		w.await("another code", func() bool {
+			r = w.last()
+			return r.Code.Text != "" && !seen[r.Code.Text]
+		})
+		seen[r.Code.Text] = true
+		want := 20 * time.Second
+		if i == 0 {
+			want = time.Minute
+		}
+		if left := r.Until.Sub(fake.Now()); left != want || r.Code.Method != puntuale.PairQR {
+			t.Errorf("code %d: %+v, for %v", i, r.Code, left)
+		}
+		eventually(t, "the code's end is waited for", func() bool { return fake.Waiters() == 2 }) // and the sweep's
+		fake.Advance(want)
+	}
+	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail == "" {
+		t.Errorf("after the last: %+v", r)
+	}
+	w.pair() // there are others for who asks again
 }
 
 // A phone that asks for a passkey is told of; no code is shown any more.

@@ -1,0 +1,78 @@
+//go:build !nosocket
+
+package socket_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/socket/whatsapptest"
+)
+
+// asked counts the queries of the shop about whether people have WhatsApp, and the people in them.
+func (w *world) asked() (queries, people int) {
+	for _, q := range w.net.Queries("usync") {
+		if q.From == shopNumber && len(q.About) > 0 && len(q.About[0]) > 0 && q.About[0][:2] == "39" {
+			queries++
+			people += len(q.About)
+		}
+	}
+	return queries, people
+}
+
+// Who has WhatsApp is asked for once, and together; who has not gets no message, and is not asked for again either.
+func TestAskedOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.link()
+	const many = 40
+	var all sync.WaitGroup
+	for i := range many {
+		to := fmt.Sprintf("39334000%04d", i)
+		if i%2 == 0 {
+			w.net.Account(to)
+		}
+		all.Go(func() {
+			for range 3 {
+				_, err := w.conn.Prepare(t.Context(), w.text("+"+to, "ciao"))
+				if want := i%2 == 0; (err == nil) != want || err != nil && kindOf(err) != puntuale.Final {
+					t.Errorf("%s: %v", to, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	queries, people := w.asked()
+	if people != many || queries > many/4 {
+		t.Errorf("%d people were asked for in %d queries", people, queries)
+	}
+	if sent := w.net.Messages(shopNumber); len(sent) != 0 {
+		t.Errorf("sent: %+v", sent)
+	}
+}
+
+// Who asked too often does not ask for a while, of anybody; whom the number knows is written to meanwhile.
+func TestAskedTooOften(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	anna := w.net.Phone(annaNumber)
+	w.net.Phone(bertNumber)
+	w.link()
+	w.mustSend(w.text("+"+annaNumber, "prima"))
+	remove := w.net.InjectQuery(whatsapptest.QueryFault{From: shopNumber, Group: "usync", Code: 429, Text: "rate-overlimit"})
+	for range 3 {
+		_, err := w.send(w.text("+"+bertNumber, "ciao"))
+		if e := puntuale.AsSendError(err); e == nil || e.Kind != puntuale.Deferred || e.After < 4*time.Minute || e.After > 5*time.Minute {
+			t.Fatalf("asked too often: %+v", e)
+		}
+	}
+	if queries, _ := w.asked(); queries > 2 {
+		t.Errorf("%d queries", queries)
+	}
+	w.mustSend(w.text("+"+annaNumber, "intanto"))
+	anna.Await(t, whatsapptest.Text("intanto"))
+	remove()
+}
