@@ -141,6 +141,31 @@ func TestCodesRotate(t *testing.T) {
 	w.pair() // there are others for who asks again
 }
 
+// The network has the secret in the codes changed: those that are shown have the new one, and a phone takes them.
+func TestSecretRotates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.open()
+	w.awaitWord("unlinked")
+	if err := w.conn.Pair(t.Context(), theSession, puntuale.PairQR, ""); err != nil {
+		t.Fatal(err)
+	}
+	var first, second puntuale.LinkReport
+	w.await("a code", func() bool { first = w.last(); return first.Code.Text != "" })
+	w.net.RotateCodes()
+	w.await("another code", func() bool {
+		second = w.last()
+		return second.Code.Text != first.Code.Text
+	})
+	if !second.Until.Equal(first.Until) {
+		t.Errorf("it lives until %v, the first until %v", second.Until, first.Until)
+	}
+	if err := w.shop.ScanQR(t.Context(), second.Code.Text); err != nil {
+		t.Fatal(err)
+	}
+	w.awaitWord("online")
+}
+
 // A phone that asks for a passkey is told of; no code is shown any more.
 func TestPasskey(t *testing.T) {
 	t.Parallel()

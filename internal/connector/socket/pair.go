@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.mau.fi/whatsmeow"
@@ -37,7 +38,7 @@ func (c *Connector) Pair(_ context.Context, session puntuale.SessionID, method p
 		return errNotOpen
 	}
 	n.begin(func(ctx context.Context, epoch int) {
-		p := &pairing{number: n, epoch: epoch, method: method, phone: phone, codes: make(chan []string, 1), ended: make(chan string, 1), linked: make(chan bool, 2)}
+		p := &pairing{number: n, epoch: epoch, method: method, phone: phone, codes: make(chan []string, 1), secrets: make(chan events.RotateADVSecret, 8), ended: make(chan string, 1), linked: make(chan bool, 2)}
 		p.run(ctx)
 	})
 	return nil
@@ -50,9 +51,10 @@ type pairing struct {
 	method puntuale.PairMethod
 	phone  string
 
-	codes  chan []string // that the network gave
-	ended  chan string   // why nothing came of it
-	linked chan bool     // the number is; true: the network asks for the first login
+	codes   chan []string               // that the network gave
+	secrets chan events.RotateADVSecret // in them, that are others now
+	ended   chan string                 // why nothing came of it
+	linked  chan bool                   // the number is; true: the network asks for the first login
 }
 
 // run shows codes until a phone uses one, or none are left.
@@ -63,7 +65,9 @@ func (p *pairing) run(ctx context.Context) {
 		return
 	}
 	var shown []string
+	var until time.Time // of the first
 	var next <-chan time.Time
+	var rotated []events.RotateADVSecret
 	for {
 		select {
 		case <-ctx.Done():
@@ -83,6 +87,12 @@ func (p *pairing) run(ctx context.Context) {
 			} else {
 				shown = codes
 			}
+		case secret := <-p.secrets:
+			rotated = append(rotated, secret)
+			if renew(shown, rotated); len(shown) > 0 {
+				p.tell(shown[0], until)
+			}
+			continue
 		case <-next:
 			shown = shown[1:]
 		}
@@ -90,9 +100,22 @@ func (p *pairing) run(ctx context.Context) {
 			p.apply(p.epoch, func(m *machine) { m.unlinked("Nessun telefono ha usato il codice") })
 			return
 		}
+		renew(shown, rotated)
+		life := p.life(len(shown))
+		until = p.c.cfg.Clock.Now().Add(life)
 		var stop func()
-		next, stop = p.show(shown)
+		next, stop = p.c.cfg.Clock.After(life)
 		defer stop() // a handful
+		p.tell(shown[0], until)
+	}
+}
+
+// renew puts the secrets into codes that are in force now: a phone refuses the others.
+func renew(codes []string, rotated []events.RotateADVSecret) {
+	for _, secret := range rotated {
+		for i := range codes {
+			codes[i] = strings.Replace(codes[i], secret.OldSecret, secret.NewSecret, 1)
+		}
 	}
 }
 
@@ -154,21 +177,20 @@ func (p *pairing) ask(ctx context.Context, cli *whatsmeow.Client) ([]string, err
 	return []string{code}, nil
 }
 
-// show tells of the first of the codes; next fires when it is over.
-func (p *pairing) show(codes []string) (next <-chan time.Time, stop func()) {
-	life := otherCodes
+// life is how long a code lives after which so many are left, itself counted.
+func (p *pairing) life(left int) time.Duration {
 	switch {
 	case p.method == puntuale.PairCode:
-		life = typedCode
-	case len(codes) == 6:
-		life = firstCode
+		return typedCode
+	case left == 6:
+		return firstCode
 	}
-	clock := p.c.cfg.Clock
-	next, stop = clock.After(life)
-	p.apply(p.epoch, func(m *machine) {
-		m.pairing(puntuale.PairingCode{Method: p.method, Text: codes[0]}, clock.Now().Add(life))
-	})
-	return next, stop
+	return otherCodes
+}
+
+// tell shows a code.
+func (p *pairing) tell(code string, until time.Time) {
+	p.apply(p.epoch, func(m *machine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, until) })
 }
 
 // login begins the number's first one, once the network asks for it.
@@ -197,6 +219,8 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	switch e := event.(type) {
 	case *events.QR:
 		offer(p.codes, e.Codes)
+	case *events.RotateADVSecret:
+		offer(p.secrets, *e)
 	case *events.PairSuccess:
 		offer(p.linked, false)
 	case *events.ManualLoginReconnect:
