@@ -31,6 +31,7 @@ func main() {
 		logColor:  isTerminal(os.Stderr),
 		lookupEnv: os.LookupEnv,
 		clock:     clock.System(),
+		files:     filesAsBuilt(),
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from the first signal on, a second one has its usual effect: the end, at once
@@ -52,7 +53,7 @@ type program struct {
 	lookupEnv       func(string) (string, bool)
 	dir             string // what relative paths are relative to; "": the working folder
 	clock           clock.Clock
-	files           media.Config // zero: as shipped; tests let their own hosts be reached
+	files           media.Config // zero in what is shipped; tests let their own hosts be reached
 	whatsApp        *http.Client // the way to WhatsApp; nil: as the environment says
 
 	faults []fault           // found while the settings were read

@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/connector/official/graphtest"
+	"puntuale/internal/control"
 )
 
 // TestWebhookAddress: what is to be pasted at Meta is the service's public address where it is set, and what the reader's
@@ -90,4 +93,98 @@ func TestReplaceKeys(t *testing.T) {
 		t.Errorf("another token: %d %s", a.status, a.body)
 	}
 	works(true)
+}
+
+// manyTemplates are templates in each state, with headers, places and buttons of each kind, as businesses have them.
+func manyTemplates() (all []graphtest.ListedTemplate) {
+	header := func(format, text string) map[string]any {
+		h := map[string]any{"type": "HEADER", "format": format}
+		if text != "" {
+			h["text"] = text
+		}
+		return h
+	}
+	buttons := func(of ...map[string]any) map[string]any { return map[string]any{"type": "BUTTONS", "buttons": of} }
+	add := func(name, status, category, score, why, body string, parts ...map[string]any) *graphtest.ListedTemplate {
+		t := graphtest.NewTemplate(name, body)
+		t.Status, t.Category, t.Rejected = status, category, why
+		t.Quality = map[string]any{"score": score}
+		for _, p := range parts {
+			if p["type"] == "HEADER" {
+				t.Components = append([]map[string]any{p}, t.Components...)
+			} else {
+				t.Components = append(t.Components, p)
+			}
+		}
+		all = append(all, t)
+		return &all[len(all)-1]
+	}
+	add("conferma_appuntamento", "APPROVED", "UTILITY", "GREEN", "NONE", "Gentile {{1}}, il suo appuntamento è confermato per {{2}} alle {{3}}.", header("TEXT", "Appuntamento per {{1}}"),
+		map[string]any{"type": "FOOTER", "text": "Studio Bianchi, via Po 1, Torino"},
+		buttons(map[string]any{"type": "QUICK_REPLY", "text": "Confermo"}, map[string]any{"type": "QUICK_REPLY", "text": "Devo disdire"}, map[string]any{"type": "URL", "text": "Come arrivare", "url": "https://studio.example/{{1}}"},
+			map[string]any{"type": "PHONE_NUMBER", "text": "Chiama lo studio", "phone_number": "+390111234567"}))
+	add("referto_pronto", "APPROVED", "UTILITY", "YELLOW", "NONE", "Gentile {{nome}}, il suo referto del {{giorno}} è pronto.", header("DOCUMENT", "")).Format = "NAMED"
+	add("open_day", "APPROVED", "MARKETING", "UNKNOWN", "NONE", "Vi aspettiamo all'open day!", header("LOCATION", ""))
+	add("saldi", "PAUSED", "MARKETING", "RED", "NONE", "Saldi fino al {{1}}% su tutto il catalogo, con il codice qui sotto.", header("IMAGE", ""), buttons(map[string]any{"type": "COPY_CODE", "text": "Copia il codice"}))
+	add("video_di_benvenuto", "PENDING", "MARKETING", "UNKNOWN", "NONE", "Benvenuto, {{1}}!", header("VIDEO", ""))
+	add("offerta_aggressiva", "REJECTED", "MARKETING", "UNKNOWN", "INCORRECT_CATEGORY", "SOLO OGGI!!! Compra subito.")
+	add("promo_vietata", "REJECTED", "MARKETING", "UNKNOWN", "SOMETHING_NEW", "Testo respinto.")
+	add("sondaggio_disattivato", "DISABLED", "MARKETING", "RED", "NONE", "Come si è trovato?\n\nRisponda con un numero da 1 a 5:\n1. Male\n5. Benissimo")
+	add("ricorso", "IN_APPEAL", "UTILITY", "UNKNOWN", "NONE", "In ricorso.")
+	add("troppi", "LIMIT_EXCEEDED", "UTILITY", "UNKNOWN", "NONE", "Oltre il massimo.")
+	add("stato_di_domani", "ARCHIVED_BY_SOMEBODY", "BRAND_NEW_CATEGORY", "PURPLE", "NONE", "Uno stato che nessuno conosce.")
+	add("codice_di_accesso", "APPROVED", "AUTHENTICATION", "GREEN", "NONE", "{{1}} è il tuo codice.")
+	long := add("un_nome_lungo_come_meta_li_permette_"+strings.Repeat("molto_", 20)+"lungo", "APPROVED", "UTILITY", "GREEN", "NONE", strings.Repeat("Testo senza fine, ", 50)+"https://www.example.com/"+strings.Repeat("percorso", 20))
+	long.Language = "pt_BR"
+	for i := range 50 {
+		add(fmt.Sprintf("promemoria_%02d", i), "APPROVED", "UTILITY", "GREEN", "NONE", fmt.Sprintf("Promemoria %d per {{1}}", i))
+	}
+	return all
+}
+
+// cut lists what reaches out of the card that it is in.
+const cut = `[...document.querySelectorAll(".card-list tbody *")].filter(e => e.checkVisibility() && e.getBoundingClientRect().right > e.closest(".card-list").getBoundingClientRect().right + 1).map(e => e.tagName + " " + e.innerText)`
+
+// TestApprovedTemplates shows what Meta has of a business: its states, what each looks like, and what fills it.
+func TestApprovedTemplates(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		o := w.own(t)
+		o.peer.SetTemplates(o.number.Account, manyTemplates()...)
+		s, page := w.newSession("Segreteria", puntuale.Official, false)
+		n := o.number
+		_, err := w.Client().SetKeys(context.Background(), s.ID.String(), control.NewKeys{OfficialKeys: puntuale.OfficialKeys{
+			PhoneNumberID: n.ID, AccessToken: n.Token, AppSecret: n.Secret, VerifyToken: n.Verify, BusinessAccountID: n.Account}})
+		w.must(err)
+		_, err = w.Client().TestSession(context.Background(), s.ID.String())
+		w.must(err)
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(page + "/templates")
+		b.check("list")
+		if got := evaluate[int](b, `document.querySelectorAll("tbody tr").length`); got != 50 {
+			t.Errorf("%d rows", got)
+		}
+		evaluate[bool](b, `(document.querySelectorAll("tbody details").forEach(d => d.open = true), true)`)
+		b.check("open")
+		if cut := evaluate[[]string](b, cut); len(cut) > 0 {
+			t.Errorf("%s: %q is cut off", b.look, cut)
+		}
+		b.tap(`.pager [rel=next]`)
+		b.until(`document.querySelectorAll("tbody tr").length === 13`)
+		evaluate[bool](b, `(document.querySelectorAll("tbody details").forEach(d => d.open = true), true)`)
+		b.check("second")
+		if cut := evaluate[[]string](b, cut); len(cut) > 0 {
+			t.Errorf("%s: %q is cut off", b.look, cut)
+		}
+		b.open(w.pages + "/templates")
+		b.until(`document.querySelectorAll(".approved-counts li").length === 8`)
+		b.check("counts")
+		b.open(w.pages + "/templates/new")
+		b.check("new")
+		for name, places := range map[string]int{"conferma_appuntamento": 5, "referto_pronto": 2, "open_day": 0, "saldi": 2} {
+			b.fill("name", name, "text", "Ciao", "official", name+"|it")
+			b.tap("[name=do][value=choose]")
+			b.until(fmt.Sprintf(`document.querySelector(".approved-look") && document.querySelector("[name=official]").value === "%s|it" && document.querySelectorAll("[name^=official][name$='.text']").length === %d`, name, places))
+			b.check(name)
+		}
+	})
 }

@@ -39,7 +39,7 @@ func (s *site) templates(v *visit) error {
 
 // networks are the templates that Meta has for each of the client's Official sessions.
 func (v *visit) networks() (all []view.Network, err error) {
-	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: "1000"})
+	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
 	}
@@ -47,22 +47,14 @@ func (v *visit) networks() (all []view.Network, err error) {
 		if s.Type != puntuale.Official || s.Sandbox {
 			continue
 		}
-		found, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), control.Page{Limit: "200"})
+		found, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), control.Page{Limit: mostChoices})
 		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server does not reach Meta
 			continue
 		}
 		if err != nil {
 			return nil, err
 		}
-		n := view.Network{Session: s.Name, Synced: found.Synced, All: found.All, States: make([]string, len(found.All))}
-		for i, t := range found.All {
-			_, says := t.Status.Use()
-			if v.frame.Language.Code == "en" {
-				says = puntuale.English(says)
-			}
-			n.States[i] = says
-		}
-		all = append(all, n)
+		all = append(all, view.Network{Session: s.Session, Synced: found.Synced, All: found.All})
 	}
 	return all, nil
 }

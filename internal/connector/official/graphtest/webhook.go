@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -95,6 +96,26 @@ func (p *Peer) escaped(delivery map[string]any) []byte {
 		}
 	}
 	return escaped.Bytes()
+}
+
+// Subscribe enters a webhook's address as somebody does at Meta, which asks it whether it knows the word: it reports
+// whether Meta would have taken the address.
+func (p *Peer) Subscribe(webhook, word string) bool {
+	const challenge = "1158201444"
+	query := url.Values{"hub.mode": {"subscribe"}, "hub.verify_token": {word}, "hub.challenge": {challenge}}
+	r, err := http.NewRequestWithContext(context.Background(), http.MethodGet, webhook+"?"+query.Encode(), nil)
+	if err != nil {
+		p.t.Error(err)
+		return false
+	}
+	answer, err := p.client.Do(r)
+	if err != nil {
+		p.t.Error(err)
+		return false
+	}
+	defer answer.Body.Close()
+	said, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+	return err == nil && answer.StatusCode == http.StatusOK && string(said) == challenge
 }
 
 // Signature is that of a body under an app's secret.

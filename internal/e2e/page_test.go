@@ -1,0 +1,118 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+)
+
+// How pages of the dashboards are worked: as internal/web's own tests do, but on a server as it was built.
+
+// speak has the browser ask for pages in a language.
+func (b *browser) speak(language string) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": language}}); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// visit goes to a page, and waits until it is ready.
+func (b *browser) visit(address string) {
+	b.t.Helper()
+	b.do(chromedp.Navigate(address))
+	b.until(`document.readyState === "complete"`)
+}
+
+// until waits for a script to give true.
+func (b *browser) until(script string) {
+	b.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // between two looks
+		done, err := chromedp.Run(b.ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
+		if err == nil && done {
+			return
+		}
+		if time.Now().After(deadline) {
+			b.screenshot("failed")
+			words, _ := chromedp.Run(b.ctx, chromedp.Evaluate[string](`location.pathname + " " + document.body.innerText`))
+			b.t.Fatalf("never came true: %s (%v); the page says %.900q; the console says %q", script, err, words, b.said)
+		}
+	}
+}
+
+// tap clicks on what the selector names, once it is there.
+func (b *browser) tap(selector string) {
+	b.t.Helper()
+	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
+	b.until(find)
+	evaluate[bool](b, `((e) => { e.scrollIntoView({block: "center"}); e.click(); return true })(`+find+`)`)
+}
+
+// fill types into fields by name: pairs of names and texts.
+func (b *browser) fill(pairs ...string) {
+	b.t.Helper()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		field := fmt.Sprintf(`document.querySelector("[name='%s']")`, pairs[i])
+		b.until(field)
+		text, _ := json.Marshal(pairs[i+1])
+		evaluate[bool](b, fmt.Sprintf(`((e, text) => { e.focus(); e.value = text; e.dispatchEvent(new Event("input", {bubbles: true})); e.dispatchEvent(new Event("change", {bubbles: true})); return true })(%s, %s)`, field, text))
+	}
+}
+
+// reads waits until the page shows words.
+func (b *browser) reads(words string) {
+	b.t.Helper()
+	quoted, _ := json.Marshal(words)
+	b.until(`document.body?.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
+}
+
+// looks sees the page as it is on a desk and on a phone, by day and by night: nothing is wider than the screen, and no text is
+// missing. It keeps pictures.
+func (b *browser) looks(name string) {
+	b.t.Helper()
+	for _, screen := range []struct {
+		width, height int64
+		scheme        string
+	}{{390, 844, "light"}, {390, 844, "dark"}, {1280, 900, "dark"}, {1280, 900, "light"}} {
+		if screen.scheme == "dark" && os.Getenv("PUNTUALE_SCREENSHOTS") == "" {
+			continue
+		}
+		_, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: screen.scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.do(chromedp.EmulateViewport(screen.width, screen.height))
+		if wide := evaluate[[]string](b, beyond); len(wide) > 0 {
+			b.t.Errorf("%s, %d wide: %d elements reach beyond the page: %q", name, screen.width, len(wide), wide[:min(len(wide), 8)])
+		}
+		b.whole(fmt.Sprintf("%s-%d-%s", name, screen.width, screen.scheme))
+	}
+	if missing := evaluate[[]string](b, `document.documentElement.outerHTML.match(/⟦[^⟧]*⟧/g) || []`); len(missing) > 0 {
+		b.t.Errorf("%s: texts are missing: %q", name, missing)
+	}
+}
+
+// whole keeps a picture of all of the page, where PUNTUALE_SCREENSHOTS names a folder.
+func (b *browser) whole(name string) {
+	b.t.Helper()
+	folder := os.Getenv("PUNTUALE_SCREENSHOTS")
+	if folder == "" {
+		return
+	}
+	picture, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, strings.ReplaceAll(b.t.Name(), "/", "-")+"-"+name+".png"), picture, 0o600)
+	}
+	if err != nil {
+		b.t.Log(err)
+	}
+}
