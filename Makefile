@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test nosocket check lint e2e mutations allocations budgets long figures bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint e2e mutations allocations budgets long figures figures-pages bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench: ## the product beside its peers, on a disk: make bench BENCHFLAGS=-quick
 figures: ## of several nodes: takeover after kill -9, lateness during a rolling restart, rates with 1 and 3
 	PUNTUALE_POSTGRES_FOLDER=$${TMPDIR:-/tmp} scripts/with-postgres go test -v -tags 'e2e figures' -count=1 -timeout 60m \
 		-run Figure ./internal/e2e
+
+figures-pages: ## what every page of the dashboards takes with 100,000 and 1,000,000 messages stored, on both databases
+	scripts/with-postgres go test -v -tags figures -count=1 -timeout 60m -run FigurePages ./internal/web
 
 fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 	@go list -f '{{.ImportPath}}' ./... | while read -r pkg; do \

@@ -51,8 +51,8 @@ func (p partnerTenant) ClientsByID(ctx context.Context, ids []puntuale.ClientID)
 	if len(ids) == 0 {
 		return found, nil
 	}
-	all, err := list(ctx, p.s.read, `select `+clientColumns+` from $u(i bigint) join client c on c.id = u.i
- where c.partner_id = $1 and c.deleted_at = 0`,
+	all, err := list(ctx, p.s.read, `select `+clientColumns+` from $u(i bigint) cross join client c
+ where c.id = u.i and c.partner_id = $1 and c.deleted_at = 0`,
 		[]any{p.id, batch{pick(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}}, scanClient)
 	if err != nil {
 		return nil, outward(fmt.Errorf("read clients: %w", err))

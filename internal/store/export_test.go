@@ -58,6 +58,7 @@ var Statements = map[string]Statement{
 	"sequence":  {sequencePending, []any{int64(1), int64(1)}},
 	"running":   {runningMessages, []any{batch{one1, one1, oneText, one1}}},
 	"details":   {messageDetails, []any{int64(1), batch{one1}}},
+	"contents":  {`select r.id, r.content, r.request` + runContents, []any{int64(1), batch{one1}}},
 	"usage":     {countCalls, []any{batch{one1, one1, one1}}},
 	"standings": {standingsOf, []any{batch{one1}}},
 

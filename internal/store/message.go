@@ -24,10 +24,14 @@ const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.orig
 // detailReceipts are joined to messages for them; most have none.
 const detailReceipts = ` left join receipt g on g.client_id = m.client_id and g.message_id = m.id`
 
-const messageDetails = `
+// SQLite takes tables as a cross join has them: else it may prefer to go through all runs of the client.
+const (
+	messageDetails = `
 select ` + detailColumns + `
-from $u(i bigint) join message m on m.client_id = $1 and m.id = u.i
- join run r on r.client_id = m.client_id and r.id = m.run_id` + detailReceipts
+from $u(i bigint) cross join message m cross join run r` + detailReceipts + `
+where m.client_id = $1 and m.id = u.i and r.client_id = m.client_id and r.id = m.run_id`
+	runContents = ` from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
+)
 
 // details are messages as they are read first: without what is long.
 type details struct {
@@ -84,8 +88,7 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 	}
 	all := inOrder(d.all, ids)
 	// One run at a time: nothing of it is kept but the windows.
-	return all, t.eachRun(ctx, all, `select r.id, r.content, null from $u(i bigint) join run r on r.client_id = $1 and r.id = u.i
- where r.content like '%"window":%'`, func(content string, _ []byte, of []*puntuale.MessageDetail) error {
+	return all, t.eachRun(ctx, all, `select r.id, r.content, null`+runContents+` and r.content like '%"window":%'`, func(content string, _ []byte, of []*puntuale.MessageDetail) error {
 		var steps []struct {
 			Window *puntuale.Window `json:"window"`
 		}
@@ -130,7 +133,7 @@ func inOrder(all []puntuale.MessageDetail, ids []puntuale.MessageID) []puntuale.
 
 // fill reads what is long. The messages of a run share its request.
 func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
-	return t.eachRun(ctx, all, `select r.id, r.content, r.request from $u(i bigint) join run r on r.client_id = $1 and r.id = u.i`,
+	return t.eachRun(ctx, all, `select r.id, r.content, r.request`+runContents,
 		func(content string, request []byte, of []*puntuale.MessageDetail) error {
 			var steps []puntuale.FrozenStep
 			if err := json.Unmarshal([]byte(content), &steps); err != nil {

@@ -59,7 +59,7 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
 		pick(days, func(d *puntuale.ClientDay) int64 { return int64(dayNumber(d.Day)) }),
 	}
 	err := p.s.list.each(ctx, `select c.id, coalesce((select g.used from api_usage g where g.client_id = c.id and g.day = u.d), 0)
- from $u(c bigint, d integer) join client c on c.id = u.c where c.partner_id = $1 and c.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
+ from $u(c bigint, d integer) cross join client c where c.id = u.c and c.partner_id = $1 and c.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
 		var id puntuale.ClientID
 		var pulse puntuale.Pulse
 		err := rows.Scan(&id, &pulse.Used)

@@ -33,6 +33,7 @@ var access = map[string]struct {
 	"running":   {wants: []string{"run_recipient", "key", "message_resent"}},
 	"sequence":  {wants: []string{"message_open"}},
 	"details":   {reads: true, wants: []string{"key"}},
+	"contents":  {reads: true, avoids: "run_client"},
 	"usage":     {},
 	"standings": {},
 

@@ -207,8 +207,8 @@ func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now t
 		return nil
 	}
 	zones := zonesOf(clients)
-	return p.s.list.each(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint)
- join message m on m.client_id = u.c and m.done_at >= u.n and m.outcome <> 0 group by 1, 2, 3`,
+	return p.s.list.each(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint) cross join message m
+ where m.client_id = u.c and m.done_at >= u.n and m.outcome <> 0 group by 1, 2, 3`,
 		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows row) error {
 			var id puntuale.ClientID
 			var at, outcome, n int64
@@ -231,8 +231,8 @@ func (p partnerTenant) addPending(ctx context.Context, clients []clientZone, now
 	}
 	zones := zonesOf(clients)
 	bound := func(c *clientZone) int64 { return micros(t.to.AddDays(1).At(0, zones[c.id])) }
-	return p.s.list.each(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) join session s on s.client_id = u.c and s.deleted_at = 0
- join message m on m.session_id = s.id and m.state = 0 and m.next_at < u.n group by 1, 2`,
+	return p.s.list.each(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) cross join session s cross join message m
+ where s.client_id = u.c and s.deleted_at = 0 and m.session_id = s.id and m.state = 0 and m.next_at < u.n group by 1, 2`,
 		[]any{quarter, ofDays(clients, bound)}, func(rows row) error {
 			var id puntuale.ClientID
 			var at, n int64

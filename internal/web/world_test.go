@@ -33,13 +33,14 @@ import (
 // world is the pages on a real store, with a partner, two clients of it, and another partner with one. Its clock stands
 // at storetest.Begin (10:00 in Rome), and is moved by tests.
 type world struct {
-	t       testing.TB
-	base    string // of the server's addresses
-	store   *store.Store
-	control *control.Control
-	clock   *clock.Fake
-	vault   *auth.Vault
-	sql     *sql.DB // beside the store
+	t        testing.TB
+	base     string // of the server's addresses
+	store    *store.Store
+	control  *control.Control
+	clock    *clock.Fake
+	vault    *auth.Vault
+	sql      *sql.DB // beside the store
+	postgres bool
 
 	partner  puntuale.PartnerID    // Agenzia Aurora
 	client   puntuale.ClientID     // Studio Bianchi
@@ -65,9 +66,14 @@ func newWorld(t testing.TB) *world {
 // newWorldAt is newWorld for a service that has a public address.
 func newWorldAt(t testing.TB, public string) *world {
 	t.Helper()
+	return newWorldOn(t, storetest.SQLite(t), public)
+}
+
+// newWorldOn is newWorldAt on a database.
+func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
+	t.Helper()
 	ctx := context.Background()
-	db := storetest.SQLite(t)
-	w := &world{t: t, store: db.Open(t), clock: db.Clock, sql: db.SQL, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
+	w := &world{t: t, store: db.Open(t), clock: db.Clock, sql: db.SQL, postgres: db.Postgres, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
 	data := make([]byte, auth.DataKeySize)
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)
