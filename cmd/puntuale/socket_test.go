@@ -175,12 +175,22 @@ func (r *socketRig) becomes(id string, parts ...string) string {
 }
 
 func (r *socketRig) rehearse() {
-	t := r.t
-	t.Helper()
+	r.t.Helper()
 	if answer := r.is("unlinked"); !strings.Contains(answer, `"pace":{"per_minute":0,"per_day":1000,"cold_per_minute":0,"cold_per_day":50,"jitter":0}`) {
-		t.Errorf("the pace: %s", answer)
+		r.t.Errorf("the pace: %s", answer)
 	}
 	r.pair()
+	r.receipts()
+	r.replies()
+	r.replaced()
+	r.loggedOut()
+	r.deleted()
+}
+
+// receipts come back in message details; who has no WhatsApp is sent nothing.
+func (r *socketRig) receipts() {
+	t := r.t
+	t.Helper()
 	id := r.write("+"+annaNumber, "ciao Anna")
 	m := r.anna.Await(t, whatsapptest.Text("ciao Anna"))
 	answer := r.becomes(id, `"stato":"COMPLETED"`, `"consegnato":"`)
@@ -199,8 +209,12 @@ func (r *socketRig) rehearse() {
 	if _, figures := call(t, "GET", r.base+"/metrics", "", ""); strings.Contains(figures, "puntuale_numbers") && !strings.Contains(figures, `puntuale_numbers{state="online",type="Socket"} 1`) {
 		t.Error("the figures do not count the number as online")
 	}
+}
 
-	// A sequence ends when the person answers.
+// replies end a sequence.
+func (r *socketRig) replies() {
+	t := r.t
+	t.Helper()
 	steps := `[{"text": "{{nome}}, ci sei?", "timing": {"anchor": "start", "offset": {"amount": 0}}}, {"text": "poi", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}}}]`
 	sequence := field(t, r.must("POST", "/api/sequences", `{"name": "s", "stop_on_reply": true, "id_sessione": "`+r.id+`", "steps": `+steps+`}`), "id")
 	r.must("POST", "/api/start/"+sequence, `{"phone": "+`+annaNumber+`", "nome": "Anna"}`)
@@ -214,8 +228,12 @@ func (r *socketRig) rehearse() {
 	eventually(t, "the rest is CANCELLED", func() bool {
 		return strings.Contains(r.must("GET", "/api/messages?sequence="+sequence+"&state=CANCELLED", ""), `"CANCELLED"`)
 	})
+}
 
-	// Another program takes the number's place; a person takes it back.
+// replaced: another program takes the number's place; a person takes it back.
+func (r *socketRig) replaced() {
+	t := r.t
+	t.Helper()
 	r.shop.Kick(whatsapptest.Replaced)
 	r.is("replaced")
 	waits := r.write("+"+annaNumber, "in attesa")
@@ -223,30 +241,87 @@ func (r *socketRig) rehearse() {
 	if status, answer := call(t, "POST", r.base+r.session+"/pair", r.key, `{"method": "qr"}`); status != http.StatusConflict {
 		t.Errorf("pairing what is linked: %d %s", status, answer)
 	}
-	time.Sleep(2 * time.Second)
-	if again := len(r.net.Logins()); again != logins {
-		t.Errorf("%d logins by itself", again-logins)
-	}
 	r.must("POST", r.session+"/reconnect", "")
 	r.is("online")
+	if again := len(r.net.Logins()); again != logins+1 { // the one that was asked for
+		t.Errorf("%d logins by itself", again-logins-1)
+	}
 	r.anna.Await(t, whatsapptest.Text("in attesa"))
 	r.becomes(waits, `"stato":"COMPLETED"`)
+}
 
-	// The phone ends the link; the session is linked anew, and what waited goes.
+// loggedOut: the phone ends the link; the session is linked anew, and what waited goes.
+func (r *socketRig) loggedOut() {
+	t := r.t
+	t.Helper()
 	r.shop.Kick(whatsapptest.Removed)
 	r.is("logged_out")
-	waits = r.write("+"+annaNumber, "ancora in attesa")
+	waits := r.write("+"+annaNumber, "ancora in attesa")
 	if status, answer := call(t, "POST", r.base+r.session+"/reconnect", r.key, ""); status != http.StatusConflict {
 		t.Errorf("reconnecting what is not linked: %d %s", status, answer)
 	}
 	r.pair()
 	r.anna.Await(t, whatsapptest.Text("ancora in attesa"))
 	r.becomes(waits, `"stato":"COMPLETED"`)
+}
 
-	// A deleted session is a device no more.
+// deleted: a session that is not there any more is a device no more.
+func (r *socketRig) deleted() {
+	t := r.t
+	t.Helper()
 	if n := len(r.shop.Devices()); n != 2 {
 		t.Errorf("%d devices", n)
 	}
 	r.must("DELETE", r.session, "")
 	eventually(t, "the phone lists it no more", func() bool { return len(r.shop.Devices()) == 1 })
+}
+
+// TestSocketRepeats: a message that nobody acknowledges stays PENDING, is repeated three times under the id that it has,
+// and then left alone, until the phone that it reached tells of it. It takes as long as the repeats do.
+func TestSocketRepeats(t *testing.T) {
+	t.Parallel()
+	net := whatsapptest.New(t)
+	term := newTerminal(t, nil)
+	term.program.whatsApp = net.HTTPClient()
+	server := start(t, term, "serve", "--addr", "127.0.0.1:0", "--data", "data")
+	r := newSocketRig(t, net, term, []string{"--data", "data"}, server)
+	r.is("unlinked")
+	r.pair()
+	r.anna.SwitchOff()
+	defer net.Inject(whatsapptest.Fault{From: shopNumber, DropAck: true})()
+	id := r.write("+"+annaNumber, "una volta sola")
+	last := time.Now()
+	for n := 1; n <= 4; n++ {
+		for late := last.Add(3 * time.Minute); len(net.Messages(shopNumber)) < n; <-time.After(20 * time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("try %d never came", n)
+			}
+		}
+		if answer := r.becomes(id, `"stato":"PENDING"`); strings.Contains(answer, "COMPLETED") {
+			t.Errorf("after try %d: %s", n, answer)
+		}
+		if n == 2 && time.Since(last) > 15*time.Second { // it is noticed within 5 s, and repeated within 10 of that
+			t.Errorf("the first repeat came %v after the message", time.Since(last))
+		}
+		last = time.Now()
+	}
+	r.becomes(id, `"stato":"PENDING"`, "esito incerto")
+	if err := r.anna.SwitchOn(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	m := r.anna.Await(t, whatsapptest.Text("una volta sola"))
+	r.becomes(id, `"stato":"COMPLETED"`, m.ID)
+	all := net.Messages(shopNumber)
+	if len(all) != 4 {
+		t.Errorf("%d tries, want the first and three repeats", len(all))
+	}
+	for _, one := range all {
+		if one.ID != m.ID {
+			t.Errorf("tried under %s, shown as %s", one.ID, m.ID)
+		}
+	}
+	r.anna.AwaitSettled(t)
+	if shown := r.anna.Messages(); len(shown) != 1 {
+		t.Errorf("the phone shows %+v", shown)
+	}
 }
