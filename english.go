@@ -58,6 +58,8 @@ var english = []struct{ italian, english string }{
 	{"Il destinatario non vuole messaggi di marketing", "The recipient wants no marketing messages"},
 	{"Limite di WhatsApp ai messaggi di marketing per questo destinatario", "WhatsApp limits marketing messages to this recipient"},
 	{"Destinatario in un esperimento di WhatsApp: per ora non riceve", "The recipient is in an experiment of WhatsApp's and cannot be reached for now"},
+	{"WhatsApp non ammette un testo insieme a un audio", "WhatsApp allows no text together with an audio file"},
+	{"WhatsApp non accetta questo tipo di file", "WhatsApp does not take this kind of file"},
 	{"Senza un template approvato parte solo entro 24 ore dall'ultimo messaggio del destinatario", "Without an approved template it leaves only within 24 hours of the recipient's last message"},
 
 	{"Attendi qualche secondo: il numero si sta collegando a WhatsApp.", "Wait a few seconds: the number is connecting to WhatsApp."},

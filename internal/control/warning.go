@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -21,7 +22,8 @@ func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning
 	return checked.Warnings, err
 }
 
-// warn adds what Meta asks of a sequence whose session is an Official one.
+// warn adds what the network of a sequence's session will refuse: files of a kind that it does not take, and what Meta asks
+// of an Official one.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
 	id := ""
 	if s.Session != 0 {
@@ -32,8 +34,16 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return nil
 	}
-	if err != nil || session.Type != puntuale.Official || session.Sandbox {
+	if err != nil || session.Sandbox {
 		return err
+	}
+	for i, step := range expanded.Steps {
+		if says := mediaWarning(step, session.Type); says != "" {
+			s.Warnings = append(s.Warnings, Warning{i, says})
+		}
+	}
+	if session.Type != puntuale.Official {
+		return nil
 	}
 	var names []string
 	for _, step := range expanded.Steps {
@@ -55,6 +65,29 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 		}
 	}
 	return nil
+}
+
+// What WhatsApp makes of files, by the extension of their name: audio is shown without a text, and Meta takes no others than these.
+// (Meta, business-phone-numbers/media.)
+var (
+	audioFiles = []string{"mp3", "ogg", "aac", "amr", "m4a"}
+	metaFiles  = append([]string{"jpg", "jpeg", "png", "mp4", "3gp", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}, audioFiles...)
+)
+
+// mediaWarning is what the network will refuse of a step's file, "" for nothing that is known before its fields are.
+func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) string {
+	address, _, _ := strings.Cut(step.Media, "?")
+	extension := strings.ToLower(strings.TrimPrefix(path.Ext(address), "."))
+	if step.Media == "" || strings.Contains(address, "{{") {
+		return ""
+	}
+	switch {
+	case step.Official == nil && step.Text != "" && slices.Contains(audioFiles, extension):
+		return "WhatsApp non ammette un testo insieme a un audio"
+	case network == puntuale.Official && extension != "" && !slices.Contains(metaFiles, extension):
+		return "WhatsApp non accetta questo tipo di file"
+	}
+	return ""
 }
 
 // stepWarning is what will go wrong with a step, "" for nothing that is known.

@@ -42,6 +42,8 @@ func TestSequenceStory(t *testing.T) {
 		b.click(".begin-card")
 		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
 		b.check("editor")
+		evaluate[bool](b, `(scrollTo(0, 1e6), true)`)
+		b.until(`scrollY > 0 && document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top === 0`) // the way elsewhere stays in view
 
 		// What one types shows beside, rendered by the planner.
 		b.fill("steps[0].text", "Ciao {{nome}}, il tuo codice è {{codice}}.")

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -126,7 +128,8 @@ func (w *world) newPartner(name, email string) *control.Partner {
 // users adds users to a team and returns all by role.
 func (w *world) users(team *control.Team, more map[string]string) map[puntuale.Role]puntuale.LoginID {
 	w.t.Helper()
-	for role, name := range more {
+	for _, role := range slices.Sorted(maps.Keys(more)) {
+		name := more[role]
 		_, err := team.Create(context.Background(), control.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Password: password, Role: role})
 		w.must(err)
 	}

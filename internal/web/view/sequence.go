@@ -91,12 +91,18 @@ func (e Editor) fieldNames() []string {
 	for _, f := range e.Try.Fields {
 		names = append(names, f.Name)
 	}
-	for _, common := range []string{"nome", "data_appuntamento"} {
-		if !slices.Contains(names, common) {
-			names = append(names, common)
-		}
+	if !slices.Contains(names, "nome") {
+		names = append(names, "nome")
+	}
+	if !e.hasDate() {
+		names = append(names, "data_appuntamento")
 	}
 	return names
+}
+
+// hasDate reports whether the sequence has a field for a day already.
+func (e Editor) hasDate() bool {
+	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == "data_appuntamento" })
 }
 
 // anchors are the fields from which a step may be reckoned: its own, and those that hold dates or may do so.
@@ -112,7 +118,9 @@ func (e Editor) anchors(own string) []string {
 			add(f.Name)
 		}
 	}
-	add("data_appuntamento")
+	if !e.hasDate() {
+		add("data_appuntamento")
+	}
 	add(own)
 	return names
 }
