@@ -148,7 +148,13 @@ func (s *site) liveLink(v *visit) error {
 		v.frame.Now = v.site.control.Now()
 		shown := v.sender(found)
 		known = shown.Stamp()
-		content, err = v.rendered(view.LinkInside(view.OneSession{Sender: shown}))
+		o := view.OneSession{Sender: shown}
+		if o.ToMeta() {
+			if o.Meta, err = v.metaSide(found); err != nil {
+				return "", "", err
+			}
+		}
+		content, err = v.rendered(view.LinkInside(o))
 		return known, content, err
 	})
 }
