@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -179,12 +180,52 @@ func (r *socketRig) rehearse() {
 	if answer := r.is("unlinked"); !strings.Contains(answer, `"pace":{"per_minute":0,"per_day":1000,"cold_per_minute":0,"cold_per_day":50,"jitter":0}`) {
 		r.t.Errorf("the pace: %s", answer)
 	}
+	r.passkey()
 	r.pair()
 	r.receipts()
 	r.replies()
+	r.waiting()
 	r.replaced()
 	r.loggedOut()
 	r.deleted()
+}
+
+// passkey: a phone that asks for one is told of, with what to do; no code is shown any more.
+func (r *socketRig) passkey() {
+	t := r.t
+	t.Helper()
+	r.shop.RequirePasskey(true)
+	code := field(t, r.must("POST", r.session+"/pair", `{"method": "qr"}`), "qr")
+	if err := r.shop.ScanQR(t.Context(), code); !errors.Is(err, whatsapptest.ErrPasskey) {
+		t.Fatalf("scanned: %v", err)
+	}
+	eventually(t, "the hint names the passkey", func() bool {
+		answer := r.must("GET", r.session, "")
+		return strings.Contains(answer, `"state":"pairing"`) && strings.Contains(field(t, answer, "hint"), "passkey") && !strings.Contains(answer, `"qr"`)
+	})
+	r.shop.RequirePasskey(false)
+	r.must("DELETE", r.session+"/pair", "")
+	r.is("unlinked")
+}
+
+// waiting: the network is away for a while. The state says until when, messages wait, and go by themselves.
+func (r *socketRig) waiting() {
+	t := r.t
+	t.Helper()
+	r.net.Refuse(true)
+	r.shop.Cut()
+	answer := r.is("waiting")
+	if until, err := time.Parse("2006-01-02T15:04:05.000000Z", field(t, answer, "until")); err != nil || time.Since(until) > time.Minute || time.Until(until) > 10*time.Minute {
+		t.Errorf("waiting until %q: %v", field(t, answer, "until"), err)
+	}
+	waits := r.write("+"+annaNumber, "a rete assente")
+	r.becomes(waits, `"stato":"PENDING"`)
+	r.net.Refuse(false)
+	r.anna.Await(t, whatsapptest.Text("a rete assente"))
+	r.becomes(waits, `"stato":"COMPLETED"`)
+	if answer := r.is("online"); strings.Contains(answer, `"until"`) {
+		t.Errorf("online: %s", answer)
+	}
 }
 
 // receipts come back in message details; who has no WhatsApp is sent nothing.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -180,6 +181,9 @@ func TestSocket(t *testing.T) {
 		t.Run("405", func(t *testing.T) { s.outdated(t, anna) })
 		t.Run("logged out", func(t *testing.T) { s.loggedOut(t, anna) })
 		s.secrets(t)
+		if !strings.HasPrefix(database, "postgres") {
+			t.Run("restored from a copy", func(t *testing.T) { s.restored(t, anna) })
+		}
 		if hosts := s.proxy.Tunnels(); len(hosts) == 0 || hosts[whatsapptest.Host] == 0 {
 			t.Errorf("the proxy was passed by: %v", hosts)
 		}
@@ -409,6 +413,29 @@ func TestSocketMoves(t *testing.T) {
 			t.Errorf("%q was seen %d times", text, n)
 		}
 	}
+}
+
+// restored has a copy of the folders, made while the server is down, on another server: the number is linked there, and
+// writes.
+func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	s.kill()
+	to := t.TempDir()
+	data := s.args[slices.Index(s.args, "--data")+1]
+	for _, folder := range []string{filepath.Dir(s.database), data} {
+		if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.args[slices.Index(s.args, "--data")+1] = to
+	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(filepath.Join(to, filepath.Base(s.database)))
+	s.start()
+	s.is("online")
+	s.becomes(s.write(annaNumber, "da una copia"), 10*time.Second, completed)
+	anna.Await(t, whatsapptest.Text("da una copia"))
 }
 
 // secrets looks for what must not stand in the log.
