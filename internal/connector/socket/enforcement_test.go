@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.mau.fi/whatsmeow/store"
+
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/socket/whatsapptest"
@@ -244,6 +246,8 @@ func TestUnavailable(t *testing.T) {
 
 // A version that is refused is never announced again; the present one is read and used.
 func TestOutdated(t *testing.T) { // alone: the version is the process's
+	shipped := store.GetWAVersion()
+	t.Cleanup(func() { store.SetWAVersion(shipped) })
 	w := newWorld(t)
 	w.link()
 	before := len(w.net.Logins())
