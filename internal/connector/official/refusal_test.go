@@ -222,22 +222,18 @@ func TestUnknownOutcome(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, setup{})
 			w.wrote(phone)
-			w.peer.Answer(func(graphtest.Message) graphtest.Reply { return reply })
 			p, err := w.conn.Prepare(w.within(), w.envelope(phone, text("x")))
 			if err != nil {
 				t.Fatal(err)
 			}
-			ctx := w.within()
-			if reply.Wait != nil {
-				var cancel func()
-				ctx, cancel = context.WithCancel(ctx)
-				go func() {
-					for w.peer.Asked() == 0 && ctx.Err() == nil {
-						time.Sleep(time.Millisecond)
-					}
-					cancel()
-				}()
-			}
+			ctx, cancel := context.WithCancel(w.within())
+			defer cancel()
+			w.peer.Answer(func(graphtest.Message) graphtest.Reply {
+				if reply.Wait != nil {
+					cancel() // it is with Meta, and nobody waits any longer
+				}
+				return reply
+			})
 			_, err = w.conn.Send(ctx, p)
 			if err == nil || puntuale.AsSendError(err) != nil || w.peer.Asked() != 1 {
 				t.Errorf("got %v, %d asked", err, w.peer.Asked())

@@ -138,8 +138,13 @@ func (w *world) last() puntuale.LinkReport {
 
 func (w *world) until(what string, so func() bool) {
 	w.t.Helper()
-	for end := time.Now().Add(patience); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
+	end, look := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	defer end.Stop()
+	defer look.Stop()
+	for !so() {
+		select {
+		case <-look.C:
+		case <-end.C:
 			w.t.Fatalf("not in time: %s", what)
 		}
 	}
