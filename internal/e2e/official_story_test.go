@@ -289,6 +289,25 @@ func (o *officialStory) send(sequence string) {
 			}
 		}
 	}
+	o.told(started.ID)
+}
+
+// told is each message's story on its page.
+func (o *officialStory) told(ids []string) {
+	b := o.b
+	b.visit(o.pages + "/messages")
+	b.until(`document.querySelectorAll("#message-list tbody tr").length === 5`)
+	b.looks("11-messages")
+	for i, id := range ids {
+		b.visit(o.pages + "/messages/" + id)
+		b.until(`document.querySelector(".story")`)
+		story := evaluate[[]string](b, `[...document.querySelectorAll(".story-what")].map(e => e.innerText)`)
+		want := []string{"Richiesta ricevuta: sequenza «Prima visita»", "Da inviare subito", "Tentativo di invio", "La rete l’ha accettato", "Partito dalla rete", "Consegnato al telefono", "Letto"}
+		if !slices.Equal(story, want) {
+			o.t.Errorf("the story of message %d is %q, want %q", i+1, story, want)
+		}
+		b.looks(fmt.Sprintf("12-message-%d", i+1))
+	}
 }
 
 // inMetasForm looks at what Meta took.

@@ -17,6 +17,8 @@ type Chapter struct {
 	What string
 	More string
 	Link puntuale.MessageID // another message; 0: none
+
+	order time.Time // where it stands; zero: by At
 }
 
 // Chapters tell a message's story in plain words, oldest first: received, planned, moved by a window, tried, answered,
@@ -34,15 +36,37 @@ func Chapters(ctx context.Context, s Story) []Chapter {
 		icon, tone, key string
 	}{{s.Departed, "send", "ok", "story.departed"}, {s.Delivered, "checks", "ok", "story.delivered"}, {s.Read, "eye", "ok", "story.read"}, {s.GivenUp, "circle-x", "bad", "story.given_up"}} {
 		if !r.at.IsZero() {
-			all = append(all, Chapter{At: r.at, Icon: r.icon, Tone: r.tone, What: T(ctx, r.key)})
+			all = append(all, Chapter{At: r.at, Icon: r.icon, Tone: r.tone, What: T(ctx, r.key), order: toldAfter(r.at, s.IntentAt)})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b Chapter) int { return a.At.Compare(b.At) })
+	slices.SortStableFunc(all, func(a, b Chapter) int { return a.standsAt().Compare(b.standsAt()) })
 	for _, id := range s.Resent {
 		all = append(all, Chapter{Icon: "repeat", Tone: "quiet", What: T(ctx, "story.resent"), Link: id})
 	}
 	return append(all, ahead(ctx, s)...)
 }
+
+func (c Chapter) standsAt() time.Time {
+	if !c.order.IsZero() {
+		return c.order
+	}
+	return c.At
+}
+
+// toldAfter is where something stands that the network tells by its own clock: often in whole seconds, of which the end is
+// meant, and not before the attempt that it answers, however the clocks differ.
+func toldAfter(at, attempt time.Time) time.Time {
+	if at.Equal(at.Truncate(time.Second)) {
+		at = at.Add(time.Second - 1)
+	}
+	if at.Before(attempt) && attempt.Sub(at) < clocksDiffer {
+		return attempt
+	}
+	return at
+}
+
+// clocksDiffer is by how much the network's clock may be behind ours.
+const clocksDiffer = time.Minute
 
 // begun is how the message came to be.
 func begun(ctx context.Context, s Story) []Chapter {
