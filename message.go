@@ -196,4 +196,8 @@ type MessageFilter struct {
 	Phone    string
 	Origin   Origin
 	From, To time.Time // of the planned moment: from inclusive, to exclusive
+
+	// Look is how many calls one page looks through at most, from the newest on that may have messages before To; 0: as many
+	// as it takes. Then a page may hold less than its limit, or nothing, and name a next one. Not where Phone is given.
+	Look int
 }

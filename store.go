@@ -61,7 +61,7 @@ type MessageStore interface {
 	Outlines(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
 	// Messages lists messages, newest first: by falling id. A page may be shorter than asked, so that it stays within 32
-	// MiB. Codes: invalid (the cursor).
+	// MiB, or looks no further than the filter says. Codes: invalid (the cursor).
 	Messages(ctx context.Context, f MessageFilter, p Page) ([]MessageDetail, string, error)
 
 	// Outcomes lists what was recorded from (inclusive) to (exclusive), oldest first, by moment and id. An outcome that

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"puntuale"
 )
@@ -15,13 +16,84 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	if last == 0 {
 		last = puntuale.MaxID + 1
 	}
+	last, floor, err := t.span(ctx, f, last)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("bound a list of messages: %w", err))
+	}
 	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit + 1}}
+	if floor > 0 {
+		sign := l.bind(floor)
+		l.ofPlanned, l.ofMessage = " and r.id >= "+sign, " and m.id >= "+sign
+	}
 	var d details
 	if err := t.lists().each(ctx, l.statement(f), l.args, d.scan); err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
 	}
 	all, next := cut(d.all, min(limit, d.fit()), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
+	if next == "" && floor > 0 {
+		next = cursorAt("message", floor)
+	}
 	return all, next, t.fill(ctx, all)
+}
+
+const (
+	// lookedAt is the last of so many calls, from a cursor back.
+	lookedAt = `select r.id from run r where r.client_id = $1 and r.id < $2 order by r.id desc limit 1 offset $3`
+	// runFrom is the first call with an id from one on.
+	runFrom  = `select r.id, r.received_at from run r where r.client_id = $1 and r.id >= $2 order by r.id limit 1`
+	openUpTo = `select count(*) from (select m.id` + openIn + ` limit $2) as o`
+	runEnds  = `select coalesce((select min(r.id) from run r where r.client_id = $1), 0), coalesce((select max(r.id) from run r where r.client_id = $1), 0)`
+)
+
+// runsApart is how much later a call may have been received than one with a higher id.
+const runsApart = time.Hour
+
+// span is what a list with a bound looks through: ids below one, and from another on, which is 0 where that is all. Ids
+// follow the moments at which calls were received, give or take what servers have in store, so where they begin to be later
+// than a period ends is found by halves. What waits is looked through whole unless it is more than the bound.
+func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
+	if f.Look <= 0 || f.Phone != "" {
+		return last, 0, nil
+	}
+	if f.State != nil && *f.State == puntuale.Pending {
+		narrow := f.Sequence != 0 || f.Origin != "" || !f.From.IsZero() || !f.To.IsZero()
+		n := 0
+		if err := t.lists().each(ctx, openUpTo, []any{t.id, f.Look + 1}, func(rows row) error { return rows.Scan(&n) }); err != nil || n <= f.Look || !narrow {
+			return last, 0, err
+		}
+	}
+	if !f.To.IsZero() {
+		if last, err = t.before(ctx, micros(f.To.Add(runsApart)), last); err != nil {
+			return 0, 0, err
+		}
+	}
+	err = t.lists().each(ctx, lookedAt, []any{t.id, last, f.Look - 1}, func(rows row) error { return rows.Scan(&floor) })
+	return last, floor, err
+}
+
+// before is the id, at most last, below which calls were received before a moment.
+func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
+	var low, newest int64
+	if err := t.lists().each(ctx, runEnds, []any{t.id}, func(rows row) error { return rows.Scan(&low, &newest) }); err != nil {
+		return 0, err
+	}
+	end := min(last, newest+1)
+	for high := end; low < high; {
+		middle := low + (high-low)/2
+		id, at := newest, moment
+		if err := t.lists().each(ctx, runFrom, []any{t.id, middle}, func(rows row) error { return rows.Scan(&id, &at) }); err != nil {
+			return 0, err
+		}
+		if at < moment {
+			low = id + 1
+		} else {
+			high = middle
+		}
+	}
+	if low < end {
+		return low, nil
+	}
+	return last, nil
 }
 
 // listing writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.
@@ -29,6 +101,7 @@ type listing struct {
 	postgres  bool
 	args      []any
 	ofRun     string
+	ofPlanned string // of runs, where their messages as planned are looked for
 	ofMessage string
 }
 
@@ -50,17 +123,17 @@ func (l *listing) pending() string {
 // other numbers and come by their own index. PostgreSQL knows no better of a range of numbers than that it holds a ninth
 // of all; a lateral join leaves it no choice. SQLite has none, and takes tables as they are written.
 func (l *listing) byRun(ofPhone bool) string {
-	resent := "message m cross join run r"
-	if ofPhone {
-		resent = "run r cross join message m"
+	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
+	if ofPhone { // SQLite takes the index that has the order, unless it has none
+		resent, ofRuns, order = "run r cross join message m", "r.id + 0 < $2", "r.id + 0"
 	}
 	ofThisRun := "m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.id < $2" + l.ofMessage
 	planned := "run r cross join message m where " + ofThisRun + " and"
 	if l.postgres {
 		planned = "run r cross join lateral (select m.id from message m where " + ofThisRun + " offset 0) as m where"
 	}
-	return `select i from (select m.id as i from ` + planned + ` r.client_id = $1 and r.id < $2` + l.ofRun + `
- order by r.id desc, m.id desc limit $3) as planned
+	return `select i from (select m.id as i from ` + planned + ` r.client_id = $1 and ` + ofRuns + l.ofPlanned + l.ofRun + `
+ order by ` + order + ` desc, m.id desc limit $3) as planned
 union all
 select i from (select m.id as i from ` + resent + `
  where r.client_id = $1 and m.client_id = $1 and m.resent_from <> 0 and m.id < $2` + l.ofMessage + ` and r.id = m.run_id` + l.ofRun + `
@@ -90,7 +163,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
 	if f.Origin != "" {
-		l.ofMessage += " and m.origin + 0 = " + l.bind(originNumber(f.Origin))
+		l.ofRun += " and r.origin + 0 = " + l.bind(originNumber(f.Origin)) // its messages have it, too
 	}
 	if !f.From.IsZero() {
 		l.ofMessage += " and " + plannedAt + " >= " + l.bind(micros(f.From))

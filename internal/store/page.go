@@ -40,6 +40,9 @@ func cut[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, strin
 		return rows, ""
 	}
 	rows = rows[:limit]
-	next := noun + ":" + puntuale.MessageID(id(&rows[limit-1])).String()
-	return rows, base64.RawURLEncoding.EncodeToString([]byte(next))
+	return rows, cursorAt(noun, id(&rows[limit-1]))
+}
+
+func cursorAt(noun string, id int64) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

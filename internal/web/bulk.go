@@ -40,7 +40,7 @@ func (s *site) askAll(v *visit) error {
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
 		return v.to(v.frame.Place.Base + "/messages")
 	}
-	b.Search.Cursor = ""
+	b.Search.Cursor, b.Sequence = "", s.sequenceName(v, b.Search.Sequence)
 	var err error
 	if b.Total, err = v.client.CountMessages(v.ctx(), queryOf(b.Search, ""), bulkMost+1); err != nil {
 		return err
@@ -67,19 +67,35 @@ func (s *site) doAll(v *visit) error {
 	for i := range rows {
 		ids[i] = rows[i].ID.String()
 	}
-	done, err := s.bulk(v, b.Verb, ids, f)
+	n, err := s.bulk(v, b.Verb, ids, f)
 	if err != nil {
-		b.Running = false
+		b.Running, b.Sequence = false, s.sequenceName(v, b.Search.Sequence)
 		return v.again(err, f, view.BulkForm(b), view.AskAll(b), "date", "time")
 	}
-	b.Done, b.Left, b.Search.Cursor = b.Done+done, b.Left+len(ids)-done, next
-	v.did(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(done))
-	v.quiet = done == 0
+	b.Done, b.Left, b.Search.Cursor = b.Done+n, b.Left+len(ids)-n, next
+	v.did(strings.ToLower(b.Verb) + " " + strings.ToLower(b.Search.State) + " " + strconv.Itoa(n))
+	v.quiet = n == 0
 	if b.Running = next != ""; b.Running {
 		return v.show(bulkPart(v, b))
 	}
-	v.toast("ok", v.t("bulk."+b.Verb+"_done", "N", b.Done), "")
+	done := v.t("bulk."+b.Verb+"_done", "N", b.Done)
+	if b.Left > 0 {
+		done += ". " + v.t("bulk.left", "N", b.Left)
+	}
+	v.toast("ok", done, "")
 	return v.to(v.frame.Place.Base + "/messages" + b.Search.Query(""))
+}
+
+// sequenceName is what a search's sequence is called; "" where it asks for none, or it is gone.
+func (s *site) sequenceName(v *visit, id string) string {
+	if id == "" {
+		return ""
+	}
+	q, err := v.client.Sequence(v.ctx(), id)
+	if err != nil {
+		return ""
+	}
+	return q.Name
 }
 
 // bulkPart is the form alone to htmx.

@@ -66,7 +66,7 @@ func openAll(t *testing.T, w *world, messages int) {
 		all = append(all, f)
 		t.Logf("%8.1f %8.1f %s", ms(f.median), ms(f.worst), f.page)
 		limit := figurePage
-		if messages > 100_000 && strings.HasPrefix(path, w.pages+"/messages") {
+		if messages > 100_000 && (strings.HasPrefix(path, w.pages+"/messages?") || path == w.pages+"/messages") {
 			limit = figureList
 		}
 		if f.median > limit && (messages <= 100_000 || limit == figureList) {

@@ -52,7 +52,9 @@ func (s *site) messageList(v *visit) (view.MessageList, error) {
 	if l.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows: what changes meanwhile is shown twice, not never
 		return l, err
 	}
-	l.Rows, l.Next, err = v.client.Messages(v.ctx(), queryOf(l.Search, messageRows))
+	q := queryOf(l.Search, messageRows)
+	q.Brief = true
+	l.Rows, l.Next, err = v.client.Messages(v.ctx(), q)
 	e, _ := refusal(err)
 	if e != nil && e.Code == puntuale.CodeInvalid {
 		l.Form.Take(v.frame.Language, e, "state", "origin", "sequence", "phone", "from", "to")

@@ -183,10 +183,14 @@ func testListMessagesPages(t *testing.T, w *World) {
 		ids = append(ids, started...)
 		ids = append(ids, c.MustResend(started[1])...)
 	}
-	for _, f := range []puntuale.MessageFilter{{}, {Phone: phone}, {State: new(puntuale.Pending)}, {Sequence: c.Sequence}} {
+	for _, f := range []puntuale.MessageFilter{
+		{}, {Phone: phone}, {State: new(puntuale.Pending)}, {Sequence: c.Sequence},
+		{Look: 1}, {Look: 3, Sequence: c.Sequence}, {Look: 1, State: new(puntuale.Pending), Origin: puntuale.OriginSequence}, {Look: 2, Origin: puntuale.OriginAutomation},
+		{Look: 1, State: new(puntuale.Failed)}, {Look: 1, To: Begin.Add(-2 * time.Hour)}, {Look: 2, To: Begin.Add(2 * time.Hour)},
+	} {
 		var want, got []puntuale.MessageID
 		for _, id := range ids {
-			if f.State == nil || c.Detail(id).State == puntuale.Pending {
+			if d := c.Detail(id); (f.State == nil || d.State == *f.State) && (f.Origin == "" || d.Origin == f.Origin) && (f.To.IsZero() || d.Planned().Before(f.To)) {
 				want = append(want, id)
 			}
 		}
