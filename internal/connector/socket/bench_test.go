@@ -4,20 +4,28 @@ package socket_test
 
 import (
 	"testing"
+	"time"
 
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// BenchmarkSend is what one number sends to one phone, without latency: encryption, its store, the loopback's half.
+// BenchmarkSend is what one number sends to one phone: encryption, its store, the loopback's half; and with a network that
+// takes its time, for which the library waits after each message.
 func BenchmarkSend(b *testing.B) {
-	w := newWorld(b)
-	w.net.FewKeys()
-	anna := w.net.Phone(annaNumber)
-	w.link()
-	w.mustSend(w.text("+"+annaNumber, "prima"))
-	anna.Await(b, whatsapptest.Text("prima"))
-	for b.Loop() {
-		w.mustSend(w.text("+"+annaNumber, "ciao"))
+	for name, latency := range map[string]time.Duration{"at once": 0, "50ms away": 50 * time.Millisecond} {
+		b.Run(name, func(b *testing.B) {
+			w := newWorld(b)
+			w.net.FewKeys()
+			anna := w.net.Phone(annaNumber)
+			w.link()
+			w.mustSend(w.text("+"+annaNumber, "prima"))
+			anna.Await(b, whatsapptest.Text("prima"))
+			w.net.Latency(latency)
+			for b.Loop() {
+				w.mustSend(w.text("+"+annaNumber, "ciao"))
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+			w.net.Latency(0)
+		})
 	}
-	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
 }
