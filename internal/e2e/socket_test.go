@@ -217,6 +217,10 @@ func (s *shop) killed(t *testing.T, anna *whatsapptest.Phone) {
 	close(hold)
 	began := time.Now()
 	s.start()
+	s.is("online")
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("the number came back after %v", took)
+	}
 	s.becomes(id, 30*time.Second, completed, m.ID)
 	t.Logf("settled %v after the start", time.Since(began).Round(10*time.Millisecond))
 	shown := 0
