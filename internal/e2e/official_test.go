@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,12 +35,8 @@ func TestOfficialKilled(t *testing.T) {
 		peer := graphtest.New(t, number)
 		journal := filepath.Join(t.TempDir(), "ledger")
 		peer.Journal(journal)
-		var asked atomic.Int64
-		peer.Answer(func(graphtest.Message) graphtest.Reply {
-			n := asked.Add(1)
-			time.Sleep(time.Duration(50+n*37%350) * time.Millisecond) // so that most of a burst is in flight when the server is killed
-			return graphtest.Reply{Drop: n%40 == 0, Break: n%41 == 5}
-		})
+		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%40 == 0, Break: n%41 == 5} }}
+		peer.Answer(held.Answer)
 		s := serve(t, database, "--lease", "2s", "--official-api-url", peer.URL, "--official-rate", "1000")
 		who := createTenant(t, s.base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
 		var session struct {
@@ -58,6 +53,9 @@ func TestOfficialKilled(t *testing.T) {
 		var ids []string
 		for kill := range kills {
 			eventually(t, 30*time.Second, "the number is online", online)
+			answered, flying := random.IntN(each/2), 1+random.IntN(each/2)
+			asked := peer.Asked() + answered + flying
+			release := held.After(answered)
 			for i := range each {
 				phone := fmt.Sprintf("+39347%03d%04d", kill, i)
 				if status := peer.Deliver(webhook, number.ID, peer.Wrote(number.ID, phone, time.Now())); status != 200 {
@@ -67,8 +65,9 @@ func TestOfficialKilled(t *testing.T) {
 				must(t, "POST", s.base+"/api/messages", who.key, map[string]any{"phone": phone, "text": "ciao", "id_sessione": session.ID}).into(t, &made)
 				ids = append(ids, made.ID...)
 			}
-			time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
+			eventually(t, 30*time.Second, "some are on their way", func() bool { return peer.Asked() >= asked })
 			s.kill()
+			release()
 			s.start()
 		}
 		eventually(t, time.Minute, "all were tried", func() bool { return rowsOf(t, database, "select count(*) from message where intent = 0") == 0 })

@@ -50,7 +50,8 @@ func TestOfficialWebhooksWhileSending(t *testing.T) {
 				}
 			})
 		}
-		begun := time.Now()
+		begun, look := time.Now(), time.NewTicker(5*time.Millisecond)
+		defer look.Stop()
 		for told := 0; told < rate*seconds; {
 			if time.Since(begun) > time.Minute+seconds*time.Second {
 				t.Fatalf("%d of %d with Meta", told, rate*seconds)
@@ -61,7 +62,7 @@ func TestOfficialWebhooksWhileSending(t *testing.T) {
 					m.all.Go(func() { m.deliver(peer.Status(taken, status, time.Now())) })
 				}
 			}
-			time.Sleep(5 * time.Millisecond)
+			<-look.C
 		}
 		sent := time.Since(begun)
 		sends.Wait()

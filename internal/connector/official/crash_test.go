@@ -160,39 +160,6 @@ func (m *mortal) die(killed bool) {
 	m.manager.Stop(ctx)
 }
 
-// held keeps answers back, so that messages are in flight when their sender dies, and loses one in 25.
-type held struct {
-	mu    sync.Mutex
-	seen  int
-	most  int           // so many are answered at once
-	until chan struct{} // and the others once it is closed; nil: all are answered
-}
-
-func (h *held) answer(graphtest.Message) graphtest.Reply {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.seen++
-	reply := graphtest.Reply{Drop: h.seen%25 == 0}
-	if h.most--; h.most < 0 && h.until != nil {
-		reply.Wait = h.until
-	}
-	return reply
-}
-
-// after answers so many messages from now on, and keeps the others until release is called.
-func (h *held) after(n int) (release func()) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	until := make(chan struct{})
-	h.most, h.until = n, until
-	return func() {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.until = nil
-		close(until)
-	}
-}
-
 // TestKilledWithManyInFlight kills a sender again and again with many messages in flight, some of whose answers Meta
 // drops. In the end what is uncertain is exactly what had an intent and no outcome; nothing was shown twice; and what
 // Meta took is COMPLETED once a status tells of it, and nothing else is. A hundred times in the long run.
@@ -204,8 +171,8 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		r := rand.New(rand.NewPCG(seed, 0))
-		held := &held{}
-		w.peer.Answer(held.answer)
+		held := &graphtest.Held{Reply: func(n int) graphtest.Reply { return graphtest.Reply{Drop: n%25 == 0} }}
+		w.peer.Answer(held.Answer)
 		lives, each := 3, 60
 		if os.Getenv("PUNTUALE_LONG") == "1" { // make long
 			lives = 100
@@ -219,7 +186,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 			m.d.Hint(w.session, clock.System().Now())
 			answered, flying := 5+r.IntN(each/2), 1+r.IntN(each/4)
 			asked := w.peer.Asked() + answered + flying
-			release := held.after(answered)
+			release := held.After(answered)
 			w.until("some are on their way", func() bool { return w.peer.Asked() >= asked || m.conn.Online(w.session) && w.open0() == 0 })
 			m.die(true)
 			release()

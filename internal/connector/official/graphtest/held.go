@@ -1,0 +1,43 @@
+package graphtest
+
+import "sync"
+
+// Held keeps answers back, so that messages are in flight when their sender dies. Its zero value answers all.
+type Held struct {
+	Reply func(n int) Reply // to the nth message, from 1; nil takes all
+
+	mu    sync.Mutex
+	seen  int
+	most  int           // so many more are answered at once
+	until chan struct{} // and the others once it is closed; nil: all are
+}
+
+// Answer is for [Peer.Answer].
+func (h *Held) Answer(Message) Reply {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.seen++
+	var reply Reply
+	if h.Reply != nil {
+		reply = h.Reply(h.seen)
+	}
+	if h.most--; h.most < 0 && h.until != nil {
+		reply.Wait = h.until
+	}
+	return reply
+}
+
+// After answers so many messages from now on, and keeps the others until release is called. Those are then taken, although
+// nobody waits for the answer any more.
+func (h *Held) After(n int) (release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	until := make(chan struct{})
+	h.most, h.until = n, until
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.until = nil
+		close(until)
+	}
+}
