@@ -4,6 +4,8 @@ package whatsapptest_test
 
 import (
 	"context"
+	"database/sql"
+	"fmt"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -36,11 +38,16 @@ func newClient(t *testing.T, net *whatsapptest.Network) *client {
 	t.Helper()
 	net.FewKeys()
 	dsn := "file:" + filepath.Join(t.TempDir(), "client.db") + "?_pragma=foreign_keys(1)&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(0)"
-	container, err := sqlstore.New(t.Context(), "sqlite", dsn, nil)
+	db, err := sql.Open("sqlite", dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { container.Close() })
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1) // of two, a decryption's transaction may fail that began to read before another wrote
+	container := sqlstore.NewWithDB(db, "sqlite", nil)
+	if err := container.Upgrade(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return openClient(t, net, whatsmeow.NewClient(container.NewDevice(), nil))
 }
 
@@ -82,9 +89,23 @@ func await[E any](c *client, skip int, match func(E) bool) E {
 		case <-changed:
 		case <-late:
 			var none E
-			c.t.Fatalf("no %T among %d events: %T", none, len(seen), seen)
+			var kinds []string
+			for _, event := range seen {
+				kinds = append(kinds, fmt.Sprintf("%T", event))
+			}
+			c.t.Fatalf("no %T after %d among %q; of that kind: %+v", none, skip, kinds, of[E](seen))
 		}
 	}
+}
+
+// of are the events of a type.
+func of[E any](seen []any) (some []E) {
+	for _, event := range seen {
+		if e, ok := event.(E); ok {
+			some = append(some, e)
+		}
+	}
+	return some
 }
 
 // events counts what happened so far, to wait for what comes after.
