@@ -1,6 +1,7 @@
 package control
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -59,6 +60,12 @@ func (m *memory) keepStart(k startKey, info startInfo, now time.Time) {
 	size := 0
 	for _, s := range info.sequence.Steps {
 		size += 256 + len(s.Text) + len(s.Media) + len(s.MediaName)
+		if a := s.Official; a != nil {
+			for _, p := range slices.Concat(a.Header, a.Body) {
+				size += 64 + len(p.Name) + len(p.Text)
+			}
+			size += 128 * len(a.Buttons)
+		}
 	}
 	if size > rememberSize {
 		return

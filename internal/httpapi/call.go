@@ -64,6 +64,9 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		}
 		c, err := a.admit(patient, r, key, side, op)
 		a.shares.found(hash, c, err)
+		if err != nil {
+			pass.Rest() // who is refused may be held up, and others need the place
+		}
 		if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
 			a.turnAway(w, r, err)
 			return
@@ -72,11 +75,12 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			a.refuseUnread(w, r, err)
 			return
 		}
-		if err := a.read(w, r, c, pass, op, known); err != nil {
+		if patient, err = a.read(patient, w, r, c, pass, op, known); err != nil {
 			unread := puntuale.CodeOf(err) == puntuale.CodeTooLarge
 			if puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 				err = c.confirmed(patient, err)
 			}
+			pass.Rest()
 			if unread {
 				a.refuseUnread(w, r, err)
 			} else {
@@ -90,21 +94,23 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 }
 
 // read takes in what came with the call. While its body is on its way others may have its place.
-func (a *api) read(w http.ResponseWriter, r *http.Request, c *call, pass *httpkit.Pass, op operation, known map[string]bool) error {
+func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, pass *httpkit.Pass, op operation,
+	known map[string]bool,
+) (context.Context, error) {
 	if op.body == nil || r.ContentLength == 0 {
-		return c.read(w, r, op, known)
+		return ctx, c.read(w, r, op, known)
 	}
 	if err := httpkit.CheckLength(r); err != nil {
-		return err
+		return ctx, err
 	}
 	if err := pass.Hold(r.ContentLength); err != nil {
-		return err
+		return ctx, err
 	}
 	pass.Rest()
 	if err := c.read(w, r, op, known); err != nil {
-		return err
+		return ctx, err
 	}
-	return pass.Return(r.Context())
+	return pass.Return(ctx)
 }
 
 // admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.

@@ -12,6 +12,7 @@ import (
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/store/storetest"
 )
 
 // readings counts what starts read.
@@ -56,16 +57,20 @@ func (s *service) twin() *service {
 // A busy client's starts are planned from memory; whatever another server changes is seen by the very next one.
 func TestStartsFromMemory(t *testing.T) {
 	t.Parallel()
-	var reads atomic.Int64
-	databases(t, options{sandbox: true, operator: func(o puntuale.Operator) puntuale.Operator { return readings{o, &reads} }}, func(t *testing.T, s *service) {
-		for name, c := range memoryCases {
-			t.Run(name, func(t *testing.T) { // one after the other: reads are counted
-				own := *s
-				own.t = t
-				changedElsewhere(t, &own, &reads, c)
-			})
-		}
-	})
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var reads atomic.Int64 // of this database alone
+			s := newService(t, options{sandbox: true, driver: driver, operator: func(o puntuale.Operator) puntuale.Operator { return readings{o, &reads} }})
+			for name, c := range memoryCases {
+				t.Run(name, func(t *testing.T) { // one after the other: reads are counted
+					own := *s
+					own.t = t
+					changedElsewhere(t, &own, &reads, c)
+				})
+			}
+		})
+	}
 }
 
 // memoryCase is a change, and what the next start comes to.

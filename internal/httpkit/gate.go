@@ -112,12 +112,8 @@ func (g *Gate) Enter(ctx context.Context, who Share, lane Lane) (*Pass, context.
 	if g == nil {
 		return nil, ctx, nil
 	}
-	within := g.cfg.Patience
-	if lane == LanePrevent {
-		within *= preventTimes
-	}
 	p := &Pass{gate: g, lane: lane}
-	p.ends, p.stop = context.WithTimeout(context.WithoutCancel(ctx), within)
+	p.begin(ctx)
 	g.mu.Lock()
 	p.share = g.shares[who]
 	if p.share == nil {
@@ -129,7 +125,20 @@ func (g *Gate) Enter(ctx context.Context, who Share, lane Lane) (*Pass, context.
 		p.Leave()
 		return nil, ctx, err
 	}
-	return p, puntuale.WithPatience(ctx, puntuale.NewPatience(p.ends.Done(), lane == LanePrevent)), nil
+	return p, p.patient(ctx), nil
+}
+
+// begin has the call's patience begin.
+func (p *Pass) begin(ctx context.Context) {
+	within := p.gate.cfg.Patience
+	if p.lane == LanePrevent {
+		within *= preventTimes
+	}
+	p.ends, p.stop = context.WithTimeout(context.WithoutCancel(ctx), within)
+}
+
+func (p *Pass) patient(ctx context.Context) context.Context {
+	return puntuale.WithPatience(ctx, puntuale.NewPatience(p.ends.Done(), p.lane == LanePrevent))
 }
 
 // Rest gives the place back while the call's body is on its way, which may take long.
@@ -142,13 +151,19 @@ func (p *Pass) Rest() {
 	p.gate.release(p)
 }
 
-// Return takes a place again, before the same caller's calls that have had none yet. Codes: as Enter.
-func (p *Pass) Return(ctx context.Context) error {
+// Return takes a place again, before the same caller's calls that have had none yet. The patience, which the context that it
+// returns holds, begins anew: how long a body took to come says nothing of who waits here. Codes: as Enter.
+func (p *Pass) Return(ctx context.Context) (context.Context, error) {
 	if p == nil {
-		return nil
+		return ctx, nil
 	}
+	p.stop()
+	p.begin(ctx)
 	p.gate.mu.Lock()
-	return p.enter(ctx, true)
+	if err := p.enter(ctx, true); err != nil {
+		return ctx, err
+	}
+	return p.patient(ctx), nil
 }
 
 // Hold counts a body's bytes, -1 when nobody knows how many come, until the call leaves. Codes: as Enter.

@@ -226,7 +226,10 @@ func TestGateRest(t *testing.T) {
 	waits := make(chan entered, 8)
 	h.queue("new", greedy, httpkit.LaneWrite, waits)
 	back := make(chan error, 1)
-	go func() { back <- first.Return(t.Context()) }()
+	go func() {
+		_, err := first.Return(t.Context())
+		back <- err
+	}()
 	for deadline := time.Now().Add(time.Minute); h.Load().Waiting < 2; {
 		if time.Now().After(deadline) {
 			t.Fatal("the first does not come back")
@@ -302,7 +305,7 @@ func TestGateCounts(t *testing.T) {
 				}
 				inside.Add(-1)
 				p.Rest()
-				if p.Return(ctx) == nil {
+				if _, err := p.Return(ctx); err == nil {
 					_ = p.Hold(1 << 19)
 				}
 				p.Leave()

@@ -248,3 +248,6 @@ func OccupyReaders(s *Store) (release func()) {
 		}
 	}
 }
+
+// Unsure is what decides whether a COMMIT that failed is in doubt.
+func Unsure(err error) bool { return unsure(err) }

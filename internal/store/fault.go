@@ -39,10 +39,8 @@ func lost(err error) bool {
 		return true
 	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 53: out of resources; 25006: it
-		// became a standby; 25P03: it ended an idle transaction.
-		return strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || strings.HasPrefix(p.Code, "53") ||
-			p.Code == "25006" || p.Code == "25P03"
+		// 57P0x: the server is shutting down or not up yet; 08: connection exceptions; 25006: it became a standby.
+		return ends(p) || strings.HasPrefix(p.Code, "57P") || strings.HasPrefix(p.Code, "08") || p.Code == "25006"
 	}
 	if _, ok := errors.AsType[*sqlite.Error](err); ok {
 		return false
@@ -56,6 +54,24 @@ func lost(err error) bool {
 	return errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || pgconn.Timeout(err) ||
 		err != nil && strings.Contains(err.Error(), "conn closed")
+}
+
+// ends reports an error with which PostgreSQL ends the connection, or itself.
+func ends(p *pgconn.PgError) bool {
+	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
+}
+
+// unsure reports that nobody can tell from COMMIT's error on which side of it the transaction is: PostgreSQL did not answer
+// that it rolled it back. (40003: it says so itself.)
+func unsure(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	return !ok || ends(p) || p.Code == "40003"
+}
+
+// exhausted reports that PostgreSQL lacks the room or the memory for a statement: it would for the next one, too.
+func exhausted(err error) bool {
+	p, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && strings.HasPrefix(p.Code, "53")
 }
 
 // tooLong reports a statement that the server gave up: somebody else holds what it needs.
@@ -135,8 +151,8 @@ func outward(err error) error {
 	case errors.Is(err, errAway), dialling:
 		return puntuale.Unavailable(err)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded): // before lost: a deadline looks like the network's
-		return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "the call ended before the store could answer", Err: err}
-	case passing(err), lost(err), tooLong(err):
+		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Message: "the call ended before the store could answer", Err: err}
+	case passing(err), lost(err), exhausted(err), tooLong(err):
 		return puntuale.Unavailable(err)
 	}
 	return err

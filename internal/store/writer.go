@@ -183,7 +183,7 @@ func decided(err error) bool {
 
 // hopeless reports an error that would meet every task alike.
 func hopeless(err error) bool {
-	return lost(err) || broken(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
+	return lost(err) || exhausted(err) || broken(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
 }
 
 func (w *writer) answer(u *unit) {
@@ -272,7 +272,7 @@ func (w *writer) attempt(ctx context.Context, all []*unit, try int) error {
 	if err == nil {
 		return nil
 	}
-	if lost(err) {
+	if lost(err) || l.d.postgres && unsure(err) {
 		l.drop()
 		return w.resolve(all, err)
 	}
@@ -325,7 +325,9 @@ func (w *writer) resolve(all []*unit, cause error) error {
 		}
 		committed, err := u.kind.check(ctx, w, u.tasks)
 		for waited := 1; lockedOut(err) && waited < lockWaits; waited++ {
-			committed, err = u.kind.check(ctx, w, u.tasks)
+			if err = w.link.connect(ctx); err == nil { // the one it had may be gone by now
+				committed, err = u.kind.check(ctx, w, u.tasks)
+			}
 		}
 		switch {
 		case err != nil:

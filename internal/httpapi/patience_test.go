@@ -1,0 +1,108 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit"
+)
+
+// behindGate is the service's handler behind a gate.
+func (s *service) behindGate(gate *httpkit.Gate, refuse *httpkit.Restraint) http.Handler {
+	s.t.Helper()
+	h, err := httpapi.New(httpapi.Config{Control: s.control, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler), Gate: gate, Refuse: refuse})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return h
+}
+
+// lateBody says nothing for a while.
+type lateBody struct {
+	io.Reader
+	from <-chan time.Time
+}
+
+func (b lateBody) Read(p []byte) (int, error) {
+	<-b.from
+	return b.Reader.Read(p)
+}
+
+// How long a body takes to come is nobody's wait: the call is done however long its patience is over.
+func TestSlowBody(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		key := s.newClient("a@x", "full")
+		sequence := s.newSequence(key, stepLater)
+		const patience = time.Second
+		h := s.behindGate(httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: patience, Now: time.Now}), nil)
+		var last string
+		for n := range 5 { // a starved machine may need its patience for the call itself
+			from := make(chan time.Time)
+			time.AfterFunc(patience+patience/4, func() { close(from) })
+			body := lateBody{strings.NewReader(fmt.Sprintf(`{"phone":"+39347123%04d","testo":"x"}`, n)), from}
+			r := httptest.NewRequest(http.MethodPost, "/api/start/"+sequence, body)
+			r.Header.Set("Authorization", "Bearer "+key)
+			r.ContentLength = -1
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code == http.StatusOK {
+				return
+			}
+			last = fmt.Sprint(w.Code, w.Body)
+		}
+		t.Error(last)
+	})
+}
+
+// Refusals that are held back hold no places: whoever has a key is let in meanwhile.
+func TestHeldRefusalsHoldNoPlaces(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	key := s.newClient("a@x", "full")
+	var held atomic.Int64
+	refuse := httpkit.NewRestraint(0.1, func() time.Time {
+		held.Add(1)
+		return time.Now()
+	})
+	h := s.behindGate(httpkit.NewGate(httpkit.GateConfig{Places: 2, Patience: 50 * time.Millisecond, Now: time.Now}), refuse)
+	call := func(key string) int {
+		r := httptest.NewRequest(http.MethodGet, "/api/sequences", nil)
+		r.Header.Set("Authorization", "Bearer "+key)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code
+	}
+	invented, _, err := auth.NewKey(puntuale.ClientSide, "x", morning)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := call(invented); code != http.StatusUnauthorized { // at once
+		t.Errorf("an invented key: %d", code)
+	}
+	asked := held.Load()
+	answer := make(chan int, 1)
+	go func() { answer <- call(invented) }()
+	for deadline := time.Now().Add(time.Minute); held.Load() == asked; {
+		if time.Now().After(deadline) {
+			t.Fatal("the refusal is not held back")
+		}
+		<-time.After(time.Millisecond)
+	}
+	if code := call(key); code != http.StatusOK {
+		t.Errorf("a call with a key: %d", code)
+	}
+	if code := <-answer; code != http.StatusUnauthorized {
+		t.Errorf("an invented key: %d", code)
+	}
+}

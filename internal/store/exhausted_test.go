@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+)
+
+// PostgreSQL without room refuses each call once, knowing that nothing of it was done, and holds up nobody else: what needs
+// no room goes on.
+func TestPostgresWithoutRoom(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	w := storetest.NewWorld(t, d)
+	c := w.Client(puntuale.AccountFull)
+	ctx := context.Background()
+	c.MustStart("+393331234567", storetest.Begin, 1)
+	w.Exec("create sequence tries")
+	w.Exec(`create function no_room() returns trigger language plpgsql as $$ begin
+ perform nextval('tries');
+ raise exception 'could not extend file: No space left on device' using errcode = '53100';
+end $$`)
+	w.Exec("create trigger no_room before insert on message for each statement execute function no_room()")
+	const starts = 20
+	answers := make(chan error, starts)
+	for n := range starts {
+		go func() {
+			_, err := c.Start(ctx, c.Run(fmt.Sprintf("+3933312340%02d", n), storetest.Begin, 1))
+			answers <- err
+		}()
+	}
+	for range starts {
+		err := <-answers
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable || strings.Contains(err.Error(), "may have been done") {
+			t.Errorf("a start: %v", err)
+		}
+	}
+	if _, err := c.Stop(ctx, c.Sequence, "+393331234567", storetest.Day, storetest.Begin); err != nil {
+		t.Errorf("a stop: %v", err)
+	}
+	if n := w.Int("select last_value from tries"); n > starts {
+		t.Errorf("%d starts were tried %d times", starts, n)
+	}
+	w.Exec("drop trigger no_room on message")
+	c.MustStart("+393331234567", storetest.Begin, 1)
+	if n := w.Int("select count(*) from run"); n != 2 {
+		t.Errorf("%d runs", n)
+	}
+}
+
+// Only PostgreSQL's own word that it rolled back says so.
+func TestCommitUnsure(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		err    error
+		unsure bool
+	}{
+		{&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "53100"}, false},
+		{&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "40P01"}, false},
+		{&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: "40003"}, true},
+		{&pgconn.PgError{SeverityUnlocalized: "PANIC", Code: "58030"}, true},
+		{&pgconn.PgError{SeverityUnlocalized: "FATAL", Code: "25P04"}, true},
+		{io.ErrUnexpectedEOF, true},
+		{errors.New("unexpected message type"), true},
+		{context.DeadlineExceeded, true},
+	} {
+		if got := store.Unsure(fmt.Errorf("commit: %w", c.err)); got != c.unsure {
+			t.Errorf("%v: %t", c.err, got)
+		}
+	}
+}
