@@ -18,8 +18,8 @@ type AgendaStore interface {
 	// without any are left out.
 	UpcomingCounts(ctx context.Context, from, to time.Time) ([]QuarterCount, error)
 
-	// CountMessages counts the messages that a filter finds, up to most.
-	CountMessages(ctx context.Context, f MessageFilter, most int) (int, error)
+	// CountMessages counts the messages that a filter finds, up to most, and reports whether that is all of them.
+	CountMessages(ctx context.Context, f MessageFilter, most int) (n int, all bool, err error)
 
 	// MessageEvents lists what was not normal about a message, oldest first, at most 200.
 	MessageEvents(ctx context.Context, id MessageID) ([]MessageEvent, error)

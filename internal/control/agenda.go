@@ -283,21 +283,26 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 	return a, nil
 }
 
-// CountMessages counts the messages that a query finds, up to most. Codes: invalid.
-func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (int, error) {
+// CountMessages counts the messages that a query finds, up to most, and reports whether that is all of them. Codes:
+// invalid.
+func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n int, all bool, err error) {
 	var f faults
 	filter, err := c.filter(&f, q)
 	if err == nil {
 		err = f.err()
 	}
 	if err != nil {
-		return 0, err
+		return 0, false, err
 	}
-	n, err := c.tenant.CountMessages(ctx, filter, most)
+	n, all, err = c.tenant.CountMessages(ctx, filter, most)
+	if err == nil && n == 0 && !all { // a few, far back
+		filter.Look = 0
+		n, all, err = c.tenant.CountMessages(ctx, filter, most)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("count messages: %w", err)
+		return 0, false, fmt.Errorf("count messages: %w", err)
 	}
-	return n, nil
+	return n, all, nil
 }
 
 // Version returns a text that is another once lists of the client's messages are.

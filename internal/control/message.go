@@ -51,7 +51,7 @@ type MessageQuery struct {
 }
 
 // briefCalls are so many that a page looks through them within some 20 ms.
-const briefCalls = 20_000
+const briefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
 func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.MessageDetail, string, error) {

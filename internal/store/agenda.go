@@ -74,14 +74,18 @@ func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntu
 	return all, nil
 }
 
-func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, most int) (int, error) {
-	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, puntuale.MaxID + 1, most}}
+func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, most int) (int, bool, error) {
+	last, floor, err := t.span(ctx, f, puntuale.MaxID+1)
+	if err != nil {
+		return 0, false, outward(fmt.Errorf("bound a count of messages: %w", err))
+	}
+	l := t.listing(last, floor, most+1)
 	text := `select count(*) from (` + l.found(f) + `) as found`
 	var n int
 	if err := t.lists().each(ctx, text, l.args, func(rows row) error { return rows.Scan(&n) }); err != nil {
-		return 0, outward(fmt.Errorf("count messages: %w", err))
+		return 0, false, outward(fmt.Errorf("count messages: %w", err))
 	}
-	return n, nil
+	return min(n, most), n <= most && floor == 0, nil
 }
 
 const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + mostEvents

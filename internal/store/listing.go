@@ -20,11 +20,7 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("bound a list of messages: %w", err))
 	}
-	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit + 1}}
-	if floor > 0 {
-		sign := l.bind(floor)
-		l.ofPlanned, l.ofMessage = " and r.id >= "+sign, " and m.id >= "+sign
-	}
+	l := t.listing(last, floor, limit+1)
 	var d details
 	if err := t.lists().each(ctx, l.statement(f), l.args, d.scan); err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
@@ -103,6 +99,16 @@ type listing struct {
 	ofRun     string
 	ofPlanned string // of runs, where their messages as planned are looked for
 	ofMessage string
+}
+
+// listing is one of ids below last and from floor on.
+func (t tenant) listing(last, floor int64, limit int) *listing {
+	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit}}
+	if floor > 0 {
+		sign := l.bind(floor)
+		l.ofPlanned, l.ofMessage = " and r.id >= "+sign, " and m.id >= "+sign
+	}
+	return l
 }
 
 // pending looks among the open messages of the client's sessions, which are the client's: where nothing else is asked, the

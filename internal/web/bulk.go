@@ -18,7 +18,7 @@ var bulkRoutes = []route{
 	{"POST /c/{client}/messages/all", clientSide, puntuale.Staff, "message.all", (*site).doAll},
 }
 
-// bulkRows is how many messages one request does something to, bulkMost how far they are counted before.
+// bulkRows is how many messages one request does something to, bulkMost how far they are counted before, at most.
 const (
 	bulkRows = "200"
 	bulkMost = 10_000
@@ -41,10 +41,13 @@ func (s *site) askAll(v *visit) error {
 		return v.to(v.frame.Place.Base + "/messages")
 	}
 	b.Search.Cursor, b.Sequence = "", s.sequenceName(v, b.Search.Sequence)
-	var err error
-	if b.Total, err = v.client.CountMessages(v.ctx(), queryOf(b.Search, ""), bulkMost+1); err != nil {
+	q := queryOf(b.Search, "")
+	q.Brief = true
+	total, all, err := v.client.CountMessages(v.ctx(), q, bulkMost)
+	if err != nil {
 		return err
 	}
+	b.Total, b.More = total, !all
 	return v.show(view.AskAll(b))
 }
 
@@ -54,7 +57,7 @@ func (s *site) doAll(v *visit) error {
 	if err != nil {
 		return err
 	}
-	b := view.Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
+	b := view.Bulk{Search: sought(f.Value), Form: f, Total: number(f.Value("total")), More: f.Value("more") != "", Done: number(f.Value("done")), Left: number(f.Value("left")), Running: true}
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" || b.Verb != f.Value("verb") {
 		v.quiet = true
 		return v.to(v.frame.Place.Base + "/messages")

@@ -195,9 +195,9 @@ func TestBulk(t *testing.T) {
 		}
 		page = r.body
 	}
-	left, err := w.Client().CountMessages(context.Background(), control.MessageQuery{State: "FAILED"}, 1000)
+	left, _, err := w.Client().CountMessages(context.Background(), control.MessageQuery{State: "FAILED"}, 1000)
 	w.must(err)
-	pending, err := w.Client().CountMessages(context.Background(), control.MessageQuery{State: "PENDING"}, 1000)
+	pending, _, err := w.Client().CountMessages(context.Background(), control.MessageQuery{State: "PENDING"}, 1000)
 	w.must(err)
 	if parts != 1 || left != 0 || pending != 250 {
 		t.Errorf("after %d parts %d are left, %d pending", parts+1, left, pending)

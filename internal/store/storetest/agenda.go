@@ -69,12 +69,15 @@ func testUpcoming(t *testing.T, w *World) {
 	if err != nil || len(counts) != 2 || !counts[0].Begin.Equal(want[0].Begin) || counts[0].N != 1 || !counts[1].Begin.Equal(want[1].Begin) || counts[1].N != 2 {
 		t.Errorf("counts = %v, %v, want %v", counts, err, want)
 	}
+	if got, all, err := c.CountMessages(ctx, puntuale.MessageFilter{Look: 1}, 10); err != nil || got == 0 || got == 3 || all {
+		t.Errorf("count within a call = %d, %v, %v", got, all, err)
+	}
 	pending := puntuale.Pending
 	for most, n := range map[int]int{10: 3, 2: 2} {
-		if got, err := c.CountMessages(ctx, puntuale.MessageFilter{State: &pending}, most); err != nil || got != n {
-			t.Errorf("count up to %d = %d, %v", most, got, err)
+		if got, all, err := c.CountMessages(ctx, puntuale.MessageFilter{State: &pending}, most); err != nil || got != n || all != (most >= 3) {
+			t.Errorf("count up to %d = %d, %v, %v", most, got, all, err)
 		}
-		if got, err := c.CountMessages(ctx, puntuale.MessageFilter{}, most); err != nil || got != n {
+		if got, _, err := c.CountMessages(ctx, puntuale.MessageFilter{}, most); err != nil || got != n {
 			t.Errorf("count all up to %d = %d, %v", most, got, err)
 		}
 	}

@@ -233,7 +233,7 @@ var foreignCalls = map[string]foreign{
 	"CountMessages": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		found := []int{}
 		for _, f := range []puntuale.MessageFilter{{}, {Phone: phone}, {Sequence: other.Sequence}, {State: new(puntuale.Pending)}} {
-			n, err := mine.CountMessages(context.Background(), f, 10)
+			n, _, err := mine.CountMessages(context.Background(), f, 10)
 			if err != nil {
 				return found, err
 			}
