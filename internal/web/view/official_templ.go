@@ -156,7 +156,7 @@ func metaCard(o OneSession) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if Has(ctx, puntuale.Owner) {
+		if Has(ctx, puntuale.Owner) && o.State != puntuale.LinkUnlinked {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 13, "<a class=\"btn\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
