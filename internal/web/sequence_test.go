@@ -81,9 +81,8 @@ func TestSequenceStory(t *testing.T) {
 		b.fill("phone", "333 765 4321", "fields.nome", "Lucia", "fields.codice", "B-2")
 		b.click("[value=preview]")
 		b.until(`document.activeElement?.name === "fields.data_appuntamento"`) // missing
-		b.fill("fields.data_appuntamento", "30/11/2026 15:30")
-		b.click("[value=preview]")
-		b.until(`document.querySelectorAll(".timeline .bubble").length === 4`)
+		b.fill("fields.data_appuntamento", "2026-11-30T15:30")
+		b.until(`document.querySelectorAll(".timeline .bubble").length === 4 && document.querySelector("[value=start]:enabled")`)
 		b.check("start")
 		b.click("[value=start]")
 		b.until(`document.querySelector("h1").innerText === "Sequenza avviata" || document.querySelector("h1").innerText === "Sequence started"`)
@@ -229,8 +228,9 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 		t.Errorf("copy: %d %s", copied.status, copied.to())
 	}
 
-	started := v.post(w.pages+"/sequences/"+id+"/start", url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"30/11/2026 10:00"}, "do": {"start"}})
-	if started.status != http.StatusOK || !strings.Contains(started.body, "Sequenza avviata") {
+	at := w.pages + "/sequences/" + id
+	started := v.post(at+"/start", v.startForm(at, url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"30/11/2026 10:00"}}))
+	if started.status != http.StatusSeeOther || !strings.Contains(v.get(started.to()).body, "Sequenza avviata") {
 		t.Fatalf("start: %d %s", started.status, started.body)
 	}
 	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})

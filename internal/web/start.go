@@ -3,8 +3,11 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -15,6 +18,7 @@ import (
 var startRoutes = []route{
 	{"GET /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "", (*site).startPage},
 	{"POST /c/{client}/sequences/{id}/start", clientSide, puntuale.Staff, "sequence.start", (*site).startByHand},
+	{"GET /c/{client}/sequences/{id}/started", clientSide, puntuale.Staff, "", (*site).startedPage},
 }
 
 // startPage asks for whom a sequence is to be started.
@@ -30,7 +34,8 @@ func (s *site) startPage(v *visit) error {
 	return v.show(view.SequenceStart(view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}))
 }
 
-// startByHand shows what a start would do, and then does it.
+// startByHand shows what a start would do, and does it once that was seen: what is posted names the preview that was on the
+// screen, and another one is shown first.
 func (s *site) startByHand(v *visit) error {
 	f, err := v.form()
 	if err != nil {
@@ -40,35 +45,123 @@ func (s *site) startByHand(v *visit) error {
 	if err != nil {
 		return err
 	}
-	call := startCall(v.path("id"), f)
+	do := f.Value("do")
+	v.quiet = do != "start"
+	call := startCall(found, f)
 	page := view.Starting{Sequence: found.Sequence, Fields: found.Fields, Form: f}
-	fields := []string{"phone"}
-	for _, field := range found.Fields {
-		fields = append(fields, "fields."+field.Name)
-	}
+	fields := startFields(found)
 	planned, err := v.client.Preview(v.ctx(), call)
+	if err != nil && do == "look" {
+		return v.notYet(err, page, fields)
+	}
 	if err != nil {
 		return v.again(fielded(err), f, view.StartForm(page), view.SequenceStart(page), fields...)
+	}
+	standing, err := v.client.Standing(v.ctx(), call.Sequence, call.Phone)
+	if err != nil {
+		return err
 	}
 	page.Try = &view.Try{Steps: found.Steps, Messages: planned.Messages, Skipped: planned.Skipped, Fields: found.Fields, Now: v.now()}
-	if f.Value("do") != "start" {
-		v.quiet = true
-		if v.partial() {
-			return v.show(view.StartForm(page))
-		}
-		return v.show(view.SequenceStart(page))
+	page.Blacklisted, page.Running = standing.Blacklisted, standing.Running
+	now := sightOf(call, planned, standing, v.now())
+	page.Seen = now.String()
+	switch {
+	case do == "look":
+		return v.show(view.StartPreview(page))
+	case do == "start" && now.shownBy(f.Value("seen")):
+		return s.start(v, found, call, page, standing)
+	case do == "start":
+		v.quiet, page.Changed = true, true
 	}
+	if v.partial() {
+		return v.show(view.StartForm(page))
+	}
+	return v.show(view.SequenceStart(page))
+}
+
+// start starts what was seen, and leads to a page that can be loaded again.
+func (s *site) start(v *visit, found control.Sequence, call control.StartCall, page view.Starting, standing control.Standing) error {
 	started, err := v.client.Start(v.ctx(), call)
 	if err != nil {
-		return v.again(fielded(err), f, view.StartForm(page), view.SequenceStart(page), fields...)
+		return v.again(fielded(err), page.Form, view.StartForm(page), view.SequenceStart(page), startFields(found)...)
 	}
 	v.did(found.ID.String())
-	page.Started = &started
-	return v.whole(view.SequenceStarted(page))
+	query := url.Values{}
+	for _, id := range started.IDs {
+		query.Add("m", id.String())
+	}
+	for _, step := range started.Skipped {
+		query.Add("skipped", strconv.Itoa(step.Step+1))
+	}
+	if standing.Running && !started.Replayed {
+		query.Set("running", string(found.IfRunning))
+	}
+	return v.to(v.sequenceURL(found.ID) + "/started?" + query.Encode())
+}
+
+// startedPage says what became of each message of a start.
+func (s *site) startedPage(v *visit) error {
+	found, err := v.client.Sequence(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	query := v.r.URL.Query()
+	page := view.Started{Sequence: found.Sequence, Running: query.Get("running")}
+	for _, text := range query["skipped"] {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && n <= len(found.Steps) {
+			page.Skipped = append(page.Skipped, n)
+		}
+	}
+	if ids := query["m"]; len(ids) > 0 {
+		if page.Messages, err = v.client.Details(v.ctx(), ids); err != nil {
+			return err
+		}
+	}
+	if len(page.Messages) == 0 {
+		return v.show(view.SequenceStarted(page))
+	}
+	first := page.Messages[0]
+	if first.Phone != "" {
+		standing, err := v.client.Standing(v.ctx(), v.path("id"), first.Phone)
+		if err != nil {
+			return err
+		}
+		page.Blacklisted = standing.Blacklisted
+	}
+	session, err := v.client.Session(v.ctx(), first.Session.String())
+	if err == nil && session.Sandbox {
+		page.Phone = v.frame.Place.Base + "/sessions/" + session.ID.String() + "/phone?" + url.Values{"phone": {first.Phone}}.Encode()
+	}
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return err
+	}
+	return v.show(view.SequenceStarted(page))
+}
+
+// notYet is the preview of a form that is not filled in yet: what is missing is said, what is wrong too, and nothing is red.
+func (v *visit) notYet(err error, page view.Starting, fields []string) error {
+	e, _ := refusal(err)
+	if e == nil {
+		return err
+	}
+	faults := view.NewForm()
+	if named, ok := errors.AsType[*puntuale.Error](fielded(err)); ok {
+		faults.Take(v.frame.Language, named, fields...)
+	}
+	page.NotYet = faults
+	return v.show(view.StartPreview(page))
+}
+
+func startFields(s control.Sequence) []string {
+	fields := []string{"phone"}
+	for _, field := range s.Fields {
+		fields = append(fields, "fields."+field.Name)
+	}
+	return fields
 }
 
 // startCall is the call of a form, as a program would make it.
-func startCall(id string, f *view.Form) control.StartCall {
+func startCall(s control.Sequence, f *view.Form) control.StartCall {
 	body := map[string]json.RawMessage{}
 	put := func(name, text string) {
 		if raw, err := json.Marshal(text); err == nil {
@@ -80,7 +173,17 @@ func startCall(id string, f *view.Form) control.StartCall {
 		put(name, text)
 	}
 	whole, _ := json.Marshal(body) // strings are always written
+	id := s.ID.String()
 	return control.StartCall{Sequence: id, Phone: f.Value("phone"), Fields: body, Body: whole, Scope: "POST /api/start/" + id, Key: f.Value("key")}
+}
+
+// picked is a day and a time as browsers give them, which the service's callers write the way people do.
+func picked(text string) string {
+	at, err := time.Parse("2006-01-02T15:04", text)
+	if err != nil {
+		return text
+	}
+	return at.Format("02/01/2006 15:04")
 }
 
 // fielded gives the faults of fields the names that they have in a form.

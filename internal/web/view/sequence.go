@@ -79,10 +79,24 @@ type StepWarning struct {
 // Starting is a sequence that is being started by hand.
 type Starting struct {
 	puntuale.Sequence
-	Fields  []puntuale.Field
-	Form    *Form
-	Try     *Try                 // nil before anybody asked
-	Started *puntuale.StartedRun // nil before it was
+	Fields      []puntuale.Field
+	Form        *Form
+	Try         *Try   // nil before there is something to show
+	NotYet      *Form  // why there is nothing to show yet; nil: nobody typed anything
+	Seen        string // stands for Try; the form that starts it holds it
+	Changed     bool   // what was to be started is not what was shown
+	Blacklisted bool   // the number
+	Running     bool   // the sequence, for the number
+}
+
+// Started is what a start did.
+type Started struct {
+	puntuale.Sequence
+	Messages    []puntuale.MessageDetail
+	Skipped     []int  // numbers of steps, from 1
+	Running     string // what the sequence does where it is running already, and it was; "" it was not
+	Blacklisted bool   // the number, as things are
+	Phone       string // address of the simulated phone; "" the messages go to a real one
 }
 
 // fieldNames lists what the editor offers: the fields that there are, and what most people need.
@@ -322,8 +336,9 @@ func mediaKind(c puntuale.Content) string {
 	return "document"
 }
 
+// bubbleOf is a message as it looks to who receives it.
 func bubbleOf(c puntuale.Content) BubbleContent {
-	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude}
+	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, In: true}
 	if c.MediaURL != "" {
 		address, _, _ := strings.Cut(c.MediaURL, "?")
 		b.Media, b.MediaKind = or(c.MediaName, path.Base(address)), mediaKind(c)

@@ -1,0 +1,188 @@
+package web_test
+
+import (
+	"context"
+	"html"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// startForm is a start's form after its preview was looked at.
+func (v *visitor) startForm(at string, form url.Values) url.Values {
+	v.w.t.Helper()
+	form.Set("do", "preview")
+	got := v.post(at+"/start", form)
+	if got.status != http.StatusOK || !strings.Contains(got.body, `value="start"`) {
+		v.w.t.Fatalf("preview: %d %s", got.status, mainOf(got.body))
+	}
+	seen := formOf(got.body)
+	seen.Set("do", "start")
+	return seen
+}
+
+// pendingOf counts what a sequence has scheduled.
+func (w *world) pendingOf(id string) int {
+	w.t.Helper()
+	all, _, err := w.Client().Messages(context.Background(), control.MessageQuery{Sequence: id})
+	w.must(err)
+	return len(all)
+}
+
+// TestStartNeedsItsPreview: what is started is what was on the screen, whatever changed since.
+func TestStartNeedsItsPreview(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.sequence(appointment())
+	at := w.pages + "/sequences/" + id
+	v := w.visitor(w.clients[puntuale.Staff])
+	given := func() url.Values {
+		return url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"2026-11-30T10:00"}}
+	}
+	refused := func(why string, form url.Values) url.Values {
+		t.Helper()
+		got := v.post(at+"/start", form)
+		if got.status != http.StatusOK || !strings.Contains(got.body, "qualcosa è cambiato") || w.pendingOf(id) != 0 {
+			t.Fatalf("%s: %d, %d messages: %s", why, got.status, w.pendingOf(id), mainOf(got.body))
+		}
+		again := formOf(got.body)
+		again.Set("do", "start")
+		return again
+	}
+	unseen := given()
+	unseen.Set("do", "start")
+	refused("nothing was shown", unseen)
+	for name, value := range map[string]string{"phone": "3337654322", "fields.nome": "Anna", "fields.data_appuntamento": "2026-12-01T10:00"} {
+		form := v.startForm(at, given())
+		form.Set(name, value)
+		refused(name, form)
+	}
+	for _, odd := range []string{"", "x", ".", strings.Repeat("1.", 4), "\x00"} {
+		form := v.startForm(at, given())
+		form.Set("seen", odd)
+		refused("an odd one", form)
+	}
+	form := v.startForm(at, given())
+	w.clock.Advance(2 * time.Hour)
+	refused("long ago", form)
+	form = v.startForm(at, given())
+	changed := appointment()
+	changed.Steps[2].Text = "Grazie mille, {{nome}}."
+	_, err := w.Client().ReplaceSequence(context.Background(), id, changed)
+	w.must(err)
+	fresh := refused("another text", form)
+	w.clock.Advance(3 * time.Minute) // reading takes time, by which what goes at once is later
+
+	got := v.post(at+"/start", fresh)
+	if got.status != http.StatusSeeOther || w.pendingOf(id) != 3 {
+		t.Fatalf("%d %s, %d messages", got.status, got.body, w.pendingOf(id))
+	}
+	if strings.Contains(got.to(), "333") {
+		t.Errorf("the number is in the address: %s", got.to())
+	}
+	twice := v.post(at+"/start", fresh) // a second click
+	if twice.status != http.StatusSeeOther || twice.to() != got.to() || w.pendingOf(id) != 3 {
+		t.Errorf("sent twice: %d %s, %d messages", twice.status, twice.to(), w.pendingOf(id))
+	}
+	for range 2 { // and loaded again
+		page := v.get(got.to())
+		if page.status != http.StatusOK || strings.Count(page.body, "In attesa") != 3 || !strings.Contains(page.body, "telefono di prova") || !strings.Contains(page.body, "/phone?phone=%2B393337654321") {
+			t.Errorf("%d %s", page.status, mainOf(page.body))
+		}
+	}
+	other := w.visitor(w.strangers)
+	if page := other.get(got.to()); page.status != http.StatusNotFound {
+		t.Errorf("a stranger: %d", page.status)
+	}
+}
+
+// TestStartWarns: before a start and after it, in plain words, of a number in the blacklist and of what is running already.
+func TestStartWarns(t *testing.T) {
+	t.Parallel()
+	for _, try := range []struct{ running, before, after string }{
+		{"allow", "avrà i messaggi di tutte e due", "i messaggi di prima restano"},
+		{"skip", "non verrà avviata di nuovo", "non è stato aggiunto niente"},
+		{"restart", "si ricomincia da capo", "annullati e sostituiti"},
+		{"reject", "verrà rifiutato", ""},
+	} {
+		t.Run(try.running, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			r := appointment()
+			r.IfRunning = try.running
+			at := w.pages + "/sequences/" + w.sequence(r)
+			v := w.visitor(w.clients[puntuale.Staff])
+			given := url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"2026-11-30T10:00"}}
+			v.post(at+"/start", v.startForm(at, given))
+			given.Set("do", "look")
+			page := html.UnescapeString(v.htmx(at+"/start", given).body)
+			if !strings.Contains(page, try.before) || strings.Contains(page, "blacklist") {
+				t.Errorf("before: %s", page)
+			}
+			got := v.post(at+"/start", v.startForm(at, given))
+			if try.after == "" {
+				if got.status != http.StatusConflict {
+					t.Errorf("refused: %d %s", got.status, got.body)
+				}
+				return
+			}
+			if page := v.get(got.to()); !strings.Contains(page.body, try.after) {
+				t.Errorf("after: %d %s", page.status, mainOf(page.body))
+			}
+		})
+	}
+}
+
+// TestStartOfBlacklisted: it is said before, and after.
+func TestStartOfBlacklisted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	at := w.pages + "/sequences/" + w.sequence(appointment())
+	v := w.visitor(w.clients[puntuale.Staff])
+	given := url.Values{"phone": {"333 765 4321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"2026-11-30T10:00"}}
+	form := v.startForm(at, given)
+	_, err := w.Client().AddBlacklisted(context.Background(), "+393337654321", "", control.Once[puntuale.BlacklistEntry]{})
+	w.must(err)
+	if got := v.post(at+"/start", form); got.status != http.StatusOK || !strings.Contains(got.body, "è nella blacklist") {
+		t.Fatalf("it changed since: %d %s", got.status, got.body)
+	}
+	got := v.post(at+"/start", v.startForm(at, given))
+	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") {
+		t.Errorf("after: %d %s", page.status, mainOf(page.body))
+	}
+}
+
+// TestStartFollowsTheForm: the button goes with the first letter, and comes back with what it then does.
+func TestStartFollowsTheForm(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		at := w.pages + "/sequences/" + w.sequence(appointment())
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(at + "/start")
+		b.check("nothing yet")
+		b.fill("phone", "333 765 4321")
+		b.until(`document.querySelector(".start-missing")`)
+		b.check("not yet")
+		b.fill("fields.nome", "Lucia", "fields.data_appuntamento", "2026-11-30T15:30")
+		b.until(`document.querySelector("#start-preview [value=start]:enabled") && document.querySelector("#start-preview").innerText.includes("Lucia")`)
+		b.check("preview")
+		gone := evaluate[bool](b, `((e) => { e.value = "Anna"; e.dispatchEvent(new Event("input", {bubbles: true})); return document.querySelector("#start-preview [value=start]").disabled })(document.querySelector("[name='fields.nome']"))`)
+		if !gone {
+			b.t.Error("the button still starts what was shown before")
+		}
+		b.until(`document.querySelector("#start-preview [value=start]:enabled") && document.querySelector("#start-preview").innerText.includes("Anna")`)
+		b.click("[value=start]")
+		b.until(`location.pathname.endsWith("/started") && document.readyState === "complete" && document.querySelectorAll(".started li").length === 3`)
+		b.check("started")
+		b.open(evaluate[string](b, `location.pathname + location.search`))
+		b.until(`document.querySelectorAll(".started li").length === 3`)
+		b.open(at + "/start?phone=3337654321&fields.nome=Anna&fields.data_appuntamento=2026-11-30T15:30")
+		b.click("[value=preview]")
+		b.until(`document.querySelector("#start-preview .start-note")`)
+		b.check("running")
+	})
+}

@@ -1,0 +1,91 @@
+package view
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// picker is a day and a time as browsers give and take them.
+const picker = "2006-01-02T15:04"
+
+// pickedForms are those that a picker can show: day first as people write it here, and year first.
+var pickedForms = []string{picker, "2006-01-02 15:04", "02/01/2006 15:04", "2/1/2006 15:04"}
+
+// dateKind is the kind of input for a field: a picker for a date, but for what a picker cannot show, which stays text.
+func dateKind(f puntuale.Field, value string) string {
+	if f.Kind != puntuale.FieldDate {
+		return "text"
+	}
+	if value = strings.TrimSpace(value); value == "" || asPicked("datetime-local", value) != value {
+		return "datetime-local"
+	}
+	if _, err := time.Parse(picker, value); err == nil {
+		return "datetime-local"
+	}
+	return "text"
+}
+
+// asPicked writes a value the way that an input of the kind takes it.
+func asPicked(kind, value string) string {
+	if kind != "datetime-local" {
+		return value
+	}
+	for _, form := range pickedForms {
+		if at, err := time.Parse(form, strings.TrimSpace(value)); err == nil {
+			return at.Format(picker)
+		}
+	}
+	return value
+}
+
+// fieldLabel is the name of a field of the start's form.
+func fieldLabel(ctx context.Context, name string) string {
+	if field, ok := strings.CutPrefix(name, "fields."); ok {
+		return field
+	}
+	return T(ctx, "start.phone")
+}
+
+// nothing is why a timeline is empty.
+func (t Try) nothing() string {
+	switch {
+	case len(t.Faults) > 0:
+		return "preview.none_faulty"
+	case len(t.Skipped) > 0:
+		return "preview.none_past"
+	}
+	return "preview.none"
+}
+
+// heading says in a word what a start did.
+func (s Started) heading() string {
+	switch {
+	case s.Running == "skip":
+		return "start.nothing_new"
+	case len(s.Messages) == 0:
+		return "start.nothing_planned"
+	}
+	return "start.done"
+}
+
+func (s Started) summary(ctx context.Context) string {
+	if len(s.Messages) == 0 {
+		return T(ctx, "start.all_past")
+	}
+	phone := shownPhone(ctx, s.Messages[0].Phone)
+	if s.Running == "skip" {
+		return T(ctx, "start.was_running.skip", "Phone", phone)
+	}
+	return T(ctx, "start.done_text", "N", len(s.Messages), "Phone", phone)
+}
+
+// outcome is why a message did not leave; "" where nothing is to be said.
+func outcome(m puntuale.MessageDetail) string {
+	if m.State == puntuale.Failed {
+		return m.Reason
+	}
+	return ""
+}
