@@ -46,15 +46,15 @@ const runsApart = time.Hour
 
 // span is what a list with a bound looks through: ids below one, and from another on, which is 0 where that is all. Ids
 // follow the moments at which calls were received, give or take what servers have in store, so where they begin to be later
-// than a period ends is found by halves. What waits is looked through whole unless it is more than the bound.
+// than a period ends is found by halves. What waits is looked through whole unless it is more than the
+// bound.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" {
 		return last, 0, nil
 	}
 	if f.State != nil && *f.State == puntuale.Pending {
-		narrow := f.Sequence != 0 || f.Origin != "" || !f.From.IsZero() || !f.To.IsZero()
 		n := 0
-		if err := t.lists().each(ctx, openUpTo, []any{t.id, f.Look + 1}, func(rows row) error { return rows.Scan(&n) }); err != nil || n <= f.Look || !narrow {
+		if err := t.lists().each(ctx, openUpTo, []any{t.id, f.Look + 1}, func(rows row) error { return rows.Scan(&n) }); err != nil || n <= f.Look {
 			return last, 0, err
 		}
 	}
@@ -99,12 +99,14 @@ type listing struct {
 	ofRun     string
 	ofPlanned string // of runs, where their messages as planned are looked for
 	ofMessage string
+	bounded   bool
 }
 
 // listing is one of ids below last and from floor on.
 func (t tenant) listing(last, floor int64, limit int) *listing {
 	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
+		l.bounded = true
 		sign := l.bind(floor)
 		l.ofPlanned, l.ofMessage = " and r.id >= "+sign, " and m.id >= "+sign
 	}
@@ -165,7 +167,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 		l.ofRun += " and r.phone = " + l.bind(f.Phone)
 	}
 	pending := f.State != nil && *f.State == puntuale.Pending && f.Phone == ""
-	if f.State != nil && !pending {
+	if f.State != nil && (!pending || l.bounded) {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
 	if f.Origin != "" {
@@ -177,7 +179,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 	if !f.To.IsZero() {
 		l.ofMessage += " and " + plannedAt + " < " + l.bind(micros(f.To))
 	}
-	if pending {
+	if pending && !l.bounded {
 		return l.pending()
 	}
 	return l.byRun(f.Phone != "")

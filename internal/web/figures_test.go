@@ -27,7 +27,7 @@ const (
 )
 
 // TestFigurePages opens every page of both dashboards, through HTTP, with 100,000 and with 1,000,000 messages of one client stored, on
-// both databases, and prints what it took. PUNTUALE_MESSAGES names one other number.
+// both databases, and prints what it took. PUNTUALE_MESSAGES names one other number, PUNTUALE_PAGES a part of the addresses that are wanted.
 //
 //	make figures-pages
 func TestFigurePages(t *testing.T) {
@@ -58,13 +58,15 @@ func openAll(t *testing.T, w *world, messages int) {
 	partner, client := w.visitor(w.partners[puntuale.Owner]), w.visitor(w.clients[puntuale.Owner])
 	var all []figure
 	for _, path := range figurePages(t, w) {
+		if !strings.Contains(path, os.Getenv("PUNTUALE_PAGES")) {
+			continue
+		}
 		v := client
 		if strings.HasPrefix(path, "/partner") {
 			v = partner
 		}
 		f := opened(v, path)
 		all = append(all, f)
-		t.Logf("%8.1f %8.1f %s", ms(f.median), ms(f.worst), f.page)
 		limit := figurePage
 		if messages > 100_000 && (strings.HasPrefix(path, w.pages+"/messages?") || path == w.pages+"/messages") {
 			limit = figureList
