@@ -93,6 +93,8 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 		direction, amount, unit = "at", "", or(unit, string(puntuale.Days))
 		if t.At != "" && (t.Anchor == puntuale.AnchorStart || t.Anchor == "") { // a time on the very day of the start
 			direction, amount = string(puntuale.After), "0"
+		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
+			direction = "now"
 		}
 	}
 	set(".timing.offset.direction", or(direction, string(puntuale.After)))
@@ -223,8 +225,12 @@ func (s stepReader) step() puntuale.Step {
 }
 
 func (s stepReader) timing() puntuale.Timing {
-	t := puntuale.Timing{Anchor: s.anchor(), IfPast: puntuale.IfPast(s.word(".timing.if_past")), Window: s.window()}
+	t := puntuale.Timing{Anchor: puntuale.AnchorStart, IfPast: puntuale.IfPast(s.word(".timing.if_past")), Window: s.window()}
 	unit, direction := puntuale.Unit(s.word(".timing.offset.unit")), s.word(".timing.offset.direction")
+	if direction == "now" {
+		return s.rest(t)
+	}
+	t.Anchor = s.anchor()
 	if direction == "at" || direction == "" {
 		if t.Anchor == puntuale.AnchorStart {
 			return s.rest(t)

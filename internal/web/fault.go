@@ -125,8 +125,22 @@ func (v *visit) toSignIn() {
 	address := "/login"
 	if v.r.Method == http.MethodGet && !v.partial() && v.r.URL.Path != "/" {
 		address += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
+	} else if from := v.cameFrom(); from != "" {
+		address += "?" + url.Values{"next": {from}}.Encode()
 	}
 	_ = v.to(address) // only sets headers
+}
+
+// cameFrom is the page of ours on which something was done, as the browser says; "" where it is none.
+func (v *visit) cameFrom() string {
+	u, err := url.Parse(v.r.Referer())
+	if err != nil || u.Host == "" || u.Host != v.r.Host || strings.HasPrefix(u.Path, "/login") || strings.HasPrefix(u.Path, "/p/") || u.Path == "/ticket" {
+		return ""
+	}
+	if from := u.RequestURI(); ownAddress(from) {
+		return from
+	}
+	return ""
 }
 
 // recovered answers what panicked.

@@ -1,7 +1,9 @@
 package web
 
 import (
+	"errors"
 	"net/url"
+	"slices"
 	"strings"
 
 	"puntuale"
@@ -138,8 +140,8 @@ func (s *site) beginning(v *visit) puntuale.Sequence {
 	case "appointment":
 		return puntuale.Sequence{Name: v.t("sequence.like.appointment"), Steps: []puntuale.Step{
 			{Text: v.t("sequence.like.appointment_1"), Timing: now},
-			{Text: v.t("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, "data_appuntamento", "09:00")},
-			{Text: v.t("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, "data_appuntamento", "18:00")},
+			{Text: v.t("sequence.like.appointment_2"), Timing: timing(2, puntuale.Days, puntuale.Before, v.t("sequence.field.appointment"), "09:00")},
+			{Text: v.t("sequence.like.appointment_3"), Timing: timing(1, puntuale.Days, puntuale.After, v.t("sequence.field.appointment"), "18:00")},
 		}}
 	case "welcome":
 		return puntuale.Sequence{Name: v.t("sequence.like.welcome"), Steps: []puntuale.Step{
@@ -148,8 +150,8 @@ func (s *site) beginning(v *visit) puntuale.Sequence {
 		}}
 	case "expiry":
 		return puntuale.Sequence{Name: v.t("sequence.like.expiry"), Steps: []puntuale.Step{
-			{Text: v.t("sequence.like.expiry_1"), Timing: timing(7, puntuale.Days, puntuale.Before, "data_scadenza", "09:30")},
-			{Text: v.t("sequence.like.expiry_2"), Timing: timing(1, puntuale.Days, puntuale.Before, "data_scadenza", "09:30")},
+			{Text: v.t("sequence.like.expiry_1"), Timing: timing(7, puntuale.Days, puntuale.Before, v.t("sequence.field.expiry"), "09:30")},
+			{Text: v.t("sequence.like.expiry_2"), Timing: timing(1, puntuale.Days, puntuale.Before, v.t("sequence.field.expiry"), "09:30")},
 		}}
 	}
 	return puntuale.Sequence{Steps: []puntuale.Step{{Timing: now}}}
@@ -210,7 +212,13 @@ func (s *site) draft(v *visit) error {
 	do := f.Value("do")
 	f.Values.Del("do")
 	if do == "preview" && v.partial() {
-		try, err := v.try(f, readDraft(f))
+		r := readDraft(f)
+		first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
+		if err != nil {
+			return err
+		}
+		s.example(v, f, first.Fields) // of fields that are new
+		try, err := v.try(f, r)
 		if err != nil {
 			return err
 		}
@@ -235,7 +243,23 @@ func (s *site) refused(v *visit, err error, f *view.Form) error {
 	if failed != nil {
 		return failed
 	}
-	return v.again(err, f, view.SequenceForm(e), view.SequenceEdit(e), draftFields(f)...)
+	return v.again(atTexts(err), f, view.SequenceForm(e), view.SequenceEdit(e), draftFields(f)...)
+}
+
+// atTexts puts the fault of a step without anything to send where its text would be.
+func atTexts(err error) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err
+	}
+	moved := *e
+	moved.Faults = slices.Clone(e.Faults)
+	for i, f := range moved.Faults {
+		if strings.HasPrefix(f.Message, "has nothing to show") {
+			moved.Faults[i].Location += ".text"
+		}
+	}
+	return &moved
 }
 
 func (s *site) createSequence(v *visit) error {

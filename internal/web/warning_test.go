@@ -36,9 +36,12 @@ func TestWarnings(t *testing.T) {
 		it, en string
 	}{
 		"nothing":                {nil, "", ""},
-		"a field nobody passes":  {url.Values{"steps[0].text": {"Ciao {{codice}}"}, "fields.codice": {""}}, "Nessuno passa «codice»", "Nobody passes “codice”"},
-		"a moment that is past":  {past, "Il momento è già passato", "The moment has passed"},
-		"too long a text":        {url.Values{"steps[0].text": {strings.Repeat("x", puntuale.MaxText+1)}}, "È più lungo di 4096 caratteri", "4096"},
+		"a field nobody passes":  {url.Values{"steps[0].text": {"Ciao {{codice}}"}, "fields.codice": {""}}, "manca un valore per: codice", "no value for: codice"},
+		"a moment that is past":  {past, "Il momento è già passato", "The time has already passed"},
+		"a step not written yet": {url.Values{"steps[0].text": {""}}, "", ""},
+		"a field without a name": {url.Values{"steps[0].text": {"Ciao {{}}"}}, "", ""},
+		"a file not named yet":   {url.Values{"steps[0].kind": {"media"}, "steps[0].text": {""}}, "", ""},
+		"too long a text":        {url.Values{"steps[0].text": {strings.Repeat("x", puntuale.MaxText+1)}}, "1 carattere di troppo", "1 character too many"},
 		"a file nobody takes":    {url.Values{"steps[0].kind": {"media"}, "steps[0].media": {"https://example.com/guida.exe"}}, "exe", "exe"},
 		"audio that has a text":  {audio, "WhatsApp non ammette un testo insieme a un audio", "WhatsApp allows no text together with an audio file"},
 		"a number that is wrong": {url.Values{"phone": {"12"}}, "Telefono", "Phone"},

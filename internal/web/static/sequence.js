@@ -44,6 +44,94 @@
     document.getElementById(`${event.target.id}-fault`)?.remove();
   });
 
+  // How long a text is, and by how much too long.
+  const count = () => {
+    for (const line of document.querySelectorAll("[data-count]")) {
+      const area = document.getElementById(line.dataset.count);
+      if (!area) continue;
+      const caption = line.closest(".step")?.querySelector(".kind [value=media]")?.checked;
+      const most = Number(caption ? line.dataset.caption : line.dataset.most), n = [...area.value].length;
+      line.hidden = n === 0;
+      line.textContent = `${n} / ${most}` + (n > most ? ` · ${line.dataset.over.replace("#", n - most)}` : "");
+      line.classList.toggle("counter-over", n > most);
+    }
+  };
+  document.addEventListener("input", count);
+  document.addEventListener("change", count);
+  document.addEventListener("htmx:after:swap", count);
+
+  // What is not saved is kept in this tab: a session may end, and a page be left by mistake.
+  const editor = () => document.querySelector("form.editor#sequence-form");
+  const keep = "puntuale:draft:";
+  const entries = (form) => [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== "do");
+  const written = (form) => JSON.stringify(entries(form).filter(([name]) => name !== "phone" && !name.startsWith("fields.")));
+  const key = (form) => keep + new URL(form.action).pathname;
+  let begun = "", leaving = false;
+  const dirty = () => {
+    const form = editor();
+    return Boolean(form) && begun !== "" && written(form) !== begun;
+  };
+  const store = () => {
+    const form = editor();
+    if (!form || !dirty()) return;
+    try { sessionStorage.setItem(key(form), JSON.stringify({ at: Date.now(), values: entries(form) })); } catch { /* a full or forbidden store keeps nothing */ }
+  };
+  const kept = (form) => {
+    try { return JSON.parse(sessionStorage.getItem(key(form))); } catch { return null; }
+  };
+  const offer = () => {
+    const form = editor(), box = form?.querySelector(".draft-found"), draft = form && kept(form);
+    if (!box || !draft || !Array.isArray(draft.values)) return;
+    box.querySelector("[data-draft-at]").textContent = new Date(draft.at).toLocaleString(document.documentElement.lang);
+    box.hidden = false;
+  };
+  const take = async (form) => {
+    const draft = kept(form);
+    if (!draft) return;
+    const values = new URLSearchParams(draft.values);
+    values.set("id", form.elements.id.value);
+    const answer = await fetch(document.getElementById("step-moved").formAction, { method: "POST", headers: { "HX-Request": "true" }, body: values });
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("sequence-form");
+    if (!answer.ok || !fresh) return;
+    const here = document.importNode(fresh, true);
+    form.replaceWith(here);
+    htmx.process(here);
+    count();
+    here.querySelector("[name=name]").focus();
+  };
+  document.addEventListener("click", (event) => {
+    const button = event.target instanceof Element && event.target.closest("[data-draft]");
+    if (!button) return;
+    const form = editor();
+    if (button.dataset.draft === "take") take(form);
+    else {
+      sessionStorage.removeItem(key(form));
+      button.closest(".draft-found").hidden = true;
+    }
+  });
+  for (const name of ["input", "change", "htmx:after:swap"]) document.addEventListener(name, (event) => {
+    if (name === "htmx:after:swap") leaving = false; // the form came back
+    else if (!(event.target instanceof Element) || !event.target.closest("form.editor")) return;
+    store();
+  });
+  document.addEventListener("submit", (event) => {
+    if (event.target === editor() && !event.submitter?.hasAttribute("formaction")) leaving = true;
+  }, true);
+  addEventListener("beforeunload", (event) => { if (!leaving && dirty()) event.preventDefault(); });
+  const begin = () => {
+    count();
+    const form = editor();
+    if (form) {
+      begun = written(form);
+      offer();
+    } else if (document.querySelector("[data-toast]")) { // it was saved
+      const here = keep + location.pathname.replace(/\/sequences.*/, "/sequences");
+      for (const name of [here, keep + location.pathname]) sessionStorage.removeItem(name);
+    }
+  };
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
+  else begin();
+
   // Fields that were just named are offered as chips, too.
   document.addEventListener("htmx:after:swap", () => {
     const names = JSON.parse(document.getElementById("timeline")?.dataset.fields ?? "[]");

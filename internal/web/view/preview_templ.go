@@ -275,7 +275,7 @@ func notes(t Try) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Icon("alert-triangle").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Icon(noteIcon(n.tone)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -564,6 +564,13 @@ func Timeline(t Try) templ.Component {
 		}
 		return nil
 	})
+}
+
+func noteIcon(tone string) string {
+	if tone == "info" {
+		return "info-circle"
+	}
+	return "alert-triangle"
 }
 
 func markIcon(at, now time.Time) string {

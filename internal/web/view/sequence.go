@@ -99,28 +99,29 @@ type Started struct {
 	Phone       string // address of the simulated phone; "" the messages go to a real one
 }
 
-// fieldNames lists what the editor offers: the fields that there are, and what most people need.
-func (e Editor) fieldNames() []string {
+// fieldNames lists what the editor offers: the fields that there are, and what most people need, by its name in the reader's
+// language.
+func (e Editor) fieldNames(person, day string) []string {
 	names := []string{}
 	for _, f := range e.Try.Fields {
 		names = append(names, f.Name)
 	}
-	if !slices.Contains(names, "nome") {
-		names = append(names, "nome")
+	if !slices.Contains(names, person) {
+		names = append(names, person)
 	}
-	if !e.hasDate() {
-		names = append(names, "data_appuntamento")
+	if !e.hasDate(day) {
+		names = append(names, day)
 	}
 	return names
 }
 
 // hasDate reports whether the sequence has a field for a day already.
-func (e Editor) hasDate() bool {
-	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == "data_appuntamento" })
+func (e Editor) hasDate(usual string) bool {
+	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == usual })
 }
 
 // anchors are the fields from which a step may be reckoned: its own, and those that hold dates or may do so.
-func (e Editor) anchors(own string) []string {
+func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
 		if name != "" && name != "+" && name != puntuale.AnchorStart && !slices.Contains(names, name) {
@@ -132,8 +133,8 @@ func (e Editor) anchors(own string) []string {
 			add(f.Name)
 		}
 	}
-	if !e.hasDate() {
-		add("data_appuntamento")
+	if !e.hasDate(usual) {
+		add(usual)
 	}
 	add(own)
 	return names
@@ -300,15 +301,17 @@ func (t Try) notes(ctx context.Context) (all []note) {
 		says := Of(ctx).Language.Fault(f.Message)
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
 			n, _ := strconv.Atoi(m[1]) // digits only
-			add(note{"bad", n, says})
+			if !unfinished(f.Message) {
+				add(note{"bad", n, t.explained(ctx, n, strings.TrimPrefix(f.Location, m[0]), says)})
+			}
 		} else if name, ok := strings.CutPrefix(f.Location, "body.fields."); ok {
 			add(note{"bad", -1, name + ": " + says})
 		} else if f.Location == "body.phone" {
 			add(note{"bad", -1, T(ctx, "preview.phone") + ": " + says})
 		}
 	}
-	for _, name := range t.Unsaid {
-		add(note{"warn", -1, T(ctx, "preview.unsaid", "Field", name, "Written", "{{"+name+"|…}}")})
+	if len(t.Unsaid) > 0 {
+		add(note{"info", -1, T(ctx, "preview.unsaid", "Fields", strings.Join(t.Unsaid, ", "))})
 	}
 	for _, s := range t.Skipped {
 		add(note{"warn", s.Step, T(ctx, "preview.past", "Moment", Of(ctx).Language.Moment(s.Moment.In(Of(ctx).Zone), t.Now))})

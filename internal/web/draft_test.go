@@ -1,0 +1,67 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+// TestDraftSurvivesTheSession: what was written is offered again after the session has ended, on the page where one was.
+func TestDraftSurvivesTheSession(t *testing.T) {
+	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/sequences/new?like=welcome")
+		b.until(`document.querySelector(".draft-found") && document.readyState === "complete"`)
+		b.fill("name", "Mia bozza", "steps[1].text", "Testo che non va perso")
+		b.until(`Object.keys(sessionStorage).some(k => k.startsWith("puntuale:draft:"))`)
+		warns := evaluate[bool](b, `(() => { const e = new Event("beforeunload", {cancelable: true}); dispatchEvent(e); return e.defaultPrevented })()`)
+		if !warns {
+			b.t.Error("leaving warns of nothing")
+		}
+		evaluate[bool](b, `fetch("/logout", {method: "POST"}).then(() => true)`) // in another tab
+		b.click(".editor-save .btn-primary")
+		b.until(`location.pathname === "/login" && document.readyState === "complete"`)
+		b.fill("email", "studio@example.com", "password", password)
+		b.click("form [type=submit]")
+		b.until(`location.pathname.endsWith("/sequences/new") && document.querySelector(".draft-found:not([hidden])")`)
+		b.check("offered")
+		b.click("[data-draft=take]")
+		b.until(`document.querySelector("[name='steps[1].text']")?.value === "Testo che non va perso" && document.querySelector("[name=name]").value === "Mia bozza"`)
+		b.click(".editor-save .btn-primary")
+		b.until(`/\/sequences\/\d+$/.test(location.pathname) && document.readyState === "complete"`)
+		b.until(`!Object.keys(sessionStorage).some(k => k.startsWith("puntuale:draft:"))`)
+	})
+}
+
+// TestSignInLeadsBack: to the page of ours on which something was done, and nowhere else.
+func TestSignInLeadsBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nobody := w.visitor(0)
+	for from, want := range map[string]string{
+		w.base + w.pages + "/sequences/new?like=welcome": "/login?next=" + url.QueryEscape(w.pages+"/sequences/new?like=welcome"),
+		"https://evil.example" + w.pages:                 "/login",
+		w.base + "//evil.example/":                       "/login",
+		w.base + "/login":                                "/login",
+		"":                                               "/login",
+		"%zz":                                            "/login",
+	} {
+		for _, partial := range []bool{false, true} {
+			header := http.Header{"Referer": {from}}
+			if partial {
+				header["Hx-Request"] = []string{"true"}
+			}
+			got := nobody.do(http.MethodPost, w.pages+"/sequences", url.Values{"name": {"x"}}, header)
+			to := got.to()
+			if partial {
+				to = got.header.Get("Hx-Redirect")
+			}
+			if to != want || strings.Contains(to, "evil") {
+				t.Errorf("from %q: %d to %q", from, got.status, to)
+			}
+		}
+	}
+}

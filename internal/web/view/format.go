@@ -1,0 +1,70 @@
+package view
+
+import (
+	"context"
+	"io"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/a-h/templ"
+)
+
+// markup is what WhatsApp makes of signs around words.
+var markup = map[byte]string{'*': "strong", '_': "em", '~': "s", '`': "code"}
+
+// bubbleText is a message's text as WhatsApp shows it. Everything but its own marks is escaped.
+func bubbleText(text string) templ.Component {
+	return templ.ComponentFunc(func(_ context.Context, w io.Writer) error {
+		var b strings.Builder
+		b.WriteString(`<p class="bubble-text">`)
+		for i, line := range strings.Split(text, "\n") { // marks end with their line
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			marked(&b, line, "")
+		}
+		b.WriteString(`</p>`)
+		_, err := io.WriteString(w, b.String())
+		return err
+	})
+}
+
+// marked writes one line. within holds the marks that are open already: none stands within itself.
+func marked(b *strings.Builder, line, within string) {
+	plain := 0
+	for i := 0; i < len(line); i++ {
+		end := markEnd(line, i, within)
+		if end < 0 {
+			continue
+		}
+		b.WriteString(templ.EscapeString(line[plain:i]))
+		tag, inner := markup[line[i]], line[i+1:end]
+		b.WriteString("<" + tag + ">")
+		if tag == "code" { // nothing is marked in it
+			b.WriteString(templ.EscapeString(inner))
+		} else {
+			marked(b, inner, within+line[i:i+1])
+		}
+		b.WriteString("</" + tag + ">")
+		i, plain = end, end+1
+	}
+	b.WriteString(templ.EscapeString(line[plain:]))
+}
+
+// markEnd returns where the mark that begins at i ends, -1 where none begins: it stands at the edges of words, with nothing
+// but the words between.
+func markEnd(line string, i int, within string) int {
+	sign := line[i]
+	if markup[sign] == "" || strings.IndexByte(within, sign) >= 0 || inWord(utf8.DecodeLastRuneInString(line[:i])) || i+2 >= len(line) || line[i+1] == sign || line[i+1] == ' ' {
+		return -1
+	}
+	for j := i + 2; j < len(line); j++ {
+		if line[j] == sign && line[j-1] != ' ' && !inWord(utf8.DecodeRuneInString(line[j+1:])) {
+			return j
+		}
+	}
+	return -1
+}
+
+func inWord(r rune, size int) bool { return size > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
