@@ -177,8 +177,12 @@ type MessageDetail struct {
 	GivenUp      time.Time // by the network after all, likewise
 	Delivered    time.Time // likewise
 	Read         time.Time // likewise
+	Ended        bool      // it was sent, or failed; stays so after a re-send
 	Blanked      bool      // Content and Request are gone; an erased person's Phone, RunName and Detail, too
 }
+
+// Moved reports whether another message took its place before it was sent, or failed: it was moved, or restored.
+func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
 // MessageOutcome is what became of a message, as the outcomes of a period list it. It is kept apart from the state: a
 // message that had an outcome stays listed after a re-send.
@@ -196,6 +200,7 @@ type MessageFilter struct {
 	Phone    string
 	Origin   Origin
 	From, To time.Time // of the planned moment: from inclusive, to exclusive
+	Standing bool      // leaves out RESCHEDULED ones: another message stands in their place
 
 	// Look is how many calls one page looks through at most, from the newest on that may have messages before To; 0: as many
 	// as it takes. Then a page may hold less than its limit, or nothing, and name a next one. Not where Phone is given.

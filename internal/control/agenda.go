@@ -104,9 +104,11 @@ func failures(all []puntuale.MessageDetail) []Failure {
 // Story is one message and all that is known of it.
 type Story struct {
 	puntuale.MessageDetail
-	Events  []puntuale.MessageEvent // oldest first
-	Resent  []puntuale.MessageID    // what it was sent again as, oldest first
-	Session Session                 // ID 0: it was deleted
+	Events  []puntuale.MessageEvent  // oldest first
+	Resent  []puntuale.MessageID     // what it was sent again as, oldest first
+	Earlier []puntuale.MessageDetail // where it was moved: what it was before each time, oldest first; without contents
+	Later   *puntuale.MessageDetail  // what it was moved to, where it was; nil: nothing
+	Session Session                  // ID 0: it was deleted
 }
 
 // Story returns one message. Codes: not_found.
@@ -129,10 +131,56 @@ func (c *Client) Story(ctx context.Context, id string) (Story, error) {
 	if s.Resent, err = c.tenant.ResentAs(ctx, s.Run, wanted); err != nil {
 		return Story{}, fmt.Errorf("read what message %d was sent again as: %w", wanted, err)
 	}
+	if err := c.moves(ctx, &s); err != nil {
+		return Story{}, err
+	}
 	if s.Session, err = c.Session(ctx, s.MessageDetail.Session.String()); err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		return Story{}, err
 	}
 	return s, nil
+}
+
+// mostMoves bounds how many moves a story tells.
+const mostMoves = 50
+
+// moves adds what a message was before it was moved, and what it was moved to.
+func (c *Client) moves(ctx context.Context, s *Story) error {
+	for at := s.ResentFrom; at != 0 && len(s.Earlier) < mostMoves; at = s.Earlier[len(s.Earlier)-1].ResentFrom {
+		found, err := c.Before(ctx, at)
+		if err != nil {
+			return err
+		}
+		if m, ok := found[at]; !ok || !m.Moved() {
+			break
+		}
+		s.Earlier = append(s.Earlier, found[at])
+	}
+	slices.Reverse(s.Earlier)
+	if !s.Moved() || len(s.Resent) == 0 {
+		return nil
+	}
+	id := s.Resent[len(s.Resent)-1]
+	found, err := c.Before(ctx, id)
+	if m, ok := found[id]; ok {
+		s.Later = &m
+	}
+	return err
+}
+
+// Before returns the messages with the identifiers that are there, without their contents: what others of a list were before.
+func (c *Client) Before(ctx context.Context, ids ...puntuale.MessageID) (map[puntuale.MessageID]puntuale.MessageDetail, error) {
+	all := make(map[puntuale.MessageID]puntuale.MessageDetail, len(ids))
+	if len(ids) == 0 {
+		return all, nil
+	}
+	found, err := c.tenant.Outlines(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read messages that were moved: %w", err)
+	}
+	for _, m := range found {
+		all[m.ID] = m
+	}
+	return all, nil
 }
 
 // Moved is a pending message that has another moment.

@@ -44,6 +44,7 @@ type MessageQuery struct {
 	Sequence string // id
 	Phone    string
 	Period   Period // of the planned moment
+	Standing bool   // without those in whose place another message stands
 	Page     Page
 
 	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once.
@@ -71,7 +72,7 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 }
 
 func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, error) {
-	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin)}
+	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), Standing: q.Standing}
 	if q.State != "" {
 		state, err := puntuale.ParseState(q.State)
 		if err != nil {

@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 )
+
+// ErrSuspended says that a client's user is kept out because the account is suspended.
+var ErrSuspended = errors.New("the account is suspended")
 
 // Person is somebody who signed in: a user of a partner, or of one client.
 type Person struct {
@@ -58,7 +62,7 @@ func (p *Person) reseller() *Partner {
 }
 
 // Client returns a client that the person may look into: their own, or one of their partner's. Codes: not_found for any
-// other; forbidden for a client's user while the account is suspended.
+// other; forbidden, with [ErrSuspended], for a client's user while the account is suspended.
 func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
 	account, err := p.reseller().Account(ctx, id)
 	if err != nil {
@@ -69,7 +73,7 @@ func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
 			return nil, puntuale.NotFound("client")
 		}
 		if account.Suspended {
-			return nil, forbidden("the account is suspended")
+			return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the account is suspended", Err: ErrSuspended}
 		}
 	}
 	return &Client{control: p.control, account: account, tenant: p.control.operator.Uncounted(account.ID)}, nil

@@ -170,6 +170,9 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 	if f.State != nil && (!pending || l.bounded) {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
+	if f.Standing {
+		l.ofMessage += " and m.state + 0 <> 5"
+	}
 	if f.Origin != "" {
 		l.ofRun += " and r.origin + 0 = " + l.bind(originNumber(f.Origin)) // its messages have it, too
 	}

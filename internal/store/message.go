@@ -19,7 +19,7 @@ const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.orig
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,
  octet_length(r.request), octet_length(r.content), coalesce(g.delivered_at, 0), coalesce(g.read_at, 0),
- coalesce(g.sent_at, 0), coalesce(g.failed_at, 0)`
+ coalesce(g.sent_at, 0), coalesce(g.failed_at, 0), m.outcome <> 0`
 
 // detailReceipts are joined to messages for them; most have none.
 const detailReceipts = ` left join receipt g on g.client_id = m.client_id and g.message_id = m.id`
@@ -46,7 +46,7 @@ func (d *details) scan(rows row) error {
 		moment{&m.Due}, moment{&m.Next}, moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats,
 		&m.Generation, &m.State, moment{&m.Done}, &m.Reason, &m.Detail, &m.ResentFrom, moment{&m.Received}, &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
-		moment{&m.Delivered}, moment{&m.Read}, moment{&m.Departed}, moment{&m.GivenUp})
+		moment{&m.Delivered}, moment{&m.Read}, moment{&m.Departed}, moment{&m.GivenUp}, &m.Ended)
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
 	return err
 }

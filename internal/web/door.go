@@ -5,6 +5,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,9 +36,35 @@ var doorRoutes = []route{
 // front leads everybody to where they belong.
 func (s *site) front(v *visit) error {
 	if v.person == nil {
-		return v.to("/login")
+		return v.to(v.door())
 	}
 	return v.to(homeOf(v.person))
+}
+
+// doorCookie names the partner whose sign-in page somebody came in by, so that they are led back to that one.
+const doorCookie = "door"
+
+// door is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
+// own host name it is its page anyway.
+func (v *visit) door() string {
+	if c, err := v.r.Cookie(doorCookie); err == nil && slugs.MatchString(c.Value) {
+		return "/p/" + c.Value
+	}
+	return "/login"
+}
+
+var slugs = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
+
+// keepDoor remembers by which page somebody came in.
+func (v *visit) keepDoor() {
+	c := &http.Cookie{Name: doorCookie, Value: v.path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overHTTPS(v.r)} //nolint:gosec // it is no secret, and behind plain http there is no other way
+	if c.Value == "" {
+		if _, err := v.r.Cookie(doorCookie); err != nil {
+			return
+		}
+		c.MaxAge = -1
+	}
+	http.SetCookie(v.w, c)
 }
 
 // homeOf is the first page of a person.
@@ -97,6 +124,7 @@ func (s *site) login(v *visit) error {
 	if err != nil {
 		return v.notIn(err, f)
 	}
+	v.keepDoor()
 	v.visits.Put(v.ctx(), keyNext, f.Value("next"))
 	if len(people) == 1 {
 		return v.passed(people[0])
@@ -224,7 +252,7 @@ func (s *site) codePage(v *visit) error {
 	if people, err := v.pending(); err != nil || len(people) != 1 {
 		return errors.Join(err, errSignIn)
 	}
-	return v.show(view.Code(view.NewForm()))
+	return v.show(view.Code(view.NewForm(), v.door()))
 }
 
 func (s *site) code(v *visit) error {
@@ -238,7 +266,7 @@ func (s *site) code(v *visit) error {
 	}
 	if err := people[0].CheckSecond(v.ctx(), f.Value("code")); err != nil {
 		f.Values.Del("code")
-		return v.again(err, f, view.CodeForm(f), view.Code(f), "code")
+		return v.again(err, f, view.CodeForm(f, v.door()), view.Code(f, v.door()), "code")
 	}
 	return v.arrive(people[0])
 }
@@ -261,7 +289,10 @@ func (s *site) ticket(v *visit) error {
 	}
 	p, err := s.control.Redeem(v.ctx(), f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
-		return v.showAs(http.StatusNotFound, view.TicketSpent())
+		if v.person != nil { // the same link again, in the browser that it let in
+			return v.to(homeOf(v.person))
+		}
+		return v.showAs(http.StatusNotFound, view.TicketSpent(v.door()))
 	}
 	if err != nil {
 		return err
@@ -273,7 +304,7 @@ func (s *site) logout(v *visit) error {
 	if err := v.visits.Destroy(v.ctx()); err != nil {
 		return err
 	}
-	return v.to("/login")
+	return v.to(v.door())
 }
 
 // speak changes the language: of whoever signed in for good, of anybody else by a cookie.

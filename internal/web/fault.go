@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/view"
 )
@@ -74,6 +75,12 @@ func (v *visit) fail(err error) {
 		v.toSignIn()
 		return
 	}
+	if errors.Is(err, control.ErrSuspended) && !v.partial() {
+		err = v.showAs(http.StatusForbidden, view.Suspended(v.person.Host().Partner.Name))
+		if err == nil {
+			return
+		}
+	}
 	p := httpkit.NewProblem(v.ctx(), v.site.logger, err) // logs what somebody must act on
 	if after := p.GetHeaders().Get("Retry-After"); after != "" {
 		v.w.Header().Set("Retry-After", after)
@@ -122,7 +129,7 @@ func errorKind(status int) string {
 
 // toSignIn leads to the login page, and from there back.
 func (v *visit) toSignIn() {
-	address := "/login"
+	address := v.door()
 	if v.r.Method == http.MethodGet && !v.partial() && v.r.URL.Path != "/" {
 		address += "?" + url.Values{"next": {v.r.URL.RequestURI()}}.Encode()
 	} else if from := v.cameFrom(); from != "" {

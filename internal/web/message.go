@@ -39,7 +39,7 @@ func sought(value func(string) string) view.MessageSearch {
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	return control.MessageQuery{
-		State: s.State, Origin: s.Origin, Sequence: s.Sequence, Phone: s.Phone,
+		State: s.State, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Phone: s.Phone,
 		Period: control.Period{Start: []control.Bound{{Name: "from", Text: s.From}}, End: []control.Bound{{Name: "to", Text: s.To}}},
 		Page:   control.Page{Limit: limit, Cursor: s.Cursor},
 	}
@@ -60,6 +60,16 @@ func (s *site) messageList(v *visit) (view.MessageList, error) {
 		l.Form.Take(v.frame.Language, e, "state", "origin", "sequence", "phone", "from", "to")
 		return l, nil
 	}
+	if err != nil {
+		return l, err
+	}
+	var before []puntuale.MessageID
+	for i := range l.Rows {
+		if l.Rows[i].ResentFrom != 0 {
+			before = append(before, l.Rows[i].ResentFrom)
+		}
+	}
+	l.Before, err = v.client.Before(v.ctx(), before...)
 	return l, err
 }
 
@@ -110,7 +120,7 @@ func (s *site) messagePage(v *visit, story control.Story) view.MessagePage {
 		planned = v.now().In(v.frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}
+	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}
 }
 
 // messageAddress is the page of one message.

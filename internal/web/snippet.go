@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -11,12 +12,20 @@ import (
 
 // snippets show how a program starts exactly this sequence, with the values of the example.
 func (v *visit) snippets(s control.Sequence, f *view.Form) []view.Snippet {
-	c := call{address: readAt(v.r) + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
+	c := call{address: v.apiAddress() + "/api/start/" + s.ID.String(), names: []string{"phone"}, values: []string{f.Value("phone")}}
 	for _, field := range s.Fields {
 		c.names = append(c.names, field.Name)
 		c.values = append(c.values, f.Value("fields."+field.Name))
 	}
 	return []view.Snippet{{Name: "curl", Text: c.curl()}, {Name: "JavaScript", Text: c.script()}, {Name: "PHP", Text: c.php()}, {Name: "Python", Text: c.python()}}
+}
+
+// apiAddress is where the client's programs call: at the partner's own host name where it has one, whoever reads the page.
+func (v *visit) apiAddress() string {
+	if host := v.person.Host().Brand.Host; host != "" {
+		return "https://" + host
+	}
+	return cmp.Or(v.site.control.Public(), readAt(v.r))
 }
 
 // call is a start as it is written in languages of programs. Addresses hold no quotes: hosts and ids have none.
@@ -48,7 +57,7 @@ func (c call) members(indent string) string {
 func (c call) curl() string {
 	body := strings.ReplaceAll("{\n"+c.members("  ")+"\n}", "'", `'\''`)
 	return "curl -X POST '" + strings.ReplaceAll(c.address, "'", "%27") + "' \\\n" +
-		"  -H \"Authorization: Bearer $PUNTUALE_KEY\" \\\n" +
+		"  -H \"Authorization: Bearer $API_KEY\" \\\n" +
 		"  -H 'Content-Type: application/json' \\\n" +
 		"  -d '" + body + "'"
 }
@@ -57,7 +66,7 @@ func (c call) script() string {
 	return "const response = await fetch(" + literal(c.address) + ", {\n" +
 		"  method: \"POST\",\n" +
 		"  headers: {\n" +
-		"    \"Authorization\": `Bearer ${process.env.PUNTUALE_KEY}`,\n" +
+		"    \"Authorization\": `Bearer ${process.env.API_KEY}`,\n" +
 		"    \"Content-Type\": \"application/json\",\n" +
 		"  },\n" +
 		"  body: JSON.stringify({\n" + c.members("    ") + "\n  }),\n" +
@@ -79,7 +88,7 @@ func (c call) php() string {
 		"  CURLOPT_POST => true,\n" +
 		"  CURLOPT_RETURNTRANSFER => true,\n" +
 		"  CURLOPT_HTTPHEADER => [\n" +
-		"    'Authorization: Bearer ' . getenv('PUNTUALE_KEY'),\n" +
+		"    'Authorization: Bearer ' . getenv('API_KEY'),\n" +
 		"    'Content-Type: application/json',\n" +
 		"  ],\n" +
 		"  CURLOPT_POSTFIELDS => json_encode([\n" + strings.Join(lines, "\n") + "\n  ]),\n" +
@@ -93,7 +102,7 @@ func (c call) python() string {
 		"    " + literal(c.address) + ",\n" +
 		"    data=json.dumps({\n" + c.members("        ") + "\n    }).encode(),\n" +
 		"    headers={\n" +
-		"        \"Authorization\": \"Bearer \" + os.environ[\"PUNTUALE_KEY\"],\n" +
+		"        \"Authorization\": \"Bearer \" + os.environ[\"API_KEY\"],\n" +
 		"        \"Content-Type\": \"application/json\",\n" +
 		"    },\n" +
 		")\n" +

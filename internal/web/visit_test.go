@@ -340,7 +340,7 @@ func TestTicketOnce(t *testing.T) {
 	if r := v.post("/ticket", url.Values{"t": {ticket}}); r.to() != w.pages {
 		t.Errorf("%d %s", r.status, r.to())
 	}
-	if r := w.visitor(0).post("/ticket", url.Values{"t": {ticket}}); r.status != http.StatusNotFound || !strings.Contains(r.body, "già usato") {
+	if r := w.visitor(0).post("/ticket", url.Values{"t": {ticket}}); r.status != http.StatusNotFound || !strings.Contains(r.body, "non vale più") {
 		t.Errorf("again: %d", r.status)
 	}
 }

@@ -44,6 +44,7 @@
     const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-theme-toggle]");
     if (!button) {
       if (at instanceof HTMLDialogElement) at.close(); // its backdrop
+      else openRow(at, event);
       return;
     }
     if (button.dataset.open) open(button.dataset.open);
@@ -52,6 +53,14 @@
     else if ("themeToggle" in button.dataset) globalThis.puntualeTheme.toggle();
     else if ("copy" in button.dataset) await copy(button);
   });
+
+  // A row opens what its first link does, unless something in it was meant, or words of it are being selected.
+  const openRow = (at, event) => {
+    const row = at.closest("tr[data-row]");
+    if (!row || at.closest("a, button, input, select, label, summary") || String(getSelection())) return;
+    const { ctrlKey, metaKey, shiftKey } = event;
+    row.querySelector("a")?.dispatchEvent(new MouseEvent("click", { bubbles: true, cancelable: true, view: window, ctrlKey, metaKey, shiftKey }));
+  };
 
   const copy = async (button) => {
     const words = button.querySelector("[data-copied]");

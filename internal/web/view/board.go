@@ -23,8 +23,10 @@ type Failure struct {
 // Story is one message and all that is known of it.
 type Story struct {
 	puntuale.MessageDetail
-	Events  []puntuale.MessageEvent // oldest first
-	Resent  []puntuale.MessageID    // what it was sent again as
+	Events  []puntuale.MessageEvent  // oldest first
+	Resent  []puntuale.MessageID     // what it was sent again as
+	Earlier []puntuale.MessageDetail // what it was before each time that it was moved, oldest first
+	Later   *puntuale.MessageDetail  // what it was moved to; nil: it was not
 	Session SeenSession
 }
 

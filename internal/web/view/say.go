@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 
 	"puntuale"
 )
@@ -128,4 +129,35 @@ func shownMedia(c puntuale.Content) string {
 		return c.MediaURL
 	}
 	return path.Base(u.Path)
+}
+
+// broughtKind is what a message brings besides its text: image, video, audio, document, location; "" nothing.
+func broughtKind(m puntuale.MessageDetail) string {
+	switch c := m.Content; {
+	case m.Blanked:
+		return ""
+	case c.MediaURL != "":
+		return contentBubble(c).MediaKind
+	case c.Latitude != nil:
+		return "location"
+	}
+	return ""
+}
+
+func broughtIcon(kind string) string {
+	if kind == "location" {
+		return "map-pin"
+	}
+	return mediaIcon(kind)
+}
+
+// dated writes a moment with its day, also today's: gio 20 nov, 10:30.
+func dated(ctx context.Context, t time.Time) string {
+	t = t.In(Of(ctx).Zone)
+	l, day := Of(ctx).Language, puntuale.DateOf(t)
+	text := l.ShortDay(day)
+	if day.Year != Of(ctx).Now.In(Of(ctx).Zone).Year() {
+		text = l.Day(day)
+	}
+	return l.ShortWeekday(t.Weekday()) + " " + text + ", " + l.Clock(t)
 }

@@ -41,7 +41,14 @@ func Chapters(ctx context.Context, s Story) []Chapter {
 	}
 	slices.SortStableFunc(all, func(a, b Chapter) int { return a.standsAt().Compare(b.standsAt()) })
 	for _, id := range s.Resent {
-		all = append(all, Chapter{Icon: "repeat", Tone: "quiet", What: T(ctx, "story.resent"), Link: id})
+		c := Chapter{Icon: "repeat", Tone: "quiet", What: T(ctx, "story.resent"), Link: id}
+		if s.Later != nil && s.Later.ID == id {
+			c.At, c.Icon, c.What = s.Done, "calendar-event", T(ctx, "story.moved_to", "To", dated(ctx, s.Later.Due))
+			if s.Later.Due.Equal(s.Planned()) {
+				c.Icon, c.What = "repeat", T(ctx, "story.restored")
+			}
+		}
+		all = append(all, c)
 	}
 	return append(all, ahead(ctx, s)...)
 }
@@ -75,23 +82,41 @@ func begun(ctx context.Context, s Story) []Chapter {
 	if s.Origin == puntuale.OriginSequence {
 		key = "story.received_sequence"
 	}
-	received := Chapter{At: s.Received, Icon: "inbox", Tone: "quiet", What: T(ctx, key, "Sequence", s.SequenceName)}
-	planned := Chapter{At: s.Received, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.planned", "When", moment(s.Due))}
+	all := []Chapter{{At: s.Received, Icon: "inbox", Tone: "quiet", What: T(ctx, key, "Sequence", s.SequenceName)}}
+	stages := append(slices.Clone(s.Earlier), s.MessageDetail)
+	planned := Chapter{At: s.Received, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.planned", "When", moment(stages[0].Due))}
 	switch {
-	case s.ResentFrom != 0:
-		planned.What, planned.Link, planned.Bare = T(ctx, "story.planned_again", "When", moment(s.Due)), s.ResentFrom, true
-	case s.Desired.IsZero():
+	case stages[0].ResentFrom != 0:
+		planned.What, planned.Link, planned.Bare = T(ctx, "story.planned_again", "When", moment(stages[0].Due)), stages[0].ResentFrom, true
+	case stages[0].Desired.IsZero():
 		planned.What = T(ctx, "story.at_once")
 	}
-	all := []Chapter{received, planned}
-	if moved := s.Due.Sub(s.Desired); !s.Desired.IsZero() && moved != 0 {
-		key := "story.jitter"
-		if s.Window != nil {
-			key = "story.window"
+	all = append(all, planned)
+	if !stages[0].Desired.IsZero() && !stages[0].Due.Equal(stages[0].Desired) {
+		all = append(all, shifted(ctx, &stages[0], s.Received, planned.Bare))
+	}
+	for i := range s.Earlier {
+		from, to := &stages[i], &stages[i+1]
+		c := Chapter{At: from.Done, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.moved", "From", dated(ctx, from.Planned()), "To", dated(ctx, to.Due))}
+		if from.Planned().Equal(to.Due) {
+			c.Icon, c.What = "repeat", T(ctx, "story.restored")
 		}
-		all = append(all, Chapter{At: s.Received, Bare: planned.Bare, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(s.Desired), "To", moment(s.Due))})
+		all = append(all, c)
+		if !to.Desired.IsZero() && !to.Due.Equal(to.Desired) {
+			all = append(all, shifted(ctx, to, from.Done, false))
+		}
 	}
 	return all
+}
+
+// shifted is what a window, or a pause, made of a wanted moment.
+func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare bool) Chapter {
+	moment := func(t time.Time) string { return Of(ctx).Language.Moment(t.In(Of(ctx).Zone), Of(ctx).Now) }
+	key := "story.jitter"
+	if m.Window != nil {
+		key = "story.window"
+	}
+	return Chapter{At: at, Bare: bare, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(m.Desired), "To", moment(m.Due))}
 }
 
 func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
@@ -130,7 +155,7 @@ func ended(ctx context.Context, s Story) []Chapter {
 	case puntuale.Blacklisted:
 		c.Icon = "ban"
 	case puntuale.Rescheduled:
-		if len(s.Resent) > 0 && s.Reason == "" {
+		if len(s.Resent) > 0 && !s.Ended {
 			return all
 		}
 	}
