@@ -352,7 +352,7 @@ func TestSuspended(t *testing.T) {
 	v := w.visitor(w.clients[puntuale.Owner])
 	_, err := w.newPartnerHandle().ChangeClient(context.Background(), w.client.String(), control.ClientChange{Suspended: puntuale.Change[bool]{Set: true, To: true}})
 	w.must(err)
-	if r := v.get(w.pages); r.status != http.StatusForbidden || !strings.Contains(r.body, "L’account è sospeso") {
+	if r := v.get(w.pages); r.status != http.StatusForbidden || !strings.Contains(r.body, "Account sospeso") {
 		t.Errorf("its user: %d %s", r.status, between(r.body, "<main", "</main>"))
 	}
 	p := w.visitor(w.partners[puntuale.Staff])
