@@ -283,7 +283,7 @@ func (s *site) exportMessages(v *visit) error {
 			_ = out.Write(v.exported(&rows[i]))
 		}
 		out.Flush()
-		if next == "" || out.Error() != nil {
+		if gone := out.Error() != nil; next == "" || gone {
 			return nil // whoever is gone needs no answer
 		}
 		_ = connection.Flush()
