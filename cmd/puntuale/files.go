@@ -3,6 +3,7 @@ package main
 import (
 	"net/netip"
 
+	"puntuale"
 	"puntuale/internal/media"
 )
 
@@ -17,4 +18,12 @@ func filesAsBuilt() media.Config {
 		return media.Config{}
 	}
 	return media.Config{Ports: []uint16{from.Port()}, Exempt: func(to netip.AddrPort) bool { return to == from }}
+}
+
+// files is where pages have addresses tried; nil where nothing is fetched.
+func (s *server) files() puntuale.MediaSource {
+	if s.media == nil {
+		return nil
+	}
+	return s.media
 }

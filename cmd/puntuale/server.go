@@ -106,10 +106,6 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
 	}
-	s.control = control.New(control.Config{
-		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL,
-	})
 	if cfg.has(roleDispatch) {
 		cfg.Files.Folder, cfg.Files.Clock = filepath.Join(cfg.Data, "media"), cfg.Clock
 		s.media, err = media.New(cfg.Files)
@@ -117,6 +113,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, err
 		}
 	}
+	s.control = control.New(control.Config{
+		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
+		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Files: s.files(),
+	})
 	s.openOfficial(cfg, vault)
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {

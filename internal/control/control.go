@@ -23,6 +23,7 @@ type Config struct {
 	Door  puntuale.Door // nil: nobody signs in; it needs the vault
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
 	Public string
+	Files  puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded, none of which is
@@ -43,13 +44,16 @@ type Control struct {
 	memory   memory
 	public   string // without a slash at its end
 	follows  follows
+
+	files       puntuale.MediaSource
+	fileWindows fileWindows
 }
 
 // New returns a Control. It reads the metadata of phone numbers, so that no call waits for that.
 func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
-		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"),
+		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), files: cfg.Files,
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

@@ -19,6 +19,7 @@ var sequenceRoutes = []route{
 	{"GET /c/{client}/sequences/{id}/edit", clientSide, puntuale.Staff, "", (*site).editSequence},
 	{"POST /c/{client}/sequences", clientSide, puntuale.Staff, "sequence.create", (*site).createSequence},
 	{"POST /c/{client}/sequences/draft", clientSide, puntuale.Staff, unaudited, (*site).draft},
+	{"POST /c/{client}/sequences/file", clientSide, puntuale.Staff, unaudited, (*site).tryFile},
 	{"POST /c/{client}/sequences/{id}", clientSide, puntuale.Staff, "sequence.update", (*site).updateSequence},
 	{"POST /c/{client}/sequences/{id}/copy", clientSide, puntuale.Staff, "sequence.copy", (*site).copySequence},
 	{"POST /c/{client}/sequences/{id}/restore", clientSide, puntuale.Staff, "sequence.restore", (*site).restoreSequence},

@@ -50,6 +50,7 @@ type world struct {
 	pages    string                // "/c/1": where the client's pages are
 	other    puntuale.ClientID     // another client of the partner: Officina Verdi
 	stranger puntuale.ClientID     // a client of another partner
+	files    string                // where files for messages are: http://127.0.0.1:…
 	owner    atomic.Pointer[owner] // looks after sessions; nil: nobody does
 
 	// Users, by role: the partner's and the client's.
@@ -79,7 +80,8 @@ func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	data := make([]byte, auth.DataKeySize)
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)
-	w.control = control.New(control.Config{Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public,
+	files := filesOf(t, w.clock, &w.files)
+	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type == puntuale.Official || o != nil && o.numbers != nil

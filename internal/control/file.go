@@ -1,0 +1,80 @@
+package control
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// FileFacts is what the address of a file leads to.
+type FileFacts struct {
+	Kind string // "image/jpeg"
+	Size int64  // bytes
+}
+
+// How often a client's people may have addresses tried, and how long they wait for one.
+const (
+	fileTries  = 20
+	fileSpan   = time.Minute
+	fileWithin = 20 * time.Second
+)
+
+// fileWindows counts the tries of this process. A second one allows as many again, which is no harm.
+type fileWindows struct {
+	mu sync.Mutex
+	of map[puntuale.ClientID]fileWindow
+}
+
+type fileWindow struct {
+	begun time.Time
+	tries int
+}
+
+// CanTryFiles reports whether this process fetches files at all.
+func (c *Client) CanTryFiles() bool { return c.control.files != nil }
+
+// TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is. Codes:
+// rate_limited, unavailable where this process fetches nothing. What is wrong with the file is a [*puntuale.SendError].
+func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
+	if c.control.files == nil {
+		return FileFacts{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "no files are fetched here"}
+	}
+	if err := c.control.fileWindows.enter(c.account.ID, c.control.clock.Now()); err != nil {
+		return FileFacts{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, fileWithin)
+	defer cancel()
+	m, err := c.control.files.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: strings.TrimSpace(address)})
+	if err != nil {
+		return FileFacts{}, err
+	}
+	defer m.Close()
+	return FileFacts{Kind: m.ContentType, Size: m.Size}, nil
+}
+
+// enter counts a try, and refuses the one too many.
+func (w *fileWindows) enter(client puntuale.ClientID, now time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id, old := range w.of {
+		if now.Sub(old.begun) >= fileSpan {
+			delete(w.of, id)
+		}
+	}
+	if w.of == nil {
+		w.of = map[puntuale.ClientID]fileWindow{}
+	}
+	own, known := w.of[client]
+	if !known {
+		own.begun = now
+	}
+	if own.tries >= fileTries {
+		return &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many files were tried", RetryAfter: own.begun.Add(fileSpan).Sub(now)}
+	}
+	own.tries++
+	w.of[client] = own
+	return nil
+}

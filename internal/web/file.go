@@ -1,0 +1,76 @@
+package web
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/web/view"
+)
+
+// tryFile says what the address of a step's file leads to, while the step is being written.
+func (s *site) tryFile(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	address := strings.TrimSpace(f.Value(f.Value("at")))
+	note := view.FileNote{Tone: "info"}
+	switch {
+	case address == "" || !v.client.CanTryFiles():
+		return v.show(view.FileFacts(view.FileNote{}))
+	case strings.Contains(address, "{{"):
+		note.Says = v.t("file.fields")
+		return v.show(view.FileFacts(note))
+	}
+	facts, err := v.client.TryFile(v.ctx(), address)
+	if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
+		note.Tone, note.Says = "warn", v.fileRefusal(refused)
+	} else if puntuale.CodeOf(err) == puntuale.CodeRateLimited {
+		note.Says = v.t("file.wait")
+	} else if err != nil {
+		return err
+	} else {
+		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.t("file.found", "Kind", facts.Kind, "Size", size(facts.Size))
+		if most := officialMost(facts.Kind); facts.Size > most {
+			note.Tone, note.Says = "warn", note.Says+" "+v.t("file.large", "Most", size(most))
+		}
+	}
+	return v.show(view.FileFacts(note))
+}
+
+// fileRefusal is why a file cannot be sent, and for an address that nobody else can reach what would be needed.
+func (v *visit) fileRefusal(e *puntuale.SendError) string {
+	says := e.Reason
+	if v.frame.Language.Code == "en" {
+		says = puntuale.English(says)
+	}
+	if e.Kind == puntuale.Final && strings.Contains(e.Reason, "non ammesso") {
+		says += ". " + v.t("file.public")
+	}
+	return says
+}
+
+// officialMost is how large a file of a kind WhatsApp takes from an Official number, in bytes; linked numbers may send more.
+// (Meta, business-phone-numbers/media.)
+func officialMost(kind string) int64 {
+	switch family, _, _ := strings.Cut(kind, "/"); family {
+	case "image":
+		return 5 << 20
+	case "video", "audio":
+		return 16 << 20
+	}
+	return 100 << 20
+}
+
+// size writes a number of bytes as people read it.
+func size(n int64) string {
+	switch {
+	case n >= 1<<20:
+		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MB"
+	case n >= 1<<10:
+		return strconv.FormatInt((n+512)>>10, 10) + " KB"
+	}
+	return strconv.FormatInt(n, 10) + " byte"
+}

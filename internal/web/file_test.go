@@ -1,0 +1,80 @@
+package web_test
+
+import (
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/media"
+)
+
+// filesOf fetches files as the service does, and from one more address: a server of the test's own.
+func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
+	t.Helper()
+	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/foto.png" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "image/png")
+		_, _ = w.Write([]byte("\x89PNG\r\n\x1a\n" + strings.Repeat("x", 2000)))
+	}))
+	t.Cleanup(host.Close)
+	*at = host.URL
+	own := netip.MustParseAddrPort(strings.TrimPrefix(host.URL, "http://"))
+	f, err := media.New(media.Config{Folder: t.TempDir(), Clock: c, Ports: []uint16{80, 443, own.Port()}, Exempt: func(to netip.AddrPort) bool { return to == own }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
+	return f
+}
+
+// TestFilesAreTried: while it is typed, an address says what is there, and why what cannot be sent cannot.
+func TestFilesAreTried(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	says := func(address string) string {
+		got := v.htmx(w.pages+"/sequences/file", url.Values{"at": {"steps[1].media"}, "steps[0].media": {"x"}, "steps[1].media": {address}})
+		if got.status != http.StatusOK {
+			t.Errorf("%s: %d %s", address, got.status, got.body)
+		}
+		return html.UnescapeString(got.body)
+	}
+	for address, want := range map[string]string{
+		w.files + "/foto.png":              "image/png, 2 KB",
+		w.files + "/niente.png":            "non trovato",
+		"http://127.0.0.1/x.png":           "indirizzo pubblico",
+		"http://169.254.169.254/meta.png":  "indirizzo pubblico",
+		"ftp://example.com/x.png":          "indirizzo pubblico",
+		"https://example.com/{{nome}}.png": "contiene campi",
+	} {
+		if got := says(address); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", address, got)
+		}
+	}
+	if got := says(""); strings.Contains(got, "note") {
+		t.Errorf("nothing: %s", got)
+	}
+	for range 20 {
+		says(w.files + "/foto.png")
+	}
+	if got := says(w.files + "/foto.png"); !strings.Contains(got, "Troppi controlli") {
+		t.Errorf("too many: %s", got)
+	}
+	w.clock.Advance(time.Minute)
+	if got := says(w.files + "/foto.png"); !strings.Contains(got, "Trovato") {
+		t.Errorf("a minute later: %s", got)
+	}
+	if got := w.visitor(w.clients[puntuale.Reader]).htmx(w.pages+"/sequences/file", url.Values{}); got.status != http.StatusForbidden {
+		t.Errorf("a reader: %d", got.status)
+	}
+}
