@@ -294,8 +294,14 @@ func (s stepReader) window() *puntuale.Window {
 	return &w
 }
 
-// change does to a form's steps what a button says: "add", "remove:2", "copy:2", "move:2:0". It returns the step that is
-// to have the focus, -1 for none.
+// A step that was removed stays in the form as view.Gone, so that it can be had back.
+const (
+	fresh    = -1 // a new step in an order of steps
+	restored = -2 // the one that was removed
+)
+
+// change does to a form's steps what a button says: "add", "remove:2", "restore", "copy:2", "move:2:0". It returns the step
+// that is to have the focus, -1 for none.
 func change(f *view.Form, do string) int {
 	verb, rest, _ := strings.Cut(do, ":")
 	first, second, _ := strings.Cut(rest, ":")
@@ -310,11 +316,22 @@ func change(f *view.Form, do string) int {
 	switch {
 	case verb == "add" && n < puntuale.MaxSteps:
 		at = n
-		order = append(order, -1)
+		order = append(order, fresh)
+	case verb == "restore" && n < puntuale.MaxSteps && f.Value(view.Gone) != "":
+		place, err := strconv.Atoi(f.Value(view.Gone))
+		if err != nil {
+			return -1
+		}
+		at = min(max(place, 0), n)
+		order = slices.Insert(order, at, restored)
 	case err != nil || from < 0 || from >= n:
 		return -1
 	case verb == "remove":
 		order = slices.Delete(order, from, from+1)
+		f.Values.Set(view.Gone, strconv.Itoa(from))
+		for _, part := range stepParts[1:] {
+			f.Values[view.Gone+part] = f.Values[stepName(from)+part]
+		}
 		at = min(from, n-2)
 	case verb == "copy" && n < puntuale.MaxSteps:
 		at = from + 1
@@ -327,23 +344,28 @@ func change(f *view.Form, do string) int {
 	return at
 }
 
-// arrange puts a form's steps into another order; -1 is a new one.
+// arrange puts a form's steps into another order.
 func arrange(f *view.Form, order []int) {
 	old := f.Values
+	back := slices.Contains(order, restored)
 	f.Values = url.Values{}
 	for name, values := range old {
-		if !strings.HasPrefix(name, "steps[") {
+		if !strings.HasPrefix(name, "steps[") && !(back && strings.HasPrefix(name, view.Gone)) {
 			f.Values[name] = values
 		}
 	}
 	f.Values.Set("count", strconv.Itoa(len(order)))
 	for i, from := range order {
-		if from < 0 {
+		if from == fresh {
 			fillStep(f, i, puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}}})
 			continue
 		}
-		for _, part := range stepParts {
-			if values := old[stepName(from)+part]; len(values) > 0 {
+		source := view.Gone
+		if from != restored {
+			source = stepName(from)
+		}
+		for _, part := range stepParts[1:] {
+			if values := old[source+part]; len(values) > 0 {
 				f.Values[stepName(i)+part] = slices.Clone(values)
 			}
 		}

@@ -65,6 +65,11 @@ func TestSequenceStory(t *testing.T) {
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("A-17") || document.querySelector('[name="steps[1].text"]').value.includes("il tuo codice")`)
 		evaluate[bool](b, `(() => { Alpine.$data(document.getElementById("sequence-form")).moved("0", 1); return true })()`)
 		b.until(`document.querySelector('[name="steps[0].text"]').value.includes("il tuo codice")`)
+		b.click(`[value="remove:1"]`)
+		b.until(`document.querySelectorAll(".step").length === 2`)
+		b.check("removed")
+		b.click(`[value="restore"]`)
+		b.until(`document.querySelectorAll(".step").length === 3 && !document.querySelector(".step-gone")`)
 		b.click(`[value="add"]`)
 		b.until(`document.querySelectorAll(".step").length === 4 && document.activeElement?.name === "steps[3].text"`)
 		b.click(`[name="steps[3].kind"][value="media"] + svg`)
@@ -187,7 +192,16 @@ func TestSequenceWithoutScripts(t *testing.T) {
 	if form.Get("steps[2].text") != first || form.Get("count") != "3" {
 		t.Errorf("after a copy: %v", form)
 	}
-	for _, odd := range []string{"", "move:9:0", "move:0:9", "remove:-1", "remove:x", "move", "copy:99999999999999999999"} {
+	gone := form.Get("steps[1].text")
+	do("remove:1")
+	if form.Get("count") != "2" || form.Get("gone.text") != gone {
+		t.Errorf("after a removal: %v", form)
+	}
+	do("restore")
+	if form.Get("count") != "3" || form.Get("steps[1].text") != gone || form.Has("gone") || form.Has("gone.text") {
+		t.Errorf("after it was taken back: %v", form)
+	}
+	for _, odd := range []string{"", "restore", "move:9:0", "move:0:9", "remove:-1", "remove:x", "move", "copy:99999999999999999999"} {
 		do(odd)
 	}
 	form.Set("name", "")

@@ -40,6 +40,20 @@ type SequencePage struct {
 // Snippet is a piece of a program.
 type Snippet struct{ Name, Text string }
 
+// Gone is, in a sequence's form, the place of a step that was removed, and begins the names of its fields.
+const Gone = "gone"
+
+// gone are the fields of the step that was removed last, in order.
+func (e Editor) gone() (names []string) {
+	for name := range e.Form.Values {
+		if strings.HasPrefix(name, Gone) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Editor is a sequence's form, and what surrounds it.
 type Editor struct {
 	Form      *Form
