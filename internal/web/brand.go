@@ -62,12 +62,28 @@ func (s *site) brandLogo(v *visit) error {
 	return v.kept(kind, logo)
 }
 
-// The papers that a partner's colour is read on, in light and in dark, and what is read on the colour itself.
-const (
-	lightPaper = "#f5f6f3"
-	darkPaper  = "#1b2227"
-	legible    = 4.8 // the contrast asked for, a little over the 4.5 of WCAG AA, for washes
+// paper is what a partner's colour is read on, as app.css has it: the page, its cards, and these with a wash of the colour.
+type paper struct {
+	page, card string
+	wash       float64 // how much of the colour
+}
+
+var (
+	lightPaper = paper{"#f5f6f3", "#ffffff", 0.09}
+	darkPaper  = paper{"#13181c", "#1b2227", 0.13}
 )
+
+// legible is the contrast asked for, a little over the 4.5 of WCAG AA.
+const legible = 4.6
+
+// worst is the least contrast that a colour has on a paper.
+func (p paper) worst(c rgb) float64 {
+	card, washed := parseColour(p.card), rgb{}
+	for i := range c {
+		washed[i] = c[i]*p.wash + card[i]*(1-p.wash)
+	}
+	return min(contrast(c, parseColour(p.page)), contrast(c, card), contrast(c, washed))
+}
 
 // brandStyle makes a style of a partner's colour. Whatever it is, what is written in it, or on it, can be read: it is
 // darkened for light pages and lightened for dark ones as far as needed.
@@ -107,10 +123,10 @@ func contrast(a, b rgb) float64 {
 }
 
 // readable moves a colour towards black (0) or white (1) until it can be read on the paper.
-func readable(colour, paper string, towards float64) string {
-	c, p := parseColour(colour), parseColour(paper)
+func readable(colour string, on paper, towards float64) string {
+	c := parseColour(colour)
 	for range 100 {
-		if contrast(c, p) >= legible {
+		if on.worst(c) >= legible {
 			break
 		}
 		for i := range c {

@@ -17,8 +17,8 @@ func TestBrandIsReadable(t *testing.T) {
 			_, rest, _ := strings.Cut(style, name+":")
 			return parseColour(rest[:7])
 		}
-		for name, paper := range map[string]string{"--brand": lightPaper, "--brand-dark": darkPaper} {
-			if c := contrast(value(name), parseColour(paper)); c < 4.5 {
+		for name, paper := range map[string]paper{"--brand": lightPaper, "--brand-dark": darkPaper} {
+			if c := paper.worst(value(name)); c < 4.5 {
 				t.Errorf("%s on its paper: %.2f", name, c)
 			}
 			if c := contrast(value(name), value(name+"-ink")); c < 4.5 {

@@ -24,6 +24,7 @@ var exportRoutes = []route{
 // exported is a sequence as a file: what POST /api/sequences takes.
 type exported struct {
 	Name        string          `json:"name"`
+	Session     string          `json:"id_sessione,omitempty"` // taken in, never written: another account has others
 	IfRunning   string          `json:"if_running,omitempty"`
 	StopOnReply bool            `json:"stop_on_reply,omitempty"`
 	Steps       []puntuale.Step `json:"steps"`
@@ -34,7 +35,7 @@ func (s *site) exportSequence(v *visit) error {
 	if err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(exported{found.Name, string(found.IfRunning), found.StopOnReply, found.Steps}, "", "  ")
+	text, err := json.MarshalIndent(exported{Name: found.Name, IfRunning: string(found.IfRunning), StopOnReply: found.StopOnReply, Steps: found.Steps}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write sequence %d: %w", found.ID, err)
 	}
@@ -73,32 +74,41 @@ func (s *site) importSequence(v *visit) error {
 	return v.to(v.sequenceURL(made.ID))
 }
 
-func readExported(text string) (exported, error) {
-	var in exported
+// readExported reads what was exported. A member that there is not is refused, and a step must say when it leaves: else
+// a slip of a pen would send at once.
+func readExported(text string) (in exported, faults []puntuale.Fault, err error) {
 	text = strings.TrimPrefix(strings.TrimSpace(text), "\uFEFF")
-	switch err := json.Unmarshal([]byte(text), &in); {
-	case text == "":
-		return in, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is required"})
-	case err != nil:
-		return in, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is not a sequence as it was exported"})
+	if text == "" {
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is required"})
+	}
+	var raw struct {
+		Steps []map[string]json.RawMessage `json:"steps"`
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.DisallowUnknownFields()
+	if d.Decode(&in) != nil || d.More() || json.Unmarshal([]byte(text), &raw) != nil {
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is not a sequence as it was exported"})
 	}
 	for i := range in.Steps {
 		in.Steps[i].Timing.Anchor = or(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)
+		if _, says := raw.Steps[i]["timing"]; !says {
+			faults = append(faults, puntuale.Fault{Location: fmt.Sprintf("body.steps[%d].timing", i), Message: "is required"})
+		}
 	}
-	return in, nil
+	return in, faults, nil
 }
 
 func (s *site) takeIn(ctx context.Context, c *control.Client, text string) (control.Sequence, error) {
-	in, err := readExported(text)
+	in, faults, err := readExported(text)
 	if err != nil {
 		return control.Sequence{}, err
 	}
-	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Steps: in.Steps}, control.Once[control.Sequence]{})
+	return c.CreateSequence(ctx, control.NewSequence{Name: in.Name, Session: in.Session, IfRunning: in.IfRunning, StopOnReply: in.StopOnReply, Steps: in.Steps, Faults: faults}, control.Once[control.Sequence]{})
 }
 
 // mend opens the editor with a sequence that was taken in, where something is wrong with it.
 func (s *site) mend(v *visit, text string, refused *puntuale.Error) error {
-	in, err := readExported(text)
+	in, _, err := readExported(text)
 	if err != nil {
 		return err
 	}

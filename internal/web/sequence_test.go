@@ -242,6 +242,12 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	if got := v.post(w.pages+"/sequences/import", url.Values{"content": {`{"name":"Rotta","steps":[{"text":"ciao {{","timing":{"anchor":"start","offset":{"amount":0}}}]}`}}); got.status >= 500 || !strings.Contains(got.body, "Rotta") || !strings.Contains(got.body, "f-steps[0].text-fault") {
 		t.Errorf("import of a faulty one: %d %s", got.status, got.body)
 	}
+	if got := v.post(w.pages+"/sequences/import", url.Values{"content": {strings.Replace(file.body, `"timing"`, `"tempo"`, 1)}}); got.status != http.StatusUnprocessableEntity || !strings.Contains(got.body, "f-content-fault") {
+		t.Errorf("import of one with a slip: %d", got.status)
+	}
+	if got := v.post(w.pages+"/sequences/import", url.Values{"content": {`{"name":"Senza tempi","steps":[{"text":"ciao"}]}`}}); !strings.Contains(got.body, "f-steps[0].timing-fault") || !strings.Contains(got.body, "Senza tempi") {
+		t.Errorf("import of one that does not say when it leaves: %d %s", got.status, got.body)
+	}
 	copied := v.post(w.pages+"/sequences/"+id+"/copy", nil)
 	if copied.status != http.StatusSeeOther || !strings.Contains(v.get(copied.to()).body, "Promemoria visita (copia)") {
 		t.Errorf("copy: %d %s", copied.status, copied.to())

@@ -87,6 +87,15 @@
     }
   });
 
+  // What a browser cannot read of a date or a number it sends as nothing, which would mean something else: never, unlimited.
+  document.addEventListener("submit", (event) => {
+    const odd = [...event.target.elements ?? []].find((field) => field.validity?.badInput);
+    if (!odd) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    odd.reportValidity();
+  }, true);
+
   // A form that is being sent is sent once.
   document.addEventListener("submit", (event) => {
     const form = event.target;

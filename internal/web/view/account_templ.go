@@ -1527,7 +1527,7 @@ func CreditsForm(f *Form, id puntuale.ClientID) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = Field(f, Input{Name: "credits_add", Label: T(ctx, "account.credits_add"), Hint: T(ctx, "account.credits_hint"), Kind: "number", Auto: "off", Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "credits_add", Label: T(ctx, "account.credits_add"), Hint: T(ctx, "account.credits_hint"), Auto: "off", Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2215,7 +2215,7 @@ func AccountForm(f *Form, c puntuale.Client) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "credits", Label: T(ctx, "clients.credits"), Hint: T(ctx, "account.credits_empty"), Kind: "number", Auto: "off", Short: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "credits", Label: T(ctx, "clients.credits"), Hint: T(ctx, "account.credits_empty"), Mode: "numeric", Auto: "off", Short: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2223,7 +2223,7 @@ func AccountForm(f *Form, c puntuale.Client) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "daily_api_cap", Label: T(ctx, "account.cap"), Hint: T(ctx, "account.cap_hint"), Kind: "number", Auto: "off", Short: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "daily_api_cap", Label: T(ctx, "account.cap"), Hint: T(ctx, "account.cap_hint"), Mode: "numeric", Auto: "off", Short: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
