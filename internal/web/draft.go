@@ -350,7 +350,7 @@ func arrange(f *view.Form, order []int) {
 	back := slices.Contains(order, restored)
 	f.Values = url.Values{}
 	for name, values := range old {
-		if !strings.HasPrefix(name, "steps[") && !(back && strings.HasPrefix(name, view.Gone)) {
+		if !strings.HasPrefix(name, "steps[") && (!back || !strings.HasPrefix(name, view.Gone)) {
 			f.Values[name] = values
 		}
 	}
