@@ -49,7 +49,7 @@ func (w *world) newPartnerHandle() *control.Partner {
 func TestPartnerWorks(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		it := map[bool][]string{
-			true:  {"Nuovo cliente", "Crea cliente", "Ho copiato tutto", "Sospendi", "Annulla", "Elimina cliente"},
+			true:  {"Nuovo cliente", "Crea cliente", "Ho copiato tutto", "Sospendi", "Ripristina", "Elimina cliente"},
 			false: {"New client", "Create client", "I have copied it", "Suspend", "Undo", "Delete client"},
 		}[b.look.language == "it"]
 		b.signIn(w.partners[puntuale.Owner])
