@@ -218,7 +218,7 @@ func (v *visit) to(address string) error {
 		v.w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	http.Redirect(v.w, v.r, address, http.StatusSeeOther) //nolint:gosec // an address of ours: what came from outside went through ownAddress or slugs
+	http.Redirect(v.w, v.r, address, http.StatusSeeOther)
 	return nil
 }
 
