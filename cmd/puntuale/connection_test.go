@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/control"
 )
 
 // heldServer is a server whose handler reads the body and then waits for release.
@@ -21,7 +22,10 @@ func heldServer(t *testing.T) (s *server, handling <-chan struct{}, release chan
 	if err != nil {
 		t.Fatal(err)
 	}
-	s = &server{open: newConnections(0, nil), clock: clock.System(), within: time.Minute, listener: l, served: make(chan error, 1)}
+	s = &server{
+		open: newConnections(0, nil), clock: clock.System(), within: time.Minute, listener: l, served: make(chan error, 1),
+		control: control.New(control.Config{Clock: clock.System()}),
+	}
 	s.http = &http.Server{
 		Handler: s.open.watch(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			began <- struct{}{}

@@ -133,6 +133,7 @@ func (p *past) recall(run *pastRun) ([]Recalled, error) {
 		if m.MessageDetail, err = recalledDetail(of[0], row); err != nil {
 			return nil, err
 		}
+		m.Ended = m.Outcome != 0
 		for _, e := range events {
 			if puntuale.MessageID(e.int("message_id")) == m.ID {
 				m.Events = append(m.Events, RecalledEvent{instant(e.int("at")), e.text("kind"), e.text("detail")})

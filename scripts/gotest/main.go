@@ -8,9 +8,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -130,11 +132,35 @@ const (
 	shortWidth = 300
 )
 
-// endPackage prints the package's own line; all it said when it failed.
-func (s *summary) endPackage(e event, said []string) {
-	for i, line := range said {
-		if e.Action == "fail" || i == len(said)-1 {
+// endPackage prints the package's own line; all it said when it failed, and what its tests said that never ended: a
+// panic or an exit takes the whole process.
+func (s *summary) endPackage(e event, output []string) {
+	if e.Action == "fail" {
+		for _, key := range slices.Sorted(maps.Keys(s.output)) {
+			if test, of := strings.CutPrefix(key, e.Package+" "); of {
+				s.cutOff(event{Package: e.Package, Test: test}, s.output[key])
+				delete(s.output, key)
+			}
+		}
+	}
+	for i, line := range output {
+		if e.Action == "fail" || i == len(output)-1 {
 			fmt.Fprint(s.w, line)
+		}
+	}
+}
+
+// cutOff prints what a test said that never ended, unless that is nothing.
+func (s *summary) cutOff(e event, output []string) {
+	output = slices.DeleteFunc(output, func(line string) bool { return strings.HasPrefix(line, "=== ") })
+	if len(output) == 0 {
+		return
+	}
+	s.why = append(s.why, short(e, output)...)
+	for _, line := range output {
+		fmt.Fprint(s.w, line)
+		if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
+			s.why = append(s.why, strings.TrimRight(line, "\n"))
 		}
 	}
 }

@@ -50,3 +50,25 @@ func TestFailuresAreShown(t *testing.T) {
 		}
 	}
 }
+
+// A panic ends the process, and with it tests that say nothing of their end.
+func TestPanicsAreShown(t *testing.T) {
+	t.Parallel()
+	const run = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"=== RUN   TestA\n"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"=== RUN   TestB\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"panic: oh\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"main.go:1\n"}
+{"Action":"output","Package":"p","Output":"FAIL\tp\t0.1s\n"}
+{"Action":"fail","Package":"p","Elapsed":0.1}
+`
+	var out strings.Builder
+	s := &summary{w: &out, output: map[string][]string{}}
+	s.read(strings.NewReader(run))
+	s.end(true, false)
+	want := "panic: oh\nmain.go:1\nFAIL\tp\t0.1s\nFAILED p TestB\npanic: oh\n\n0 tests passed, 0 failed, 0 skipped.\n"
+	if out.String() != want {
+		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
+	}
+}
