@@ -254,7 +254,7 @@ func (o *officialStory) edit() string {
 			b.fill(at+k[j], k[j+1])
 		}
 	}
-	b.fill("fields.nome", "Lucia", "fields.data_visita", "30/11/2027 15:30")
+	b.fill("fields.nome", "Lucia", "fields.data_visita", "2027-11-30T15:30")
 	b.until(`document.querySelectorAll("#timeline .bubble").length === 5 && document.querySelectorAll("#timeline .bubble")[4].innerText.includes("Gentile Lucia, ti aspettiamo martedì 30 novembre")`)
 	b.reads("24 ore")
 	b.looks("9-editor")
