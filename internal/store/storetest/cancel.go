@@ -149,7 +149,7 @@ func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
-	for round := range 25 {
+	for round := range 60 {
 		var ids []puntuale.MessageID
 		for range 8 {
 			ids = append(ids, c.MustStart(phone, Begin, puntuale.MaxSteps)...)
