@@ -30,7 +30,7 @@ lint: ## linters, gofmt
 	scripts/lint
 
 e2e: ## the built binary, from outside
-	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' \
+	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \
 		'php-cli php-curl=php -r "curl_init();"' -- scripts/with-chromium scripts/with-postgres \
 		go run ./scripts/gotest -tags e2e -count=1 -timeout 25m ./internal/e2e
 

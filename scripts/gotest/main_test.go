@@ -72,3 +72,13 @@ func TestPanicsAreShown(t *testing.T) {
 		t.Errorf("printed:\n%s\nwant:\n%s", out.String(), want)
 	}
 }
+
+// Whatever a test wanted and did not have: in CI it must be had.
+func TestNothingIsSkippedInCI(t *testing.T) {
+	t.Parallel()
+	s := &summary{w: &strings.Builder{}, output: map[string][]string{}}
+	s.read(strings.NewReader(strings.ReplaceAll(run, "PUNTUALE_TEST_POSTGRES", "PROC")))
+	if s.end(false, false) != 0 || s.end(false, true) == 0 {
+		t.Error("a skipped test is a failure on a developer's machine, or none in CI")
+	}
+}
