@@ -108,6 +108,13 @@ func testQuarantine(t *testing.T, w *World) {
 	if n := w.DB.Meter.SetAside.Load(); n != 6 {
 		t.Errorf("%d messages counted", n)
 	}
+	repeatQuarantined(t, w, paid, near, node, again)
+}
+
+// repeatQuarantined goes on with what was set aside of a client with credits: one is repeated, one stopped, one blocked.
+func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, again puntuale.NodeID) {
+	t.Helper()
+	ctx := context.Background()
 	// What is stopped is not repeated; a repeat takes no credit and is recorded like any other.
 	if cancelled, err := paid.CancelMessages(ctx, near[1:2], Day, Begin); err != nil || len(cancelled) != 0 {
 		t.Errorf("cancelled %v, %v", cancelled, err)

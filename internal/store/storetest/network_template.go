@@ -52,59 +52,25 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	sessions("10"+first.String(), "", first)
 	sessions("", "55", first, second, foreign)
 	sessions("", "")
-	keep := func(id puntuale.SessionID, account string, at time.Time, problem string, names ...string) {
-		t.Helper()
-		var all []puntuale.NetworkTemplate
-		for _, name := range names {
-			all = append(all, puntuale.NetworkTemplate{
-				Name: name, Language: "it", ID: "7", Status: puntuale.TemplateApproved, Category: "UTILITY", Quality: "GREEN", Named: true,
-				Parts: []puntuale.TemplatePart{{Kind: "BODY", Text: "Ciao {{nome}}"}, {Kind: "BUTTONS", Buttons: []puntuale.TemplateButton{{Kind: "URL", URL: "https://x/{{1}}"}}}},
-			})
-		}
-		if err := w.KeepNetworkTemplates(ctx, id, account, at, all, problem); err != nil {
-			t.Fatal(err)
-		}
-	}
-	shows := func(c *Client, id puntuale.SessionID, want string) {
-		t.Helper()
-		about, all, _, err := c.NetworkTemplates(ctx, id, puntuale.Page{})
-		got := fmt.Sprintf("%s %d %s:", about.Account, about.Synced.Sub(Begin)/time.Second, about.Problem)
-		if about.Synced.IsZero() {
-			got = about.Account + " never " + about.Problem + ":"
-		}
-		for _, n := range all {
-			got += fmt.Sprintf(" %s %s %s %s %s", n.Name, n.Status, n.Category, n.Quality, n.Reason)
-		}
-		if err != nil || got != want {
-			t.Errorf("session %d shows %q, %v, want %q", id, got, err, want)
-		}
-	}
-	shows(c, first, "55 never :")
-	keep(first, "55", Begin.Add(time.Second), "", "uno", "due")
-	shows(c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
-	shows(c, second, "55 never : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
-	shows(other, foreign, "55 never :")
-	keep(second, "55", Begin.Add(2*time.Second), "non si può")
-	shows(c, second, "55 never non si può: due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
-	keep(first, "56", Begin.Add(9*time.Second), "", "altro") // its keys were replaced meanwhile
-	shows(c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	showsTemplates(t, c, first, "55 never :")
+	keepTemplates(t, w, first, "55", Begin.Add(time.Second), "", "uno", "due")
+	showsTemplates(t, c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	showsTemplates(t, c, second, "55 never : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	showsTemplates(t, other, foreign, "55 never :")
+	keepTemplates(t, w, second, "55", Begin.Add(2*time.Second), "non si può")
+	showsTemplates(t, c, second, "55 never non si può: due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
+	keepTemplates(t, w, first, "56", Begin.Add(9*time.Second), "", "altro") // its keys were replaced meanwhile
+	showsTemplates(t, c, first, "55 1 : due APPROVED UTILITY GREEN  uno APPROVED UTILITY GREEN ")
 
-	tell := func(c *Client, n puntuale.TemplateNews) {
-		t.Helper()
-		n.Client, n.Language = c.ID, "it"
-		if err := w.TellNetworkTemplate(ctx, n); err != nil {
-			t.Fatal(err)
-		}
-	}
 	late := Begin.Add(time.Minute)
-	tell(c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
-	tell(c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older
-	tell(c, puntuale.TemplateNews{Account: "55", Name: "uno", Quality: "RED", At: late})
-	tell(c, puntuale.TemplateNews{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
-	tell(c, puntuale.TemplateNews{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
-	keep(first, "55", Begin.Add(30*time.Second), "", "uno")
-	shows(c, first, "55 30 : due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
-	shows(other, foreign, "55 never :")
+	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplatePaused, Reason: "FIRST_PAUSE", At: late})
+	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "uno", Status: puntuale.TemplateApproved, At: late.Add(-time.Second)}) // older
+	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "uno", Quality: "RED", At: late})
+	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "55", Name: "nuovo", Category: "MARKETING", At: late})
+	tellTemplate(t, w, c, puntuale.TemplateNews{Account: "99", Name: "uno", Status: puntuale.TemplatePaused, At: late})
+	keepTemplates(t, w, first, "55", Begin.Add(30*time.Second), "", "uno")
+	showsTemplates(t, c, first, "55 30 : due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
+	showsTemplates(t, other, foreign, "55 never :")
 	if got, known, err := w.NetworkTemplate(ctx, c.ID, "55", "uno", "it"); err != nil || !known || got.Status != puntuale.TemplatePaused || !got.Named ||
 		got.Part("BODY").Text != "Ciao {{nome}}" || !got.Part("BUTTONS").Buttons[0].Open() {
 		t.Errorf("uno: %+v, %v, %v", got, known, err)
@@ -122,8 +88,8 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	if err := w.ForgetKeys(ctx, first); err != nil {
 		t.Fatal(err)
 	}
-	shows(c, second, "55 never non si può: due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
-	shows(c, first, " never :")
+	showsTemplates(t, c, second, "55 never non si può: due DELETED UTILITY GREEN  nuovo UNKNOWN MARKETING   uno PAUSED UTILITY RED FIRST_PAUSE")
+	showsTemplates(t, c, first, " never :")
 	if err := c.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -134,6 +100,46 @@ func testNetworkTemplates(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 	_, _, _, err = other.NetworkTemplates(ctx, foreign, puntuale.Page{Cursor: "x"})
 	wantCode(t, err, puntuale.CodeInvalid)
+}
+
+// keepTemplates keeps what Meta listed for a session: approved templates of these names, or why there is no list.
+func keepTemplates(t *testing.T, w *World, id puntuale.SessionID, account string, at time.Time, problem string, names ...string) {
+	t.Helper()
+	var all []puntuale.NetworkTemplate
+	for _, name := range names {
+		all = append(all, puntuale.NetworkTemplate{
+			Name: name, Language: "it", ID: "7", Status: puntuale.TemplateApproved, Category: "UTILITY", Quality: "GREEN", Named: true,
+			Parts: []puntuale.TemplatePart{{Kind: "BODY", Text: "Ciao {{nome}}"}, {Kind: "BUTTONS", Buttons: []puntuale.TemplateButton{{Kind: "URL", URL: "https://x/{{1}}"}}}},
+		})
+	}
+	if err := w.KeepNetworkTemplates(context.Background(), id, account, at, all, problem); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// showsTemplates compares what a session's client sees of its business's templates.
+func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string) {
+	t.Helper()
+	about, all, _, err := c.NetworkTemplates(context.Background(), id, puntuale.Page{})
+	got := fmt.Sprintf("%s %d %s:", about.Account, about.Synced.Sub(Begin)/time.Second, about.Problem)
+	if about.Synced.IsZero() {
+		got = about.Account + " never " + about.Problem + ":"
+	}
+	for _, n := range all {
+		got += fmt.Sprintf(" %s %s %s %s %s", n.Name, n.Status, n.Category, n.Quality, n.Reason)
+	}
+	if err != nil || got != want {
+		t.Errorf("session %d shows %q, %v, want %q", id, got, err, want)
+	}
+}
+
+// tellTemplate is Meta's word on one template of a client.
+func tellTemplate(t *testing.T, w *World, c *Client, n puntuale.TemplateNews) {
+	t.Helper()
+	n.Client, n.Language = c.ID, "it"
+	if err := w.TellNetworkTemplate(context.Background(), n); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func pageThrough(t *testing.T, c *Client, id puntuale.SessionID) {

@@ -320,9 +320,32 @@ func (s shape) String() string { return fmt.Sprintf("%v/%d/%v", s.state, s.inten
 // The moves that the store makes are those drawn in package store's documentation, and the table's checks know exactly
 // their shapes.
 func testMoves(t *testing.T, w *World) {
-	ctx := context.Background()
 	node := w.MustJoin()
-	shapes := map[shape]func(c *Client) (puntuale.ClaimItem, int64){
+	for from, make := range movesFrom(t, w, node) {
+		for name, verb := range movesBy(t, w, node) {
+			c := w.Client(puntuale.AccountFull)
+			item, token := make(c)
+			before := c.Detail(item.ID)
+			verb(c, item, before.Intent, token)
+			d := c.Detail(item.ID)
+			got := shape{d.State, int64(sign(d.Intent)), d.State == puntuale.Failed && d.Reason == puntuale.SaysUncertain}
+			want := movesDrawn[from.String()+" "+name]
+			if want == "" {
+				want = from.String()
+			}
+			if got.String() != want {
+				t.Errorf("%v, %s: became %v, want %s", from, name, got, want)
+			}
+		}
+	}
+	shapesAllowed(t, w)
+}
+
+// movesFrom makes a message of each shape, for its claim and with the token of its attempt.
+func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *Client) (puntuale.ClaimItem, int64) {
+	t.Helper()
+	ctx := context.Background()
+	return map[shape]func(c *Client) (puntuale.ClaimItem, int64){
 		{state: puntuale.Pending}: func(c *Client) (puntuale.ClaimItem, int64) {
 			return c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)[0], Token(node)
 		},
@@ -368,6 +391,12 @@ func testMoves(t *testing.T, w *World) {
 			return item, Token(node)
 		},
 	}
+}
+
+// movesBy are the verbs that a message may meet in any shape.
+func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64) {
+	t.Helper()
+	ctx := context.Background()
 	record := func(verdict puntuale.Verdict, stray int64) func(*Client, puntuale.ClaimItem, int64, int64) {
 		return func(_ *Client, item puntuale.ClaimItem, _, token int64) {
 			w.MustRecord(Begin, item, token+stray, puntuale.Outcome{Verdict: verdict, Next: Begin})
@@ -380,7 +409,7 @@ func testMoves(t *testing.T, w *World) {
 			}
 		}
 	}
-	verbs := map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64){
+	return map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64){
 		"claim": func(c *Client, item puntuale.ClaimItem, intent, _ int64) {
 			item.Intent = max(0, intent)
 			w.MustClaim(node, Begin, item)
@@ -399,33 +428,17 @@ func testMoves(t *testing.T, w *World) {
 			}
 		},
 	}
-	drawn := map[string]string{ // what is not here stays as it is
-		"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
-		"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",
-		"PENDING/1/false sent": "COMPLETED/-1/false", "PENDING/1/false refused": "FAILED/-1/false", "PENDING/1/false retry": "PENDING/0/false",
-		"PENDING/1/false late sent": "COMPLETED/-1/false", "PENDING/1/false fail": "FAILED/-1/false",
-		"PENDING/0/false resend": "RESCHEDULED/-1/false", "FAILED/-1/false resend": "RESCHEDULED/-1/false", "FAILED/-1/true resend": "RESCHEDULED/-1/false",
-		"CANCELLED/-1/false resend": "RESCHEDULED/-1/false", "BLACKLISTED/-1/false resend": "RESCHEDULED/-1/false",
-		"FAILED/-1/true sent": "COMPLETED/-1/false", "FAILED/-1/true late sent": "COMPLETED/-1/false",
-	}
-	for from, make := range shapes {
-		for name, verb := range verbs {
-			c := w.Client(puntuale.AccountFull)
-			item, token := make(c)
-			before := c.Detail(item.ID)
-			verb(c, item, before.Intent, token)
-			d := c.Detail(item.ID)
-			got := shape{d.State, int64(sign(d.Intent)), d.State == puntuale.Failed && d.Reason == puntuale.SaysUncertain}
-			want := drawn[from.String()+" "+name]
-			if want == "" {
-				want = from.String()
-			}
-			if got.String() != want {
-				t.Errorf("%v, %s: became %v, want %s", from, name, got, want)
-			}
-		}
-	}
-	shapesAllowed(t, w)
+}
+
+// movesDrawn are the moves as drawn: what is not here stays as it is.
+var movesDrawn = map[string]string{
+	"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
+	"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",
+	"PENDING/1/false sent": "COMPLETED/-1/false", "PENDING/1/false refused": "FAILED/-1/false", "PENDING/1/false retry": "PENDING/0/false",
+	"PENDING/1/false late sent": "COMPLETED/-1/false", "PENDING/1/false fail": "FAILED/-1/false",
+	"PENDING/0/false resend": "RESCHEDULED/-1/false", "FAILED/-1/false resend": "RESCHEDULED/-1/false", "FAILED/-1/true resend": "RESCHEDULED/-1/false",
+	"CANCELLED/-1/false resend": "RESCHEDULED/-1/false", "BLACKLISTED/-1/false resend": "RESCHEDULED/-1/false",
+	"FAILED/-1/true sent": "COMPLETED/-1/false", "FAILED/-1/true late sent": "COMPLETED/-1/false",
 }
 
 func sign(n int64) int {
