@@ -67,14 +67,15 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// before is the id, at most last, below which calls were received before a moment.
+// before is the id of the first call that was received at a moment or later, last if that is lower: all messages of the calls
+// before have lower ids, those as planned and those sent again.
 func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().each(ctx, runEnds, []any{t.id}, func(rows row) error { return rows.Scan(&low, &newest) }); err != nil {
 		return 0, err
 	}
-	end := min(last, newest+1)
-	for high := end; low < high; {
+	bound := last
+	for high := min(last, newest+1); low < high; {
 		middle := low + (high-low)/2
 		id, at := newest, moment
 		if err := t.lists().each(ctx, runFrom, []any{t.id, middle}, func(rows row) error { return rows.Scan(&id, &at) }); err != nil {
@@ -83,13 +84,10 @@ func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 		if at < moment {
 			low = id + 1
 		} else {
-			high = middle
+			high, bound = middle, min(id, last)
 		}
 	}
-	if low < end {
-		return low, nil
-	}
-	return last, nil
+	return bound, nil
 }
 
 // listing writes the statement of a list of messages, newest first. Its first arguments are client, cursor and limit.

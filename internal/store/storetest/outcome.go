@@ -215,3 +215,32 @@ func testListMessagesPages(t *testing.T, w *World) {
 		}
 	}
 }
+
+// A list with an end that looks at so many calls only has all that one without a bound has: whole runs, and what was sent again.
+func testListMessagesTo(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	started := c.MustStart(phone, Begin, 3)
+	c.MustResend(started[1])
+	w.DB.Clock.Advance(3 * time.Hour)
+	c.MustStart(phone, Begin.Add(3*time.Hour), 2)
+	for to, n := range map[time.Duration]int{-3 * time.Hour: 0, 90 * time.Minute: 4, 6 * time.Hour: 6} {
+		for _, look := range []int{0, 1, 100} {
+			f := puntuale.MessageFilter{Look: look, To: Begin.Add(to)}
+			var all []puntuale.MessageDetail
+			for page := (puntuale.Page{}); ; {
+				part, next, err := c.Messages(ctx, f, page)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if all = append(all, part...); next == "" {
+					break
+				}
+				page.Cursor = next
+			}
+			if len(all) != n {
+				t.Errorf("to %v, looking at %d: %d messages, want %d", to, look, len(all), n)
+			}
+		}
+	}
+}

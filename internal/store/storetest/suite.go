@@ -34,7 +34,7 @@ var suite = []func(*testing.T, *World){
 	testFleet, testFence,
 	testOutcomesStayAfterResend, testCorrectedOutcome, testOutcomePages,
 	testResend, testResendAllOrNone, testResendCap, testResendAfterSessionIsGone, testResendTogether, testLateEvidenceAfterResend, testStopReachesResent,
-	testCancelMessages, testListMessages, testListMessagesPages,
+	testCancelMessages, testListMessages, testListMessagesPages, testListMessagesTo,
 	testOnceKeepsAnswer, testOnceTwins, testOnceRefusedKeyIsFree,
 	testTemplates, testTemplateNamesUnique, testTemplateOfSequenceStays,
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
