@@ -7,6 +7,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"net/http"
 	"path"
 	"strings"
@@ -61,16 +62,17 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 		})
 	}
 	for below, name := range docsFiles {
-		content, err := static.ReadFile("static/" + name)
-		if err != nil {
-			return fmt.Errorf("read the page: %w", err)
+		if _, err := fs.Stat(static, "static/"+name); err != nil {
+			return fmt.Errorf("find the page's files: %w", err)
 		}
-		mux.Handle("GET "+DocsPath+below, newAsset(name, content))
+		file := sync.OnceValue(func() *asset { return readAsset(name) })
+		mux.HandleFunc("GET "+DocsPath+below, func(w http.ResponseWriter, r *http.Request) { file().ServeHTTP(w, r) })
 	}
 	return nil
 }
 
-// asset is one file of the page. A browser keeps it, and asks each time whether it is still the same.
+// asset is one file of the page, read when it is first asked for: a server whose page nobody opens keeps none of it in
+// memory. A browser keeps it, and asks each time whether it is still the same.
 type asset struct {
 	kind, tag string
 	plain     []byte
@@ -81,7 +83,8 @@ var assetKinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
 }
 
-func newAsset(name string, content []byte) *asset {
+func readAsset(name string) *asset {
+	content, _ := static.ReadFile("static/" + name) // it was seen to be there
 	sum := sha256.Sum256(content)
 	a := &asset{kind: assetKinds[path.Ext(name)], tag: hex.EncodeToString(sum[:12]), plain: content}
 	if a.kind == "" {

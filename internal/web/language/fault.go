@@ -61,7 +61,7 @@ func (l *Language) Fault(message string) string {
 }
 
 func (l *Language) fault(message string) (text string, known bool) {
-	for _, w := range l.faults {
+	for _, w := range l.words().faults {
 		if m := w.says.FindStringSubmatchIndex(message); m != nil {
 			if w.text != "" {
 				return capital(string(w.says.ExpandString(nil, w.text, message, m))), true

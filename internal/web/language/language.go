@@ -7,6 +7,7 @@ import (
 	"embed"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/nicksnyder/go-i18n/v2/i18n"
 	"github.com/pelletier/go-toml/v2"
@@ -18,21 +19,30 @@ var texts embed.FS
 
 // Language is a language of the pages. It may be used by many goroutines at once.
 type Language struct {
-	Code      string // "it", "en": what the attribute lang says
+	Code  string // "it", "en": what the attribute lang says
+	words func() *words
+}
+
+// words are the texts of a language, read for the first page: commands and servers without visitors do without them.
+type words struct {
 	localizer *i18n.Localizer
 	faults    []wording
 }
 
 // The languages that there are; Italian is spoken where nobody asks for another.
 var (
-	Italian = load("it")
-	English = load("en")
+	Italian = inCode("it")
+	English = inCode("en")
 )
 
 // All are the languages in the order in which they are offered.
 var All = []*Language{Italian, English}
 
-func load(code string) *Language {
+func inCode(code string) *Language {
+	return &Language{Code: code, words: sync.OnceValue(func() *words { return load(code) })}
+}
+
+func load(code string) *words {
 	bundle := i18n.NewBundle(tag.Make(code))
 	bundle.RegisterUnmarshalFunc("toml", toml.Unmarshal)
 	files, err := texts.ReadDir("text")
@@ -46,7 +56,7 @@ func load(code string) *Language {
 			}
 		}
 	}
-	return &Language{Code: code, localizer: i18n.NewLocalizer(bundle, code), faults: loadFaults(code)}
+	return &words{localizer: i18n.NewLocalizer(bundle, code), faults: loadFaults(code)}
 }
 
 // Named returns the language with the code, nil for another.
@@ -90,7 +100,7 @@ func (l *Language) T(key string, pairs ...any) string {
 		}
 		config.TemplateData = data
 	}
-	text, err := l.localizer.Localize(&config)
+	text, err := l.words().localizer.Localize(&config)
 	if err != nil {
 		return "⟦" + key + "⟧"
 	}

@@ -142,7 +142,7 @@ func TestFaults(t *testing.T) {
 			t.Errorf("%q: %q, %q", says, it, en)
 		}
 	}
-	it, en := len(Italian.faults), len(English.faults)
+	it, en := len(Italian.words().faults), len(English.words().faults)
 	if it != en {
 		t.Errorf("%d faults in Italian, %d in English", it, en)
 	}

@@ -14,6 +14,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -39,21 +40,27 @@ var names = map[string]string{
 
 // asset is a file as it is served.
 type asset struct {
-	kind            string
-	plain, squeezed []byte
+	kind     string
+	plain    []byte
+	squeezed func() []byte // with gzip, made when first asked for; nil when that gains nothing
 }
 
-var (
-	addresses = map[string]string{} // by name
-	assets    = map[string]asset{}  // by address
-	drawings  = map[string]string{} // icons by name: what is inside their svg
-)
+// shelf is everything that pages load.
+type shelf struct {
+	addresses map[string]string // by name
+	assets    map[string]asset  // by address
+	drawings  map[string]string // icons by name: what is inside their svg
+}
+
+// shelved is the shelf, filled for the first page: commands and servers without visitors do without it.
+var shelved = sync.OnceValue(fill)
 
 var kinds = map[string]string{
 	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 }
 
-func init() {
+func fill() *shelf {
+	s := &shelf{addresses: map[string]string{}, assets: map[string]asset{}, drawings: draw()}
 	own, err := files.ReadDir(".")
 	if err != nil {
 		panic(err) // the files are part of the program
@@ -66,14 +73,14 @@ func init() {
 		case path.Ext(name) == ".css": // styles of single pages are part of the one style
 			style = append(style, read(name)...)
 		default:
-			add(name, read(name))
+			s.add(name, read(name))
 		}
 	}
-	add("app.css", style)
+	s.add("app.css", style)
 	for name, file := range names {
-		add(name, sourceMap.ReplaceAll(read(file), nil)) // maps of sources are not served
+		s.add(name, sourceMap.ReplaceAll(read(file), nil)) // maps of sources are not served
 	}
-	draw()
+	return s
 }
 
 func read(file string) []byte {
@@ -84,15 +91,12 @@ func read(file string) []byte {
 	return content
 }
 
-func add(name string, content []byte) {
+func (s *shelf) add(name string, content []byte) {
 	sum := sha256.Sum256(content)
 	extension := path.Ext(name)
 	address := Path + strings.TrimSuffix(name, extension) + "." + hex.EncodeToString(sum[:6]) + extension
-	a := asset{kind: kinds[extension], plain: content}
-	if squeezed := squeeze(content); len(squeezed) < len(content)*9/10 {
-		a.squeezed = squeezed
-	}
-	addresses[name], assets[address] = address, a
+	s.addresses[name] = address
+	s.assets[address] = asset{kind: kinds[extension], plain: content, squeezed: sync.OnceValue(func() []byte { return squeeze(content) })}
 }
 
 var sourceMap = regexp.MustCompile(`(?m)^\s*(//[#@] sourceMappingURL=.*|/\*# sourceMappingURL=.*\*/)\s*$`)
@@ -102,12 +106,15 @@ func squeeze(content []byte) []byte {
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is right
 	_, _ = z.Write(content)                               // writing to memory does not fail
 	_ = z.Close()
+	if b.Len() >= len(content)*9/10 {
+		return nil
+	}
 	return b.Bytes()
 }
 
 // URL is the address of a file, such as app.css. It panics for a name that there is not.
 func URL(name string) string {
-	address, ok := addresses[name]
+	address, ok := shelved().addresses[name]
 	if !ok {
 		panic(fmt.Sprintf("there is no static file %q", name))
 	}
@@ -117,7 +124,7 @@ func URL(name string) string {
 // Handler serves the files.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		a, ok := assets[r.URL.Path]
+		a, ok := shelved().assets[r.URL.Path]
 		if !ok {
 			http.NotFound(w, r)
 			return
@@ -126,12 +133,12 @@ func Handler() http.Handler {
 		h.Set("Content-Type", a.kind)
 		h.Set("Cache-Control", "public, max-age=31536000, immutable")
 		h.Set("Content-Security-Policy", "default-src 'none'")
+		h.Set("Vary", "Accept-Encoding")
 		content := a.plain
-		if a.squeezed != nil {
-			h.Set("Vary", "Accept-Encoding")
-			if TakesGzip(r) {
+		if TakesGzip(r) {
+			if squeezed := a.squeezed(); squeezed != nil {
 				h.Set("Content-Encoding", "gzip")
-				content = a.squeezed
+				content = squeezed
 			}
 		}
 		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
@@ -156,7 +163,8 @@ var (
 )
 
 // draw reads the icons.
-func draw() {
+func draw() map[string]string {
+	drawings := map[string]string{}
 	const folder = "tabler/icons/icons/outline"
 	entries, err := icons.ReadDir(folder)
 	if err != nil {
@@ -174,11 +182,12 @@ func draw() {
 		text := empty.ReplaceAllString(string(inside[1]), "")
 		drawings[strings.TrimSuffix(e.Name(), ".svg")] = strings.TrimSpace(space.ReplaceAllString(text, "><"))
 	}
+	return drawings
 }
 
 // Icon is what is inside an icon's svg element, 24 by 24 and drawn with strokes. It panics for a name that there is not.
 func Icon(name string) string {
-	inside, ok := drawings[name]
+	inside, ok := shelved().drawings[name]
 	if !ok {
 		panic(fmt.Sprintf("there is no icon %q: fetch it with scripts/assets", name))
 	}
