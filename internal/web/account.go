@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"crypto/rand"
 	"encoding/json"
+	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -48,7 +50,7 @@ func (s *site) createAccount(v *visit) error {
 		}
 		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
-	v.did(created.ID.String())
+	v.did(created.Account.Name)
 	return v.whole(view.AccountCreated(created.Account, created.Key, f.Value("password"), v.loginAddress()))
 }
 
@@ -129,6 +131,15 @@ func (s *site) changeAccount(v *visit) error {
 		return err
 	}
 	change, err := readChange(f, accountForm(c))
+	if day, bad := puntuale.ParseDate(change.Expires.To); err == nil && change.Expires.Set && bad == nil && !f.Is("past", "on") && day.Before(today(v, c)) {
+		f.Values.Set("past", "ask")
+		f.Refuse("expiration_date", v.t("account.expires_past"))
+		v.quiet = true
+		if v.partial() {
+			return v.showAs(http.StatusUnprocessableEntity, view.AccountForm(f, c))
+		}
+		return v.showAs(http.StatusUnprocessableEntity, view.AccountEdit(f, c))
+	}
 	if err == nil {
 		_, err = v.partner.ChangeClient(v.ctx(), v.path("id"), change)
 	}
@@ -136,9 +147,18 @@ func (s *site) changeAccount(v *visit) error {
 		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), "name", "phone", "profile", "credits", "refill_period", "daily_api_cap",
 			"expiration_date", "timezone", "region", "active_features", "holidays")
 	}
-	v.did(c.ID.String())
+	v.did(c.Name)
 	v.say("account.saved", "")
 	return v.to("/partner/clients/" + c.ID.String())
+}
+
+// today is the day at the client's.
+func today(v *visit, c puntuale.Client) puntuale.Date {
+	zone, err := time.LoadLocation(c.Zone)
+	if err != nil {
+		zone = v.frame.Zone
+	}
+	return puntuale.DateOf(v.now().In(zone))
 }
 
 // readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
@@ -183,6 +203,11 @@ func readChange(f, before *view.Form) (control.ClientChange, error) {
 	}
 	lines("active_features", &r.Features)
 	lines("holidays", &r.Closed)
+	for i, text := range r.Closed.To {
+		if day, err := time.Parse("2/1/2006", text); err == nil { // as people write it
+			r.Closed.To[i] = day.Format(time.DateOnly)
+		}
+	}
 	return r, nil
 }
 
@@ -210,7 +235,7 @@ func (s *site) addCredits(v *visit) error {
 		a.CreditsForm = f
 		return v.again(err, f, view.CreditsForm(f, a.ID), view.AccountPage(a), "credits_add")
 	}
-	v.did(c.ID.String() + " " + strconv.FormatInt(n, 10))
+	v.did(c.Name + " " + strconv.FormatInt(n, 10))
 	v.say("account.credits_done", "")
 	return v.to("/partner/clients/" + c.ID.String())
 }
@@ -224,7 +249,7 @@ func (s *site) suspend(v *visit, suspended bool) error {
 		return err
 	}
 	base := "/partner/clients/" + c.ID.String()
-	v.did(c.ID.String())
+	v.did(c.Name)
 	if suspended {
 		v.say("account.suspend_done", base+"/resume", "Name", c.Name)
 	} else {
@@ -250,7 +275,7 @@ func (s *site) deleteAccount(v *visit) error {
 	if err := v.partner.DeleteClient(v.ctx(), v.path("id")); err != nil {
 		return err
 	}
-	v.did(a.ID.String() + " " + a.Name)
+	v.did(a.Name)
 	v.say("account.deleted", "", "Name", a.Name)
 	return v.to("/partner")
 }

@@ -63,7 +63,7 @@ func TestPairing(t *testing.T) {
 		o := w.own(t)
 		_, shop := o.link(t)
 		says := map[string][]string{
-			"it": {"Collega con codice QR", "Collegato", "Scollegato dal telefono", "collega di nuovo il numero", "Ottieni il codice", "Interrompi"},
+			"it": {"Collega con codice QR", "In linea", "Scollegato dal telefono", "collega di nuovo il numero", "Ottieni il codice", "Interrompi"},
 			"en": {"Link by QR code", "Linked", "Unlinked by the phone", "link the number again", "Get the code", "Stop"},
 		}[b.look.language]
 		s, page := w.newSession("Segreteria", puntuale.Socket, false)

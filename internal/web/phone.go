@@ -2,11 +2,13 @@ package web
 
 import (
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
 // phoneRoutes show the simulated recipients of a sandbox session.
 var phoneRoutes = []route{
+	{"GET /c/{client}/phone", clientSide, puntuale.Reader, "", (*site).anyPhone},
 	{"GET /c/{client}/sessions/{id}/phone", clientSide, puntuale.Reader, "", (*site).phone},
 	{"GET /c/{client}/sessions/{id}/phone/live", clientSide, puntuale.Reader, "", (*site).livePhone},
 }
@@ -53,6 +55,29 @@ func (s *site) phone(v *visit) error {
 		return err
 	}
 	return v.show(view.Phone(p))
+}
+
+// sandbox is the client's first simulated session; 0: it has none.
+func (v *visit) sandbox() (puntuale.SessionID, error) {
+	all, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: "50"})
+	for _, s := range all {
+		if s.Sandbox {
+			return s.ID, nil
+		}
+	}
+	return 0, err
+}
+
+// anyPhone leads to the phone of the first simulated session.
+func (s *site) anyPhone(v *visit) error {
+	id, err := v.sandbox()
+	if err != nil {
+		return err
+	}
+	if id == 0 {
+		return v.to(v.frame.Place.Base + "/sessions")
+	}
+	return v.to(v.sessionURL(id) + "/phone")
 }
 
 // livePhone sends the phone again whenever something has arrived.

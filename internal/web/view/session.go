@@ -37,6 +37,9 @@ func (s Sender) Stamp() string {
 	return fmt.Sprintf("%s-%t-%d-%d", s.Word, s.Code != nil, moment(s.Until), moment(s.Limited))
 }
 
+// simulates reports whether the session's messages leave, to nobody.
+func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkOnline }
+
 // paced reports whether the page offers to change how much the session sends.
 func (s Sender) paced() bool { return s.Type != puntuale.Official || s.Pace != (puntuale.Pace{}) }
 
