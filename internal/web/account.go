@@ -50,7 +50,7 @@ func (s *site) createAccount(v *visit) error {
 		}
 		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
-	v.did(created.Account.Name)
+	v.did(created.ID.String())
 	return v.whole(view.AccountCreated(created.Account, created.Key, f.Value("password"), v.loginAddress()))
 }
 
@@ -130,11 +130,12 @@ func (s *site) changeAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
+	f.Values.Set("holidays", strings.TrimSpace(strings.Join(f.Values["holidays"], "\n")))
 	change, err := readChange(f, accountForm(c))
-	if day, bad := puntuale.ParseDate(change.Expires.To); err == nil && change.Expires.Set && bad == nil && !f.Is("past", "on") && day.Before(today(v, c)) {
+	if err == nil && v.endsAtOnce(c, change) && !f.Is("past", "on") {
+		v.quiet = true
 		f.Values.Set("past", "ask")
 		f.Refuse("expiration_date", v.t("account.expires_past"))
-		v.quiet = true
 		if v.partial() {
 			return v.showAs(http.StatusUnprocessableEntity, view.AccountForm(f, c))
 		}
@@ -147,18 +148,22 @@ func (s *site) changeAccount(v *visit) error {
 		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), "name", "phone", "profile", "credits", "refill_period", "daily_api_cap",
 			"expiration_date", "timezone", "region", "active_features", "holidays")
 	}
-	v.did(c.Name)
+	v.did(c.ID.String())
 	v.say("account.saved", "")
 	return v.to("/partner/clients/" + c.ID.String())
 }
 
-// today is the day at the client's.
-func today(v *visit, c puntuale.Client) puntuale.Date {
+// endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
+func (v *visit) endsAtOnce(c puntuale.Client, change control.ClientChange) bool {
+	if !change.Expires.Set {
+		return false
+	}
 	zone, err := time.LoadLocation(c.Zone)
 	if err != nil {
 		zone = v.frame.Zone
 	}
-	return puntuale.DateOf(v.now().In(zone))
+	day, err := puntuale.ParseDate(change.Expires.To)
+	return err == nil && day.Before(puntuale.DateOf(v.now().In(zone)))
 }
 
 // readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
@@ -235,7 +240,7 @@ func (s *site) addCredits(v *visit) error {
 		a.CreditsForm = f
 		return v.again(err, f, view.CreditsForm(f, a.ID), view.AccountPage(a), "credits_add")
 	}
-	v.did(c.Name + " " + strconv.FormatInt(n, 10))
+	v.did(c.ID.String() + " " + strconv.FormatInt(n, 10))
 	v.say("account.credits_done", "")
 	return v.to("/partner/clients/" + c.ID.String())
 }
@@ -249,7 +254,7 @@ func (s *site) suspend(v *visit, suspended bool) error {
 		return err
 	}
 	base := "/partner/clients/" + c.ID.String()
-	v.did(c.Name)
+	v.did(c.ID.String())
 	if suspended {
 		v.say("account.suspend_done", base+"/resume", "Name", c.Name)
 	} else {
@@ -275,7 +280,7 @@ func (s *site) deleteAccount(v *visit) error {
 	if err := v.partner.DeleteClient(v.ctx(), v.path("id")); err != nil {
 		return err
 	}
-	v.did(a.Name)
+	v.did(a.ID.String() + " " + a.Name)
 	v.say("account.deleted", "", "Name", a.Name)
 	return v.to("/partner")
 }

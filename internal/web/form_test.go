@@ -15,7 +15,7 @@ func formOf(page string) url.Values {
 		return values
 	}
 	for n := range root.Descendants() {
-		if n.Type == html.ElementNode && n.Data == "form" && (strings.HasSuffix(attribute(n, "id"), "-form") || strings.HasSuffix(attribute(n, "action"), "/start")) {
+		if n.Type == html.ElementNode && n.Data == "form" && (strings.HasSuffix(attribute(n, "id"), "-form") || strings.HasSuffix(attribute(n, "action"), "/start") || strings.HasSuffix(attribute(n, "action"), "/edit")) {
 			for field := range n.Descendants() {
 				addField(values, field)
 			}

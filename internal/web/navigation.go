@@ -10,30 +10,33 @@ import (
 // place is a page that may stand in the navigation. It does once the table of routes has it, and for whom it is.
 type place struct {
 	group, title, icon string
-	path               string // of the route; for a client's pages with {client}
-	first              bool   // also in a phone's bar, which has room for four
+	path               string            // of the route; for a client's pages with {client}
+	first              bool              // also in a phone's bar, which has room for four
+	also               string            // another route that is the same place to its reader
+	has                func(*visit) bool // nil: everybody has it
 }
 
 // places are the navigations, in order.
 var places = []place{
-	{"", "nav.clients", "users", "/partner", true},
-	{"", "nav.expiries", "calendar-due", "/partner/expiries", true},
-	{"", "nav.totals", "chart-bar", "/partner/totals", true},
-	{"nav.group.partner", "nav.users", "user", "/partner/users", false},
-	{"nav.group.partner", "nav.brand", "palette", "/partner/brand", false},
-	{"nav.group.partner", "nav.audit", "history", "/partner/audit", false},
+	{title: "nav.clients", icon: "users", path: "/partner", first: true},
+	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
+	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
+	{group: "nav.group.partner", title: "nav.users", icon: "user", path: "/partner/users"},
+	{group: "nav.group.partner", title: "nav.brand", icon: "palette", path: "/partner/brand"},
+	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
 
-	{"", "nav.home", "home", "/c/{client}", true},
-	{"", "nav.sequences", "list", "/c/{client}/sequences", true},
-	{"", "nav.messages", "messages", "/c/{client}/messages", true},
-	{"", "nav.calendar", "calendar", "/c/{client}/calendar", true},
-	{"nav.group.content", "nav.templates", "template", "/c/{client}/templates", false},
-	{"nav.group.content", "nav.blacklist", "ban", "/c/{client}/blacklist", false},
-	{"nav.group.sending", "nav.sessions", "device-mobile", "/c/{client}/sessions", false},
-	{"nav.group.sending", "nav.usage", "chart-bar", "/c/{client}/usage", false},
-	{"nav.group.account", "nav.keys", "key", "/c/{client}/keys", false},
-	{"nav.group.account", "nav.users", "users", "/c/{client}/users", false},
-	{"nav.group.account", "nav.audit", "history", "/c/{client}/audit", false},
+	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
+	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", first: true},
+	{title: "nav.messages", icon: "messages", path: "/c/{client}/messages", first: true},
+	{title: "nav.calendar", icon: "calendar", path: "/c/{client}/calendar", first: true},
+	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},
+	{group: "nav.group.content", title: "nav.blacklist", icon: "ban", path: "/c/{client}/blacklist"},
+	{group: "nav.group.sending", title: "nav.sessions", icon: "device-mobile", path: "/c/{client}/sessions"},
+	{group: "nav.group.sending", title: "nav.phone", icon: "message-circle", path: "/c/{client}/phone", also: "/c/{client}/sessions/{id}/phone", has: (*visit).simulates},
+	{group: "nav.group.sending", title: "nav.usage", icon: "chart-bar", path: "/c/{client}/usage"},
+	{group: "nav.group.account", title: "nav.keys", icon: "key", path: "/c/{client}/keys"},
+	{group: "nav.group.account", title: "nav.users", icon: "users", path: "/c/{client}/users"},
+	{group: "nav.group.account", title: "nav.audit", icon: "history", path: "/c/{client}/audit"},
 }
 
 // navigation is what a person may reach from where they are. On a person's own pages it is that of their home.
@@ -50,7 +53,7 @@ func (s *site) navigation(v *visit) []view.Group {
 	best := -1 // the item whose path is the longest beginning of the page's
 	var active *view.Item
 	for _, p := range places {
-		if !s.hasPage(p.path, which, role) {
+		if !s.hasPage(p.path, which, role) || p.has != nil && !p.has(v) {
 			continue
 		}
 		address := strings.Replace(p.path, "/c/{client}", base, 1)
@@ -59,8 +62,14 @@ func (s *site) navigation(v *visit) []view.Group {
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first})
-		if within(v.frame.Path, address) && len(address) > best {
-			best, active = len(address), &g.Items[len(g.Items)-1]
+		length := len(address)
+		if p.also != "" && p.also == v.route.path() {
+			length = len(v.frame.Path)
+		} else if !within(v.frame.Path, address) {
+			continue
+		}
+		if length > best {
+			best, active = length, &g.Items[len(g.Items)-1]
 		}
 	}
 	if active != nil {

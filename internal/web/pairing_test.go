@@ -64,7 +64,7 @@ func TestPairing(t *testing.T) {
 		_, shop := o.link(t)
 		says := map[string][]string{
 			"it": {"Collega con codice QR", "In linea", "Scollegato dal telefono", "collega di nuovo il numero", "Ottieni il codice", "Interrompi"},
-			"en": {"Link by QR code", "Linked", "Unlinked by the phone", "link the number again", "Get the code", "Stop"},
+			"en": {"Link by QR code", "Online", "Unlinked by the phone", "link the number again", "Get the code", "Stop"},
 		}[b.look.language]
 		s, page := w.newSession("Segreteria", puntuale.Socket, false)
 		code := func() string {

@@ -119,14 +119,6 @@ func (s *site) changeBrand(v *visit) error {
 	return v.to("/partner/brand")
 }
 
-func (s *site) partnerAudit(v *visit) error {
-	rows, next, err := v.partner.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
-	if err != nil {
-		return lost(err)
-	}
-	return v.show(view.Audit(rows, "/partner/audit", v.query("cursor"), next))
-}
-
 // enterClient lets the partner's user into a client's dashboard.
 func (s *site) enterClient(v *visit) error {
 	account, err := v.partner.Account(v.ctx(), v.path("id"))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,6 +159,81 @@ func TestAccountChange(t *testing.T) {
 		*after.Credits != 2000 || after.RefillTo != before.RefillTo || after.RefillAt.IsZero() {
 		t.Errorf("became %+v", after)
 	}
+}
+
+// TestExpiryInThePast: a last day that has passed is asked for twice; nothing is changed before, and nothing typed is lost.
+func TestExpiryInThePast(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.partners[puntuale.Staff])
+	edit := "/partner/clients/" + w.client.String() + "/edit"
+	typed := formOf(mainOf(v.get(edit).body))
+	typed.Set("name", "Studio Bianchi e Figli")
+	typed["holidays"] = []string{"2026-12-24", "", "2026-12-31"}
+	for day, asks := range map[string]bool{"2026-11-19": true, "2026-11-20": false} { // today is the last day of service
+		typed.Set("expiration_date", day)
+		r := v.htmx(edit, typed)
+		if asked := r.status == http.StatusUnprocessableEntity && strings.Contains(r.body, `name="past"`); asked != asks {
+			t.Errorf("%s: asks %t, status %d", day, asked, r.status)
+		}
+	}
+	typed.Set("expiration_date", "2026-11-01")
+	r := v.post(edit, typed)
+	again := formOf(mainOf(r.body))
+	if r.status != http.StatusUnprocessableEntity || again.Get("name") != "Studio Bianchi e Figli" || again.Get("expiration_date") != "2026-11-01" ||
+		!slices.Equal(again["holidays"], []string{"2026-12-24", "2026-12-31", ""}) || again.Has("past") {
+		t.Fatalf("%d %v", r.status, again)
+	}
+	account := func() puntuale.Client {
+		c, err := w.newPartnerHandle().Account(context.Background(), w.client.String())
+		w.must(err)
+		return c
+	}
+	if got := account().Expires.String(); got != "2026-11-20" {
+		t.Errorf("before the answer the last day became %s", got)
+	}
+	again.Set("past", "on")
+	if r := v.post(edit, again); r.status != http.StatusSeeOther {
+		t.Fatalf("answered: %d", r.status)
+	}
+	if c := account(); c.Expires.String() != "2026-11-01" || len(c.Closed) != 2 {
+		t.Errorf("became %s, closed %v", c.Expires, c.Closed)
+	}
+	// What is no date comes back as it was typed.
+	again.Set("expiration_date", "domani")
+	again["holidays"] = []string{"24/12/2026", "Natale"}
+	r = v.post(edit, again)
+	if got := formOf(mainOf(r.body)); got.Get("expiration_date") != "domani" || !slices.Contains(got["holidays"], "Natale") || strings.Contains(r.body, `type="date" value="domani"`) {
+		t.Errorf("%d %v", r.status, got)
+	}
+}
+
+// TestAccountFormInBrowser: the zone is searched in a list, a day more gets a field, and a past expiry asks.
+func TestAccountFormInBrowser(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.partners[puntuale.Owner])
+		b.open("/partner/clients/" + w.client.String() + "/edit")
+		if n := evaluate[int](b, `document.querySelector("[name=timezone]").list?.options.length ?? 0`); n < 50 {
+			t.Errorf("%d zones are suggested", n)
+		}
+		b.click("[data-more]")
+		if n := evaluate[int](b, `document.querySelectorAll("[name=holidays]").length`); n != 2 {
+			t.Errorf("%d fields for days, want one more", n)
+		}
+		evaluate[bool](b, `(document.querySelectorAll("[name=holidays]").forEach((f, i) => { f.value = "2026-12-2" + (4 + i); }), true)`)
+		b.check("days")
+		b.fill("expiration_date", "2026-11-01")
+		b.click(`form[action$="/edit"] button[type=submit]`)
+		b.until(`document.querySelector("[name=past]") && document.activeElement?.name === "expiration_date"`)
+		b.check("asks")
+		if n := evaluate[int](b, `[...document.querySelectorAll("[name=holidays]")].filter((f) => f.value).length`); n != 2 {
+			t.Errorf("%d days are left of two", n)
+		}
+		b.click("[name=past]")
+		b.click(`form[action$="/edit"] button[type=submit]`)
+		b.until(`location.pathname.endsWith("/clients/` + w.client.String() + `")`)
+		b.check("expired")
+	})
 }
 
 // TestUsers lets somebody in and out again; who is out is so at once.

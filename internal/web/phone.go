@@ -1,6 +1,8 @@
 package web
 
 import (
+	"slices"
+
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/web/view"
@@ -54,30 +56,51 @@ func (s *site) phone(v *visit) error {
 	if err != nil {
 		return err
 	}
+	if p.Sandboxes, err = v.sandboxes(); err != nil {
+		return err
+	}
 	return v.show(view.Phone(p))
 }
 
-// sandbox is the client's first simulated session; 0: it has none.
-func (v *visit) sandbox() (puntuale.SessionID, error) {
-	all, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: "50"})
-	for _, s := range all {
-		if s.Sandbox {
-			return s.ID, nil
+// sandboxes are the simulated sessions of the client whose pages one sees, the default one first.
+func (v *visit) sandboxes() (found []view.SeenSession, err error) {
+	c := v.client
+	if c == nil { // a person's own pages
+		if c, err = v.person.Client(v.ctx(), v.person.User().Client.String()); err != nil {
+			return nil, err
 		}
 	}
-	return 0, err
+	all, _, err := c.Sessions(v.ctx(), control.Page{})
+	for _, s := range all {
+		switch {
+		case s.Sandbox && s.Default:
+			found = slices.Insert(found, 0, seen(s))
+		case s.Sandbox:
+			found = append(found, seen(s))
+		}
+	}
+	return found, err
 }
 
-// anyPhone leads to the phone of the first simulated session.
+// simulates reports whether there is a phone to look at. Where that cannot be told the menu is without it: the page says why.
+func (v *visit) simulates() bool {
+	if v.partial() { // which has no menu
+		return false
+	}
+	found, err := v.sandboxes()
+	return err == nil && len(found) > 0
+}
+
+// anyPhone leads to the phone of a simulated session, or to where one makes one.
 func (s *site) anyPhone(v *visit) error {
-	id, err := v.sandbox()
+	found, err := v.sandboxes()
 	if err != nil {
 		return err
 	}
-	if id == 0 {
+	if len(found) == 0 {
 		return v.to(v.frame.Place.Base + "/sessions")
 	}
-	return v.to(v.sessionURL(id) + "/phone")
+	return v.to(v.sessionURL(found[0].ID) + "/phone")
 }
 
 // livePhone sends the phone again whenever something has arrived.

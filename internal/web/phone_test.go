@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,14 +9,29 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control"
 )
 
 // TestPhone sees a message arrive on the recipient's phone, without a click.
 func TestPhone(t *testing.T) {
-	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		f := w.traffic()
 		b.signIn(w.clients[puntuale.Reader])
-		b.open(w.pages + "/sessions/" + f.session.String() + "/phone")
+		b.open(w.pages)
+		if b.look.width < 600 {
+			if n := evaluate[int](b, `[...document.querySelectorAll("[data-open=more]")].filter((e) => e.checkVisibility()).length`); n != 1 {
+				t.Errorf("%d ways to the menu, want one", n)
+			}
+			b.click(".phone [data-open=more]")
+			b.check("menu")
+			b.click("#more a[href='" + w.pages + "/phone']")
+		} else {
+			b.click(".side a[href='" + w.pages + "/phone']")
+		}
+		b.until(`location.pathname === "` + w.pages + "/sessions/" + f.session.String() + `/phone"`)
+		if got := b.text(".side-link.active"); got != b.text("h1") {
+			t.Errorf("the menu says one is at %q", got)
+		}
 		b.check("silent")
 		b.until(`document.querySelector("[hx-sse\\:connect]")?._htmx?.sse || true`)
 		f.day()
@@ -28,6 +44,10 @@ func TestPhone(t *testing.T) {
 		}
 		b.reads("Ciao Elena, ti aspettiamo domani")
 		b.check("arrived")
+		chat, list := evaluate[float64](b, `document.querySelector(".handset").getBoundingClientRect().top`), evaluate[float64](b, `document.querySelector(".chats").getBoundingClientRect().top`)
+		if b.look.width < 600 && chat > list {
+			t.Errorf("on a phone the list comes first: it is at %v, the chat at %v", list, chat)
+		}
 	})
 }
 
@@ -48,5 +68,42 @@ func TestPhonePages(t *testing.T) {
 		if r := v.get(path); r.status != http.StatusNotFound {
 			t.Errorf("%s: %d", name, r.status)
 		}
+	}
+}
+
+// TestPhoneInMenu: the menu has the phone where a simulated session is, and only there.
+func TestPhoneInMenu(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	ctx := context.Background()
+	c := w.Client()
+	all, _, err := c.Sessions(ctx, control.Page{})
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Owner])
+	entry := `href="` + w.pages + `/phone"`
+	for _, page := range []string{w.pages, "/me"} {
+		if !strings.Contains(v.get(page).body, entry) {
+			t.Errorf("%s: the menu has no phone", page)
+		}
+	}
+	second, err := c.CreateSession(ctx, control.NewSession{Name: "Simulata", Type: string(puntuale.Socket), Sandbox: new(true)}, control.Once[control.Session]{})
+	w.must(err)
+	r := v.get(w.pages + "/phone")
+	if first := w.pages + "/sessions/" + all[0].ID.String() + "/phone"; r.status != http.StatusSeeOther || r.to() != first {
+		t.Fatalf("%d %s, want the default session's %s", r.status, r.to(), first)
+	}
+	if body := v.get(r.to()).body; !strings.Contains(mainOf(body), `href="`+w.pages+`/sessions/`+second.ID.String()+`/phone"`) {
+		t.Error("one phone does not lead to the other")
+	}
+	w.must(c.DeleteSession(ctx, second.ID.String(), "cancel", ""))
+	_, err = w.sql.Exec(`update session set sandbox = 0`) // the client has gone over to a real number
+	w.must(err)
+	for _, page := range []string{w.pages, "/me"} {
+		if strings.Contains(v.get(page).body, entry) {
+			t.Errorf("%s: the menu has a phone, and there is none", page)
+		}
+	}
+	if r := v.get(w.pages + "/phone"); r.status != http.StatusSeeOther || r.to() != w.pages+"/sessions" {
+		t.Errorf("without a phone: %d %s", r.status, r.to())
 	}
 }

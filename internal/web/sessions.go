@@ -77,7 +77,7 @@ func (s *site) createSession(v *visit) error {
 	if err != nil {
 		return v.again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
 	}
-	v.did(made.Name)
+	v.did(made.ID.String())
 	if kind == puntuale.Official {
 		return v.to(v.sessionURL(made.ID) + "/official")
 	}
@@ -179,7 +179,7 @@ func (s *site) pairSession(v *visit) error {
 		}
 		return v.again(err, f, part(o), view.Session(o), "phone")
 	}
-	v.did(linked.Name)
+	v.did(linked.ID.String())
 	return v.to(v.sessionURL(linked.ID))
 }
 
@@ -193,7 +193,7 @@ func (s *site) unlinkSession(v *visit) error {
 	if err != nil {
 		return err
 	}
-	v.did(after.Name)
+	v.did(after.ID.String())
 	if before.State == puntuale.LinkPairing {
 		v.say("pair.stopped", "")
 	} else {
@@ -212,7 +212,7 @@ func (s *site) reconnectSession(v *visit) error {
 		o.LinkForm = view.NewForm()
 		return v.again(err, o.LinkForm, view.ReconnectForm(o), view.Session(o))
 	}
-	v.did(linked.Name)
+	v.did(linked.ID.String())
 	v.say("session.reconnected", "")
 	return v.to(v.sessionURL(linked.ID))
 }
@@ -231,7 +231,7 @@ func (s *site) setDefaultPair(v *visit) error {
 		o.Pair = f
 		return v.again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
 	}
-	v.did(changed.Name)
+	v.did(changed.ID.String())
 	v.say("session.saved", "")
 	return v.to(v.sessionURL(changed.ID))
 }
@@ -250,7 +250,7 @@ func (s *site) renameSession(v *visit) error {
 		o.NameForm = f
 		return v.again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
 	}
-	v.did(changed.Name)
+	v.did(changed.ID.String())
 	v.say("session.saved", "")
 	return v.to(v.sessionURL(changed.ID))
 }
@@ -280,7 +280,7 @@ func (s *site) setPace(v *visit) error {
 		o.PaceForm = f
 		return v.again(below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
 	}
-	v.did(changed.Name)
+	v.did(changed.ID.String())
 	v.say("session.saved", "")
 	return v.to(v.sessionURL(changed.ID))
 }
@@ -340,7 +340,7 @@ func (s *site) deleteSession(v *visit) error {
 		shown := v.sender(found)
 		return v.again(err, f, view.DeleteSessionForm(f, shown, others), view.DeleteSession(f, shown, others), "pending", "move_to", "confirm")
 	}
-	v.did(found.Name)
+	v.did(found.ID.String() + " " + found.Name)
 	v.say("session.deleted", "", "Name", found.Name)
 	return v.to(v.frame.Place.Base + "/sessions")
 }

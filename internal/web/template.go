@@ -227,7 +227,7 @@ func (s *site) createTemplate(v *visit) error {
 	if err != nil {
 		return s.templateRefused(v, err, f)
 	}
-	v.did(made.Name)
+	v.did(made.ID.String())
 	v.say("template.created", "")
 	return v.to(v.frame.Place.Base + "/templates")
 }
@@ -262,7 +262,7 @@ func (s *site) updateTemplate(v *visit) error {
 	if err != nil {
 		return s.templateRefused(v, err, f)
 	}
-	v.did(done.Name)
+	v.did(done.ID.String())
 	v.say("template.updated", "")
 	return v.to(v.frame.Place.Base + "/templates")
 }
@@ -280,7 +280,7 @@ func (s *site) deleteTemplate(v *visit) error {
 		q := view.TemplateEditor{ID: v.path("id"), Name: found.Name}
 		return v.again(err, f, view.TemplateDelete(f, q), view.TemplateDeletePage(f, q))
 	}
-	v.did(found.Name)
+	v.did(found.ID.String() + " " + found.Name)
 	v.say("template.deleted", "", "Name", found.Name)
 	return v.to(v.frame.Place.Base + "/templates")
 }

@@ -382,7 +382,7 @@ func TestSecondFactorInBrowser(t *testing.T) {
 		b.check("off")
 		b.open("/me")
 		if b.look.width < 600 { // behind the menu
-			b.click(".top-more")
+			b.click(".phone [data-open=more]")
 			b.check("menu")
 			b.click(`#more form[action="/logout"] button`)
 		} else {

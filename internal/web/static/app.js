@@ -41,7 +41,7 @@
   document.addEventListener("click", async (event) => {
     const at = event.target instanceof Element ? event.target : null;
     if (!at) return;
-    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-theme-toggle]");
+    const button = at.closest("[data-open], [data-close], [data-copy], [data-dismiss], [data-more], [data-theme-toggle]");
     if (!button) {
       if (at instanceof HTMLDialogElement) at.close(); // its backdrop
       else openRow(at, event);
@@ -50,9 +50,21 @@
     if (button.dataset.open) open(button.dataset.open);
     else if ("close" in button.dataset) button.closest("dialog")?.close();
     else if ("dismiss" in button.dataset) button.closest("[data-toast]")?.remove();
+    else if ("more" in button.dataset) another(button);
     else if ("themeToggle" in button.dataset) globalThis.puntualeTheme.toggle();
     else if ("copy" in button.dataset) await copy(button);
   });
+
+  // One more field like the last one.
+  const another = (button) => {
+    const last = button.previousElementSibling;
+    if (!(last instanceof HTMLInputElement)) return;
+    const next = last.cloneNode();
+    next.value = "";
+    next.setAttribute("aria-label", (last.getAttribute("aria-label") ?? "").replace(/\d+$/, (n) => String(Number(n) + 1)));
+    last.after(next);
+    next.focus();
+  };
 
   // A row opens what its first link does, unless something in it was meant, or words of it are being selected.
   const openRow = (at, event) => {

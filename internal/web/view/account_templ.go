@@ -2256,7 +2256,7 @@ func AccountForm(f *Form, c puntuale.Client) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Area(f, Input{Name: "holidays", Label: T(ctx, "account.holidays"), Hint: T(ctx, "account.holidays_hint"), Rows: 3}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Days(f, Input{Name: "holidays", Label: T(ctx, "account.holidays"), Hint: T(ctx, "account.holidays_hint")}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

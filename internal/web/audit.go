@@ -1,0 +1,223 @@
+package web
+
+import (
+	"cmp"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// partnerAudit is what was done in the partner's dashboard and in those of its clients.
+func (s *site) partnerAudit(v *visit) error {
+	rows, next, err := v.partner.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	if err != nil {
+		return lost(err)
+	}
+	return v.audit(rows, "/partner/audit", next)
+}
+
+// clientAudit is what was done in the client's dashboard.
+func (s *site) clientAudit(v *visit) error {
+	rows, next, err := v.client.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	if err != nil {
+		return lost(err)
+	}
+	return v.audit(rows, v.frame.Place.Base+"/audit", next)
+}
+
+func (v *visit) audit(entries []puntuale.AuditEntry, url, next string) error {
+	rows, err := (&namer{v: v, names: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
+	if err != nil {
+		return err
+	}
+	return v.show(view.Audit(rows, url, v.query("cursor"), next))
+}
+
+// namer finds the names of what the log has identifiers of, each once. The log itself keeps identifiers: they stay right
+// when something is renamed, and say nothing of anybody who was erased.
+type namer struct {
+	v       *visit
+	names   map[string]string
+	clients map[puntuale.ClientID]*control.Client // nil: gone
+}
+
+func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
+	rows := make([]view.AuditRow, len(entries))
+	for i, e := range entries {
+		row := view.AuditRow{AuditEntry: e}
+		var err error
+		if row.User, err = n.user(e); err != nil {
+			return nil, err
+		}
+		if e.Client != 0 && n.v.client == nil {
+			if row.Client, err = n.account(e.Client.String()); err != nil {
+				return nil, err
+			}
+		}
+		if err = n.what(&row); err != nil {
+			return nil, err
+		}
+		rows[i] = row
+	}
+	return rows, nil
+}
+
+// what names what an entry's action was done to. Its target begins with the identifier; the name that something had when
+// it was deleted, or what of it was meant, may follow.
+func (n *namer) what(row *view.AuditRow) (err error) {
+	noun, verb, _ := strings.Cut(row.Action, ".")
+	id, rest, _ := strings.Cut(row.Target, " ")
+	if id == "" {
+		return nil
+	}
+	if row.AuditEntry.Client == 0 {
+		switch noun {
+		case "client", "key":
+			if row.What, err = n.account(id); row.What != "" {
+				row.URL = "/partner/clients/" + id
+			}
+		case "user":
+			return nil // its address is its name
+		}
+	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.client != nil {
+		row.URL = n.page(noun, verb, id)
+	}
+	if row.What == "" && verb == "delete" {
+		row.What = rest
+	}
+	return err
+}
+
+// page is where one finds a client's things.
+func (n *namer) page(noun, verb, id string) string {
+	base := n.v.frame.Place.Base
+	switch noun {
+	case "sequence", "session", "template":
+		return base + "/" + noun + "s/" + id
+	case "message":
+		if verb != "all" {
+			return base + "/messages/" + id
+		}
+	}
+	return ""
+}
+
+// inside names a client's own things.
+func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (string, error) {
+	c, err := n.client(client)
+	if c == nil {
+		return "", err
+	}
+	id, _, _ := strings.Cut(target, " ")
+	switch noun {
+	case "sequence":
+		return n.once(client, noun, id, func() (string, error) { q, err := c.Sequence(n.v.ctx(), id); return q.Name, err })
+	case "session":
+		return n.once(client, noun, id, func() (string, error) { s, err := c.Session(n.v.ctx(), id); return s.Name, err })
+	case "template":
+		return n.once(client, noun, id, func() (string, error) { t, err := c.Template(n.v.ctx(), id); return t.Name, err })
+	case "key":
+		return n.once(client, noun, id, func() (string, error) { return keyName(c, n.v, id) })
+	case "message":
+		if verb == "all" {
+			return n.many(target), nil
+		}
+		return n.once(client, noun, id, func() (string, error) {
+			found, err := c.Details(n.v.ctx(), []string{id})
+			if err != nil || len(found) == 0 {
+				return "", err
+			}
+			return cmp.Or(found[0].SequenceName, n.v.t("audit.no_sequence")), nil
+		})
+	case "blacklist":
+		if count, err := strconv.Atoi(target); err == nil && verb == "import" {
+			return n.v.t("audit.numbers", "N", count), nil
+		}
+		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.ctx(), id); return b.Phone, err })
+	}
+	return "", nil
+}
+
+// many says what was done to many messages at once: "cancel pending 12".
+func (n *namer) many(target string) string {
+	parts := strings.Fields(target)
+	if len(parts) != 3 {
+		return ""
+	}
+	count, err := strconv.Atoi(parts[2])
+	key := "bulk." + parts[0] + "_done"
+	if err != nil || !n.v.frame.Language.Has(key) {
+		return ""
+	}
+	return n.v.t(key, "N", count)
+}
+
+// keyName finds a key by its identifier or its beginning.
+func keyName(c *control.Client, v *visit, id string) (string, error) {
+	keys, err := c.Keys(v.ctx())
+	for _, k := range keys {
+		if k.Prefix == id || k.ID.String() == id {
+			return k.Name, nil
+		}
+	}
+	return "", err
+}
+
+// account is the name of a client.
+func (n *namer) account(id string) (string, error) {
+	return n.once(0, "client", id, func() (string, error) { c, err := n.v.partner.Account(n.v.ctx(), id); return c.Name, err })
+}
+
+// user is the name of who did it; "" where there is nobody any more whom the reader may see.
+func (n *namer) user(e puntuale.AuditEntry) (string, error) {
+	id := strconv.FormatInt(int64(e.User), 10)
+	if e.Client == 0 || e.Entry {
+		if n.v.partner == nil {
+			return "", nil // a client sees the address of who came in, as it was noted
+		}
+		return n.once(0, "user", id, func() (string, error) { u, err := n.v.partner.Team().User(n.v.ctx(), id); return u.Name, err })
+	}
+	c, err := n.client(e.Client)
+	if c == nil {
+		return "", err
+	}
+	return n.once(e.Client, "user", id, func() (string, error) { u, err := c.Team().User(n.v.ctx(), id); return u.Name, err })
+}
+
+// client returns one whose dashboard the log tells of; nil where it is gone.
+func (n *namer) client(id puntuale.ClientID) (*control.Client, error) {
+	if n.v.client != nil && n.v.client.ID() == id {
+		return n.v.client, nil
+	}
+	if c, known := n.clients[id]; known {
+		return c, nil
+	}
+	c, err := n.v.person.Client(n.v.ctx(), id.String())
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		c, err = nil, nil
+	}
+	if err == nil {
+		n.clients[id] = c
+	}
+	return c, err
+}
+
+// once reads a name at most once; "" where there is no such thing, or not any more.
+func (n *namer) once(client puntuale.ClientID, noun, id string, read func() (string, error)) (string, error) {
+	key := client.String() + " " + noun + " " + id
+	if name, known := n.names[key]; known {
+		return name, nil
+	}
+	name, err := read()
+	switch puntuale.CodeOf(err) {
+	case puntuale.CodeNotFound, puntuale.CodeInvalid:
+		name, err = "", nil
+	}
+	if err == nil {
+		n.names[key] = name
+	}
+	return name, err
+}
