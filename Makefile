@@ -38,7 +38,7 @@ mutations: ## each guarantee's test fails once its mechanism is taken away
 	scripts/with-postgres scripts/mutations
 
 allocations: ## what the hot path allocates is within its budgets; without the race detector, which allocates too
-	scripts/with-postgres go test -count=1 ./internal/budget
+	scripts/with-postgres go run ./scripts/gotest -count=1 ./internal/budget
 
 budgets: ## benchmarks of the hot path, in a form that benchstat reads, against their budgets (BUDGETFLAGS=-renew takes them as new)
 	scripts/with-postgres go test -run '^$$' -bench HotPath -benchtime 100ms -count 5 -timeout 30m ./internal/budget -args -budgets $(BUDGETFLAGS)

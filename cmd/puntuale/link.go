@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -57,7 +58,7 @@ func (c *linkCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	asker := &http.Client{Timeout: linkTakes}
-	session := strings.TrimSuffix(c.Server, "/") + "/api/sessions/" + c.Session
+	session := strings.TrimSuffix(c.Server, "/") + "/api/sessions/" + url.PathEscape(c.Session)
 	v, err := askLink(ctx, asker, http.MethodPost, session+"/pair", key, body)
 	for shown := ""; err == nil; v, err = askLink(ctx, asker, http.MethodGet, session, key, nil) {
 		switch code := v.QR + v.Code; {

@@ -35,8 +35,8 @@ type baseSettings struct {
 type serveSettings struct {
 	baseSettings `embed:""`
 
-	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. An empty host means every interface; put TLS in front of it."`
-	PublicURL       string        `name:"public-url" placeholder:"URL" help:"The https address under which the internet reaches this service, such as https://messages.example.com: pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
+	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
+	PublicURL       string        `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
 	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`

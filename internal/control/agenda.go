@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,7 +50,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 		func() (err error) { failed, err = c.tenant.Ended(ctx, begin, end, true, todayFailed); return },
 		func() (err error) { t.Upcoming, err = c.tenant.Upcoming(ctx, time.Time{}, end, todayRows); return },
 		func() (err error) { t.Pulse, err = c.Pulse(ctx); return },
-		func() (err error) { t.Sessions, _, err = c.Sessions(ctx, Page{}); return },
+		func() (err error) { t.Sessions, err = c.everySession(ctx); return },
 		func() error {
 			days, err := c.Totals(ctx, 0, 0)
 			if len(days) > 0 {
@@ -69,6 +70,24 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	}
 	t.Failures = failures(failed)
 	return t, nil
+}
+
+// mostSessionPages bounds how many pages of sessions a day shows.
+const mostSessionPages = 100
+
+// everySession returns the client's sessions by id.
+func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
+	p := Page{Limit: strconv.Itoa(maxPageRows)}
+	for range mostSessionPages {
+		var rows []Session
+		if rows, p.Cursor, err = c.Sessions(ctx, p); err != nil {
+			return nil, err
+		}
+		if all = append(all, rows...); p.Cursor == "" {
+			break
+		}
+	}
+	return all, nil
 }
 
 // next is the first message that is to leave from a moment on; nil: none.

@@ -141,8 +141,11 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	}
 	for _, session := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(start, stop)))) {
 		s, err := c.Session(ctx, session)
-		if err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 			continue // it went meanwhile
+		}
+		if err != nil {
+			return Sequence{}, err
 		}
 		if s.Start == 0 && slices.Contains(start, session) {
 			s.Start = wanted

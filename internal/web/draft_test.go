@@ -16,7 +16,11 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 		b.open(w.pages + "/sequences/new?like=welcome")
 		b.until(`document.querySelector(".draft-found") && document.readyState === "complete"`)
 		b.fill("name", "Mia bozza", "steps[1].text", "Testo che non va perso")
-		b.until(`Object.keys(sessionStorage).some(k => k.startsWith("puntuale:draft:"))`)
+		b.until(`JSON.stringify({...sessionStorage}).includes("Testo che non va perso")`)
+		b.fill("phone", "+39 347 765 4321")
+		if kept := evaluate[string](b, `JSON.stringify({...sessionStorage})`); strings.Contains(kept, "765 4321") || strings.Contains(kept, "fields.") {
+			b.t.Errorf("for whom it was tried is kept: %s", kept)
+		}
 		warns := evaluate[bool](b, `(() => { const e = new Event("beforeunload", {cancelable: true}); dispatchEvent(e); return e.defaultPrevented })()`)
 		if !warns {
 			b.t.Error("leaving warns of nothing")

@@ -2,7 +2,6 @@ package web
 
 import (
 	"errors"
-	"strconv"
 	"strings"
 
 	"puntuale"
@@ -32,9 +31,9 @@ func (s *site) tryFile(v *visit) error {
 	} else if err != nil {
 		return err
 	} else {
-		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.t("file.found", "Kind", facts.Kind, "Size", size(facts.Size))
+		note.Tone, note.Kind, note.Says = "ok", facts.Kind, v.t("file.found", "Kind", facts.Kind, "Size", v.size(facts.Size))
 		if most := officialMost(facts.Kind); facts.Size > most {
-			note.Tone, note.Says = "warn", note.Says+" "+v.t("file.large", "Most", size(most))
+			note.Tone, note.Says = "warn", note.Says+" "+v.t("file.large", "Most", v.size(most))
 		}
 	}
 	return v.show(view.FileFacts(note))
@@ -65,12 +64,13 @@ func officialMost(kind string) int64 {
 }
 
 // size writes a number of bytes as people read it.
-func size(n int64) string {
+func (v *visit) size(n int64) string {
 	switch {
 	case n >= 1<<20:
-		return strconv.FormatFloat(float64(n)/(1<<20), 'f', 1, 64) + " MB"
+		tenths := (n*10 + 1<<19) >> 20
+		return v.t("file.megabytes", "Whole", v.frame.Language.Number(tenths/10), "Tenths", tenths%10)
 	case n >= 1<<10:
-		return strconv.FormatInt((n+512)>>10, 10) + " KB"
+		return v.t("file.kilobytes", "N", (n+512)>>10)
 	}
-	return strconv.FormatInt(n, 10) + " byte"
+	return v.t("file.bytes", "N", n)
 }

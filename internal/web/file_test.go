@@ -19,12 +19,14 @@ import (
 func filesOf(t testing.TB, c clock.Clock, at *string) *media.Fetcher {
 	t.Helper()
 	host := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/foto.png" {
+		size, there := map[string]int{"/foto.png": 2000, "/byte.png": 700, "/grande.png": 3 << 19}[r.URL.Path]
+		if !there {
 			http.NotFound(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "image/png")
-		_, _ = w.Write([]byte("\x89PNG\r\n\x1a\n" + strings.Repeat("x", 2000)))
+		const begins = "\x89PNG\r\n\x1a\n"
+		_, _ = w.Write([]byte(begins + strings.Repeat("x", size-len(begins))))
 	}))
 	t.Cleanup(host.Close)
 	*at = host.URL
@@ -64,6 +66,15 @@ func TestFilesAreTried(t *testing.T) {
 	if got := says(""); strings.Contains(got, "note") {
 		t.Errorf("nothing: %s", got)
 	}
+	for language, sizes := range map[string][2]string{"en": {"700 bytes", "1.5 MB"}, "it": {"700 byte.", "1,5 MB"}} {
+		v.language = language
+		for i, file := range []string{"/byte.png", "/grande.png"} {
+			if got := says(w.files + file); !strings.Contains(got, "image/png, "+sizes[i]) {
+				t.Errorf("%s in %q: %s", file, language, got)
+			}
+		}
+	}
+	v.language = "it"
 	for range 20 {
 		says(w.files + "/foto.png")
 	}

@@ -1,7 +1,10 @@
 package web_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"puntuale"
@@ -33,4 +36,18 @@ func TestHomeGolden(t *testing.T) {
 		t.Fatalf("%d", r.status)
 	}
 	golden(t, "home", numbered(r.body))
+}
+
+// TestHomeShowsEverySession: one that is down is said to be, however many there are.
+func TestHomeShowsEverySession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for i := range 120 {
+		_, err := w.sql.ExecContext(context.Background(), fmt.Sprintf(`insert into session (client_id, name, type, sandbox, created_at)
+ select client_id, 'Numero %d', type, sandbox, created_at from session where client_id = %d limit 1`, i, w.client))
+		w.must(err)
+	}
+	if page := w.visitor(w.clients[puntuale.Owner]).get(w.pages).body; !strings.Contains(page, "Numero 119") {
+		t.Error("the last session is not there")
+	}
 }

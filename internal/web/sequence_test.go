@@ -290,6 +290,32 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	}
 }
 
+// TestRestoreSaysThatItFailed: a sequence that is back without being a default one again, as asked, is not said to be as before;
+// a session that went meanwhile is no failure.
+func TestRestoreSaysThatItFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})
+	w.must(err)
+	for _, broken := range []bool{false, true} {
+		r := appointment()
+		r.Session = sessions[0].ID.String()
+		id := w.sequence(r)
+		w.must(w.Client().DeleteSequence(context.Background(), id, ""))
+		named := "999"
+		if broken {
+			session, _ := w.newSession("Illeggibile", puntuale.Socket, true)
+			named = session.ID.String()
+			_, err := w.sql.ExecContext(context.Background(), `update session set link_condition = 1000 where id = `+named)
+			w.must(err)
+		}
+		if got := v.post(w.pages+"/sequences/"+id+"/restore?start="+named, nil); (got.status != http.StatusSeeOther) != broken {
+			t.Errorf("broken %t: %d %s", broken, got.status, got.to())
+		}
+	}
+}
+
 // TestHostileSequences: whatever a text holds is shown as text, in every page of sequences and templates.
 func TestHostileSequences(t *testing.T) {
 	t.Parallel()

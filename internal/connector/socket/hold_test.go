@@ -28,10 +28,8 @@ func TestLoan(t *testing.T) {
 		_, _ = s.GetSession(t.Context(), "100_1:3")
 		waits := make(chan error, 1)
 		go func() {
-			giveBack, err := s.turns.takeAll(t.Context(), []string{"100"})
-			if err == nil {
-				giveBack()
-			}
+			taken, err := s.turns.takeAll(t.Context(), []string{"100"})
+			s.turns.giveBack(taken...)
 			waits <- err
 		}()
 		if err := fake.Waiting(t.Context(), 1); err != nil {
@@ -49,8 +47,92 @@ func TestLoan(t *testing.T) {
 	}
 	_, _ = s.GetSession(t.Context(), "100_1:3")
 	_ = s.PutSession(t.Context(), "100_1:3", nil)
-	if _, free := s.turns.try("100", time.Time{}); !free {
+	if _, free := s.turns.try("100", ""); !free {
 		t.Error("it was not given back")
+	}
+}
+
+// written counts what reaches the store, which can fail to read.
+type written struct {
+	store.NoopStore
+	puts  int
+	reads func() error
+}
+
+func (w *written) GetSession(context.Context, string) ([]byte, error) { return nil, w.reads() }
+
+func (w *written) PutSession(context.Context, string, []byte) error {
+	w.puts++
+	return nil
+}
+
+// Whose loan is over and whose turn is another's by now neither writes nor ends that turn; whose turn nobody took does write.
+func TestLoanIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		take func(t *testing.T, s turnedSessions) *turn // what another has then; nil: nothing
+		want error
+		puts int
+	}{
+		"another's turn": {take: func(t *testing.T, s turnedSessions) *turn {
+			t.Helper()
+			taken, err := s.turns.takeAll(t.Context(), []string{"100"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return taken[0]
+		}, want: errMoved},
+		"another device's loan": {take: func(t *testing.T, s turnedSessions) *turn {
+			t.Helper()
+			_, _ = s.GetSession(t.Context(), "100_1:4")
+			return s.turns.held["100"]
+		}, want: errMoved},
+		"it was another's": {take: func(t *testing.T, s turnedSessions) *turn {
+			t.Helper()
+			if err := s.DeleteSession(t.Context(), "100_1:3"); err != nil {
+				t.Error(err)
+			}
+			return nil
+		}, want: errMoved},
+		"nobody's": {take: func(*testing.T, turnedSessions) *turn { return nil }, puts: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, fake := oneSession(t)
+			w := &written{reads: func() error { return nil }}
+			s.SessionStore = w
+			_, _ = s.GetSession(t.Context(), "100_1:3")
+			fake.Advance(loanLasts)
+			taken := test.take(t, s)
+			if err := s.PutSession(t.Context(), "100_1:3", nil); !errors.Is(err, test.want) || w.puts != test.puts {
+				t.Errorf("%v, %d written", err, w.puts)
+			}
+			if s.turns.held["100"] != taken {
+				t.Errorf("the turn is %+v, want %+v", s.turns.held["100"], taken)
+			}
+		})
+	}
+}
+
+// A state that could not be read ends its reader's turn, and nobody else's.
+func TestLoanFails(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		s, fake := oneSession(t)
+		var taken *turn
+		s.SessionStore = &written{reads: func() error {
+			if late {
+				fake.Advance(loanLasts)
+				taken, _ = s.turns.try("100", "")
+			}
+			return errors.New("the disk is slow")
+		}}
+		if _, err := s.GetSession(t.Context(), "100_1:3"); err == nil {
+			t.Fatal("it was read")
+		}
+		if s.turns.held["100"] != taken {
+			t.Errorf("late %t: the turn is %+v, want %+v", late, s.turns.held["100"], taken)
+		}
 	}
 }
 
@@ -58,7 +140,7 @@ func TestLoan(t *testing.T) {
 func TestDecryptionWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)
-	giveBack, err := s.turns.takeAll(t.Context(), []string{"100"})
+	taken, err := s.turns.takeAll(t.Context(), []string{"100"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +154,7 @@ func TestDecryptionWaits(t *testing.T) {
 		if !errors.Is(err, errBusy) {
 			t.Errorf("within another's turn: %v", err)
 		}
-		giveBack() // while the transaction is open still
+		s.turns.giveBack(taken...) // while the transaction is open still
 		return err
 	})
 	if err != nil || runs != 2 {
@@ -107,7 +189,7 @@ func TestMoved(t *testing.T) {
 	}
 	ctx, giveBack := insist(t.Context())
 	read(ctx)
-	if _, free := s.turns.try("200", time.Time{}); free {
+	if _, free := s.turns.try("200", ""); free {
 		t.Error("who insists has no turn")
 	}
 	if err := write(ctx); err != nil {

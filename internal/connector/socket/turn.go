@@ -34,7 +34,9 @@ var errMoved = errors.New("the state of encryption changed meanwhile")
 // errBusy ends what meets another's turn and must not wait for it there.
 var errBusy = errors.New("another has the turn")
 
-// loanLasts bounds the turn of whoever reads a state to write it, and then does not.
+// loanLasts bounds the turn of whoever reads a state to write it, and then does not. Once it is over the turn is free for
+// anybody; it stays the reader's until somebody takes it, and from then on what was read may be of before another's change:
+// to write it is refused. The library encrypts anew if the device asks again.
 const loanLasts = 2 * time.Second
 
 // turns are those of one number's contacts. Its methods may be called by many goroutines at once.
@@ -46,8 +48,10 @@ type turns struct {
 }
 
 type turn struct {
-	until time.Time     // zero: until it is given back
-	over  chan struct{} // closed then
+	contact string
+	until   time.Time     // zero: until it is given back
+	loan    string        // the address whose state was read to be written; "": it is none
+	over    chan struct{} // closed when it is given back, or another's
 }
 
 func newTurns(c clock.Clock) *turns { return &turns{clock: c, held: map[string]*turn{}} }
@@ -69,31 +73,32 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 	return slices.Compact(all)
 }
 
-// try takes a turn that nobody has.
-func (t *turns) try(contact string, until time.Time) (*turn, bool) {
+// try takes a turn that nobody has, until it is given back or, as a loan for the state at an address, for loanLasts. It
+// returns whose it is.
+func (t *turns) try(contact, loan string) (_ *turn, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := t.clock.Now()
 	if held := t.held[contact]; held != nil {
-		if held.until.IsZero() || t.clock.Now().Before(held.until) {
+		if held.until.IsZero() || now.Before(held.until) {
 			return held, false
 		}
 		close(held.over)
 	}
-	mine := &turn{until: until, over: make(chan struct{})}
-	t.held[contact] = mine
-	return mine, true
+	taken := &turn{contact: contact, loan: loan, over: make(chan struct{})}
+	if loan != "" {
+		taken.until = now.Add(loanLasts)
+	}
+	t.held[contact] = taken
+	return taken, true
 }
 
-// take waits for a contact's turn. Zero until: it is held until it is given back.
-func (t *turns) take(ctx context.Context, contact string, lasts time.Duration) error {
+// take waits for a contact's turn, and takes it as try does.
+func (t *turns) take(ctx context.Context, contact, loan string) (*turn, error) {
 	for {
-		var until time.Time
-		if lasts > 0 {
-			until = t.clock.Now().Add(lasts)
-		}
-		held, mine := t.try(contact, until)
+		held, mine := t.try(contact, loan)
 		if mine {
-			return nil
+			return held, nil
 		}
 		var late <-chan time.Time
 		stop := func() {}
@@ -107,33 +112,37 @@ func (t *turns) take(ctx context.Context, contact string, lasts time.Duration) e
 		}
 		stop()
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
 }
 
 // takeAll waits for the turns of several, which come in the order that they have everywhere.
-func (t *turns) takeAll(ctx context.Context, contacts []string) (giveBack func(), err error) {
-	for i, contact := range contacts {
-		if err := t.take(ctx, contact, 0); err != nil {
-			t.giveBack(contacts[:i])
+func (t *turns) takeAll(ctx context.Context, contacts []string) ([]*turn, error) {
+	taken := make([]*turn, 0, len(contacts))
+	for _, contact := range contacts {
+		mine, err := t.take(ctx, contact, "")
+		if err != nil {
+			t.giveBack(taken...)
 			return nil, err
 		}
+		taken = append(taken, mine)
 	}
-	return func() { t.giveBack(contacts) }, nil
+	return taken, nil
 }
 
-// giveBack ends turns. Whoever had one may have changed a state.
-func (t *turns) giveBack(contacts []string) {
+// giveBack ends turns that the caller took; one that is another's by now stays. Whoever had one may have changed a state.
+func (t *turns) giveBack(taken ...*turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, contact := range contacts {
-		if held := t.held[contact]; held != nil {
-			close(held.over)
-			delete(t.held, contact)
+	for _, mine := range taken {
+		if t.held[mine.contact] != mine {
+			continue
 		}
-		if _, meant := t.sends[contact]; meant {
-			t.sends[contact] = true
+		close(mine.over)
+		delete(t.held, mine.contact)
+		if _, meant := t.sends[mine.contact]; meant {
+			t.sends[mine.contact] = true
 		}
 	}
 }
@@ -162,18 +171,25 @@ func (t *turns) moved(contacts []string) bool {
 	return false
 }
 
-// lent reports whether somebody has a contact's turn who read a state to write it.
-func (t *turns) lent(contact string) bool {
+// lent returns the loan with which the state at an address was read, so that it may be written: it lasts until it is given
+// back now. nil: it is over, and another took the turn. Callers are told apart by addresses alone, for the library gives all of
+// them one context; of two who read the same state while the first one's loan ended, whoever writes first does, and the
+// other is refused.
+func (t *turns) lent(address string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	held := t.held[contact]
-	return held != nil && !held.until.IsZero()
+	held := t.held[contactOf(address)]
+	if held == nil || held.loan != address {
+		return nil
+	}
+	held.until, held.loan = time.Time{}, ""
+	return held
 }
 
 // hold is the turns that a decryption, or a message that is sent, has for longer than one call.
 type hold struct {
 	turns *turns
-	has   []string
+	has   []*turn
 	met   string // whose turn another has
 }
 
@@ -186,23 +202,24 @@ func holdOf(ctx context.Context) *hold {
 
 // meet takes a contact's turn, or fails until it has been waited for.
 func (h *hold) meet(contact string) error {
-	if slices.Contains(h.has, contact) {
+	if slices.ContainsFunc(h.has, func(t *turn) bool { return t.contact == contact }) {
 		return nil
 	}
 	if h.turns == nil {
 		return errBusy
 	}
-	if _, mine := h.turns.try(contact, time.Time{}); !mine {
+	taken, mine := h.turns.try(contact, "")
+	if !mine {
 		h.met = contact
 		return errBusy
 	}
-	h.has = append(h.has, contact)
+	h.has = append(h.has, taken)
 	return nil
 }
 
 func (h *hold) giveBack() {
 	if h.turns != nil {
-		h.turns.giveBack(h.has)
+		h.turns.giveBack(h.has...)
 	}
 	h.has = nil
 }
@@ -217,10 +234,11 @@ func (t *turns) during(ctx context.Context, transaction func(context.Context) er
 			return err
 		}
 		h.giveBack()
-		if err := t.take(ctx, h.met, 0); err != nil {
+		taken, err := t.take(ctx, h.met, "")
+		if err != nil {
 			return err
 		}
-		h.has, h.met = []string{h.met}, ""
+		h.has, h.met = []*turn{taken}, ""
 	}
 }
 
@@ -246,23 +264,28 @@ func (s turnedSessions) GetSession(ctx context.Context, address string) ([]byte,
 		}
 		return s.SessionStore.GetSession(ctx, address)
 	}
-	if err := s.turns.take(ctx, contact, loanLasts); err != nil {
+	loan, err := s.turns.take(ctx, contact, address)
+	if err != nil {
 		return nil, err
 	}
 	session, err := s.SessionStore.GetSession(ctx, address)
 	if err != nil {
-		s.turns.giveBack([]string{contact})
+		s.turns.giveBack(loan)
 	}
 	return session, err
 }
 
+// PutSession writes a state that was read, unless it may be another by now.
 func (s turnedSessions) PutSession(ctx context.Context, address string, session []byte) error {
-	contact := contactOf(address)
-	if holdOf(ctx) == nil && s.turns.lent(contact) {
-		defer s.turns.giveBack([]string{contact})
-		return s.SessionStore.PutSession(ctx, address, session)
+	if holdOf(ctx) != nil {
+		return s.alone(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
 	}
-	return s.alone(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contact)
+	loan := s.turns.lent(address)
+	if loan == nil {
+		return errMoved
+	}
+	defer s.turns.giveBack(loan)
+	return s.SessionStore.PutSession(ctx, address, session)
 }
 
 // alone does something in the turns of some contacts.
@@ -275,11 +298,11 @@ func (s turnedSessions) alone(ctx context.Context, do func() error, contacts ...
 		}
 		return do()
 	}
-	giveBack, err := s.turns.takeAll(ctx, contacts)
+	taken, err := s.turns.takeAll(ctx, contacts)
 	if err != nil {
 		return err
 	}
-	defer giveBack()
+	defer s.turns.giveBack(taken...)
 	return do()
 }
 
@@ -287,10 +310,11 @@ func (s turnedSessions) alone(ctx context.Context, do func() error, contacts ...
 func (s turnedSessions) GetManySessions(ctx context.Context, addresses []string) (map[string][]byte, error) {
 	contacts := contactsOf(slices.Values(addresses))
 	if h := holdOf(ctx); h != nil {
-		if _, err := s.turns.takeAll(ctx, contacts); err != nil {
+		taken, err := s.turns.takeAll(ctx, contacts)
+		if err != nil {
 			return nil, err
 		}
-		h.turns, h.has = s.turns, contacts
+		h.turns, h.has = s.turns, taken
 	}
 	s.turns.send(contacts)
 	return s.SessionStore.GetManySessions(ctx, addresses)

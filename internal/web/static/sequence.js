@@ -60,21 +60,22 @@
   document.addEventListener("change", count);
   document.addEventListener("htmx:after:swap", count);
 
-  // What is not saved is kept in this tab: a session may end, and a page be left by mistake.
+  // What is not saved is kept in this tab: a session may end, and a page be left by mistake. For whom it was tried is not: the
+  // next one at this tab need not know.
   const editor = () => document.querySelector("form.editor#sequence-form");
   const keep = "puntuale:draft:";
-  const entries = (form) => [...new FormData(form)].filter(([name, value]) => typeof value === "string" && name !== "do");
-  const written = (form) => JSON.stringify(entries(form).filter(([name]) => name !== "phone" && !name.startsWith("fields.")));
+  const written = (form) => [...new FormData(form)].filter(([name, value]) =>
+    typeof value === "string" && name !== "do" && name !== "phone" && !name.startsWith("fields."));
   const key = (form) => keep + new URL(form.action).pathname;
   let begun = "", leaving = false;
   const dirty = () => {
     const form = editor();
-    return Boolean(form) && begun !== "" && written(form) !== begun;
+    return Boolean(form) && begun !== "" && JSON.stringify(written(form)) !== begun;
   };
   const store = () => {
     const form = editor();
     if (!form || !dirty()) return;
-    try { sessionStorage.setItem(key(form), JSON.stringify({ at: Date.now(), values: entries(form) })); } catch { /* a full or forbidden store keeps nothing */ }
+    try { sessionStorage.setItem(key(form), JSON.stringify({ at: Date.now(), values: written(form) })); } catch { /* a full or forbidden store keeps nothing */ }
   };
   const kept = (form) => {
     try { return JSON.parse(sessionStorage.getItem(key(form))); } catch { return null; }
@@ -122,7 +123,7 @@
     count();
     const form = editor();
     if (form) {
-      begun = written(form);
+      begun = JSON.stringify(written(form));
       offer();
     } else if (document.querySelector("[data-toast]")) { // it was saved
       const here = keep + location.pathname.replace(/\/sequences.*/, "/sequences");
