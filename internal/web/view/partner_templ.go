@@ -979,8 +979,8 @@ func health(p ClientRow) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if p.Suspended && p.Online > 0 {
-			templ_7745c5c3_Err = Badge("quiet", T(ctx, "sessions.some_online", "Online", p.Online, "N", p.Sessions)).Render(ctx, templ_7745c5c3_Buffer)
+		} else if p.Online == p.Sessions && p.Suspended {
+			templ_7745c5c3_Err = Badge("quiet", T(ctx, "sessions.all_online", "N", p.Sessions)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
