@@ -72,7 +72,7 @@ var Owners = map[string][]string{
 	"rsc.io/qr":                         {"internal/web/view", "cmd"},
 	"github.com/lmittmann/tint":         {"cmd"},
 	"github.com/mattn/go-isatty":        {"cmd"},
-	"github.com/nyaruka/phonenumbers":   {"internal/control"},
+	"github.com/nyaruka/phonenumbers":   {"internal/control", "internal/web/view"},
 	"github.com/prometheus":             {"cmd"},
 	"code.dny.dev/ssrf":                 {"internal/media"},
 	"go.mau.fi":                         {"internal/connector/socket"},

@@ -166,6 +166,9 @@ func (p *Person) Arrived(ctx context.Context) error {
 
 // PartnerAt returns the partner that is known by a host name, or by a slug where that is not "". Codes: not_found.
 func (c *Control) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
+	if c.door == nil {
+		return puntuale.Host{}, &puntuale.Error{Code: puntuale.CodeNotFound, Message: "partner not found"}
+	}
 	if slug != "" {
 		return c.door.HostSlug(ctx, slug)
 	}

@@ -75,7 +75,7 @@ func New(cfg Config) (http.Handler, error) {
 // settings leaves out what huma would add by itself: a "$schema" in every answer, and pages that load scripts from
 // elsewhere.
 func settings() huma.Config {
-	config := huma.DefaultConfig("Puntuale", "1.0.0")
+	config := huma.DefaultConfig(productName, "1.0.0")
 	config.CreateHooks = nil
 	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", ""
 	config.Info.Description = "Schedules and sends messages, and manages the accounts of those who do."

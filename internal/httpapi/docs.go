@@ -56,9 +56,9 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 		return fmt.Errorf("make the OpenAPI 3.0 document: %w", err)
 	}
 	for where, content := range map[string][]byte{DocumentPath: document, OlderDocumentPath: older} {
-		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, _ *http.Request) {
+		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(content) // fails only when the caller is gone
+			_, _ = w.Write(named(content, a.nameAt(r))) // fails only when the caller is gone
 		})
 	}
 	for below, name := range docsFiles {
@@ -66,7 +66,13 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 			return fmt.Errorf("find the page's files: %w", err)
 		}
 		file := sync.OnceValue(func() *asset { return readAsset(name) })
-		mux.HandleFunc("GET "+DocsPath+below, func(w http.ResponseWriter, r *http.Request) { file().ServeHTTP(w, r) })
+		mux.HandleFunc("GET "+DocsPath+below, func(w http.ResponseWriter, r *http.Request) {
+			if below == "" {
+				a.servePage(file(), w, r)
+				return
+			}
+			file().ServeHTTP(w, r)
+		})
 	}
 	return nil
 }
@@ -85,6 +91,10 @@ var assetKinds = map[string]string{
 
 func readAsset(name string) *asset {
 	content, _ := static.ReadFile("static/" + name) // it was seen to be there
+	return newAsset(name, content)
+}
+
+func newAsset(name string, content []byte) *asset {
 	sum := sha256.Sum256(content)
 	a := &asset{kind: assetKinds[path.Ext(name)], tag: hex.EncodeToString(sum[:12]), plain: content}
 	if a.kind == "" {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 
+	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
 )
 
@@ -185,5 +187,56 @@ func TestDocsFilesAreKept(t *testing.T) {
 	r.Header.Set("If-None-Match", plain.header.Get("ETag"))
 	if a := s.send(r); a.status != http.StatusNotModified || a.body != "" {
 		t.Errorf("a kept file: %d, %d bytes", a.status, len(a.body))
+	}
+}
+
+// TestDocsUnderAPartnersName: at a partner's own host name, the page and both documents have its name and never the
+// product's; anywhere else nothing changes.
+func TestDocsUnderAPartnersName(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{})
+	opened := s.db.Open(t)
+	c := control.New(control.Config{Operator: opened, Door: opened, Clock: s.clock, Vault: testVault(t)})
+	caller, err := c.Authenticate(t.Context(), s.partner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := caller.Partner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.SetBrand(t.Context(), control.BrandChange{Name: `Rossi & "Figli" <API>`, Host: "msg.rossi.example"}); err != nil {
+		t.Fatal(err)
+	}
+	s.handler, err = httpapi.New(httpapi.Config{Control: c, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(host, path string) string {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
+		r.Host = host
+		a := s.send(r)
+		if a.status != http.StatusOK {
+			t.Errorf("%s%s: %d", host, path, a.status)
+		}
+		return a.body
+	}
+	for path, name := range map[string]string{
+		httpapi.DocsPath: "<strong>Rossi &amp; &#34;Figli&#34; &lt;API&gt;</strong>", httpapi.DocumentPath: `Rossi \u0026 \"Figli\" \u003cAPI\u003e`,
+		httpapi.OlderDocumentPath: `Rossi \u0026 \"Figli\" \u003cAPI\u003e`,
+	} {
+		ours := at("127.0.0.1:8080", path)
+		for _, host := range []string{"msg.rossi.example", "MSG.rossi.example:8443"} {
+			if body := at(host, path); strings.Contains(body, "Puntuale") || !strings.Contains(body, name) {
+				t.Errorf("%s%s has not the partner's name alone", host, path)
+			} else if path != httpapi.DocsPath && !json.Valid([]byte(body)) {
+				t.Errorf("%s%s is no JSON", host, path)
+			}
+		}
+		for _, host := range []string{"localhost", "service.example", "[::1]:80"} {
+			if at(host, path) != ours {
+				t.Errorf("%s%s changed", host, path)
+			}
+		}
 	}
 }

@@ -60,10 +60,10 @@ func (s *site) addBlacklisted(v *visit) error {
 	if len(found) == 1 && found[0].Phone == added.Phone && !found[0].Added.Before(v.now().Truncate(time.Microsecond)) {
 		v.did(strconv.FormatInt(found[0].ID, 10))
 		undo = v.frame.Place.Base + "/blacklist/" + strconv.FormatInt(found[0].ID, 10) + "/remove"
-		v.say("blacklist.added", undo, "Phone", added.Phone)
+		v.say("blacklist.added", undo, "Phone", view.Grouped(added.Phone))
 	} else {
 		v.quiet = true
-		v.say("blacklist.there", undo, "Phone", added.Phone)
+		v.say("blacklist.there", undo, "Phone", view.Grouped(added.Phone))
 	}
 	return v.to(v.frame.Place.Base + "/blacklist")
 }

@@ -28,7 +28,12 @@ func TestCalendarStory(t *testing.T) {
 		if n := evaluate[int](b, `document.querySelectorAll("[data-drop='2026-11-20'] .slot").length`); n != 5 {
 			t.Errorf("%d messages on the day, moved from %v and back", n, was)
 		}
+		if got := evaluate[int](b, `document.querySelectorAll(".week-past[data-past]:not([data-drop])").length`); got != 4 {
+			t.Errorf("%d days of the week are past, on a Friday", got)
+		}
+		b.refusesPast(`[data-drop="2026-11-20"] .slot`, `.week-past`)
 		b.open(w.pages + "/calendar?view=day&day=2026-11-20")
+		b.refusesPast(`[data-drop="2026-11-20"] .slot`, `.hour-past`)
 		b.check("day")
 		b.click(".slot-move")
 		b.until(`document.querySelector("dialog[open]")`)
@@ -42,6 +47,21 @@ func TestCalendarStory(t *testing.T) {
 		b.reads("16:30")
 		b.check("moved")
 	})
+}
+
+// refusesPast drops a message on what is past: it stays, and the page says why.
+func (b *browser) refusesPast(message, past string) {
+	b.t.Helper()
+	was := evaluate[string](b, `location.href`)
+	drag(b, message, past)
+	b.until(`document.querySelector("[data-toast].toast-bad")`)
+	b.reads(map[string]string{"it": "già passato", "en": "past already"}[b.look.language])
+	b.picture("past")
+	b.click("[data-toast].toast-bad [data-dismiss]")
+	b.until(`!document.querySelector("[data-toast].toast-bad")`)
+	if now := evaluate[string](b, `location.href`); now != was {
+		b.t.Errorf("what was dropped on the past led from %s to %s", was, now)
+	}
 }
 
 // drag lets the page see what a mouse would do.
@@ -86,6 +106,28 @@ func TestCalendarPages(t *testing.T) {
 		form.Set("next", evil)
 		if r := v.post(w.pages+"/messages/"+pending.String()+"/move", form); strings.Contains(r.to(), "evil") || r.to() == "/partner" {
 			t.Errorf("%s: leads to %s", evil, r.to())
+		}
+	}
+}
+
+// TestCalendarWeek: a week begins on Monday in both languages; its past days take nothing, and today is marked.
+func TestCalendarWeek(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.traffic().day()
+	for language, monday := range map[string]string{"it": "lun 16", "en": "Mon 16"} {
+		v := w.visitor(w.clients[puntuale.Staff])
+		v.post("/language", url.Values{"language": {language}})
+		week := v.get(w.pages + "/calendar").body
+		if first := between(week, `class="week-name"`, `</a>`); !strings.Contains(first, monday) {
+			t.Errorf("%s: a week begins with %q", language, first)
+		}
+		if strings.Count(week, "data-past") != 4 || strings.Contains(week, `data-drop="2026-11-19"`) || strings.Count(week, `aria-current="date"`) != 1 {
+			t.Errorf("%s: the past days of the week: %s", language, week)
+		}
+		day := v.get(w.pages + "/calendar?view=day&day=2026-11-20").body
+		if strings.Contains(day, `data-hour="09"`) || !strings.Contains(day, `data-hour="10"`) || strings.Count(day, "hour-now") != 1 {
+			t.Errorf("%s: at 10:00 the hours of the day: %s", language, day)
 		}
 	}
 }

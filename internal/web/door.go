@@ -141,9 +141,9 @@ func (v *visit) notIn(err error, f *view.Form) error {
 	part, page := view.LoginForm(f, v.frame.Path), view.Login(f, v.frame.Path)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
-		f.Refuse("", v.t("login.wrong"))
+		f.Refuse("password", v.t("login.wrong"))
 	case errors.Is(err, control.ErrWeak):
-		f.Refuse("", v.t("login.weak"))
+		f.Refuse("password", v.t("login.weak"))
 	default:
 		return v.again(err, f, part, page)
 	}

@@ -3,6 +3,7 @@ package web_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -14,7 +15,10 @@ func TestSignIn(t *testing.T) {
 		b.check("login")
 		b.fill("email", "studio@example.com", "password", "sbagliata")
 		b.click("button.btn-primary")
-		b.until(`document.querySelector(".form-fault")`)
+		b.until(`document.querySelector(".fault")`)
+		if got := evaluate[[]string](b, `[document.activeElement.name, ...[...document.querySelectorAll("[aria-invalid], .is-invalid")].map(e => e.name), document.querySelector(".fault").closest(".field").querySelector("input").name]`); !slices.Equal(got, []string{"password", "password", "password"}) {
+			t.Errorf("the focus, the field marked and the field that the words are at: %q", got)
+		}
 		if got := evaluate[string](b, `document.querySelector("[name=email]").value`); got != "studio@example.com" {
 			t.Errorf("what was typed became %q", got)
 		}

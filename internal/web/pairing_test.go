@@ -106,7 +106,7 @@ func TestPairing(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.ticking(`document.querySelector(".link-state .tag-ok")?.innerText === ` + quote(says[1]))
-		b.reads("+" + shopNumber)
+		b.until(`document.querySelector("main [data-phone='+` + shopNumber + `']")`)
 		if !evaluate[bool](b, `globalThis.stays === true`) {
 			t.Error("the page was loaded anew")
 		}

@@ -2,13 +2,17 @@ package web_test
 
 import (
 	"fmt"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/control"
 )
 
 // TestShellInBrowser: on a long page the navigation stays in sight; a row opens wherever it is clicked; a moved message says
@@ -70,4 +74,124 @@ func TestClickAtOnce(t *testing.T) {
 		}
 		b.until(`location.pathname === "` + w.pages + p + `" && document.readyState !== "loading"`)
 	}
+}
+
+// TestCopiedNumber: a phone number is shown in groups, and copied as the number that it is; with the rest of what was
+// selected, too.
+func TestCopiedNumber(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		_, pending := w.traffic().day()
+		b.signIn(w.clients[puntuale.Reader])
+		b.open(w.pages + "/messages/" + pending.String())
+		copied := func(selector string) string {
+			return evaluate[string](b, `((e) => {
+				getSelection().selectAllChildren(e);
+				const event = new ClipboardEvent("copy", {clipboardData: new DataTransfer(), bubbles: true, cancelable: true});
+				e.dispatchEvent(event);
+				return event.defaultPrevented ? event.clipboardData.getData("text/plain") : "as the browser does";
+			})(document.querySelector(`+quote(selector)+`))`)
+		}
+		if shown := b.text("h1"); shown != "+39\u00a0340\u00a0123\u00a04500" {
+			t.Errorf("the heading says %q", shown)
+		}
+		if got := strings.TrimSpace(copied("h1")); got != "+393401234500" {
+			t.Errorf("copied: %q", got)
+		}
+		if got := copied("main"); !strings.Contains(got, "+393401234500") || strings.Contains(got, "+39\u00a0") || !strings.Contains(got, "\n") {
+			t.Errorf("copied with the rest of the page: %q", got)
+		}
+		if got := copied(".bubble-text"); got != "as the browser does" {
+			t.Errorf("copied where no number is: %q", got)
+		}
+		b.open(w.pages + "/messages")
+		if got := evaluate[int](b, `[...document.querySelectorAll("[data-phone]")].filter(e => e.innerText.replaceAll("\u00a0", "") === e.dataset.phone && e.innerText !== e.dataset.phone).length`); got < 5 {
+			t.Errorf("%d numbers of the list are in groups", got)
+		}
+	})
+}
+
+// TestToastsStandAside: what was just done is said where it hides neither a phone's bar nor the button that a form is
+// sent by, and can be put away.
+func TestToastsStandAside(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/users/new")
+		const covered = `((box) => [...document.querySelectorAll("main [type=submit], nav.phone")].filter(e => {
+			const r = e.getBoundingClientRect();
+			return r.height > 0 && r.left < box.right && box.left < r.right && r.top < box.bottom && box.top < r.bottom;
+		}).map(e => e.outerHTML.slice(0, 80)))(document.getElementById("toasts").getBoundingClientRect())`
+		for _, place := range []string{"end", "center", "start"} {
+			evaluate[bool](b, `((e) => {
+				document.getElementById("main").style.paddingBlock = "100vh";
+				e.scrollIntoView({block: `+quote(place)+`});
+				if (`+quote(place)+` === "end") scrollBy(0, 90);
+				puntuale.say("È stato fatto quello che si voleva fare, e adesso lo si dice con qualche parola in più.", "ok");
+				return true;
+			})(document.querySelector("main [type=submit]"))`)
+			b.until(`document.querySelector("#toasts[role=status] [data-toast]")`)
+			b.picture("toast-" + place)
+			if got := evaluate[[]string](b, covered); len(got) > 0 {
+				t.Errorf("%s: a toast hides %q", place, got)
+			}
+			b.do(chromedp.Click(chromedp.CSS("#toasts [data-dismiss]")))
+			b.until(`!document.querySelector("#toasts [data-toast]")`)
+		}
+	})
+}
+
+// TestBrightBrand: whatever a partner's colour, pages can be read: yellow is white's neighbour.
+func TestBrightBrand(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.traffic().day()
+		w.must(w.newPartnerHandle().SetBrand(t.Context(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#ffcc00"}))
+		b.open("/p/agenzia-aurora")
+		b.check("login")
+		b.signIn(w.clients[puntuale.Owner])
+		for _, page := range []string{"", "/messages", "/calendar", "/usage", "/sequences/new", "/users/new"} {
+			b.open(w.pages + page)
+			b.check("page" + strings.ReplaceAll(page, "/", "-"))
+		}
+		// What axe does not look at: the ring around what has the focus, and the words of a button under the mouse.
+		evaluate[bool](b, `(document.querySelector("main .btn-primary[type=submit]").focus({focusVisible: true}), true)`)
+		b.picture("focus")
+		seen := evaluate[[]string](b, `((e, paper) => {
+			const canvas = document.createElement("canvas").getContext("2d");
+			const plain = (colour) => {
+				canvas.fillStyle = getComputedStyle(paper).backgroundColor;
+				canvas.fillRect(0, 0, 1, 1);
+				canvas.fillStyle = colour;
+				canvas.fillRect(0, 0, 1, 1);
+				return "rgb(" + [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).join(", ") + ")";
+			};
+			const style = getComputedStyle(e);
+			return [style.outlineStyle, plain(style.outlineColor), plain("transparent"), plain(style.color), plain(style.backgroundColor)];
+		})(document.querySelector("main .btn-primary[type=submit]"), document.querySelector(".card"))`)
+		if c := contrastOf(t, seen[1], seen[2]); c < 3 || seen[0] == "none" {
+			t.Errorf("the ring is %s on %s: %.2f", seen[1], seen[2], c)
+		}
+		if c := contrastOf(t, seen[3], seen[4]); c < 4.5 {
+			t.Errorf("the words of the button that has the focus are %s on %s: %.2f", seen[3], seen[4], c)
+		}
+	})
+}
+
+// contrastOf is WCAG's of two colours as a browser computes them: rgb(1, 2, 3).
+func contrastOf(t *testing.T, a, b string) float64 {
+	t.Helper()
+	light := func(text string) float64 {
+		var c [3]float64
+		if _, err := fmt.Sscanf(text, "rgb(%f, %f, %f)", &c[0], &c[1], &c[2]); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		for i := range c {
+			if c[i] /= 255; c[i] <= 0.04045 {
+				c[i] /= 12.92
+			} else {
+				c[i] = math.Pow((c[i]+0.055)/1.055, 2.4)
+			}
+		}
+		return 0.2126*c[0] + 0.7152*c[1] + 0.0722*c[2]
+	}
+	x, y := light(a), light(b)
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }

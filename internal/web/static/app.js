@@ -2,14 +2,39 @@
 // document, so that parts that htmx brings later need nothing of their own.
 (() => {
   const say = (text, tone = "ok") => {
-    const box = document.createElement("div");
+    const made = document.getElementById("toast")?.content.cloneNode(true);
+    const box = made?.querySelector("[data-toast]");
+    if (!box) return;
     box.className = `toast-box toast-${tone}`;
-    box.dataset.toast = "";
-    const words = document.createElement("span");
-    words.textContent = text;
-    box.append(words);
-    document.getElementById("toasts")?.append(box);
+    box.querySelector("span").textContent = text;
+    document.getElementById("toasts")?.append(made);
+    seen(box);
+  };
+
+  const seen = (box) => {
+    box.dataset.seen = "";
     later(box);
+    aside();
+  };
+
+  // Toasts stand below, above a phone's bar; where they would lie on the button that a form is sent by, or on the field
+  // that has the focus, they stand above.
+  const aside = () => {
+    const all = document.getElementById("toasts");
+    if (!all) return;
+    all.classList.remove("toasts-above");
+    const spared = [...document.querySelectorAll("main .btn-primary, main [type=submit]")];
+    if (document.activeElement?.closest("main form")) spared.push(document.activeElement);
+    const covers = () => {
+      const box = all.getBoundingClientRect();
+      return spared.some((e) => {
+        const r = e.getBoundingClientRect();
+        return r.height > 0 && r.left < box.right && box.left < r.right && r.top < box.bottom && box.top < r.bottom;
+      });
+    };
+    if (!covers()) return;
+    all.classList.add("toasts-above");
+    if (covers()) all.classList.remove("toasts-above");
   };
 
   // A toast goes by itself, unless it offers to undo or somebody is reading it.
@@ -89,6 +114,15 @@
     setTimeout(() => { words.textContent = before; }, 2000);
   };
 
+  // Phone numbers are shown in groups; whoever copies one wants the number. What is copied of a field is as it is there.
+  document.addEventListener("copy", (event) => {
+    const text = String(getSelection());
+    const plain = text.replace(/\+\d+(?:\u00a0\d+)+/g, (number) => number.replaceAll("\u00a0", ""));
+    if (plain === text || event.target instanceof HTMLInputElement || event.target instanceof HTMLTextAreaElement) return;
+    event.clipboardData.setData("text/plain", plain);
+    event.preventDefault();
+  });
+
   document.addEventListener("change", (event) => {
     const field = event.target;
     if (!(field instanceof HTMLElement)) return;
@@ -124,10 +158,7 @@
       scrollTo(0, 0);
       event.target.focus({ preventScroll: true });
     }
-    for (const box of document.querySelectorAll("[data-toast]:not([data-seen])")) {
-      box.dataset.seen = "";
-      later(box);
-    }
+    for (const box of document.querySelectorAll("[data-toast]:not([data-seen])")) seen(box);
   });
   document.addEventListener("htmx:error", (event) => {
     const words = document.documentElement.dataset.lost;
@@ -139,10 +170,7 @@
   addEventListener("pageshow", () => { for (const form of document.forms) delete form.dataset.sent; });
   const begin = () => {
     focusFault(document);
-    for (const box of document.querySelectorAll("[data-toast]")) {
-      box.dataset.seen = "";
-      later(box);
-    }
+    for (const box of document.querySelectorAll("[data-toast]")) seen(box);
     if (location.hash) open(location.hash.slice(1));
     document.querySelector("form[data-submit-now]")?.requestSubmit();
   };

@@ -5,7 +5,7 @@
   if (!form) return;
   let dragged = null;
 
-  const zoneOf = (event) => (event.target instanceof Element ? event.target.closest("[data-drop]") : null);
+  const zoneOf = (event) => (event.target instanceof Element ? event.target.closest("[data-drop], [data-past]") : null);
   const unmark = () => root.querySelectorAll(".drop-here").forEach((e) => e.classList.remove("drop-here"));
 
   root.addEventListener("dragstart", (event) => {
@@ -25,13 +25,17 @@
     if (!dragged || !zone) return;
     event.preventDefault();
     unmark();
-    zone.classList.add("drop-here");
+    if ("drop" in zone.dataset) zone.classList.add("drop-here");
   });
   root.addEventListener("drop", (event) => {
     const zone = zoneOf(event);
     if (!dragged || !zone) return;
     event.preventDefault();
-    if (zone === dragged.closest("[data-drop]")) return;
+    if (zone === dragged.closest("[data-drop], [data-past]")) return;
+    if (!("drop" in zone.dataset)) { // it is taken only to say why it is not
+      globalThis.puntuale.say(root.dataset.over, "bad");
+      return;
+    }
     const [hour, minute] = dragged.dataset.time.split(":");
     form.action = `${dragged.dataset.message}/move`;
     form.elements.date.value = zone.dataset.drop;

@@ -79,7 +79,7 @@ func shownPhone(ctx context.Context, phone string) string {
 	if phone == "" {
 		return T(ctx, "message.erased")
 	}
-	return phone
+	return Grouped(phone)
 }
 
 // BubbleOf is a message as the recipient's phone shows it.

@@ -1,0 +1,57 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"html"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"puntuale"
+)
+
+// productName is in the document and on the page; at a partner's own host name the partner's stands in its place.
+const productName = "Puntuale"
+
+// nameAt is the name under which a caller knows the service: that of the partner whose own host name it called, else the
+// product's. Where that cannot be found out it is neither's.
+func (a *api) nameAt(r *http.Request) string {
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "localhost" || host == "" {
+		return productName // names no partner
+	}
+	h, err := a.control.PartnerAt(r.Context(), host, "")
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return productName
+	case err != nil:
+		a.logger.WarnContext(r.Context(), "the partner of a host name was not found out", "error", err)
+		return "API"
+	case h.Brand.Name != "":
+		return h.Brand.Name
+	}
+	return h.Partner.Name
+}
+
+// named is the document under a name.
+func named(document []byte, name string) []byte {
+	if name == productName {
+		return document
+	}
+	ours, _ := json.Marshal(productName) // a string always has a form
+	theirs, _ := json.Marshal(name)
+	return bytes.Replace(document, append([]byte(`"title":`), ours...), append([]byte(`"title":`), theirs...), 1)
+}
+
+// servePage serves the page under the name that its reader knows.
+func (a *api) servePage(page *asset, w http.ResponseWriter, r *http.Request) {
+	if name := a.nameAt(r); name != productName {
+		page = newAsset("docs.html", bytes.ReplaceAll(page.plain, []byte(productName), []byte(html.EscapeString(name))))
+	}
+	page.ServeHTTP(w, r)
+}

@@ -1,0 +1,30 @@
+package view
+
+import (
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// apart is what stands between the groups of a phone number: a space at which no line is broken. Where such a number is
+// copied from a page, app.js takes it out again.
+const apart = "\u00a0"
+
+// Grouped writes a phone number as people read it, in the groups that its country is used to: "+39 333 123 4567", with
+// spaces at which no line is broken. It has the number's own digits, all of them. What is not "+" and digits alone,
+// such as a group's id, comes back as it is.
+func Grouped(phone string) string {
+	digits, plus := strings.CutPrefix(phone, "+")
+	if !plus || strings.Trim(digits, "0123456789") != "" {
+		return phone
+	}
+	number, err := phonenumbers.Parse(phone, phonenumbers.UNKNOWN_REGION)
+	if err != nil {
+		return phone
+	}
+	groups := strings.FieldsFunc(phonenumbers.Format(number, phonenumbers.INTERNATIONAL), func(r rune) bool { return r != '+' && (r < '0' || r > '9') })
+	if strings.Join(groups, "") != phone { // some countries' numbers are written with a digit more or less
+		return phone
+	}
+	return strings.Join(groups, apart)
+}
