@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	claimers     = 2      // claims under way at once
+	claimers     = 2      // claims under way at once, of a backlog
 	claimMost    = 512    // messages a claim
 	inFlightMost = 32_768 // attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
@@ -18,16 +18,21 @@ const (
 // claims is what the scheduler knows of its claims under way.
 type claims struct {
 	running int
+	full    bool // the last one was: there is a backlog
 	counter int64
 	resume  time.Time // after a failure: not before
 	stuck   bool      // outcomes cannot be recorded: the store is away
 }
 
-// claim begins the attempts of whatever may leave now, as long as a claimer is free. A claim waits for nothing; what
-// comes due while it commits is the next one's.
+// claim begins the attempts of whatever may leave now. A claim waits for nothing; what comes due while it commits is the
+// next one's. Only a backlog has several under way: with less, two small ones at once take longer than one after the other.
 func (s *scheduler) claim(now time.Time) {
-	for s.claims.running < claimers && s.mayClaim(now) {
+	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
+		if !s.mayClaim(now) {
+			return
+		}
 		batch := s.batch(now)
+		s.claims.full = len(batch) == claimMost
 		if len(batch) == 0 {
 			return
 		}
