@@ -3,11 +3,16 @@ package main
 import (
 	"context"
 	"log/slog"
+	"os"
 	"runtime/debug"
 	"strings"
 
 	"puntuale/internal/store"
 )
+
+// garbage is how much of it a server lets gather, as per cent of what it uses, unless GOGC says otherwise. With little in use that is
+// little, and collecting it half as often saves about a seventh of the processor time a message (docs/decisions/0020-hot-path.md).
+const garbage = 200
 
 // serveCommand runs a server until it is told to stop.
 type serveCommand struct {
@@ -28,6 +33,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 		return err
 	}
 	logger.Info("serving", "url", s.URL(), "version", versionText(), "roles", strings.Join(c.Roles, ","), "sandbox", c.Sandbox)
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(garbage)
+	}
 	debug.FreeOSMemory() // what only starting needed
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)

@@ -23,7 +23,7 @@ import (
 const (
 	sqliteReaders = 4 // for single things
 	sqliteListers = 2
-	sqliteLookers = 4 // the dispatcher's
+	sqliteLookers = 1 // the dispatcher's: reading ahead by several at once takes the processors from who writes
 	sqliteWorkers = 1 // for what maintains the store
 	// Files up to this size are read to the end when they are opened.
 	integrityLimit = 256 << 20
@@ -40,7 +40,7 @@ var sqliteSettings = map[string]string{
 	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": "4000",
 }
 
-// sqliteReaderCache is the cache_size of each connection that only reads, of which there are eleven.
+// sqliteReaderCache is the cache_size of each connection that only reads, of which there are eight.
 const sqliteReaderCache = "-32768"
 
 // sqliteAliases are other names under which an address may give our settings.
