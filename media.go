@@ -3,6 +3,8 @@ package puntuale
 import (
 	"context"
 	"io"
+	"path"
+	"strings"
 )
 
 // MediaSource gets what a message's media address leads to. Connectors ask it in Prepare; its methods may be called by
@@ -30,4 +32,18 @@ type Media struct {
 	io.ReadSeekCloser
 	Size        int64  // bytes, at least 1
 	ContentType string // a media type without parameters, "image/jpeg"; "application/octet-stream" when nobody knows
+}
+
+// MediaKind is what WhatsApp makes of a file, by the extension of its name or address: image, video, audio or document.
+func MediaKind(name string) string {
+	name, _, _ = strings.Cut(name, "?")
+	switch strings.ToLower(path.Ext(name)) {
+	case ".jpg", ".jpeg", ".png":
+		return "image"
+	case ".mp4", ".3gp":
+		return "video"
+	case ".mp3", ".ogg", ".aac", ".amr", ".m4a":
+		return "audio"
+	}
+	return "document"
 }

@@ -86,17 +86,24 @@ func (c *Client) examples(r *Rehearsal, given map[string]string, zone *time.Loca
 			continue
 		}
 		r.Unsaid = append(r.Unsaid, f.Name)
-		text := "{{" + f.Name + "}}"
-		switch f.Kind {
-		case puntuale.FieldDate:
-			day := puntuale.DateOf(r.Now.In(zone).AddDate(0, 0, exampleDays))
-			text = day.String() + " 10:30"
-		case puntuale.FieldMedia:
-			text = "https://example.com/" + f.Name + ".jpg"
+		text := Example(f, r.Now.In(zone))
+		if text == "" {
+			text = "{{" + f.Name + "}}"
 		}
 		passed[f.Name] = plan.Value{Kind: plan.Text, Text: text}
 	}
 	return passed
+}
+
+// Example is a value that a date or a media address may have; "" for other fields. now is in the client's zone.
+func Example(f puntuale.Field, now time.Time) string {
+	switch f.Kind {
+	case puntuale.FieldDate:
+		return now.AddDate(0, 0, exampleDays).Format("02/01/2006") + " 10:30"
+	case puntuale.FieldMedia:
+		return "https://example.com/" + f.Name + ".jpg"
+	}
+	return ""
 }
 
 // anchors are the moments of the date fields that steps are reckoned from.

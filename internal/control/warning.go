@@ -67,12 +67,8 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	return nil
 }
 
-// What WhatsApp makes of files, by the extension of their name: audio is shown without a text, and Meta takes no others than these.
-// (Meta, business-phone-numbers/media.)
-var (
-	audioFiles = []string{"mp3", "ogg", "aac", "amr", "m4a"}
-	metaFiles  = append([]string{"jpg", "jpeg", "png", "mp4", "3gp", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}, audioFiles...)
-)
+// metaFiles are the extensions of the files that Meta takes. (Meta, business-phone-numbers/media.)
+var metaFiles = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a", "pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
 // mediaWarning is what the network will refuse of a step's file, "" for nothing that is known before its fields are.
 func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) string {
@@ -82,7 +78,7 @@ func mediaWarning(step puntuale.Step, network puntuale.ConnectionType) string {
 		return ""
 	}
 	switch {
-	case step.Official == nil && step.Text != "" && slices.Contains(audioFiles, extension):
+	case step.Official == nil && step.Text != "" && puntuale.MediaKind(address) == "audio": // which is shown without one
 		return "WhatsApp non ammette un testo insieme a un audio"
 	case network == puntuale.Official && extension != "" && !slices.Contains(metaFiles, extension):
 		return "WhatsApp non accetta questo tipo di file"

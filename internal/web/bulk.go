@@ -8,7 +8,6 @@ import (
 	"github.com/a-h/templ"
 
 	"puntuale"
-	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
@@ -118,13 +117,7 @@ func (s *site) bulk(v *visit, verb string, ids []string, f *view.Form) (int, err
 		cancelled, err := v.client.CancelMessages(v.ctx(), ids)
 		return len(cancelled), err
 	}
-	call := control.ResendCall{IDs: ids}
-	if f.Value("when") == "date" {
-		call.Date, call.Time = f.Value("date"), f.Value("time")
-		if call.Date == "" {
-			return 0, puntuale.Invalid(puntuale.Fault{Location: "body.date", Message: "is required"})
-		}
-	}
+	call := resendCall(f, ids...)
 	for range 3 {
 		resent, err := v.client.Resend(v.ctx(), call)
 		e, ok := errors.AsType[*puntuale.Error](err)

@@ -70,16 +70,7 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 			f.Values.Set(stepName(i)+part, value)
 		}
 	}
-	kind := "text"
-	switch {
-	case s.Template != "":
-		kind = "template"
-	case s.Media != "":
-		kind = "media"
-	case s.Latitude != nil || s.Longitude != nil:
-		kind = "location"
-	}
-	set(".kind", kind)
+	set(".kind", kindOf(s))
 	set(".text", s.Text)
 	set(".media", s.Media)
 	set(".media_name", s.MediaName)
@@ -127,6 +118,19 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 		set(".timing.valid_for.amount", strconv.Itoa(v.Amount))
 		set(".timing.valid_for.unit", string(v.Unit))
 	}
+}
+
+// kindOf is what a form calls a step's content.
+func kindOf(s puntuale.Step) string {
+	switch {
+	case s.Template != "":
+		return "template"
+	case s.Media != "":
+		return "media"
+	case s.Latitude != nil || s.Longitude != nil:
+		return "location"
+	}
+	return "text"
 }
 
 func or(text, other string) string {
@@ -202,19 +206,9 @@ func (s stepReader) step() puntuale.Step {
 	}
 	switch kind {
 	case "media":
-		step.Media, step.MediaName = s.word(".media"), s.word(".media_name")
-		if step.Media == "" {
-			s.refuse(".media", "is required")
-		}
+		step.Media, step.MediaName = s.media(".")
 	case "location":
-		if m := bothDegrees.FindStringSubmatch(s.text(".latitude")); m != nil {
-			s.f.Values.Set(s.at+".latitude", m[1])
-			s.f.Values.Set(s.at+".longitude", m[2])
-		}
-		step.Latitude, step.Longitude = s.degrees(".latitude"), s.degrees(".longitude")
-		if step.Latitude == nil && step.Longitude == nil {
-			s.refuse(".latitude", "is required")
-		}
+		step.Latitude, step.Longitude = s.location(".")
 	case "template":
 		if step.Template = s.word(".template"); step.Template == "" {
 			s.refuse(".template", "is required")
@@ -222,6 +216,27 @@ func (s stepReader) step() puntuale.Step {
 	}
 	step.Timing = s.timing()
 	return step
+}
+
+// media reads a file's address and name; before stands before the names of its fields.
+func (s stepReader) media(before string) (address, name string) {
+	if address = s.word(before + "media"); address == "" {
+		s.refuse(before+"media", "is required")
+	}
+	return address, s.word(before + "media_name")
+}
+
+// location reads a place, as it is or as maps copy it, of which its fields become what is meant.
+func (s stepReader) location(before string) (latitude, longitude *float64) {
+	if m := bothDegrees.FindStringSubmatch(s.text(before + "latitude")); m != nil {
+		s.f.Values.Set(s.at+before+"latitude", m[1])
+		s.f.Values.Set(s.at+before+"longitude", m[2])
+	}
+	latitude, longitude = s.degrees(before+"latitude"), s.degrees(before+"longitude")
+	if latitude == nil && longitude == nil {
+		s.refuse(before+"latitude", "is required")
+	}
+	return latitude, longitude
 }
 
 func (s stepReader) timing() puntuale.Timing {

@@ -103,24 +103,28 @@ func (s *site) liveMessages(v *visit) error {
 }
 
 func (s *site) message(v *visit) error {
-	story, err := v.client.Story(v.ctx(), v.path("id"))
+	p, err := s.messagePage(v)
 	if err != nil {
 		return err
 	}
-	p := s.messagePage(v, story)
 	if next := v.calendarPage(v.query("next")); next != "" {
 		p.Move.Values.Set("next", next)
 	}
 	return v.show(view.Message(p))
 }
 
-func (s *site) messagePage(v *visit, story control.Story) view.MessagePage {
+// messagePage is all of the message that the address names.
+func (s *site) messagePage(v *visit) (view.MessagePage, error) {
+	story, err := v.client.Story(v.ctx(), v.path("id"))
+	if err != nil {
+		return view.MessagePage{}, err
+	}
 	planned := story.Planned().In(v.frame.Zone)
 	if planned.Before(v.now()) {
 		planned = v.now().In(v.frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}
+	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
 }
 
 // messageAddress is the page of one message.
@@ -160,26 +164,30 @@ func (s *site) sendAgain(v *visit) error {
 	if err != nil {
 		return err
 	}
-	call := control.ResendCall{IDs: []string{v.path("id")}}
-	if f.Value("when") == "date" {
-		call.Date, call.Time = f.Value("date"), f.Value("time")
-		if call.Date == "" {
-			call.Faults = []puntuale.Fault{{Location: "body.date", Message: "is required"}}
-		}
-	}
-	resent, err := v.client.Resend(v.ctx(), call)
+	resent, err := v.client.Resend(v.ctx(), resendCall(f, v.path("id")))
 	if err != nil {
-		story, missing := v.client.Story(v.ctx(), v.path("id"))
+		p, missing := s.messagePage(v)
 		if missing != nil {
 			return missing
 		}
-		p := s.messagePage(v, story)
 		p.Again = f
 		return v.again(err, f, view.AgainForm(p), view.Message(p), "date", "time")
 	}
 	v.did(v.path("id"))
 	v.say("message.again_done", "")
 	return v.to(v.messageAddress(resent.IDs[0]))
+}
+
+// resendCall is what a form asks for that sends messages again: now, or on a date.
+func resendCall(f *view.Form, ids ...string) control.ResendCall {
+	call := control.ResendCall{IDs: ids}
+	if f.Value("when") == "date" {
+		call.Date, call.Time = f.Value("date"), f.Value("time")
+		if call.Date == "" {
+			call.Faults = []puntuale.Fault{{Location: "body.date", Message: "is required"}}
+		}
+	}
+	return call
 }
 
 func (s *site) moveMessage(v *visit) error {
@@ -198,11 +206,10 @@ func (s *site) moveMessage(v *visit) error {
 			v.toast("bad", v.t("message.not_moved", "Why", v.frame.Language.Fault(said(e))), "")
 			return v.to(back)
 		}
-		story, missing := v.client.Story(v.ctx(), v.path("id"))
+		p, missing := s.messagePage(v)
 		if missing != nil {
 			return missing
 		}
-		p := s.messagePage(v, story)
 		p.Move = f
 		return v.again(err, f, view.MoveForm(p), view.Message(p), "date", "time")
 	}

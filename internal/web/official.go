@@ -145,7 +145,7 @@ func (s *site) syncTemplates(v *visit) error {
 	v.did(found.ID.String())
 	switch {
 	case !tried.OK:
-		v.toast("bad", view.Says(view.With(v.ctx(), v.frame), tried.Message), "")
+		v.toast("bad", v.frame.Language.Says(tried.Message), "")
 	case tried.Templates.Problem == "":
 		v.say("official.synced_now", "")
 	}

@@ -89,11 +89,7 @@ func (v *visit) try(f *view.Form, r control.NewSequence) (view.Try, error) {
 		t.Dates = append(t.Dates, view.Mark{Name: d.Name, At: d.At})
 	}
 	for _, w := range done.Warnings {
-		says := w.Message
-		if v.frame.Language.Code == "en" {
-			says = puntuale.English(says)
-		}
-		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: says})
+		t.Warnings = append(t.Warnings, view.StepWarning{Step: w.Step, Says: v.frame.Language.Says(w.Message)})
 	}
 	return t, nil
 }
@@ -113,11 +109,10 @@ func (s *site) example(v *visit, f *view.Form, fields []puntuale.Field) {
 }
 
 func (v *visit) exampleOf(field puntuale.Field) string {
+	if text := control.Example(field, v.now().In(v.frame.Zone)); text != "" {
+		return text
+	}
 	switch name := strings.ToLower(field.Name); {
-	case field.Kind == puntuale.FieldDate:
-		return v.now().In(v.frame.Zone).AddDate(0, 0, 7).Format("02/01/2006") + " 10:30"
-	case field.Kind == puntuale.FieldMedia:
-		return "https://example.com/" + field.Name + ".jpg"
 	case strings.Contains(name, "cognome"), strings.Contains(name, "surname"):
 		return "Rossi"
 	case strings.Contains(name, "nome"), strings.Contains(name, "name"):
@@ -181,27 +176,33 @@ func (s *site) edit(v *visit, found control.Sequence) error {
 // editor is everything that the editor shows with a form. at is the step that gets the focus.
 func (s *site) editor(v *visit, f *view.Form, at int) (view.Editor, error) {
 	e := view.Editor{Form: f, ID: f.Value("id"), Steps: stepCount(f), At: at}
-	r := readDraft(f)
-	first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
-	if err != nil {
+	var err error
+	if e.Try, err = s.tryDraft(v, f); err != nil {
 		return e, err
 	}
-	s.example(v, f, first.Fields)
-	if e.Try, err = v.try(f, r); err != nil {
-		return e, err
-	}
-	templates, _, err := v.client.Templates(v.ctx(), control.Page{Limit: "1000"})
+	templates, _, err := v.client.Templates(v.ctx(), control.Page{Limit: mostChoices})
 	if err != nil {
 		return e, err
 	}
 	for _, t := range templates {
 		e.Templates = append(e.Templates, t.Name)
 	}
-	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: "1000"})
+	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
 	for _, x := range sessions {
 		e.Sessions = append(e.Sessions, x.Session)
 	}
 	return e, err
+}
+
+// tryDraft rehearses what a form says, with examples in fields that are new.
+func (s *site) tryDraft(v *visit, f *view.Form) (view.Try, error) {
+	r := readDraft(f)
+	first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
+	if err != nil {
+		return view.Try{}, err
+	}
+	s.example(v, f, first.Fields)
+	return v.try(f, r)
 }
 
 // draft shows a sequence's form with its steps changed, or with what it would do.
@@ -213,13 +214,7 @@ func (s *site) draft(v *visit) error {
 	do := f.Value("do")
 	f.Values.Del("do")
 	if do == "preview" && v.partial() {
-		r := readDraft(f)
-		first, err := v.client.Rehearse(v.ctx(), control.RehearsalCall{Sequence: r})
-		if err != nil {
-			return err
-		}
-		s.example(v, f, first.Fields) // of fields that are new
-		try, err := v.try(f, r)
+		try, err := s.tryDraft(v, f)
 		if err != nil {
 			return err
 		}

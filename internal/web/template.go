@@ -110,14 +110,7 @@ func templateStep(t puntuale.Template) puntuale.Step {
 
 // templateForm shows a template in a form.
 func templateForm(t puntuale.Template) *view.Form {
-	kind := "text"
-	switch {
-	case t.Media != "":
-		kind = "media"
-	case t.Latitude != nil || t.Longitude != nil:
-		kind = "location"
-	}
-	f := view.NewForm("id", t.ID.String(), "was", t.Name, "name", t.Name, "kind", kind, "text", t.Text, "media", t.Media, "media_name", t.MediaName,
+	f := view.NewForm("id", t.ID.String(), "was", t.Name, "name", t.Name, "kind", kindOf(templateStep(t)), "text", t.Text, "media", t.Media, "media_name", t.MediaName,
 		"latitude", degrees(t.Latitude), "longitude", degrees(t.Longitude))
 	if a := t.Official; a != nil {
 		f.Values.Set("official", a.Name+"|"+a.Language)
@@ -146,19 +139,9 @@ func readTemplate(f *view.Form) control.NewTemplate {
 	s := stepReader{f: f, at: "", faults: &r.Faults}
 	switch f.Value("kind") {
 	case "media":
-		r.Media, r.MediaName = s.word("media"), s.word("media_name")
-		if r.Media == "" {
-			s.refuse("media", "is required")
-		}
+		r.Media, r.MediaName = s.media("")
 	case "location":
-		if m := bothDegrees.FindStringSubmatch(f.Value("latitude")); m != nil {
-			f.Values.Set("latitude", m[1])
-			f.Values.Set("longitude", m[2])
-		}
-		r.Latitude, r.Longitude = s.degrees("latitude"), s.degrees("longitude")
-		if r.Latitude == nil && r.Longitude == nil {
-			s.refuse("latitude", "is required")
-		}
+		r.Latitude, r.Longitude = s.location("")
 	default:
 		if strings.TrimSpace(r.Text) == "" {
 			s.refuse("text", "is required")

@@ -181,6 +181,27 @@ func testDeletedLinks(t *testing.T, w *World) {
 	}
 }
 
+func (c *Client) link() puntuale.Link {
+	c.w.t.Helper()
+	s, err := c.Tenant.Session(context.Background(), c.Session)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return s.Link
+}
+
+// mustSetLinks has a node report one link of several sessions, of which not all need be its own.
+func (w *World) mustSetLinks(node puntuale.NodeID, now time.Time, l puntuale.Link, sessions ...puntuale.SessionID) {
+	w.t.Helper()
+	links := make(map[puntuale.SessionID]puntuale.Link, len(sessions))
+	for _, s := range sessions {
+		links[s] = l
+	}
+	if err := w.SetLinks(context.Background(), node, now, links); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 // The link is the owner's to write, and every reader's to see.
 func testLinks(t *testing.T, w *World) {
 	ctx := context.Background()
@@ -188,41 +209,27 @@ func testLinks(t *testing.T, w *World) {
 	a, b := w.MustJoin(), w.MustJoin()
 	w.mustOwn(a, c.Session)
 	w.mustOwn(b, other.Session)
-	read := func(c *Client) puntuale.Link {
-		t.Helper()
-		s, err := c.Tenant.Session(ctx, c.Session)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.Link
-	}
-	if got := read(c); got != (puntuale.Link{}) {
+	if got := c.link(); got != (puntuale.Link{}) {
 		t.Fatalf("as created: %+v", got)
 	}
 	pairing := puntuale.Link{State: puntuale.LinkPairing, Detail: "in attesa", Code: "\x00sealed\xff", Until: Begin.Add(20 * time.Second)}
-	set := func(node puntuale.NodeID, now time.Time, l puntuale.Link) {
-		t.Helper()
-		if err := w.SetLinks(ctx, node, now, map[puntuale.SessionID]puntuale.Link{c.Session: l, other.Session: l, 999: l}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	set(a, Begin, pairing)
+	w.mustSetLinks(a, Begin, pairing, c.Session, other.Session, 999)
 	pairing.Since = Begin
-	if got := read(c); got != pairing {
+	if got := c.link(); got != pairing {
 		t.Errorf("pairing = %+v, want %+v", got, pairing)
 	}
-	if got := read(other); got != (puntuale.Link{}) {
+	if got := other.link(); got != (puntuale.Link{}) {
 		t.Errorf("another node's session: %+v", got)
 	}
 	pairing.Code = "next"
-	set(a, Begin.Add(time.Second), pairing) // the state stays, and so does its moment
-	if got := read(c); got != pairing {
+	w.mustSetLinks(a, Begin.Add(time.Second), pairing, c.Session) // the state stays, and so does its moment
+	if got := c.link(); got != pairing {
 		t.Errorf("rotated = %+v, want %+v", got, pairing)
 	}
 	online := puntuale.Link{State: puntuale.LinkOnline, Number: "+393331234567"}
-	set(a, Begin.Add(2*time.Second), online)
+	w.mustSetLinks(a, Begin.Add(2*time.Second), online, c.Session)
 	online.Since = Begin.Add(2 * time.Second)
-	if got := read(c); got != online {
+	if got := c.link(); got != online {
 		t.Errorf("online = %+v, want %+v", got, online)
 	}
 	_, sessions, err := w.Roster(ctx, a)
@@ -232,10 +239,21 @@ func testLinks(t *testing.T, w *World) {
 	if all, _, err := c.Sessions(ctx, puntuale.Page{Limit: 10}); err != nil || all[0].Link != online {
 		t.Errorf("the list: %+v, %v", all, err)
 	}
+}
+
+// Who owned a session writes its link no more, and an owner whose lease has ended is none, also where no node is left that
+// would say so.
+func testLinkOfOwnerBefore(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	a, b := w.MustJoin(), w.MustJoin()
+	w.mustOwn(a, c.Session)
+	online := puntuale.Link{State: puntuale.LinkOnline, Number: "+393331234567"}
+	w.mustSetLinks(a, Begin, online, c.Session)
+	online.Since = Begin
 	if moved, err := w.Assign(ctx, a, b, []puntuale.SessionID{c.Session}); err != nil || len(moved) != 1 {
 		t.Fatal(moved, err)
 	}
-	// An owner whose lease has ended is none, also where no node is left that would say so.
 	owner := func() puntuale.NodeID {
 		t.Helper()
 		s, err := c.Tenant.Session(ctx, c.Session)
@@ -254,12 +272,12 @@ func testLinks(t *testing.T, w *World) {
 		t.Errorf("owner %d, whose lease has ended", got)
 	}
 	w.Exec("update node set lease_until = $1 where id = $2", until, b)
-	set(a, Begin, pairing) // no longer its own
-	if got := read(c); got != online {
+	w.mustSetLinks(a, Begin, puntuale.Link{State: puntuale.LinkPairing}, c.Session) // no longer its own
+	if got := c.link(); got != online {
 		t.Errorf("after another node took it: %+v", got)
 	}
 	w.Exec("delete from node")
-	if err := w.SetLinks(ctx, b, Begin, map[puntuale.SessionID]puntuale.Link{c.Session: pairing}); !errors.Is(err, puntuale.ErrFenced) {
+	if err := w.SetLinks(ctx, b, Begin, map[puntuale.SessionID]puntuale.Link{c.Session: {State: puntuale.LinkPairing}}); !errors.Is(err, puntuale.ErrFenced) {
 		t.Errorf("without a lease: %v", err)
 	}
 }

@@ -41,7 +41,7 @@ var suite = []func(*testing.T, *World){
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore,
 	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testFindBlacklisted, testAccounts, testKeys, testSandbox,
-	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testDeletedLinks,
+	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkOfOwnerBefore, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,

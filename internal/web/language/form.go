@@ -125,6 +125,14 @@ func (l *Language) Span(d time.Duration) string {
 	return strings.Join(words, " ")
 }
 
+// Says is a sentence of the service's for people, which is Italian, in this language where it has one.
+func (l *Language) Says(sentence string) string {
+	if l.Code == "en" {
+		return puntuale.English(sentence)
+	}
+	return sentence
+}
+
 // Number writes a whole number with its thousands apart.
 func (l *Language) Number(n int64) string {
 	text := strconv.FormatInt(n, 10)

@@ -96,27 +96,7 @@ func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 }
 
 func contentBubble(c puntuale.Content) BubbleContent {
-	b := BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c)}
-	switch name := strings.ToLower(b.Media); {
-	case endsIn(name, ".jpg", ".jpeg", ".png"):
-		b.MediaKind = "image"
-	case endsIn(name, ".mp4", ".3gp"):
-		b.MediaKind = "video"
-	case endsIn(name, ".mp3", ".ogg", ".aac", ".amr", ".m4a"):
-		b.MediaKind = "audio"
-	default:
-		b.MediaKind = "document"
-	}
-	return b
-}
-
-func endsIn(name string, endings ...string) bool {
-	for _, e := range endings {
-		if strings.HasSuffix(name, e) {
-			return true
-		}
-	}
-	return false
+	return BubbleContent{Text: c.Text, Latitude: c.Latitude, Longitude: c.Longitude, Media: shownMedia(c), MediaKind: mediaKind(c)}
 }
 
 // shownMedia is the name that media goes by: the one given, else the last part of its address.

@@ -338,19 +338,10 @@ func (t Try) notes(ctx context.Context) (all []note) {
 
 // mediaKind is what a phone makes of a file.
 func mediaKind(c puntuale.Content) string {
-	name := c.MediaName
 	if address, _, _ := strings.Cut(c.MediaURL, "?"); path.Ext(address) != "" {
-		name = address
+		return puntuale.MediaKind(address)
 	}
-	switch strings.ToLower(path.Ext(name)) {
-	case ".jpg", ".jpeg", ".png":
-		return "image"
-	case ".mp4", ".3gp":
-		return "video"
-	case ".mp3", ".ogg", ".aac", ".amr", ".m4a":
-		return "audio"
-	}
-	return "document"
+	return puntuale.MediaKind(c.MediaName)
 }
 
 // bubbleOf is a message as it looks to who receives it.

@@ -77,17 +77,16 @@ const clocksDiffer = time.Minute
 
 // begun is how the message came to be.
 func begun(ctx context.Context, s Story) []Chapter {
-	moment := func(t time.Time) string { return Of(ctx).Language.Moment(t.In(Of(ctx).Zone), Of(ctx).Now) }
 	key := "story.received"
 	if s.Origin == puntuale.OriginSequence {
 		key = "story.received_sequence"
 	}
 	all := []Chapter{{At: s.Received, Icon: "inbox", Tone: "quiet", What: T(ctx, key, "Sequence", s.SequenceName)}}
 	stages := append(slices.Clone(s.Earlier), s.MessageDetail)
-	planned := Chapter{At: s.Received, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.planned", "When", moment(stages[0].Due))}
+	planned := Chapter{At: s.Received, Icon: "calendar-event", Tone: "quiet", What: T(ctx, "story.planned", "When", moment(ctx, stages[0].Due))}
 	switch {
 	case stages[0].ResentFrom != 0:
-		planned.What, planned.Link, planned.Bare = T(ctx, "story.planned_again", "When", moment(stages[0].Due)), stages[0].ResentFrom, true
+		planned.What, planned.Link, planned.Bare = T(ctx, "story.planned_again", "When", moment(ctx, stages[0].Due)), stages[0].ResentFrom, true
 	case stages[0].Desired.IsZero():
 		planned.What = T(ctx, "story.at_once")
 	}
@@ -109,14 +108,17 @@ func begun(ctx context.Context, s Story) []Chapter {
 	return all
 }
 
+func moment(ctx context.Context, t time.Time) string {
+	return Of(ctx).Language.Moment(t.In(Of(ctx).Zone), Of(ctx).Now)
+}
+
 // shifted is what a window, or a pause, made of a wanted moment.
 func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare bool) Chapter {
-	moment := func(t time.Time) string { return Of(ctx).Language.Moment(t.In(Of(ctx).Zone), Of(ctx).Now) }
 	key := "story.jitter"
 	if m.Window != nil {
 		key = "story.window"
 	}
-	return Chapter{At: at, Bare: bare, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(m.Desired), "To", moment(m.Due))}
+	return Chapter{At: at, Bare: bare, Icon: "clock", Tone: "quiet", What: T(ctx, key, "From", moment(ctx, m.Desired), "To", moment(ctx, m.Due))}
 }
 
 func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
