@@ -305,8 +305,8 @@ var axe = sync.OnceValues(func() (string, error) {
 	return string(content), err
 })
 
-// check looks at the page as it is: nothing is against the rules of accessibility, nothing is wider than the screen, no
-// text is missing. It keeps a picture.
+// check looks at the page as it is: nothing is against the rules of accessibility, nothing is wider than the screen, or than
+// the card that it is in, no text is missing. It keeps a picture.
 func (b *browser) check(name string) {
 	b.t.Helper()
 	b.picture(name)
@@ -322,6 +322,9 @@ func (b *browser) check(name string) {
 	}
 	if wide := evaluate[[]string](b, beyond); len(wide) > 0 {
 		b.t.Errorf("%s, %s: %d elements reach beyond the page: %q", name, b.look, len(wide), wide[:min(len(wide), 8)])
+	}
+	if cut := evaluate[[]string](b, `[...document.querySelectorAll(".card")].filter(e => e.scrollWidth > e.clientWidth + 1).map(e => e.className + ": " + e.innerText.slice(0, 60))`); len(cut) > 0 {
+		b.t.Errorf("%s, %s: cut off at their right: %q", name, b.look, cut)
 	}
 	if missing := evaluate[[]string](b, `document.documentElement.outerHTML.match(/⟦[^⟧]*⟧/g) || []`); len(missing) > 0 {
 		b.t.Errorf("%s, %s: texts are missing: %q", name, b.look, missing)
