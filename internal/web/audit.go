@@ -29,7 +29,7 @@ func (s *site) clientAudit(v *visit) error {
 }
 
 func (v *visit) audit(entries []puntuale.AuditEntry, url, next string) error {
-	rows, err := (&namer{v: v, names: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
+	rows, err := (&namer{v: v, names: map[string]string{}, deleted: map[string]string{}, clients: map[puntuale.ClientID]*control.Client{}}).rows(entries)
 	if err != nil {
 		return err
 	}
@@ -41,13 +41,14 @@ func (v *visit) audit(entries []puntuale.AuditEntry, url, next string) error {
 type namer struct {
 	v       *visit
 	names   map[string]string
+	deleted map[string]string                     // what was deleted, by the name it had
 	clients map[puntuale.ClientID]*control.Client // nil: gone
 }
 
 func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 	rows := make([]view.AuditRow, len(entries))
 	for i, e := range entries {
-		row := view.AuditRow{AuditEntry: e}
+		row := view.AuditRow{AuditEntry: e, Kept: e.Target}
 		var err error
 		if row.User, err = n.user(e); err != nil {
 			return nil, err
@@ -85,9 +86,20 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
-	if row.What == "" && verb == "delete" {
-		row.What = rest
+	row.Kept = id
+	key := row.AuditEntry.Client.String() + " " + noun + " " + id
+	switch {
+	case verb == "delete" && rest != "":
+		n.deleted[key] = rest
+	case rest != "":
+		row.Kept = row.Target
 	}
+	if row.Action == "client.credits" {
+		if credits, err := strconv.ParseInt(rest, 10, 64); err == nil {
+			row.Kept = id + " · " + n.v.t("audit.credits", "Change", n.v.frame.Language.Number(credits))
+		}
+	}
+	row.What = cmp.Or(row.What, n.deleted[key])
 	return err
 }
 

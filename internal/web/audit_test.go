@@ -33,6 +33,7 @@ func TestAuditNames(t *testing.T) {
 	note(staff, w.client, "sequence.update", "987655")
 	note(w.partners[puntuale.Staff], w.client, "sequence.start", has["sequences"])
 	note(w.partners[puntuale.Staff], 0, "client.change", id)
+	note(w.partners[puntuale.Staff], 0, "client.credits", "987656 50")
 	note(w.partners[puntuale.Staff], 0, "client.delete", "987656 Bottega chiusa")
 
 	staffMail := mailOf(w, staff)
@@ -66,7 +67,11 @@ func TestAuditNames(t *testing.T) {
 		}
 	}
 
-	// A name follows what is renamed; another client's thing has none.
+	if n := strings.Count(partner, `<span class="audit-what">Bottega chiusa</span>`); n != 2 || !strings.Contains(partner, "987656 · crediti: 50") {
+		t.Errorf("the deleted client is named in %d rows, want its deletion and what was done before", n)
+	}
+
+	// What was deleted elsewhere is told by its identifier; another client's thing has none.
 	person, err := w.control.Known(context.Background(), w.clients[puntuale.Owner])
 	w.must(err)
 	c, err := person.Client(context.Background(), id)
