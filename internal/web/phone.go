@@ -22,13 +22,13 @@ const (
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
-func (s *site) phonePage(v *visit) (view.PhonePage, error) {
+func (s *site) phonePage(v *visit, id string) (view.PhonePage, error) {
 	var p view.PhonePage
 	var err error
 	if p.Version, err = v.client.Version(v.ctx()); err != nil { // before the rows
 		return p, err
 	}
-	session, rows, err := v.client.Chat(v.ctx(), v.path("id"), "", chatsRows)
+	session, rows, err := v.client.Chat(v.ctx(), id, "", chatsRows)
 	if err != nil {
 		return p, err
 	}
@@ -47,12 +47,14 @@ func (s *site) phonePage(v *visit) (view.PhonePage, error) {
 	if p.Phone == "" {
 		return p, nil
 	}
-	_, p.Messages, err = v.client.Chat(v.ctx(), v.path("id"), p.Phone, chatRows)
+	_, p.Messages, err = v.client.Chat(v.ctx(), id, p.Phone, chatRows)
 	return p, err
 }
 
-func (s *site) phone(v *visit) error {
-	p, err := s.phonePage(v)
+func (s *site) phone(v *visit) error { return s.showPhone(v, v.path("id")) }
+
+func (s *site) showPhone(v *visit, id string) error {
+	p, err := s.phonePage(v, id)
 	if err != nil {
 		return err
 	}
@@ -91,7 +93,7 @@ func (v *visit) simulates() bool {
 	return err == nil && len(found) > 0
 }
 
-// anyPhone leads to the phone of a simulated session, or to where one makes one.
+// anyPhone shows the phone of a simulated session, or leads to where one makes one.
 func (s *site) anyPhone(v *visit) error {
 	found, err := v.sandboxes()
 	if err != nil {
@@ -100,7 +102,7 @@ func (s *site) anyPhone(v *visit) error {
 	if len(found) == 0 {
 		return v.to(v.frame.Place.Base + "/sessions")
 	}
-	return v.to(v.sessionURL(found[0].ID) + "/phone")
+	return s.showPhone(v, found[0].ID.String())
 }
 
 // livePhone sends the phone again whenever something has arrived.
@@ -109,7 +111,7 @@ func (s *site) livePhone(v *visit) error {
 		return err
 	}
 	return v.stream(func() (string, error) {
-		p, err := s.phonePage(v)
+		p, err := s.phonePage(v, v.path("id"))
 		if err != nil {
 			return "", err
 		}

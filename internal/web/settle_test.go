@@ -39,7 +39,7 @@ func (b *browser) keysStory() {
 	}
 	b.tap(".row-item:last-child [data-open^=rotate]")
 	b.check("key-rotate")
-	b.tap("dialog[open] .btn-danger")
+	b.tap("dialog[open] [type=submit]")
 	b.until(`document.querySelector(".secret-text")?.innerText.startsWith("ck_")`)
 	second := b.text(".secret-text")
 	if !b.w.works(first) || !b.w.works(second) || first == second {
