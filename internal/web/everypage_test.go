@@ -19,7 +19,6 @@ var noPages = map[string]string{
 	"/c/{client}/blacklist/export":         "a file",
 	"/c/{client}/messages/export":          "a file",
 	"/c/{client}/messages/live":            "a stream",
-	"/c/{client}/phone":                    "leads to the phone of a simulated number",
 	"/c/{client}/sessions/{id}/phone/live": "a stream",
 	"/c/{client}/sessions/{id}/link/live":  "a stream",
 }
