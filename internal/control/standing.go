@@ -23,7 +23,7 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Standi
 	if err := f.err(); err != nil {
 		return s, err
 	}
-	if s.Blacklisted, err = c.blacklisted(ctx, known); err != nil {
+	if s.Blacklisted, err = c.Blacklisted(ctx, known); err != nil {
 		return s, err
 	}
 	pending, _, err := c.Messages(ctx, MessageQuery{State: puntuale.Pending.String(), Sequence: sequence, Phone: known, Page: Page{Limit: "1"}})
@@ -31,8 +31,9 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Standi
 	return s, err
 }
 
-// blacklisted reports whether a number is in the blacklist: as it is written, or as the mark of who was erased.
-func (c *Client) blacklisted(ctx context.Context, phone string) (bool, error) {
+// Blacklisted reports whether a number, as messages have it, is in the blacklist: as it is written, or as the mark of who was
+// erased. It looks twice at most.
+func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
 	for _, word := range []string{phone, c.mark(phone)} {
 		if word == "" {
 			continue

@@ -48,7 +48,7 @@ type namer struct {
 func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 	rows := make([]view.AuditRow, len(entries))
 	for i, e := range entries {
-		row := view.AuditRow{AuditEntry: e, Kept: e.Target}
+		row := view.AuditRow{AuditEntry: e}
 		var err error
 		if row.User, err = n.user(e); err != nil {
 			return nil, err
@@ -67,7 +67,7 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 }
 
 // what names what an entry's action was done to. Its target begins with the identifier; the name that something had when
-// it was deleted, or what of it was meant, may follow.
+// it was deleted, or what of it was meant, may follow. What has a name keeps its identifier for who points at it.
 func (n *namer) what(row *view.AuditRow) (err error) {
 	noun, verb, _ := strings.Cut(row.Action, ".")
 	id, rest, _ := strings.Cut(row.Target, " ")
@@ -81,26 +81,48 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 				row.URL = "/partner/clients/" + id
 			}
 		case "user":
-			return nil // its address is its name
+			row.Kept = row.Target // its address is its name
+			return nil
 		}
 	} else if row.What, err = n.inside(row.AuditEntry.Client, noun, verb, row.Target); row.What != "" && n.v.client != nil {
 		row.URL = n.page(noun, verb, id)
 	}
-	row.Kept = id
+	if row.Action == "message.all" || row.Action == "blacklist.import" { // of many there is no identifier
+		if row.What == "" {
+			row.Kept = row.Target
+		}
+		return err
+	}
 	key := row.AuditEntry.Client.String() + " " + noun + " " + id
-	switch {
-	case verb == "delete" && rest != "":
+	if verb == "delete" && rest != "" {
 		n.deleted[key] = rest
-	case rest != "":
-		row.Kept = row.Target
+	} else {
+		row.Kept = rest
 	}
 	if row.Action == "client.credits" {
 		if credits, err := strconv.ParseInt(rest, 10, 64); err == nil {
-			row.Kept = id + " · " + n.v.t("audit.credits", "Change", n.v.frame.Language.Number(credits))
+			row.Kept = n.v.t("audit.credits", "Change", n.v.frame.Language.Number(credits))
 		}
 	}
 	row.What = cmp.Or(row.What, n.deleted[key])
+	n.identify(row, id)
 	return err
+}
+
+// identify keeps an identifier aside where there is a name, and shows it where there is none.
+func (n *namer) identify(row *view.AuditRow, id string) {
+	shown := id
+	if _, err := strconv.ParseInt(id, 10, 64); err == nil {
+		shown = n.v.t("audit.identifier", "ID", id)
+		if row.What != "" {
+			row.ID = shown
+			return
+		}
+	}
+	if row.Kept != "" {
+		shown += " · " + row.Kept
+	}
+	row.Kept = shown
 }
 
 // page is where one finds a client's things.
@@ -148,7 +170,7 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 		if count, err := strconv.Atoi(target); err == nil && verb == "import" {
 			return n.v.t("audit.numbers", "N", count), nil
 		}
-		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.ctx(), id); return b.Phone, err })
+		return n.once(client, noun, id, func() (string, error) { b, err := c.BlacklistEntry(n.v.ctx(), id); return view.Grouped(b.Phone), err })
 	}
 	return "", nil
 }

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -29,6 +30,7 @@ func TestAuditNames(t *testing.T) {
 	note(staff, w.client, "message.cancel", has["messages"])
 	note(staff, w.client, "message.all", "cancel pending 12")
 	note(staff, w.client, "blacklist.import", "7")
+	note(staff, w.client, "blacklist.add", has["blacklist"])
 	note(staff, w.client, "key.rotate", has["keys"])
 	note(staff, w.client, "sequence.update", "987655")
 	note(w.partners[puntuale.Staff], w.client, "sequence.start", has["sequences"])
@@ -40,7 +42,8 @@ func TestAuditNames(t *testing.T) {
 	client := w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/audit").body
 	for what, part := range map[string]string{
 		"sequence":         `<a href="` + w.pages + `/sequences/` + has["sequences"] + `">Promemoria visita ` + id + `</a>`,
-		"its id":           `<span class="list-below">` + has["sequences"] + `</span>`,
+		"its id":           `<span class="audit-what" title="ID ` + has["sequences"] + `">`,
+		"a number":         ">+39\u00a0333\u00a0000\u00a01122<",
 		"template":         `/templates/` + has["templates"] + `">conferma</a>`,
 		"session":          `/sessions/` + has["sessions"] + `">Simulata</a>`,
 		"deleted session":  `Vecchio sportello`,
@@ -48,7 +51,7 @@ func TestAuditNames(t *testing.T) {
 		"many messages":    `12 invii annullati`,
 		"numbers":          `7 numeri`,
 		"key":              `gestionale`,
-		"what is gone":     `<span class="list-below">987655</span>`,
+		"what is gone":     `<span class="list-below">ID 987655</span>`,
 		"user":             `<span>Anna Bianchi</span>`,
 		"the user's mail":  `<span class="list-below">` + staffMail + `</span>`,
 		"partner's person": `dalla rivendita`,
@@ -67,8 +70,13 @@ func TestAuditNames(t *testing.T) {
 		}
 	}
 
-	if n := strings.Count(partner, `<span class="audit-what">Bottega chiusa</span>`); n != 2 || !strings.Contains(partner, "987656 · crediti: 50") {
+	if n := strings.Count(partner, `<span class="audit-what" title="ID 987656">Bottega chiusa</span>`); n != 2 || !strings.Contains(partner, `<span class="list-below">crediti: 50</span>`) {
 		t.Errorf("the deleted client is named in %d rows, want its deletion and what was done before", n)
+	}
+	for _, log := range []string{client, partner} {
+		if bare := regexp.MustCompile(`<span class="list-below">[0-9]+</span>`).FindString(log); bare != "" {
+			t.Errorf("the log shows a bare number: %s", bare)
+		}
 	}
 
 	// What was deleted elsewhere is told by its identifier; another client's thing has none.

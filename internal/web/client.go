@@ -10,4 +10,4 @@ import (
 var clientRoutes = slices.Concat([]route{
 	{"GET /c/{client}", clientSide, puntuale.Reader, "", (*site).home},
 	{"GET /c/{client}/audit", clientSide, puntuale.Owner, "", (*site).clientAudit},
-}, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes)
+}, messageRoutes, bulkRoutes, calendarRoutes, phoneRoutes, whichRoutes)

@@ -119,12 +119,18 @@ func (s *site) messagePage(v *visit) (view.MessagePage, error) {
 	if err != nil {
 		return view.MessagePage{}, err
 	}
+	unwanted := false
+	if story.State == puntuale.Pending && story.Intent == 0 && story.Phone != "" {
+		if unwanted, err = v.client.Blacklisted(v.ctx(), story.Phone); err != nil {
+			return view.MessagePage{}, err
+		}
+	}
 	planned := story.Planned().In(v.frame.Zone)
 	if planned.Before(v.now()) {
 		planned = v.now().In(v.frame.Zone).Add(time.Hour).Truncate(15 * time.Minute)
 	}
 	date, at := planned.Format(time.DateOnly), planned.Format("15:04")
-	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at)}, nil
+	return view.MessagePage{Story: view.Story{MessageDetail: story.MessageDetail, Events: story.Events, Resent: story.Resent, Earlier: story.Earlier, Later: story.Later, Session: seen(story.Session)}, Again: view.NewForm("when", "now", "date", date, "time", at), Move: view.NewForm("date", date, "time", at), Unwanted: unwanted}, nil
 }
 
 // messageAddress is the page of one message.

@@ -195,3 +195,62 @@ func contrastOf(t *testing.T, a, b string) float64 {
 	x, y := light(a), light(b)
 	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
 }
+
+// TestWhoseDashboard: a client's people read whose dashboard it is below the brand; the partner's are told by a bar.
+func TestWhoseDashboard(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const name = `<span class="brand-client" title="Studio Bianchi">Studio Bianchi</span>`
+	if page := w.visitor(w.clients[puntuale.Reader]).get(w.pages).body; !strings.Contains(page, name) || !strings.Contains(page, `<span class="brand-name">Agenzia Aurora</span>`) {
+		t.Error("a client's user does not read whose dashboard it is")
+	}
+	inside := w.visitor(w.partners[puntuale.Owner])
+	inside.post("/partner/clients/"+w.client.String()+"/enter", nil)
+	for _, path := range []string{w.pages, "/partner"} {
+		if page := inside.get(path).body; !strings.Contains(page, `<span class="brand-name">Agenzia Aurora</span>`) || strings.Contains(page, "brand-client") {
+			t.Errorf("%s: the partner's own name is another", path)
+		}
+	}
+}
+
+// TestTidyHeads: long names stay on one line with the whole in their title; the days of the calendar begin at one height; on
+// a phone every row of a heading's buttons is full, and states that do not fit fade at the edge.
+func TestTidyHeads(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		failed, pending := w.traffic().day()
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/calendar")
+		if b.look.width <= 960 {
+			b.click(".phone [data-open=more]")
+			b.until(`document.querySelector("#more[open]")`)
+		}
+		b.picture("person")
+		lines := evaluate[[]string](b, `[...document.querySelectorAll(".person-name, .brand-client")].filter(e => e.checkVisibility()).filter(e =>
+			e.getBoundingClientRect().height > 1.6 * parseFloat(getComputedStyle(e).fontSize) || e.title !== e.innerText).map(e => e.outerHTML)`)
+		if len(lines) > 0 {
+			t.Errorf("on more than a line, or without a title: %q", lines)
+		}
+		if heads := evaluate[[]float64](b, `[...new Set([...document.querySelectorAll(".week-name")].map(e => Math.round(e.getBoundingClientRect().height)))]`); len(heads) != 1 {
+			t.Errorf("the heads of days are as high as %v", heads)
+		}
+		const ragged = `((box) => {
+			const edge = box.getBoundingClientRect(), rows = new Map();
+			for (const e of box.children) {
+				const r = e.getBoundingClientRect(), row = rows.get(Math.round(r.y + r.height / 2)) ?? [Infinity, 0];
+				rows.set(Math.round(r.y + r.height / 2), [Math.min(row[0], r.left), Math.max(row[1], r.right)]);
+			}
+			return [...rows.values()].filter(([left, right]) => left > edge.left + 1 || right < edge.right - 1).map(String);
+		})(document.querySelector(".head-actions"))`
+		for _, page := range []string{"", "/calendar", "/messages/" + pending.String(), "/messages/" + failed.String(), "/sessions"} {
+			b.open(w.pages + page)
+			if got := evaluate[[]string](b, ragged); b.look.width < 640 && len(got) > 0 {
+				t.Errorf("%q: rows of buttons that are not full: %q", page, got)
+			}
+		}
+		b.open(w.pages + "/messages")
+		b.check("tabs")
+		if faded := evaluate[bool](b, `getComputedStyle(document.querySelector(".tabs")).maskImage.includes("gradient")`); faded != (b.look.width < 768) {
+			t.Errorf("states that do not fit fade: %v", faded)
+		}
+	})
+}

@@ -156,7 +156,7 @@ func AccountNewForm(f *Form) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = Field(f, Input{Name: "name", Label: T(ctx, "account.name"), Auto: "off", Need: true, Focus: true, Max: puntuale.MaxName}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "name", Label: T(ctx, "account.name"), Auto: "off", Need: true, Mark: true, Focus: true, Max: puntuale.MaxName}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -164,7 +164,7 @@ func AccountNewForm(f *Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "phone", Label: T(ctx, "account.phone"), Hint: T(ctx, "account.phone_hint"), Kind: "tel", Auto: "off", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "phone", Label: T(ctx, "account.phone"), Hint: T(ctx, "account.phone_hint"), Kind: "tel", Auto: "off", Need: true, Mark: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -172,7 +172,7 @@ func AccountNewForm(f *Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "email", Label: T(ctx, "account.email"), Hint: T(ctx, "account.email_hint"), Kind: "email", Auto: "off", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "email", Label: T(ctx, "account.email"), Hint: T(ctx, "account.email_hint"), Kind: "email", Auto: "off", Need: true, Mark: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -180,7 +180,7 @@ func AccountNewForm(f *Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "password", Label: T(ctx, "account.password"), Hint: T(ctx, "account.password_hint"), Auto: "off", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "password", Label: T(ctx, "account.password"), Hint: T(ctx, "account.password_hint"), Auto: "off", Need: true, Mark: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2197,11 +2197,11 @@ func AccountForm(f *Form, c puntuale.Client) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "name", Label: T(ctx, "account.name"), Auto: "off", Need: true, Max: puntuale.MaxName}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "name", Label: T(ctx, "account.name"), Auto: "off", Need: true, Mark: true, Max: puntuale.MaxName}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "phone", Label: T(ctx, "account.phone"), Kind: "tel", Auto: "off", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "phone", Label: T(ctx, "account.phone"), Kind: "tel", Auto: "off", Need: true, Mark: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2239,7 +2239,7 @@ func AccountForm(f *Form, c puntuale.Client) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "timezone", Label: T(ctx, "account.zone"), Hint: T(ctx, "account.zone_hint"), Auto: "off", Need: true, More: map[string]any{"list": "zones"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "timezone", Label: T(ctx, "account.zone"), Hint: T(ctx, "account.zone_hint"), Auto: "off", Need: true, Mark: true, More: map[string]any{"list": "zones"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -2247,7 +2247,7 @@ func AccountForm(f *Form, c puntuale.Client) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(f, Input{Name: "region", Label: T(ctx, "account.region"), Hint: T(ctx, "account.region_hint"), Auto: "off", Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(f, Input{Name: "region", Label: T(ctx, "account.region"), Hint: T(ctx, "account.region_hint"), Auto: "off", Need: true, Mark: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -88,6 +88,7 @@ type Input struct {
 	Hint     string // said below; ""
 	Kind     string // of the input: text (default), email, password, tel, number, date, time, search, color, file
 	Need     bool
+	Mark     bool   // says so: in a form whose reader may not know that what is not marked as optional is needed
 	Auto     string // autocomplete: username, current-password, one-time-code, off ...
 	Mode     string // inputmode: numeric, tel ...
 	Max      int    // characters; 0: any

@@ -85,13 +85,7 @@ func shownPhone(ctx context.Context, phone string) string {
 // BubbleOf is a message as the recipient's phone shows it.
 func BubbleOf(m puntuale.MessageDetail) BubbleContent {
 	b := contentBubble(m.Content)
-	b.At = m.Left()
-	switch {
-	case !m.Delivered.IsZero() || !m.Read.IsZero():
-		b.Ticks = 2
-	case m.State == puntuale.Completed:
-		b.Ticks = 1
-	}
+	b.At, b.In = m.Left(), true
 	return b
 }
 

@@ -1,0 +1,35 @@
+package view
+
+import (
+	"strings"
+	"testing"
+
+	"puntuale"
+)
+
+func TestCalledName(t *testing.T) {
+	t.Parallel()
+	for call, want := range map[string]string{
+		`{"phone":"+393331234567","nome":"Lucia"}`: "Lucia",
+		`{"name":" Lucia \n  Rossi "}`:             "Lucia Rossi",
+		`{"nome":"Lucia","name":"Anna"}`:           "Lucia",
+		`{"nome":"  ","name":"Anna"}`:              "Anna",
+		`{"nome":5,"name":"Anna"}`:                 "Anna",
+		`{"nome":null}`:                            "",
+		`{"nome":{"nome":"Lucia"}}`:                "",
+		`{"fields":{"nome":"Lucia"}}`:              "",
+		`["nome"]`:                                 "",
+		`{"nome":"Lucia"`:                          "",
+		``:                                         "",
+		`{"nome":"` + strings.Repeat("è", mostName) + `"}`:                 strings.Repeat("è", mostName),
+		`{"nome":"` + strings.Repeat("è", mostName+1) + `"}`:               strings.Repeat("è", mostName-1) + "…",
+		`{"nome":"Lucia","testo":"` + strings.Repeat("x", mostCall) + `"}`: "",
+	} {
+		if got := calledName(puntuale.MessageDetail{Request: []byte(call)}); got != want {
+			t.Errorf("%.60s: %q instead of %q", call, got, want)
+		}
+	}
+	if got := calledName(puntuale.MessageDetail{Request: []byte(`{"nome":"Lucia"}`), Blanked: true}); got != "" {
+		t.Errorf("of who was erased: %q", got)
+	}
+}
