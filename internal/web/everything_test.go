@@ -42,7 +42,8 @@ func (w *world) everything(client puntuale.ClientID) things {
 	w.must(err)
 	has["keys"] = k.ID.String()
 	fields := map[string]json.RawMessage{"nome": json.RawMessage(`"Lucia"`), "data_appuntamento": json.RawMessage(`"30/11/2026 10:00"`)}
-	started, err := c.Start(ctx, control.StartCall{Sequence: has["sequences"], Phone: "+393337654321", Fields: fields})
+	body := []byte(`{"phone":"+393337654321","nome":"Lucia","data_appuntamento":"30/11/2026 10:00"}`)
+	started, err := c.Start(ctx, control.StartCall{Sequence: has["sequences"], Phone: "+393337654321", Fields: fields, Body: body})
 	w.must(err)
 	has["messages"] = started.IDs[1].String()
 	_, err = c.AddBlacklisted(ctx, "+393330001122", "ha chiesto di non ricevere altro", control.Once[puntuale.BlacklistEntry]{})
