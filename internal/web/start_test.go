@@ -155,6 +155,11 @@ func TestStartOfBlacklisted(t *testing.T) {
 	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") {
 		t.Errorf("after: %d %s", page.status, mainOf(page.body))
 	}
+	given.Set("do", "look") // it is running now, of which nothing comes
+	page := html.UnescapeString(v.htmx(at+"/start", given).body)
+	if !strings.Contains(page, `value="start" class="btn"`) || !strings.Contains(page, "Avvia comunque: non partirà nulla") || strings.Contains(page, "già in corso") {
+		t.Errorf("again: %s", page)
+	}
 }
 
 // TestStartFollowsTheForm: the button goes with the first letter, and comes back with what it then does.
@@ -163,13 +168,38 @@ func TestStartFollowsTheForm(t *testing.T) {
 		at := w.pages + "/sequences/" + w.sequence(appointment())
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(at + "/start")
+		stands := func() (left, top float64) {
+			place := evaluate[[]float64](b, `(() => { document.activeElement?.blur(); scrollTo(0, 0); const r = document.querySelector(".start-actions button").getBoundingClientRect(); return [r.left, r.top] })()`)
+			return place[0], place[1]
+		}
+		left, top := stands()
+		stays := func(when string) {
+			b.t.Helper()
+			if x, y := stands(); x != left || y != top {
+				b.t.Errorf("%s: the button is at %v, %v and was at %v, %v", when, x, y, left, top)
+			}
+		}
 		b.check("nothing yet")
+		evaluate[bool](b, `((e) => { e.focus(); e.value = "12"; e.dispatchEvent(new Event("input", {bubbles: true})); return true })(document.querySelector("#f-phone"))`)
+		b.until(`document.querySelector("[data-fault-of=f-phone]")`)
+		if evaluate[bool](b, `Boolean(document.querySelector("#f-phone-fault"))`) {
+			b.t.Error("a number is wrong while it is being typed")
+		}
+		b.fill("phone", "12")
+		b.until(`document.querySelector("#f-phone[aria-invalid=true].is-invalid") && document.querySelector("#f-phone-fault").innerText.trim() && document.querySelector("#f-phone").getAttribute("aria-describedby") === "f-phone-hint f-phone-fault"`)
+		b.check("wrong")
+		same := evaluate[bool](b, `((e) => { const p = getComputedStyle(e).paddingRight; e.classList.add("is-invalid"); const now = getComputedStyle(e).paddingRight; e.classList.remove("is-invalid"); return p === now })(document.querySelector("[type=datetime-local]"))`)
+		if !same {
+			b.t.Error("a date's calendar moves when it is wrong")
+		}
 		b.fill("phone", "333 765 4321")
-		b.until(`document.querySelector(".start-missing")`)
+		b.until(`!document.querySelector("#f-phone-fault") && !document.querySelector("[data-fault-of=f-phone]") && document.querySelector(".start-missing")`)
 		b.check("not yet")
+		stays("something is missing")
 		b.fill("fields.nome", "Lucia", "fields.data_appuntamento", "2026-11-30T15:30")
 		b.until(`document.querySelector("#start-preview [value=start]:enabled") && document.querySelector("#start-preview").innerText.includes("Lucia")`)
 		b.check("preview")
+		stays("with its preview")
 		gone := evaluate[bool](b, `((e) => { e.value = "Anna"; e.dispatchEvent(new Event("input", {bubbles: true})); return document.querySelector("#start-preview [value=start]").disabled })(document.querySelector("[name='fields.nome']"))`)
 		if !gone {
 			b.t.Error("the button still starts what was shown before")
@@ -184,5 +214,6 @@ func TestStartFollowsTheForm(t *testing.T) {
 		b.click("[value=preview]")
 		b.until(`document.querySelector("#start-preview .start-note")`)
 		b.check("running")
+		stays("with a warning")
 	})
 }

@@ -13,6 +13,23 @@
     }));
   });
 
+  // What leaves before something, or at its very moment, is reckoned from a date: nothing can leave before the start.
+  const dated = (timing) => ["before", "at"].includes(timing.querySelector(".timing-direction").value);
+  const offerStart = () => {
+    for (const timing of document.querySelectorAll(".timing")) {
+      const start = timing.querySelector('.timing-anchor [value="start"]');
+      start.hidden = start.disabled = dated(timing) && !start.selected;
+    }
+  };
+  document.addEventListener("input", (event) => {
+    const timing = event.target instanceof Element && event.target.closest(".timing-direction")?.closest(".timing");
+    if (!timing) return;
+    const anchor = timing.querySelector(".timing-anchor");
+    if (dated(timing) && anchor.value === "start") anchor.value = [...anchor.options].find((o) => o.value !== "start").value;
+    offerStart();
+  });
+  document.addEventListener("htmx:after:swap", offerStart);
+
   // A chip puts its field where the cursor is.
   document.addEventListener("click", (event) => {
     const chip = event.target instanceof Element && event.target.closest("[data-insert]");
@@ -51,8 +68,7 @@
       if (!area) continue;
       const caption = line.closest(".step")?.querySelector(".kind [value=media]")?.checked;
       const most = Number(caption ? line.dataset.caption : line.dataset.most), n = [...area.value].length;
-      line.hidden = n === 0;
-      line.textContent = `${n} / ${most}` + (n > most ? ` · ${line.dataset.over.replace("#", n - most)}` : "");
+      line.textContent = n === 0 ? "" : `${n} / ${most}` + (n > most ? ` · ${line.dataset.over.replace("#", n - most)}` : "");
       line.classList.toggle("counter-over", n > most);
     }
   };
@@ -98,6 +114,7 @@
     form.replaceWith(here);
     htmx.process(here);
     count();
+    offerStart();
     here.querySelector("[name=name]").focus();
   };
   document.addEventListener("click", (event) => {
@@ -119,10 +136,25 @@
     if (event.target === editor() && !event.submitter?.hasAttribute("formaction")) leaving = true;
   }, true);
   addEventListener("beforeunload", (event) => { if (!leaving && dirty()) event.preventDefault(); });
+  // Whether somebody types. A press on the form's own buttons changes nothing of it before the finger is up again: they would
+  // move away under it.
+  const typed = (element) => element?.matches("textarea, input:not([type=radio], [type=checkbox])");
+  document.addEventListener("focusin", (event) => {
+    const form = event.target.closest("form.editor");
+    if (!form || event.target.closest(".editor-save")) return;
+    form.classList.toggle("typing", typed(event.target));
+  });
+  document.addEventListener("focusout", () => setTimeout(() => {
+    const form = editor(), now = document.activeElement;
+    if (form && !now?.closest(".editor-save") && !(form.contains(now) && typed(now))) form.classList.remove("typing");
+  }, 300));
+
   const begin = () => {
     count();
+    offerStart();
     const form = editor();
     if (form) {
+      form.classList.toggle("typing", form.contains(document.activeElement) && typed(document.activeElement));
       begun = JSON.stringify(written(form));
       offer();
     } else if (document.querySelector("[data-toast]")) { // it was saved
@@ -132,6 +164,22 @@
   };
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin);
   else begin();
+
+  // A step that was just added is shown from its head on, which must not lie under the bar above.
+  document.addEventListener("htmx:after:swap", () => {
+    const step = document.querySelector(".step textarea[data-focus]:not([aria-invalid])")?.closest(".step");
+    const bar = document.querySelector(".top")?.getBoundingClientRect().bottom ?? 0;
+    if (step && step.getBoundingClientRect().top < bar) step.scrollIntoView({ block: "start" });
+  });
+
+  // Dates that were just named may be reckoned from, before those that are only proposed.
+  document.addEventListener("htmx:after:swap", () => {
+    const dates = JSON.parse(document.getElementById("timeline")?.dataset.dates ?? "[]");
+    for (const anchor of document.querySelectorAll(".timing-anchor")) {
+      const known = [...anchor.options].map((o) => o.value);
+      anchor.options[0].after(...dates.filter((name) => !known.includes(name)).map((name) => new Option(name, name)));
+    }
+  });
 
   // Fields that were just named are offered as chips, too.
   document.addEventListener("htmx:after:swap", () => {

@@ -1005,7 +1005,7 @@ func stepCard(e Editor, i int) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "\" hidden></p><div class=\"fields\" aria-label=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 80, "\"></p><div class=\"fields\" aria-label=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -1359,7 +1359,7 @@ func stepTiming(e Editor, at string) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = choice(e.Form, at+".timing.anchor", T(ctx, "timing.anchor"), "timing-anchor", e.anchor(at), anchorOptions(T(ctx, "timing.start"), T(ctx, "timing.new_field"), T(ctx, "sequence.field.appointment"), e, at)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = choice(e.Form, at+".timing.anchor", T(ctx, "timing.anchor"), "timing-anchor", e.anchor(at), anchorOptions(T(ctx, e.startWords(at)), T(ctx, "timing.new_field"), T(ctx, "sequence.field.appointment"), e, at)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

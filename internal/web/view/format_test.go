@@ -31,3 +31,14 @@ func TestBubbleText(t *testing.T) {
 		}
 	}
 }
+
+func TestFieldName(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"nome": "Nome", "data_appuntamento": "Data appuntamento", "Codice": "Codice", "data__di_nascita_": "Data di nascita", "importo2": "Importo2", "_": "_", "": "",
+	} {
+		if got := FieldName(name); got != want {
+			t.Errorf("%q is shown as %q, want %q", name, got, want)
+		}
+	}
+}

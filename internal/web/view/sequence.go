@@ -97,6 +97,7 @@ type Starting struct {
 	Form        *Form
 	Try         *Try   // nil before there is something to show
 	NotYet      *Form  // why there is nothing to show yet; nil: nobody typed anything
+	Wrong       bool   // nothing is missing: what is there is wrong
 	Seen        string // stands for Try; the form that starts it holds it
 	Changed     bool   // what was to be started is not what was shown
 	Blacklisted bool   // the number
@@ -134,7 +135,8 @@ func (e Editor) hasDate(usual string) bool {
 	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == usual })
 }
 
-// anchors are the fields from which a step may be reckoned: its own, and those that hold dates or may do so.
+// anchors are the fields from which a step may be reckoned: its own, and those that hold dates, or where there is none the
+// usual one.
 func (e Editor) anchors(own, usual string) []string {
 	var names []string
 	add := func(name string) {
@@ -147,7 +149,7 @@ func (e Editor) anchors(own, usual string) []string {
 			add(f.Name)
 		}
 	}
-	if !e.hasDate(usual) {
+	if len(names) == 0 {
 		add(usual)
 	}
 	add(own)
@@ -161,6 +163,18 @@ func (e Editor) anchor(step string) string {
 		return typed
 	}
 	return or(anchor, puntuale.AnchorStart)
+}
+
+// startWords is the key of what a step's choice of an anchor calls the start. Before the start comes nothing that the editor
+// offers; a sequence that a program made may say so, and then its sentence has to read well.
+func (e Editor) startWords(step string) string {
+	switch e.Form.Value(step + ".timing.offset.direction") {
+	case string(puntuale.Before), "at":
+		if e.anchor(step) == puntuale.AnchorStart {
+			return "timing.start_named"
+		}
+	}
+	return "timing.start"
 }
 
 // faultWithin reports whether a part of a step has a fault, which says more than one of the step as a whole.
@@ -192,7 +206,7 @@ func (e Editor) action(ctx context.Context) string {
 	return Base(ctx) + "/sequences"
 }
 
-// TimingWords says when a step leaves: "2 giorni prima di data_appuntamento, alle 09:00".
+// TimingWords says when a step leaves: "2 giorni prima di «Data appuntamento», alle 09:00".
 func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	anchored := t.Anchor != "" && t.Anchor != puntuale.AnchorStart
 	var text string
@@ -202,9 +216,9 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	case t.Offset.Amount == 0 && !anchored:
 		text = T(ctx, "timing.same_day")
 	case t.Offset.Amount == 0 && t.At == "":
-		text = T(ctx, "timing.at_field", "Field", t.Anchor)
+		text = T(ctx, "timing.at_field", "Field", FieldName(t.Anchor))
 	case t.Offset.Amount == 0:
-		text = T(ctx, "timing.day_of_field", "Field", t.Anchor)
+		text = T(ctx, "timing.day_of_field", "Field", FieldName(t.Anchor))
 	default:
 		span := T(ctx, "timing.span."+string(t.Offset.Unit), "N", t.Offset.Amount)
 		way := "after"
@@ -212,7 +226,7 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 			way = "before"
 		}
 		if anchored {
-			text = T(ctx, "timing."+way+"_field", "Span", span, "Field", t.Anchor)
+			text = T(ctx, "timing."+way+"_field", "Span", span, "Field", FieldName(t.Anchor))
 		} else {
 			text = T(ctx, "timing."+way+"_start", "Span", span)
 		}
@@ -265,7 +279,7 @@ type day struct {
 func (t Try) days(ctx context.Context) (days []day) {
 	events := []event{{at: t.Now, mark: T(ctx, "preview.start")}}
 	for _, d := range t.Dates {
-		events = append(events, event{at: d.At, mark: d.Name})
+		events = append(events, event{at: d.At, mark: FieldName(d.Name)})
 	}
 	for i := range t.Messages {
 		m := &t.Messages[i]
@@ -319,7 +333,7 @@ func (t Try) notes(ctx context.Context) (all []note) {
 				add(note{"bad", n, t.explained(ctx, n, strings.TrimPrefix(f.Location, m[0]), says)})
 			}
 		} else if name, ok := strings.CutPrefix(f.Location, "body.fields."); ok {
-			add(note{"bad", -1, name + ": " + says})
+			add(note{"bad", -1, FieldName(name) + ": " + says})
 		} else if f.Location == "body.phone" {
 			add(note{"bad", -1, T(ctx, "preview.phone") + ": " + says})
 		}

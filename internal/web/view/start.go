@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,20 +45,37 @@ func asPicked(kind, value string) string {
 // fieldLabel is the name of a field of the start's form.
 func fieldLabel(ctx context.Context, name string) string {
 	if field, ok := strings.CutPrefix(name, "fields."); ok {
-		return field
+		return FieldName(field)
 	}
 	return T(ctx, "start.phone")
 }
 
-// nothing is why a timeline is empty.
-func (t Try) nothing() string {
+// FieldName is a field's name as people write it: "data_appuntamento" becomes "Data appuntamento".
+func FieldName(name string) string {
+	words := strings.Join(strings.Fields(strings.ReplaceAll(name, "_", " ")), " ")
+	if words == "" {
+		return name
+	}
+	return strings.ToUpper(words[:1]) + words[1:] // a field's name is plain letters
+}
+
+// nothing is why a timeline is empty. Only what is said above it can be mended; what nobody has written yet is no fault.
+func (t Try) nothing(ctx context.Context) string {
 	switch {
-	case len(t.Faults) > 0:
+	case slices.ContainsFunc(t.notes(ctx), func(n note) bool { return n.tone == "bad" }):
 		return "preview.none_faulty"
 	case len(t.Skipped) > 0:
 		return "preview.none_past"
 	}
 	return "preview.none"
+}
+
+// notYet is the key of why there is no preview.
+func (s Starting) notYet() string {
+	if s.Wrong {
+		return "preview.none_faulty"
+	}
+	return "start.not_yet"
 }
 
 // heading says in a word what a start did.
