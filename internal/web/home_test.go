@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -49,5 +50,19 @@ func TestHomeShowsEverySession(t *testing.T) {
 	}
 	if page := w.visitor(w.clients[puntuale.Owner]).get(w.pages).body; !strings.Contains(page, "Numero 119") {
 		t.Error("the last session is not there")
+	}
+}
+
+// TestHomeSaysWhatToDo: what is to be done about a session that is down is said in the reader's language.
+func TestHomeSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.everything(w.client)
+	for language, says := range map[string]string{"it": "Inserisci, o correggi, le credenziali di Meta", "en": "Enter, or correct,"} {
+		v := w.visitor(w.clients[puntuale.Reader])
+		v.post("/language", url.Values{"language": {language}})
+		if page := between(v.get(w.pages).body, `class="notice notice-warn"`, "</div> <dl"); !strings.Contains(page, says) {
+			t.Errorf("%s: %s", language, page)
+		}
 	}
 }

@@ -320,7 +320,7 @@ func homeTroubles(p HomePage) templ.Component {
 		}
 		for _, s := range p.Sessions {
 			if s.State != puntuale.LinkOnline {
-				templ_7745c5c3_Err = trouble("plug-connected-x", T(ctx, "home.session_down", "Name", s.Name), or(s.Hint, T(ctx, "home.session_down_text")), sessionsPage(ctx), T(ctx, "home.session_link")).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = trouble("plug-connected-x", T(ctx, "home.session_down", "Name", s.Name), or(Says(ctx, s.Hint), T(ctx, "home.session_down_text")), sessionsPage(ctx), T(ctx, "home.session_link")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
