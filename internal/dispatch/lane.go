@@ -35,6 +35,7 @@ type lane struct {
 	readAlarm alarm                           // for readAfter
 	left      map[puntuale.MessageID]struct{} // left memory while a read was under way, which may show them as they were
 	more      bool                            // the database holds more that is due soon
+	looked    time.Time                       // when the poll last had it read
 	readAfter time.Time                       // not before, so that a lane spends half its time reading at most
 	glance    time.Time                       // of a lane that cannot send: the next look for what expires
 	deep      bool                            // more was due than the last read brought

@@ -57,6 +57,32 @@ func TestHint(t *testing.T) {
 	})
 }
 
+// TestBusyLaneIsPolled: what comes without a hint leaves within the poll also where much is in memory, whose lanes take turns.
+func TestBusyLaneIsPolled(t *testing.T) {
+	t.Parallel()
+	setup := func(_ *dispatch.Config, m *memory, _ *network) {
+		for i := range 1_200 {
+			m.add(1, fmt.Sprintf("+39%d", i), time.Now().Add(time.Duration(i)*10*time.Millisecond))
+		}
+	}
+	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
+		due := map[puntuale.MessageID]time.Time{}
+		for i := range 40 {
+			after(237 * time.Millisecond)
+			due[m.add(1, fmt.Sprintf("+40%d", i), time.Now())[0]] = time.Now()
+		}
+		after(3 * time.Second)
+		for id, moment := range due {
+			if at := n.of(id); len(at) != 1 || at[0].Sub(moment) > 1100*time.Millisecond {
+				t.Errorf("due at %v, handed over at %v", moment, at)
+			}
+		}
+		if got := len(n.sightings()); got != 1_240 {
+			t.Errorf("%d left in all", got)
+		}
+	})
+}
+
 // TestHintOfFirstStep: one hint, of a run's first moment, is enough for those that follow before the next poll.
 func TestHintOfFirstStep(t *testing.T) {
 	t.Parallel()

@@ -39,14 +39,16 @@ type scheduler struct {
 
 	doubts doubts
 
-	last     time.Time // when the loop last looked at the clock
-	nextPoll time.Time
-	polls    int64 // so far: Poll apart, whatever the clock shows
-	asking   bool  // Standings is under way
-	retiring bool
-	idle     chan struct{} // closed once retiring and nothing is in flight
-	sendCtx  context.Context
-	cutSends context.CancelFunc
+	last      time.Time // when the loop last looked at the clock
+	nextPoll  time.Time
+	polls     int64 // so far: Poll apart, whatever the clock shows
+	nextRound time.Time
+	part      int64 // of the rounds
+	asking    bool  // Standings is under way
+	retiring  bool
+	idle      chan struct{} // closed once retiring and nothing is in flight
+	sendCtx   context.Context
+	cutSends  context.CancelFunc
 }
 
 func newScheduler(cfg *Config, box *mailbox) *scheduler {
@@ -90,6 +92,7 @@ func (s *scheduler) run() {
 		now := s.tick()
 		s.open(&post, now)
 		s.poll(now)
+		s.round(now)
 		s.fire(now)
 		s.claim(now)
 		s.load()
@@ -131,6 +134,9 @@ func (s *scheduler) wait() {
 	next := s.nextPoll
 	if first, ok := s.alarms.first(); ok && first.Before(next) {
 		next = first
+	}
+	if s.nextRound.Before(next) && s.held > 0 {
+		next = s.nextRound
 	}
 	now := s.cfg.Clock.Now()
 	if at := s.claims.resume; at.After(now) && at.Before(next) {
@@ -190,7 +196,9 @@ func (s *scheduler) poll(now time.Time) {
 			}
 			l.glance = now.Add(glanceEvery)
 		}
-		s.want(l, false)
+		if l.known() <= smallLane || !now.Before(l.looked.Add(s.cfg.Poll)) {
+			s.look(l, now)
+		}
 	}
 	s.askStandings(held)
 	s.overdue(now)
@@ -201,6 +209,30 @@ func (s *scheduler) poll(now time.Time) {
 		}
 	}
 	s.cfg.Meter.Queue(s.held, len(s.lanes))
+}
+
+// rounds are the parts of a poll's interval in which lanes with much in memory are read, each lane in one: all at once they would
+// keep what comes due meanwhile waiting for a processor.
+const rounds = 32
+
+// round reads one part of the lanes with much in memory.
+func (s *scheduler) round(now time.Time) {
+	if now.Before(s.nextRound) && s.nextRound.Sub(now) <= s.cfg.Poll { // a clock set back must not stop it
+		return
+	}
+	s.nextRound = now.Add(s.cfg.Poll / rounds)
+	s.part = (s.part + 1) % rounds
+	for id, l := range s.lanes {
+		if int64(id)%rounds == s.part && l.known() > smallLane && !l.blocked() && !l.share.held {
+			s.look(l, now)
+		}
+	}
+}
+
+// look has a lane read for the poll.
+func (s *scheduler) look(l *lane, now time.Time) {
+	l.looked = now
+	s.want(l, false)
 }
 
 // glanceEvery is how often a lane that cannot send is looked at for what expires; known ends are met on time.
@@ -265,7 +297,7 @@ func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 	until := later(h.until, now)
 	if len(l.entries) < laneMost/4 {
 		// A hint tells of the first moment of several; the poll is in time only for what is due well after it.
-		until = later(until, s.nextPoll.Add(s.cfg.Poll/2))
+		until = later(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
 	l.until = later(l.until, until)
 	l.full = l.full || h.changed

@@ -29,9 +29,9 @@ func (s *scheduler) setBack(by time.Duration) {
 			}
 		}
 	}
-	back(&s.nextPoll, &s.claims.resume)
+	back(&s.nextPoll, &s.nextRound, &s.claims.resume)
 	for _, l := range s.lanes {
-		back(&l.readAfter, &l.glance, &l.depths, &l.seenUntil, &l.paused, &l.resting)
+		back(&l.looked, &l.readAfter, &l.glance, &l.depths, &l.seenUntil, &l.paused, &l.resting)
 		l.pace.setBack(by)
 		for _, r := range l.recipients {
 			for i := range r.holds {
