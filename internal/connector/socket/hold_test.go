@@ -47,7 +47,7 @@ func TestLoan(t *testing.T) {
 	}
 	_, _ = s.GetSession(t.Context(), "100_1:3")
 	_ = s.PutSession(t.Context(), "100_1:3", nil)
-	if _, free := s.turns.try("100", ""); !free {
+	if _, _, free := s.turns.try("100", ""); !free {
 		t.Error("it was not given back")
 	}
 }
@@ -123,7 +123,7 @@ func TestLoanFails(t *testing.T) {
 		s.SessionStore = &written{reads: func() error {
 			if late {
 				fake.Advance(loanLasts)
-				taken, _ = s.turns.try("100", "")
+				taken, _, _ = s.turns.try("100", "")
 			}
 			return errors.New("the disk is slow")
 		}}
@@ -189,7 +189,7 @@ func TestMoved(t *testing.T) {
 	}
 	ctx, giveBack := insist(t.Context())
 	read(ctx)
-	if _, free := s.turns.try("200", ""); free {
+	if _, _, free := s.turns.try("200", ""); free {
 		t.Error("who insists has no turn")
 	}
 	if err := write(ctx); err != nil {

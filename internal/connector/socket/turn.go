@@ -74,14 +74,17 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 }
 
 // try takes a turn that nobody has, until it is given back or, as a loan for the state at an address, for loanLasts. It
-// returns whose it is.
-func (t *turns) try(contact, loan string) (_ *turn, mine bool) {
+// returns whose it is, and of another's loan how long that lasts as of now.
+func (t *turns) try(contact, loan string) (_ *turn, left time.Duration, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.clock.Now()
 	if held := t.held[contact]; held != nil {
-		if held.until.IsZero() || now.Before(held.until) {
-			return held, false
+		switch {
+		case held.until.IsZero():
+			return held, 0, false
+		case now.Before(held.until):
+			return held, held.until.Sub(now), false
 		}
 		close(held.over)
 	}
@@ -90,20 +93,20 @@ func (t *turns) try(contact, loan string) (_ *turn, mine bool) {
 		taken.until = now.Add(loanLasts)
 	}
 	t.held[contact] = taken
-	return taken, true
+	return taken, 0, true
 }
 
 // take waits for a contact's turn, and takes it as try does.
 func (t *turns) take(ctx context.Context, contact, loan string) (*turn, error) {
 	for {
-		held, mine := t.try(contact, loan)
+		held, left, mine := t.try(contact, loan)
 		if mine {
 			return held, nil
 		}
 		var late <-chan time.Time
 		stop := func() {}
-		if !held.until.IsZero() {
-			late, stop = t.clock.After(held.until.Sub(t.clock.Now()))
+		if left > 0 {
+			late, stop = t.clock.After(left)
 		}
 		select {
 		case <-held.over:
@@ -208,7 +211,7 @@ func (h *hold) meet(contact string) error {
 	if h.turns == nil {
 		return errBusy
 	}
-	taken, mine := h.turns.try(contact, "")
+	taken, _, mine := h.turns.try(contact, "")
 	if !mine {
 		h.met = contact
 		return errBusy
