@@ -30,6 +30,7 @@ func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted
 
 func newClaimKind() *kind {
 	k := newSingle("claim", laneSend)
+	k.alone = true
 	k.check = checkClaim
 	return k
 }
@@ -184,6 +185,9 @@ func (b *claimBatch) write(ctx context.Context) error {
 	}
 	item := func(i *int) *puntuale.ClaimItem { return &b.Messages[*i] }
 	seen := b.erased
+	var client, id, due, attempt int64
+	var blocked bool
+	into := []any{&client, &id, &due, &attempt, &blocked, &seen}
 	err := b.a.each(ctx, claimMessages, []any{b.Token, micros(b.Now), batch{
 		pick(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		pick(b.order, func(i *int) int64 { return int64(item(i).ID) }),
@@ -191,10 +195,11 @@ func (b *claimBatch) write(ctx context.Context) error {
 		pick(b.order, func(i *int) int64 { return bit(b.standings[item(i).Client].Credits != nil) }),
 		pick(b.order, func(i *int) int64 { return int64(item(i).Session) }),
 	}}, func(rows row) error {
-		var g grantedRow
-		if err := rows.Scan(&g.Client, &g.ID, &g.due, &g.attempt, &g.blocked, &seen); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
+		g := grantedRow{due: due, attempt: int(attempt), blocked: blocked}
+		g.MessageRef = puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}
 		g.index = index[g.MessageRef]
 		g.charged = b.Messages[g.index].Intent == 0 && b.standings[g.Client].Credits != nil
 		b.granted = append(b.granted, g)

@@ -85,10 +85,11 @@ func noChoice(queue []*task) bool {
 	return true
 }
 
-// round is what one transaction does: on SQLite all that waits, as far as it goes; on PostgreSQL one unit, because mixed in
-// one transaction they would break the lock order.
+// round is what one transaction does: on SQLite all that waits, as far as it goes, but a claim for itself, because its messages
+// are due now; on PostgreSQL one unit, because mixed in one transaction they would break the lock order.
 type round struct {
 	alone   bool // one unit
+	closed  bool // what follows is the next one's
 	units   []*unit
 	joining map[*kind]*unit
 	tasks   int
@@ -96,7 +97,10 @@ type round struct {
 
 // place returns the unit that a task belongs to, made anew or there already; nil when the round has no place for it.
 func (r *round) place(t *task) *unit {
-	if r.tasks >= roundBound {
+	if t.kind.alone && len(r.units) > 0 {
+		r.closed = true
+	}
+	if r.closed || r.tasks >= roundBound {
 		return nil
 	}
 	u := r.joining[t.kind]
@@ -115,6 +119,7 @@ func (r *round) place(t *task) *unit {
 // add puts the task into its unit.
 func (r *round) add(t *task, u *unit) {
 	r.tasks++
+	r.closed = t.kind.alone
 	if len(u.tasks) == 0 {
 		r.units = append(r.units, u)
 		if t.kind.limit > 0 && t.waited == 0 {

@@ -40,12 +40,9 @@ func one(ctx context.Context, a asker, text string, args []any, into ...any) (fo
 func list[T any](ctx context.Context, a asker, text string, args []any, scan func(r row, into *T) error) ([]T, error) {
 	var all []T
 	err := a.each(ctx, text, args, func(r row) error {
-		var t T
-		if err := scan(r, &t); err != nil {
-			return err
-		}
-		all = append(all, t)
-		return nil
+		var none T
+		all = append(all, none)
+		return scan(r, &all[len(all)-1])
 	})
 	return all, err
 }

@@ -14,12 +14,32 @@ import (
 const dueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation`
 
-func dueFields(m *puntuale.DueMessage) []any {
-	return []any{&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, &m.Phone, moment{&m.Due}, moment{&m.Next},
-		moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats, &m.Generation}
+// dueRow reads dueColumns, one row after another. Nothing is read more often, and only plain integers are read without reflection.
+type dueRow struct {
+	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation int64
+	phone                                                                                      string
+	into                                                                                       []any
 }
 
-func scanDue(rows row, m *puntuale.DueMessage) error { return rows.Scan(dueFields(m)...) }
+// newDueRow reads into more what stands behind.
+func newDueRow(more ...any) *dueRow {
+	d := &dueRow{}
+	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.until,
+		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation}, more...)
+	return d
+}
+
+func (d *dueRow) scan(rows row, m *puntuale.DueMessage) error {
+	if err := rows.Scan(d.into...); err != nil {
+		return err
+	}
+	*m = puntuale.DueMessage{
+		Client: puntuale.ClientID(d.client), ID: puntuale.MessageID(d.id), Session: puntuale.SessionID(d.session), Run: puntuale.RunID(d.run),
+		Step: int(d.step), Phone: d.phone, Due: instant(d.due), Next: instant(d.next), ValidUntil: instant(d.until),
+		Intent: d.intent, IntentAt: instant(d.at), Attempt: int(d.attempt), Repeats: int(d.repeats), Generation: int(d.generation),
+	}
+	return nil
+}
 
 // The open messages of a session in the order of its index, from which reading stops at the limit. PostgreSQL does it
 // for all sessions in one round trip; SQLite has no lateral join and no round trips.
@@ -60,11 +80,11 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 			pick(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
 			pick(from, func(p *puntuale.Place) int64 { return micros(p.Next) }),
 			pick(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
-		}}, scanDue)
+		}}, newDueRow().scan)
 	} else {
 		for _, p := range from {
 			var some []puntuale.DueMessage
-			if some, err = list(ctx, s.look, dueOfSession, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, scanDue); err != nil {
+			if some, err = list(ctx, s.look, dueOfSession, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, newDueRow().scan); err != nil {
 				break
 			}
 			all = append(all, some...)
@@ -83,10 +103,11 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 	if len(sessions) == 0 || most <= 0 {
 		return nil, nil, nil
 	}
+	var place int
+	due := newDueRow(&place)
 	keep := func(rows row) error {
 		var m puntuale.DueMessage
-		var place int
-		if err := rows.Scan(append(dueFields(&m), &place)...); err != nil {
+		if err := due.scan(rows, &m); err != nil {
 			return err
 		}
 		if place == most {
@@ -114,7 +135,7 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 }
 
 func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
-	all, err := list(ctx, s.look, expiringOfSession, []any{session, micros(by), limit}, scanDue)
+	all, err := list(ctx, s.look, expiringOfSession, []any{session, micros(by), limit}, newDueRow().scan)
 	if err != nil {
 		return nil, outward(fmt.Errorf("read expiring messages: %w", err))
 	}
@@ -129,7 +150,8 @@ func sessionColumn(sessions []puntuale.SessionID) batch {
 	return batch{pick(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
 }
 
-// Contents decodes one run at a time and keeps what was asked of it: a run is up to a mebibyte, a step a few kilobytes.
+// Contents decodes one run at a time and keeps what was asked of it: a run is up to a mebibyte, a step a few kilobytes. To look
+// for where a step begins would take as long as to decode all of them.
 func (s *Store) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {
@@ -143,27 +165,28 @@ func (s *Store) Contents(ctx context.Context, steps []puntuale.StepRef) (map[pun
 		}
 		asked[ref.RunRef] = append(asked[ref.RunRef], ref.Step)
 	}
+	var client, id int64
+	var zone string
+	var text []byte
+	into := []any{&client, &id, &zone, &text}
 	err := s.look.each(ctx, `
 select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`,
 		[]any{batch{
 			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
 			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
 		}}, func(rows row) error {
-			var ref puntuale.RunRef
-			var zone string
-			var frozen []json.RawMessage
-			if err := rows.Scan(&ref.Client, &ref.ID, &zone, inJSON{&frozen}); err != nil {
+			if err := rows.Scan(into...); err != nil {
 				return err
 			}
+			var frozen []puntuale.FrozenStep
+			if err := json.Unmarshal(text, &frozen); err != nil {
+				return fmt.Errorf("read a run's steps: %w", err)
+			}
+			ref := puntuale.RunRef{Client: puntuale.ClientID(client), ID: puntuale.RunID(id)}
 			for _, i := range asked[ref] {
-				if i < 0 || i >= len(frozen) {
-					continue
+				if i >= 0 && i < len(frozen) {
+					contents[puntuale.StepRef{RunRef: ref, Step: i}] = puntuale.StepContent{Zone: zone, Content: frozen[i].Content, Window: frozen[i].Window}
 				}
-				var step puntuale.FrozenStep
-				if err := json.Unmarshal(frozen[i], &step); err != nil {
-					return fmt.Errorf("read a step: %w", err)
-				}
-				contents[puntuale.StepRef{RunRef: ref, Step: i}] = puntuale.StepContent{Zone: zone, Content: step.Content, Window: step.Window}
 			}
 			return nil
 		})

@@ -182,12 +182,13 @@ func (b *recordBatch) apply(ctx context.Context, text string, args []any, which 
 	for _, i := range which {
 		index[b.results[i].MessageRef] = i
 	}
+	var client, id, credit, stopped int64
+	into := []any{&client, &id, &credit, &stopped}
 	return b.a.each(ctx, text, args, func(rows row) error {
-		var ref puntuale.MessageRef
-		var credit, stopped int
-		if err := rows.Scan(&ref.Client, &ref.ID, &credit, &stopped); err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
+		ref := puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}
 		i := index[ref]
 		b.applied[i] = true
 		o := b.results[i].Outcome
