@@ -56,7 +56,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, beside(0, engine), engine, 1, 0, false))
 		for _, pending := range b.pending {
-			if pending < 3*b.rows || engine == sqlite && pending > 1_000_000 {
+			if pending < 3*b.rows || b.skips(engine, pending) {
 				continue
 			}
 			failed = errors.Join(failed, b.dispatch(ctx, beside(pending, engine), engine, 1, pending, false))

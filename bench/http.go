@@ -95,15 +95,16 @@ func (b *bench) call(ctx context.Context, connections int, v variant) error {
 		defer done()
 		operator = o
 	}
-	address, stop, err := serve(operator)
+	what, calls, patience := v.what(connections, v.where), b.calls, time.Duration(0)
+	if v.over != nil && v.where != noStore {
+		calls /= 4 // slow, and not in a target
+		patience = 30 * time.Second
+	}
+	address, stop, err := serve(operator, patience)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	what, calls := v.what(connections, v.where), b.calls
-	if v.over != nil && v.where != noStore {
-		calls /= 4 // slow, and not in a target
-	}
 	if err := f.callAll(ctx, address, connections, 4*connections, 0, v.whole); err != nil { // connections, plans, statements
 		return err
 	}
@@ -140,10 +141,10 @@ func (b *bench) storeCalls(ctx context.Context, engine string) error {
 }
 
 // serve answers the API's calls on a port of its own.
-func serve(operator puntuale.Operator) (address string, stop func(), err error) {
+func serve(operator puntuale.Operator, patience time.Duration) (address string, stop func(), err error) {
 	api, err := httpapi.New(httpapi.Config{
 		Logger: slog.New(slog.NewJSONHandler(io.Discard, nil)), Now: clock.System().Now, // a server logs each call
-		Gate:    httpkit.NewGate(httpkit.GateConfig{Places: 256, Now: clock.System().Now}),
+		Gate:    httpkit.NewGate(httpkit.GateConfig{Places: 256, Patience: patience, Now: clock.System().Now}),
 		Control: control.New(control.Config{Operator: operator, Clock: clock.System(), Sandbox: true}),
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 func main() {
 	var o options
 	flag.BoolVar(&o.quick, "quick", false, "small sizes and one repeat, in under three minutes: to see that it works, not to quote")
-	flag.BoolVar(&o.full, "full", false, "also with 10 million pending messages: about 35 minutes, and 20 GB of disk")
+	flag.BoolVar(&o.full, "full", false, "also with 10 million pending messages: about 35 minutes, and 35 GB of disk")
 	flag.StringVar(&o.only, "only", "", "only what contains one of these words, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.IntVar(&o.repeats, "repeats", 3, "interleaved repeats of each measurement")
 	flag.StringVar(&o.write, "write", "", "put the tables into benchmark.md of this folder, and the picture beside it")

@@ -24,7 +24,7 @@ func resident(engine string, pending int) string {
 func (b *bench) memory(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		for _, pending := range append([]int{0}, b.pending...) {
-			if pending > 0 && pending < 3*b.rows || pending > 1_000_000 && (engine == sqlite || !b.first()) {
+			if pending > 0 && pending < 3*b.rows || pending > 1_000_000 && !b.first() {
 				continue
 			}
 			failed = errors.Join(failed, b.residentMemory(ctx, engine, pending))

@@ -16,7 +16,7 @@ import (
 func (b *bench) readings(ctx context.Context) (failed error) {
 	for _, pending := range b.pending {
 		for _, engine := range b.engines() {
-			if engine == sqlite && pending > 1_000_000 {
+			if b.skips(engine, pending) {
 				continue
 			}
 			failed = errors.Join(failed, b.read(ctx, engine, pending))

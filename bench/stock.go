@@ -105,6 +105,11 @@ func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 		return err
 	}
 	defer conn.Close()
+	if s.engine == sqlite { // or its index is read and written again and again
+		if _, err := conn.ExecContext(ctx, "pragma cache_size = -1048576"); err != nil {
+			return err
+		}
+	}
 	if err := s.clientTable(ctx, conn); err != nil {
 		return err
 	}

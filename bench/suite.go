@@ -168,6 +168,11 @@ const partLimit = 20 * time.Minute
 // first reports whether it is the first repeat, which alone takes what is slow and in no target.
 func (b *bench) first() bool { return b.sheet.repeat == 0 }
 
+// skips reports a database that only the first repeat measures: a file of 10 million messages is some gigabytes, to be copied each time.
+func (b *bench) skips(engine string, pending int) bool {
+	return engine == sqlite && pending > 1_000_000 && !b.first()
+}
+
 // othersShare begins the names of figures that tell how far the others are to be believed.
 const othersShare = "the machine's share that others had during "
 

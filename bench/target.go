@@ -27,6 +27,7 @@ var targets = []target{
 	{of: beside(1_000_000, postgres), per: beside(0, postgres), least: 0.85},
 	{of: beside(10_000_000, postgres), per: beside(0, postgres), least: 0.5},
 	{of: beside(1_000_000, sqlite), per: beside(0, sqlite), least: 0.85},
+	{of: beside(10_000_000, sqlite), per: beside(0, sqlite), least: 0.5},
 	{of: beside(quickPending, postgres), per: beside(0, postgres), least: 0.85},
 	{of: beside(quickPending, sqlite), per: beside(0, sqlite), least: 0.85},
 	{of: late(2000, "p50", postgres), most: 2},
