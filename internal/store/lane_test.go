@@ -2,8 +2,10 @@ package store_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/store"
@@ -60,6 +62,48 @@ func TestWritersTakeTurns(t *testing.T) {
 		want := []string{"stop", "greedy 1", "modest 1", "other 1", "greedy 2", "modest 2", "greedy 3"}
 		if !slices.Equal(order, want) {
 			t.Errorf("%v", order)
+		}
+	})
+}
+
+// A claim's messages are due now: it shares its transaction with nobody, and waits for no call that came before it.
+func TestClaimIsAlone(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		node := w.MustJoin()
+		ids := c.MustStart("+393331234567", storetest.Begin, 1)
+		release := store.Occupy(w.Store, c.ID)
+		hold, wrote := make(chan struct{}), make(chan error, 1)
+		go func() {
+			wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() { <-hold })
+		}()
+		until(t, "the call waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
+		claimed := make(chan error, 1)
+		go func() {
+			granted, err := w.Claim(t.Context(), puntuale.Claim{
+				Node: node, Token: storetest.Token(node), Now: storetest.Begin.Add(time.Minute), Messages: c.Items("+393331234567", 0, ids...),
+			})
+			if err == nil && granted[0] != puntuale.ClaimGranted {
+				err = fmt.Errorf("granted = %v", granted)
+			}
+			claimed <- err
+		}()
+		if !w.DB.Postgres { // there claims have a writer of their own
+			until(t, "the claim waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
+		}
+		release()
+		select {
+		case err := <-claimed:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the claim waits for a call's transaction")
+		}
+		close(hold)
+		if err := <-wrote; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -152,7 +152,7 @@ func TestStartOfBlacklisted(t *testing.T) {
 		t.Fatalf("it changed since: %d %s", got.status, got.body)
 	}
 	got := v.post(at+"/start", v.startForm(at, given))
-	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") {
+	if page := v.get(got.to()); !strings.Contains(page.body, "i messaggi in attesa non verranno mandati") || strings.Contains(page.body, "partono da soli") {
 		t.Errorf("after: %d %s", page.status, mainOf(page.body))
 	}
 	given.Set("do", "look") // it is running now, of which nothing comes

@@ -28,6 +28,8 @@ type Story struct {
 	Earlier []puntuale.MessageDetail // what it was before each time that it was moved, oldest first
 	Later   *puntuale.MessageDetail  // what it was moved to; nil: it was not
 	Session SeenSession
+
+	Unwanted bool // it waits for a number that is in the blacklist
 }
 
 // AgendaDay is what is to leave on one day.

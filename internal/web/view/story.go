@@ -171,6 +171,8 @@ func ahead(ctx context.Context, s Story) []Chapter {
 		return nil
 	case s.Intent > 0:
 		return []Chapter{{Icon: "hourglass", Tone: "wait", What: T(ctx, "story.under_way")}}
+	case s.Unwanted:
+		return []Chapter{{At: s.Next, Icon: "ban", Tone: "bad", What: T(ctx, "story.unwanted")}}
 	case s.Reason != "":
 		return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: T(ctx, "story.waits"), More: Reason(ctx, s.Reason)}}
 	}
