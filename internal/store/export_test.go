@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"runtime"
+	"sync"
 	"time"
 
 	"puntuale"
@@ -212,6 +214,42 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	}()
 	<-begun
 	return func() { close(free) }
+}
+
+// Claiming has claims at the writer of the client's calls until end: while one is done, two wait.
+func Claiming(s *Store, client puntuale.ClientID) (end func()) {
+	ended := make(chan struct{})
+	var claims sync.WaitGroup
+	var next func()
+	next = func() {
+		claims.Go(func() {
+			_ = s.tenantWriter(client).perform(context.Background(), single(s.kinds.claim, func(context.Context, asker) error {
+				select {
+				case <-ended:
+					return nil
+				default:
+				}
+				before := Queued(s, client)
+				next()
+				for Queued(s, client) == before {
+					runtime.Gosched()
+				}
+				return nil
+			}), false)
+		})
+	}
+	release := Occupy(s, client)
+	for range 3 {
+		next()
+	}
+	for Queued(s, client) < 3 {
+		runtime.Gosched()
+	}
+	release()
+	return func() {
+		close(ended)
+		claims.Wait()
+	}
 }
 
 // Queued is how many tasks wait at the writer of the client's calls.

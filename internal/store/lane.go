@@ -85,11 +85,10 @@ func noChoice(queue []*task) bool {
 	return true
 }
 
-// round is what one transaction does: on SQLite all that waits, as far as it goes, but a claim for itself, because its messages
-// are due now; on PostgreSQL one unit, because mixed in one transaction they would break the lock order.
+// round is what one transaction does: on SQLite a claim, because its messages are due now, and in the next one all else that waits,
+// as far as it goes; on PostgreSQL one unit, because mixed in one transaction they would break the lock order.
 type round struct {
 	alone   bool // one unit
-	closed  bool // what follows is the next one's
 	units   []*unit
 	joining map[*kind]*unit
 	tasks   int
@@ -97,10 +96,7 @@ type round struct {
 
 // place returns the unit that a task belongs to, made anew or there already; nil when the round has no place for it.
 func (r *round) place(t *task) *unit {
-	if t.kind.alone && len(r.units) > 0 {
-		r.closed = true
-	}
-	if r.closed || r.tasks >= roundBound {
+	if r.tasks >= roundBound {
 		return nil
 	}
 	u := r.joining[t.kind]
@@ -119,7 +115,6 @@ func (r *round) place(t *task) *unit {
 // add puts the task into its unit.
 func (r *round) add(t *task, u *unit) {
 	r.tasks++
-	r.closed = t.kind.alone
 	if len(u.tasks) == 0 {
 		r.units = append(r.units, u)
 		if t.kind.limit > 0 && t.waited == 0 {
@@ -130,18 +125,34 @@ func (r *round) add(t *task, u *unit) {
 	u.weight += t.weight
 }
 
-// next takes the tasks of the next transaction out of the queue; their callers now get the true result.
-func (w *writer) next() (units []*unit, closing bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	r := round{alone: w.link.d.postgres, joining: map[*kind]*unit{}}
-	for _, t := range w.inTurn() {
+// fill takes those of the tasks that are claims, or those that are none, as far as there is a place for them.
+func (r *round) fill(tasks []*task, claims bool) {
+	for _, t := range tasks {
+		if t.kind.alone != claims {
+			continue
+		}
 		u := r.place(t)
 		if u == nil {
 			continue
 		}
 		if t.taken = t.begin(); t.taken {
 			r.add(t, u)
+		}
+	}
+}
+
+// next takes the tasks of the next transaction out of the queue; their callers now get the true result. While both wait, claims and
+// all else have every second one.
+func (w *writer) next() (units []*unit, closing bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := round{joining: map[*kind]*unit{}}
+	tasks := w.inTurn()
+	for _, claims := range []bool{!w.claimed, w.claimed} {
+		r.alone = w.link.d.postgres || claims
+		if r.fill(tasks, claims); len(r.units) > 0 {
+			w.claimed = claims
+			break
 		}
 	}
 	w.queue = slices.DeleteFunc(w.queue, func(t *task) bool { return t.taken || t.state.Load() == taskDropped })

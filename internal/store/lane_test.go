@@ -108,6 +108,26 @@ func TestClaimIsAlone(t *testing.T) {
 	})
 }
 
+// However many claims wait, a call has its turn: a stop matters most while a backlog leaves.
+func TestClaimsLeaveTurns(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		end := store.Claiming(w.Store, c.ID)
+		wrote := make(chan error, 1)
+		go func() { wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() {}) }()
+		select {
+		case err := <-wrote:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-time.After(10 * time.Second):
+			t.Error("the call waits for as long as there are claims")
+		}
+		end()
+	})
+}
+
 // A start whose patience ends while it waits is refused at once, stored in no part and not counted; under the same key it
 // is accepted later. One that has begun is never refused.
 func TestStartLosesPatience(t *testing.T) {

@@ -10,7 +10,7 @@ type kind struct {
 	name  string
 	limit int // weight of the tasks that may be joined; 0: each task by itself
 	lane  lane
-	alone bool // each task has a transaction of its own on every engine
+	alone bool // each task has a transaction of its own on every engine: claims
 
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	prepare func(ctx context.Context, w *writer, tasks []*task) error
