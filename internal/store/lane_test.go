@@ -29,6 +29,19 @@ func withPatience(t *testing.T, prevents bool) (context.Context, func()) {
 	return puntuale.WithPatience(t.Context(), puntuale.NewPatience(ends, prevents)), func() { close(ends) }
 }
 
+// soon wants an answer, and says what it means that there is none.
+func soon(t *testing.T, answer <-chan error, late string) {
+	t.Helper()
+	select {
+	case err := <-answer:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error(late)
+	}
+}
+
 // Who waits at a writer goes in turn: what prevents sends before all else, then everybody's first before anybody's second.
 func TestWritersTakeTurns(t *testing.T) {
 	t.Parallel()
@@ -93,14 +106,7 @@ func TestClaimIsAlone(t *testing.T) {
 			until(t, "the claim waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
 		}
 		release()
-		select {
-		case err := <-claimed:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Error("the claim waits for a call's transaction")
-		}
+		soon(t, claimed, "the claim waits for a call's transaction")
 		close(hold)
 		if err := <-wrote; err != nil {
 			t.Error(err)
@@ -116,14 +122,7 @@ func TestClaimsLeaveTurns(t *testing.T) {
 		end := store.Claiming(w.Store, c.ID)
 		wrote := make(chan error, 1)
 		go func() { wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() {}) }()
-		select {
-		case err := <-wrote:
-			if err != nil {
-				t.Error(err)
-			}
-		case <-time.After(10 * time.Second):
-			t.Error("the call waits for as long as there are claims")
-		}
+		soon(t, wrote, "the call waits for as long as there are claims")
 		end()
 	})
 }
