@@ -1,0 +1,175 @@
+package migration
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	_ "modernc.org/sqlite" // builds the tables in memory, to compare with
+
+	"puntuale"
+)
+
+// Compare reports what a database lacks of the tables that this program's steps build: an error that wraps
+// puntuale.ErrUntrusted names it. What somebody added, an index or a table, is left alone. The database must be up to
+// date. A step that was edited after it had run somewhere is found here, and not by the first statement that fails.
+func Compare(ctx context.Context, db *sql.DB, which Database) error {
+	want, err := wanted(ctx, db, which)
+	if err != nil {
+		return fmt.Errorf("build the tables to compare with: %w", err)
+	}
+	have, err := describe(ctx, db, which, "(select relnamespace from pg_class where oid = to_regclass('"+table+"'))")
+	if err != nil {
+		return fmt.Errorf("read the tables' definitions: %w", err)
+	}
+	missing := slices.DeleteFunc(slices.Clone(want), func(line string) bool {
+		_, found := slices.BinarySearch(have, line)
+		return found
+	})
+	if len(missing) == 0 {
+		return nil
+	}
+	const shown = 10
+	if more := len(missing) - shown; more > 0 {
+		missing = append(missing[:shown], fmt.Sprintf("%d more", more))
+	}
+	return fmt.Errorf("%w: its tables are not as this program's migrations make them, although all of them ran. It lacks: %s. "+
+		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, strings.Join(missing, "; "))
+}
+
+// known keeps the tables' descriptions: one process builds them once for each kind of database.
+var known struct {
+	sync.Mutex
+	lines map[Database][]string
+}
+
+// wanted describes the tables that the steps build. On PostgreSQL the server itself builds them, as temporary tables in a
+// transaction that is taken back: each release writes definitions in its own way.
+func wanted(ctx context.Context, db *sql.DB, which Database) (lines []string, err error) {
+	known.Lock()
+	defer known.Unlock()
+	if lines := known.lines[which]; lines != nil {
+		return lines, nil
+	}
+	if which == SQLite {
+		if db, err = sql.Open("sqlite", ":memory:"); err != nil {
+			return nil, fmt.Errorf("open a database in memory: %w", err)
+		}
+		defer func() { err = errors.Join(err, db.Close()) }()
+		db.SetMaxOpenConns(1)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if which == Postgres {
+		if _, err := tx.ExecContext(ctx, "set local search_path = pg_temp"); err != nil {
+			return nil, fmt.Errorf("use temporary tables: %w", err)
+		}
+	}
+	names, err := fs.Glob(files, string(which)+"/*.sql")
+	if err != nil {
+		return nil, fmt.Errorf("list the migrations: %w", err)
+	}
+	for _, name := range names { // their numbers have leading zeros
+		text, err := files.ReadFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("read a migration: %w", err)
+		}
+		if _, err := tx.ExecContext(ctx, string(text)); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if lines, err = describe(ctx, tx, which, "pg_my_temp_schema()"); err != nil {
+		return nil, err
+	}
+	if known.lines == nil {
+		known.lines = map[Database][]string{}
+	}
+	known.lines[which] = lines
+	return lines, nil
+}
+
+// querier is a database, or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// SQLite tells columns one by one; the rest of a table's definition is compared as a text.
+var sqliteSchema = []string{
+	`select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
+ || coalesce(' default ' || c.dflt_value, '') || case when c.pk > 0 then ' key ' || c.pk else '' end
+ from sqlite_schema t join pragma_table_xinfo(t.name) c where t.type = 'table' and t.name not like 'puntuale_%' and t.name not like 'sqlite_%'`,
+	`select type || ' ' || name || ' as ' || sql from sqlite_schema
+ where sql is not null and name not like 'puntuale_%' and name not like 'sqlite_%'`,
+}
+
+// The schema's oid stands at %s. Not-null constraints are told with their columns. (From PostgreSQL 18 on they are rows of
+// pg_constraint, too.)
+var postgresSchema = []string{
+	`select 'column ' || t.relname || '.' || c.attname || ' ' || format_type(c.atttypid, c.atttypmod) || case when c.attnotnull then ' not null' else '' end
+ || coalesce(' default ' || pg_get_expr(d.adbin, d.adrelid), '') || case when c.attidentity <> '' then ' identity' else '' end
+ from pg_class t join pg_attribute c on c.attrelid = t.oid left join pg_attrdef d on d.adrelid = t.oid and d.adnum = c.attnum
+ where t.relnamespace = %s and t.relkind = 'r' and c.attnum > 0 and not c.attisdropped and t.relname not like 'puntuale_%%'`,
+	`select 'constraint ' || t.relname || ' ' || pg_get_constraintdef(k.oid) from pg_constraint k join pg_class t on t.oid = k.conrelid
+ where t.relnamespace = %s and k.contype in ('c', 'f', 'p', 'u') and t.relname not like 'puntuale_%%'`,
+	`select 'index ' || pg_get_indexdef(i.indexrelid) || case when i.indisvalid then '' else ' (invalid)' end
+ from pg_index i join pg_class t on t.oid = i.indrelid where t.relnamespace = %s and t.relname not like 'puntuale_%%'`,
+}
+
+// Rows that the steps put into the table of counters: without one, what it counts cannot be made.
+const countersSchema = `select 'counter ' || noun from counter`
+
+var (
+	sqlComment = regexp.MustCompile(`--[^\n]*`)
+	sqlSpace   = regexp.MustCompile(`\s+`)
+	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // before an index's table
+)
+
+// describe returns the definitions, a line each, sorted. On PostgreSQL schema is the oid's expression.
+func describe(ctx context.Context, q querier, which Database, schema string) (all []string, err error) {
+	queries := append(slices.Clone(sqliteSchema), countersSchema)
+	if which == Postgres {
+		queries = nil
+		for _, text := range postgresSchema {
+			queries = append(queries, fmt.Sprintf(text, schema))
+		}
+		queries = append(queries, countersSchema)
+	}
+	for _, text := range queries {
+		if all, err = describeBy(ctx, q, text, all); err != nil {
+			return nil, err
+		}
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
+func describeBy(ctx context.Context, q querier, query string, all []string) ([]string, error) {
+	rows, err := q.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var line string
+		if err := rows.Scan(&line); err != nil {
+			return nil, err
+		}
+		line = strings.TrimSpace(sqlSpace.ReplaceAllString(sqlComment.ReplaceAllString(line, ""), " "))
+		line = pgSchema.ReplaceAllString(line, " ON ")
+		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // too long to be shown
+			line = fmt.Sprintf("%s defined as %.4x", name, sha256.Sum256([]byte(text)))
+		}
+		all = append(all, line)
+	}
+	return all, rows.Err()
+}
