@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,5 +81,17 @@ func TestNothingIsSkippedInCI(t *testing.T) {
 	s.read(strings.NewReader(strings.ReplaceAll(run, "PUNTUALE_TEST_POSTGRES", "PROC")))
 	if s.end(false, false) != 0 || s.end(false, true) == 0 {
 		t.Error("a skipped test is a failure on a developer's machine, or none in CI")
+	}
+}
+
+// The translated C code is not under the race detector; what the caller asks stands behind, and can overrule it.
+func TestRaceDetectorLeavesOutTranslatedCode(t *testing.T) {
+	t.Parallel()
+	got := arguments([]string{"-race", "./..."})
+	if !slices.Contains(got, "-gcflags=modernc.org/sqlite/lib=-race=false") || !slices.Equal(got[len(got)-2:], []string{"-race", "./..."}) {
+		t.Errorf("go test gets %q", got)
+	}
+	if got := arguments([]string{"./..."}); !slices.Equal(got, []string{"./..."}) {
+		t.Errorf("without -race go test gets %q", got)
 	}
 }
