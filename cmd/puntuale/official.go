@@ -45,5 +45,5 @@ func (s *server) webhooks(cfg serverConfig, m *meter) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
 		hook.ServeHTTP(w, r)
-	}), httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request})
+	}), httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
 }

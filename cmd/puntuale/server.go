@@ -189,13 +189,13 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 // newAPI makes what answers calls.
 func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
-		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request}), nil
+		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()}), nil
 	}
 	gate := httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited})
 	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
 		Gate: gate, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate,
+		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.answered(route, status)
@@ -212,7 +212,7 @@ func (s *server) newPages(cfg serverConfig, m *meter) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Observe: m.Request})
+	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

@@ -15,6 +15,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/connector/official"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/plan"
 )
 
@@ -37,6 +38,7 @@ type serveSettings struct {
 
 	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
 	PublicURL       string        `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
+	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"Proxies that are believed about a caller's address (X-Forwarded-For) and scheme (X-Forwarded-Proto): networks such as 203.0.113.0/24, addresses, loopback, private. Name every proxy on the way, and nothing else: every machine in these networks can claim any address. Empty: nobody is believed."`
 	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
@@ -101,6 +103,9 @@ func (s *serveSettings) check() []fault {
 	if s.Rate != 0 && !(s.Rate >= leastRate && s.Rate <= mostRate) {
 		faults = append(faults, fault{"rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.Rate)})
 	}
+	if _, err := httpkit.ParseProxies(s.TrustedProxies); err != nil {
+		faults = append(faults, fault{"trusted-proxies", err.Error()})
+	}
 	if f := checkPublic(s.PublicURL); f != "" {
 		faults = append(faults, fault{"public-url", f})
 	}
@@ -127,6 +132,15 @@ func (s *serveSettings) check() []fault {
 		}
 	}
 	return faults
+}
+
+// proxies are those that [serveSettings.check] has read before.
+func (s *serveSettings) proxies() httpkit.Proxies {
+	p, err := httpkit.ParseProxies(s.TrustedProxies)
+	if err != nil {
+		return httpkit.Proxies{} // believe nobody
+	}
+	return p
 }
 
 // checkPublic returns what is wrong with the service's public address, "" when nothing is. Its pages are at the root of

@@ -25,6 +25,7 @@ type Config struct {
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
 	Gate    *httpkit.Gate                                      // keeps calls to so many as can be answered soon; nil: none
 	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all there is; nil: none
+	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 }
 
 // api is what the operations share while they are registered.
@@ -69,7 +70,7 @@ func New(cfg Config) (http.Handler, error) {
 		return nil, err
 	}
 	mux.HandleFunc("/", a.unmatched(mux))
-	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe}), nil
+	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
 // settings leaves out what huma would add by itself: a "$schema" in every answer, and pages that load scripts from

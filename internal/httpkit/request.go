@@ -17,7 +17,8 @@ var saneID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // trail is what is known of a request while it is served.
 type trail struct {
-	id string
+	id      string
+	proxies Proxies
 
 	mu    sync.Mutex
 	attrs []slog.Attr
@@ -64,8 +65,8 @@ func Quieten(ctx context.Context) {
 }
 
 // begin gives the request its trail and tells the caller its id.
-func begin(w http.ResponseWriter, r *http.Request) (*trail, *http.Request) {
-	t := &trail{id: r.Header.Get(RequestIDHeader)}
+func begin(w http.ResponseWriter, r *http.Request, proxies Proxies) (*trail, *http.Request) {
+	t := &trail{id: r.Header.Get(RequestIDHeader), proxies: proxies}
 	if !saneID.MatchString(t.id) {
 		t.id = rand.Text()
 	}

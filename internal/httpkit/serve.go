@@ -14,6 +14,9 @@ type Config struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
+	// Proxies are believed about the caller; see [CallerOf]. nil: DefaultProxies.
+	Proxies Proxies
+
 	// Observe, if set, is told of every answer with the pattern that [Matched] named ("" for none).
 	Observe func(route string, status int, took time.Duration)
 }
@@ -21,10 +24,16 @@ type Config struct {
 // Wrap serves a handler with a request id, security headers, one line in the access log, and recovery: a panic is
 // answered as an internal error, and logged.
 func Wrap(h http.Handler, cfg Config) http.Handler {
+	if cfg.Proxies == nil {
+		cfg.Proxies = DefaultProxies
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		begun := cfg.Now()
-		t, r := begin(w, r)
+		t, r := begin(w, r, cfg.Proxies)
 		secure(w.Header())
+		if CallerOf(r).Secure {
+			w.Header().Set("Strict-Transport-Security", strictTransport)
+		}
 		out := &recorder{ResponseWriter: w}
 		defer linger(w, r)
 		defer func() { access(cfg, t, r, out, begun) }()
@@ -32,6 +41,10 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 		h.ServeHTTP(out, r)
 	})
 }
+
+// strictTransport makes browsers use https only, for a year. It says nothing about other names of the same domain, which
+// may not be ours.
+const strictTransport = "max-age=31536000"
 
 // secure sets the headers of an answer that is data: nothing in it may run, be framed, be guessed at or be kept.
 func secure(h http.Header) {

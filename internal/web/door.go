@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -57,7 +58,7 @@ var slugs = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
 
 // keepDoor remembers by which page somebody came in.
 func (v *visit) keepDoor() {
-	c := &http.Cookie{Name: doorCookie, Value: v.path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overHTTPS(v.r)} //nolint:gosec // it is no secret, and behind plain http there is no other way
+	c := &http.Cookie{Name: doorCookie, Value: v.path("slug"), Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure} //nolint:gosec // it is no secret, and behind plain http there is no other way
 	if c.Value == "" {
 		if _, err := v.r.Cookie(doorCookie); err != nil {
 			return
@@ -119,7 +120,7 @@ func (s *site) login(v *visit) error {
 		return err
 	}
 	people, err := s.control.SignIn(v.ctx(), control.SignIn{
-		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: address(v.r),
+		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address,
 	})
 	if err != nil {
 		return v.notIn(err, f)
@@ -184,9 +185,10 @@ func (v *visit) arrive(p *control.Person) error {
 	return v.to(next)
 }
 
-// ownAddress reports whether an address is a path of ours, so that nobody is led elsewhere.
+// ownAddress reports whether an address is a path of ours, so that nobody is led elsewhere. It has no control characters:
+// it goes into a header.
 func ownAddress(text string) bool {
-	return len(text) > 1 && text[0] == '/' && text[1] != '/' && text[1] != '\\' && !strings.ContainsAny(text, "\r\n\t\\")
+	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
 }
 
 // pending are the users whose password was right.
@@ -273,14 +275,14 @@ func (s *site) code(v *visit) error {
 
 // ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
 func (s *site) ticketPage(v *visit) error {
-	if !local(v.r) {
+	if !v.caller().Local {
 		return errNoPage
 	}
 	return v.show(view.Ticket(v.query("t")))
 }
 
 func (s *site) ticket(v *visit) error {
-	if !local(v.r) {
+	if !v.caller().Local {
 		return errNoPage
 	}
 	f, err := v.form()
@@ -317,7 +319,7 @@ func (s *site) speak(v *visit) error {
 	if l == nil {
 		return errNoPage
 	}
-	http.SetCookie(v.w, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: overHTTPS(v.r)}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
+	http.SetCookie(v.w, &http.Cookie{Name: "language", Value: l.Code, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // a language is no secret, and behind plain http there is no other way
 	if v.person != nil {
 		if err := v.person.Speak(v.ctx(), l.Code); err != nil {
 			return err

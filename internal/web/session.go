@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
 )
 
 // How long somebody stays signed in: without coming by, and at most. Both are measured by the service's own clock.
@@ -50,7 +51,7 @@ func (s *site) newVisits(secure bool) *scs.SessionManager {
 
 // visits is the manager for a request.
 func (s *site) visits(r *http.Request) *scs.SessionManager {
-	if overHTTPS(r) {
+	if httpkit.CallerOf(r).Secure {
 		return s.secure
 	}
 	return s.plain

@@ -24,6 +24,7 @@ type Config struct {
 	Logger  *slog.Logger
 	Now     func() time.Time                                   // for the access log
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 }
 
 // site is what all pages share.
@@ -57,7 +58,7 @@ func New(cfg Config) (http.Handler, error) {
 		}
 		s.page(w, r)
 	})
-	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe}), nil
+	return httpkit.Wrap(pages, httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
 // Takes reports whether a request is for a page rather than for a program: by its path, or where no program has an
@@ -131,14 +132,9 @@ func (s *site) unmatched(r *http.Request) error {
 	return errNoPage
 }
 
-// overHTTPS reports whether the reader's browser speaks https, to us or to what stands before us.
-func overHTTPS(r *http.Request) bool {
-	return r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https")
-}
-
 // readAt is the address at which a page is read: that of the reader's browser.
 func readAt(r *http.Request) string {
-	if overHTTPS(r) {
+	if httpkit.CallerOf(r).Secure {
 		return "https://" + r.Host
 	}
 	return "http://" + r.Host
@@ -155,34 +151,6 @@ func reachable(address string) bool {
 		return ip.IsGlobalUnicast() && !ip.IsPrivate()
 	}
 	return strings.Contains(strings.TrimSuffix(u.Hostname(), "."), ".")
-}
-
-// address is where a request comes from. Somebody else's word is taken only from what stands before us on the same
-// machine or in a private network.
-func address(r *http.Request) netip.Addr {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return netip.Addr{}
-	}
-	from := peer.Addr().Unmap()
-	if !from.IsLoopback() && !from.IsPrivate() {
-		return from
-	}
-	forwarded := r.Header.Values("X-Forwarded-For")
-	if len(forwarded) == 0 {
-		return from
-	}
-	all := strings.Split(forwarded[len(forwarded)-1], ",")
-	if last, err := netip.ParseAddr(strings.TrimSpace(all[len(all)-1])); err == nil {
-		return last.Unmap()
-	}
-	return from
-}
-
-// local reports whether a request comes from the machine itself, with nothing in between.
-func local(r *http.Request) bool {
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	return err == nil && peer.Addr().Unmap().IsLoopback() && r.Header.Get("X-Forwarded-For") == ""
 }
 
 func (r *route) check() error {

@@ -86,6 +86,9 @@ func asked(r *http.Request) *language.Language {
 func (v *visit) ctx() context.Context { return v.r.Context() }
 func (v *visit) now() time.Time       { return v.frame.Now }
 
+// caller is where the request comes from.
+func (v *visit) caller() httpkit.Caller { return httpkit.CallerOf(v.r) }
+
 // path returns a part of the path, query a parameter of the address.
 func (v *visit) path(name string) string  { return v.r.PathValue(name) }
 func (v *visit) query(name string) string { return v.r.URL.Query().Get(name) }

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"encoding/base32"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
 )
 
 func login(email, pass string) url.Values {
@@ -138,6 +140,44 @@ func TestThrottle(t *testing.T) {
 	}
 	if last != http.StatusTooManyRequests {
 		t.Errorf("two addresses of one household: %d", last)
+	}
+}
+
+// TestProxies: only trusted proxies say who calls and by https; behind several, each caller has its own count of attempts.
+func TestProxies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	nobody, err := httpkit.ParseProxies(nil)
+	w.must(err)
+	w.serveBehind(nobody)
+	https := http.Header{"X-Forwarded-Proto": {"https"}}
+	if r := w.visitor(0).do(http.MethodGet, "/login", nil, https); r.header.Get("Strict-Transport-Security") != "" {
+		t.Error("anybody can claim to come by https")
+	}
+	forged := w.visitor(0)
+	last := 0
+	for i := range 6 {
+		forged.forwarded = fmt.Sprint("203.0.113.", i)
+		last = forged.post("/login", login("verdi@example.com", "sbagliata")).status
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("a forged address has a count of its own: %d", last)
+	}
+	two, err := httpkit.ParseProxies([]string{"loopback", "198.51.100.0/24"})
+	w.must(err)
+	w.serveBehind(two)
+	if r := w.visitor(0).do(http.MethodGet, "/login", nil, https); r.header.Get("Strict-Transport-Security") == "" {
+		t.Error("by https browsers are not told to stay there")
+	}
+	guess := w.visitor(0)
+	for range 6 {
+		guess.forwarded = "203.0.113.7, 198.51.100.9"
+		last = guess.post("/login", login("studio@example.com", "sbagliata")).status
+	}
+	other := w.visitor(0)
+	other.forwarded = "203.0.113.8, 198.51.100.9"
+	if r := other.post("/login", login("studio@example.com", password)); last != http.StatusTooManyRequests || r.status != http.StatusSeeOther {
+		t.Errorf("two proxies on the way: who guesses %d, who knows the password %d", last, r.status)
 	}
 }
 
@@ -313,7 +353,7 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for next, want := range map[string]string{
-		"/me": "/me", "": w.pages, "https://evil.example/": w.pages, "//evil.example/": w.pages, `/\evil.example`: w.pages, "/\tevil": w.pages, "me": w.pages,
+		"/me": "/me", "": w.pages, "https://evil.example/": w.pages, "//evil.example/": w.pages, `/\evil.example`: w.pages, "/\tevil": w.pages, "/\x00x": w.pages, "/\x7f": w.pages, "/\u0085x": w.pages, "me": w.pages,
 	} {
 		f := login("studio@example.com", password)
 		f.Set("next", next)

@@ -27,6 +27,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 	"puntuale/internal/web"
@@ -145,10 +146,13 @@ func (w *world) users(team *control.Team, more map[string]string) map[puntuale.R
 }
 
 // serve begins to answer at w.base.
-func (w *world) serve() {
+func (w *world) serve() { w.serveBehind(nil) }
+
+// serveBehind is serve with the proxies that are believed; nil: the default.
+func (w *world) serveBehind(proxies httpkit.Proxies) {
 	w.t.Helper()
 	logger := slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	pages, err := web.New(web.Config{Control: w.control, Logger: logger, Now: w.clock.Now})
+	pages, err := web.New(web.Config{Control: w.control, Logger: logger, Now: w.clock.Now, Proxies: proxies})
 	w.must(err)
 	server := httptest.NewServer(pages)
 	w.t.Cleanup(server.Close)

@@ -1,0 +1,141 @@
+package httpkit
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Caller tells where a request comes from.
+type Caller struct {
+	Address netip.Addr // of the caller, not of a proxy; the zero value where the connection has none
+	Secure  bool       // the caller speaks https, with this server or with a trusted proxy
+	Local   bool       // a program on this machine made the request, and no proxy forwarded it
+}
+
+// Proxies are the networks whose X-Forwarded-For and X-Forwarded-Proto are believed. Every machine in them can name any
+// address as its caller's.
+type Proxies []netip.Prefix
+
+// Words that [ParseProxies] takes for several networks each.
+const (
+	loopbackWord = "loopback"
+	privateWord  = "private"
+)
+
+var (
+	loopbackNetworks = networks("127.0.0.0/8", "::1/128")
+	privateNetworks  = networks("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
+
+	// DefaultProxies are this machine and private networks.
+	DefaultProxies = slices.Concat(loopbackNetworks, privateNetworks)
+)
+
+func networks(all ...string) (p Proxies) {
+	for _, text := range all {
+		p = append(p, netip.MustParsePrefix(text))
+	}
+	return p
+}
+
+// ParseProxies reads networks (203.0.113.0/24), addresses, and the words loopback and private. The result is never nil; no
+// words trust nobody.
+func ParseProxies(words []string) (Proxies, error) {
+	p := Proxies{}
+	for _, word := range words {
+		switch word {
+		case loopbackWord:
+			p = append(p, loopbackNetworks...)
+			continue
+		case privateWord:
+			p = append(p, privateNetworks...)
+			continue
+		}
+		if a, err := netip.ParseAddr(word); err == nil && a.Zone() == "" {
+			p = append(p, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		n, err := netip.ParsePrefix(word)
+		if err != nil || n.Addr().Is4In6() {
+			return nil, fmt.Errorf("%q is not a network such as 203.0.113.0/24, an address, %s or %s", word, loopbackWord, privateWord)
+		}
+		p = append(p, n.Masked())
+	}
+	return p, nil
+}
+
+// CallerOf tells where a request comes from, by the [Config] of its [Wrap]. Outside of one it trusts [DefaultProxies].
+func CallerOf(r *http.Request) Caller {
+	if t, ok := r.Context().Value(trailKey{}).(*trail); ok {
+		return t.proxies.Caller(r)
+	}
+	return DefaultProxies.Caller(r)
+}
+
+// Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is
+// read from its end: the first address that is no trusted proxy is the caller's. The sender may have made up what stands
+// before it.
+func (p Proxies) Caller(r *http.Request) Caller {
+	c := Caller{Secure: r.TLS != nil}
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return c
+	}
+	c.Address = plain(peer.Addr())
+	forwarded := r.Header.Values("X-Forwarded-For")
+	c.Local = c.Address.IsLoopback() && len(forwarded) == 0
+	if !p.trust(c.Address) {
+		return c
+	}
+	// Of several words the first is what the outermost proxy saw.
+	scheme, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+	c.Secure = c.Secure || strings.EqualFold(strings.TrimSpace(scheme), "https")
+	for _, line := range slices.Backward(forwarded) {
+		for more := true; more; {
+			var hop string
+			if line, hop, more = cutLast(line); !c.follow(p, hop) {
+				return c
+			}
+		}
+	}
+	return c
+}
+
+// follow takes the address that a trusted proxy saw, and reports whether the one before it counts, too.
+func (c *Caller) follow(p Proxies, hop string) bool {
+	a, ok := parseHop(hop)
+	if !ok {
+		return false
+	}
+	c.Address = a
+	return p.trust(a)
+}
+
+// cutLast splits a list before its last comma.
+func cutLast(line string) (rest, last string, more bool) {
+	i := strings.LastIndexByte(line, ',')
+	if i < 0 {
+		return "", line, false
+	}
+	return line[:i], line[i+1:], true
+}
+
+// parseHop reads an address, which some proxies write with a port.
+func parseHop(text string) (netip.Addr, bool) {
+	text = strings.TrimSpace(text)
+	if a, err := netip.ParseAddr(strings.Trim(text, "[]")); err == nil {
+		return plain(a), true
+	}
+	if a, err := netip.ParseAddrPort(text); err == nil {
+		return plain(a.Addr()), true
+	}
+	return netip.Addr{}, false
+}
+
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+func (p Proxies) trust(a netip.Addr) bool {
+	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(a) })
+}
