@@ -34,7 +34,11 @@ func (w *Window) Check() []Fault {
 		return nil
 	}
 	var faults []Fault
-	for i, day := range w.Weekdays {
+	weekdays := w.Weekdays
+	if n := len(weekdays); n > 7 {
+		faults, weekdays = append(faults, Fault{"weekdays", fmt.Sprintf("holds %d days, of at most 7", n), nil}), nil
+	}
+	for i, day := range weekdays {
 		if day < 1 || day > 7 {
 			faults = append(faults, Fault{fmt.Sprintf("weekdays[%d]", i), "a weekday is 1 (Monday) to 7 (Sunday)", day})
 		}
@@ -111,6 +115,21 @@ func (w *Window) Last(t time.Time, loc *time.Location) (time.Time, bool) {
 		before = start
 	}
 	return time.Time{}, false
+}
+
+// Opened returns the day on which the window's opening that contains t began.
+func (w *Window) Opened(t time.Time, loc *time.Location) Date {
+	t = t.In(loc)
+	day := DateOf(t)
+	if w.Always() {
+		return day
+	}
+	from, _ := w.hours()
+	hour, minute, _ := t.Clock()
+	if int64(60*hour+minute)*microMinute < from {
+		return day.AddDays(-1) // the night of the day before
+	}
+	return day
 }
 
 // Until returns the moment at which the window next closes after t, which is inside it; when that is further than a

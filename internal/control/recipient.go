@@ -105,6 +105,11 @@ func phoneText(text string) (string, error) {
 		}
 	}
 	number := strings.TrimSpace(kept.String())
+	if inside, ok := strings.CutPrefix(number, "("); ok { // (+39) 333 1234567
+		if inside = strings.TrimSpace(inside); strings.HasPrefix(inside, "+") || strings.HasPrefix(inside, "＋") {
+			number = inside
+		}
+	}
 	if strings.LastIndexAny(number, "+＋") > 0 {
 		return "", errors.New("has a plus sign that is not at its beginning")
 	}
@@ -129,8 +134,7 @@ func (c *Client) recipient(f *faults, location, text string) string {
 
 // recipients reads a list of them.
 func (c *Client) recipients(f *faults, location string, texts []string) []string {
-	if len(texts) > puntuale.MaxRequestIDs {
-		f.add(location, "has more than 1000 entries", nil)
+	if !f.entries(location, len(texts), puntuale.MaxRequestIDs) {
 		return nil
 	}
 	phones := make([]string, len(texts))

@@ -38,6 +38,32 @@ func behaviourSkipped(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+reject, a.Key, `{"phone":"3331234567","testo":"t","quando":"2026-11-20"}`, "steps[1].timing")
 }
 
+// What leaves before its date stays before it, at its own time of day where that is possible; and jitter keeps the order.
+func behaviourBefore(t *testing.T, s *service) {
+	a := s.newAccount("a@x", "full")
+	planned := func(steps, when string) string {
+		t.Helper()
+		return s.must(nil, "POST", "/api/start/"+s.newSequence(a.Key, steps)+"?dry_run=true", a.Key, `{"phone":"(+39) 333 1234567","quando":"`+when+`"}`).body
+	}
+	const office = `,"window":{"weekdays":[1,2,3,4,5],"from":"09:00","to":"19:00"}}}`
+	morning := `{"text":"x","timing":{"anchor":"quando","offset":{"amount":0,"unit":"days","direction":"before"},"at":"09:30"` + office
+	if got := planned(morning, "2026-11-29T15:00"); !strings.Contains(got, `"invio_previsto":"2026-11-27T08:30:00.000000Z"`) {
+		t.Errorf("the morning of a Sunday: %s", got)
+	}
+	evening := `{"text":"x","timing":{"anchor":"quando","offset":{"amount":1,"unit":"days","direction":"before"},"at":"18:00"` + office
+	if got := planned(evening, "2026-11-29T10:00"); !strings.Contains(got, `"invio_previsto":"2026-11-27T17:00:00.000000Z"`) {
+		t.Errorf("the evening before a Sunday: %s", got)
+	}
+	jitter := `{"text":"x","timing":{"anchor":"start","offset":{"amount":0},"jitter":3600}},{"text":"y","timing":{"anchor":"start","offset":{"amount":10,"unit":"minutes"}}}`
+	if got := planned(jitter, ""); strings.Count(got, `"invio_previsto_max":"2026-11-20T09:40:00.123456Z"`) != 1 {
+		t.Errorf("an hour of jitter ten minutes before another step: %s", got)
+	}
+	sequence := `{"name":"x","steps":[` + stepNow + `,{"text":"%s","timing":{"anchor":"start","offset":{"amount":%d,"unit":"days","direction":"%s"}}}]}`
+	s.refusedAt(422, "POST", "/api/sequences", a.Key, fmt.Sprintf(sequence, "x", 0, "before"), "body.steps[1].timing.offset.direction")
+	s.refusedAt(422, "POST", "/api/sequences", a.Key, fmt.Sprintf(sequence, "{{n|{x}}}", 1, "after"), "body.steps[1].text")
+	s.refusedAt(422, "POST", "/api/start/"+s.newSequence(a.Key, jitter), a.Key, `{"phone":"(+39) +333 1234567"}`, "body.phone")
+}
+
 // A dry run bounds what jitter may do, and refuses what a start refuses.
 func behaviourDryRun(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")

@@ -43,6 +43,7 @@ func TestBehaviour(t *testing.T) {
 		{"ResendStates", behaviourResendStates},
 		{"OutcomePeriods", behaviourPeriods},
 		{"Skipped", behaviourSkipped},
+		{"BeforeAndJitter", behaviourBefore},
 		{"DryRun", behaviourDryRun},
 		{"FrozenAtStart", behaviourFrozen},
 		{"DetailsOnTheWay", behaviourDetails},

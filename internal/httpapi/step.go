@@ -37,7 +37,7 @@ type timing struct {
 	Offset   offset    `json:"offset" doc:"Distance from the anchor"`
 	At       string    `json:"at,omitempty" doc:"HH:MM: the time of day, with offsets in days and longer units"`
 	Window   *window   `json:"window,omitempty" doc:"When the message may leave"`
-	Jitter   int       `json:"jitter,omitempty" minimum:"0" maximum:"86400" doc:"Seconds at most that are added by chance"`
+	Jitter   int       `json:"jitter,omitempty" minimum:"0" maximum:"86400" doc:"Seconds at most that are added by chance; a step never passes the one planned after it"`
 	IfPast   string    `json:"if_past,omitempty" enum:"skip,send_now,reject" doc:"What to do with a moment more than five minutes ago; else skip"`
 	ValidFor *validity `json:"valid_for,omitempty" doc:"How long after its moment the message may still leave; else 24 hours"`
 }
@@ -45,7 +45,7 @@ type timing struct {
 type offset struct {
 	Amount    int    `json:"amount" minimum:"0"`
 	Unit      string `json:"unit,omitempty" enum:"seconds,minutes,hours,days,weeks,months" doc:"Needed unless the amount is 0. Days and longer are reckoned by the calendar"`
-	Direction string `json:"direction,omitempty" enum:"before,after"`
+	Direction string `json:"direction,omitempty" enum:"before,after" doc:"before needs a date field as the anchor; with the amount 0, too, the message leaves before the date"`
 }
 
 type window struct {

@@ -34,6 +34,9 @@ const unitWords = "must be one of seconds, minutes, hours, days, weeks, months"
 // Check returns everything that is wrong with a sequence as written, whatever a start may bring, located as in the
 // body that brought it ("body.steps[2].timing.at"); none: [Build] takes it. extensions are the allowed media files,
 // none meaning DefaultMediaExtensions.
+//
+// Check is for what is about to be stored, and may become stricter: Build plans sequences as they were stored, and does
+// not repeat it. So a step before the start, stored when that was allowed, still has its moment in the past.
 func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 	c := checker{extensions: extensions}
 	if len(extensions) == 0 {
@@ -48,6 +51,7 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 		c.add("body.steps", "must hold at least one step", nil)
 	case n > puntuale.MaxSteps:
 		c.add("body.steps", fmt.Sprintf("holds %d steps, of at most %d", n, puntuale.MaxSteps), nil)
+		return c.faults // what is wrong with so many is not looked for
 	}
 	for i := range s.Steps {
 		c.where = stepLocation("body.", i, "")
@@ -152,6 +156,9 @@ func (c *checker) template(part, text string, limit int) {
 		if s.fault != "" {
 			c.at(part, s.fault, nil)
 		}
+		if s.fault == "" && strings.ContainsAny(s.field.fallback, "{}") {
+			c.at(part, "{{"+s.field.name+"|…}}: a fallback holds neither { nor }", clip(s.field.fallback))
+		}
 		if tooLong(s.field.fallback, puntuale.MaxField) {
 			c.at(part, "a fallback "+tooLongText(puntuale.MaxField), nil)
 		}
@@ -215,7 +222,11 @@ func (c *checker) offset(o puntuale.Offset, fromField bool) {
 		c.at("timing.offset.amount", fmt.Sprintf("must be 0 to %d %s", limit, o.Unit), o.Amount)
 	}
 	switch o.Direction {
-	case puntuale.Before, puntuale.After:
+	case puntuale.After:
+	case puntuale.Before:
+		if !fromField {
+			c.at("timing.offset.direction", "before needs a date field as its anchor: nothing leaves before the start", string(o.Direction))
+		}
 	case "":
 		if fromField && o.Amount != 0 {
 			c.at("timing.offset.direction", "must be before or after", nil)

@@ -8,9 +8,10 @@
 //     longer are calendar arithmetic in the run's zone;
 //  2. "at", a time of day on the day reached;
 //  3. the window: the first moment inside it; when that is on another day, "at" on that day, if the window holds it;
-//  4. for a step before its anchor that would now be at or past it: back to the last minute inside the window;
+//  4. for a step before its anchor that would now be at or past it: back to the latest earlier opening of the window,
+//     to "at" where that opening holds it, else to its last minute;
 //  5. when the moment has passed: up to five minutes ago is now, older is for if_past to decide;
-//  6. jitter, cut at the window's end.
+//  6. jitter, cut at the window's end, and so that no step passes one that is planned after it.
 package plan
 
 import (
@@ -28,8 +29,8 @@ type Input struct {
 	Closed   []puntuale.Date   // the client's own holidays
 	Now      time.Time         // the moment of the call
 
-	// Seed decides jitter: another seed, another moment between the earliest and the latest. It is one for the run, so
-	// that jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the latest.
+	// Seed decides jitter: another seed, another moment between the earliest and the latest. One seed serves the whole
+	// run: jitter never changes the order of its steps. 0 is a dry run: Due is the earliest moment, DueMax the latest.
 	Seed uint64
 
 	// Media lists the allowed file name extensions, in lower case and without the dot; nil: DefaultMediaExtensions.
@@ -54,17 +55,21 @@ const (
 func Build(in Input) (Plan, error) {
 	b := newBuilder(&in)
 	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}
+	var few [8]timing // most sequences are short
+	timings := few[:0]
 	for i := range in.Sequence.Steps {
 		step := &in.Sequence.Steps[i]
 		content := b.content(i, step)
-		placed, skip := b.place(i, &step.Timing)
+		t := timing{Timing: &step.Timing, loc: b.loc, window: b.freeze(step.Timing.Window)}
+		placed, skip := b.place(i, &t)
 		if skip != nil {
 			p.Skipped = append(p.Skipped, *skip)
 			continue
 		}
 		placed.Step, placed.Content = i, content
-		p.Messages = append(p.Messages, placed)
+		p.Messages, timings = append(p.Messages, placed), append(timings, t)
 	}
+	b.jitter(p.Messages, timings)
 	if len(b.faults) > 0 {
 		return Plan{}, puntuale.Invalid(b.faults...)
 	}

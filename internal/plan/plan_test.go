@@ -127,11 +127,19 @@ func TestDue(t *testing.T) {
 		{name: "before: pushed to the anchor", timing: `"anchor":"f","offset":{"amount":1,"unit":"hours","direction":"before"},` + office, f: "23/11/2026 09:00", desired: "2026-11-23 08:00", due: "2026-11-20 17:59"},
 		{name: "before: pushed past it", timing: `"anchor":"f","offset":{"amount":2,"unit":"days","direction":"before"},` + office, f: "23/11/2026 08:30", desired: "2026-11-21 08:30", due: "2026-11-20 17:59"},
 		{name: "before: pushed, but in time", timing: `"anchor":"f","offset":{"amount":2,"unit":"days","direction":"before"},` + office, f: "23/11/2026 11:00", desired: "2026-11-21 11:00", due: "2026-11-23 09:00"},
-		{name: "before: at again would be late", timing: `"anchor":"f","offset":{"amount":2,"unit":"days","direction":"before"},"at":"12:00",` + office, f: "23/11/2026 11:00", desired: "2026-11-21 12:00", due: "2026-11-20 17:59"},
+		{name: "before: at again would be late", timing: `"anchor":"f","offset":{"amount":2,"unit":"days","direction":"before"},"at":"12:00",` + office, f: "23/11/2026 11:00", desired: "2026-11-21 12:00", due: "2026-11-20 12:00"},
+		{name: "before: back to its own time of day", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"at":"17:00",` + office, f: "22/11/2026 10:00", desired: "2026-11-21 17:00", due: "2026-11-20 17:00"},
+		{name: "before: its time of day is outside the window", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"at":"19:00",` + office, f: "22/11/2026 10:00", desired: "2026-11-21 19:00", due: "2026-11-20 17:59"},
+		{name: "before: back in a night of two days, before midnight", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"at":"22:00","window":{"weekdays":[5],"from":"20:00","to":"02:00"}`, f: "23/11/2026 10:00", desired: "2026-11-22 22:00", due: "2026-11-20 22:00"},
+		{name: "before: back in a night of two days, after midnight", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"at":"01:00","window":{"weekdays":[5],"from":"20:00","to":"02:00"}`, f: "23/11/2026 10:00", desired: "2026-11-22 01:00", due: "2026-11-21 01:00"},
+		{name: "before: without at, the last minute", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},` + office, f: "22/11/2026 10:00", desired: "2026-11-21 10:00", due: "2026-11-20 17:59"},
 		{name: "before: back into the past", timing: `"anchor":"f","offset":{"amount":1,"unit":"hours","direction":"before"},"window":{"from":"09:00","to":"09:30"}`, f: "19/11/2026 09:00", desired: "2026-11-19 08:00", due: "skip"},
 		{name: "before: back into the past, now does not fit", timing: `"anchor":"f","offset":{"amount":1,"unit":"hours","direction":"before"},"if_past":"send_now","window":{"from":"09:00","to":"09:30"}`, f: "19/11/2026 09:00", desired: "2026-11-19 08:00", due: "skip"},
 		{name: "before: a day that never was would be late", zone: "Pacific/Apia", now: "2011-12-28 10:00", timing: `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"before"},"at":"23:00"`, f: "2011-12-31 00:30", desired: "2011-12-31 23:00", due: "2011-12-31 00:29"},
-		{name: "not before: at the anchor", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"18:00"`, f: "20/11/2026 10:00", desired: "2026-11-20 18:00", due: "2026-11-20 18:00"},
+		{name: "before with 0: the morning of a closed day", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"09:00",` + office, f: "22/11/2026 15:00", desired: "2026-11-22 09:00", due: "2026-11-20 09:00"},
+		{name: "before with 0: the morning of an open day", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"09:00",` + office, f: "20/11/2026 15:00", desired: "2026-11-20 09:00", due: "2026-11-20 09:00"},
+		{name: "before with 0: a time of day past the anchor", timing: `"anchor":"f","offset":{"amount":0,"unit":"days","direction":"before"},"at":"18:00"`, f: "20/11/2026 10:00", desired: "2026-11-20 18:00", due: "2026-11-20 09:59"},
+		{name: "before with 0: the anchor itself", timing: `"anchor":"f","offset":{"amount":0,"direction":"before"}`, f: "20/11/2026 10:00", desired: "2026-11-20 10:00", due: "2026-11-20 09:59"},
 
 		{name: "four minutes ago is now", timing: `"anchor":"f"`, f: "18/11/2026 09:56", desired: "2026-11-18 09:56", due: "2026-11-18 10:00"},
 		{name: "five minutes ago is now", timing: `"anchor":"f"`, f: "18/11/2026 09:55", desired: "2026-11-18 09:55", due: "2026-11-18 10:00"},
@@ -145,7 +153,6 @@ func TestDue(t *testing.T) {
 		{name: "past: reject", timing: `"anchor":"f","if_past":"reject"`, f: "1/11/2026", due: "422"},
 		{name: "past: the window opened an hour ago", timing: `"anchor":"f","if_past":"reject",` + office, f: "17/11/2026 19:00", due: "422"},
 		{name: "past, yet its window opens later", timing: `"anchor":"f","if_past":"reject","window":{"from":"12:00","to":"13:00"}`, f: "17/11/2026 19:00", desired: "2026-11-17 19:00", due: "2026-11-18 12:00"},
-		{name: "before the call", timing: `"offset":{"amount":1,"unit":"hours","direction":"before"},"if_past":"send_now"`, desired: "2026-11-18 09:00", due: "2026-11-18 10:00"},
 
 		{name: "the horizon", timing: `"anchor":"f"`, f: "18/11/2031 10:00", desired: "2031-11-18 10:00", due: "2031-11-18 10:00"},
 		{name: "beyond the horizon", timing: `"anchor":"f"`, f: "18/11/2031 10:01", due: "422"},
@@ -172,6 +179,24 @@ func TestDue(t *testing.T) {
 				t.Errorf("wished %q, due %q; want %q, %q (%v)", desired, due, c.desired, c.due, err)
 			}
 		})
+	}
+}
+
+// TestBeforeTheStartAsStored: Check refuses such a step, and Build still plans one that was stored before that.
+func TestBeforeTheStartAsStored(t *testing.T) {
+	t.Parallel()
+	for ifPast, want := range map[puntuale.IfPast]string{puntuale.PastSkip: "skip", puntuale.PastSend: "2026-11-18 10:00"} {
+		in := input(t, `[{"text":"x"}]`, "")
+		timing := &in.Sequence.Steps[0].Timing
+		timing.Offset = puntuale.Offset{Amount: 1, Unit: puntuale.Hours, Direction: puntuale.Before}
+		timing.IfPast = ifPast
+		if faults := Check(in.Sequence); len(faults) != 1 || faults[0].Location != "body.steps[0].timing.offset.direction" {
+			t.Errorf("faults %+v", faults)
+		}
+		p, err := Build(in)
+		if _, due := outcome(t, p, err, rome); due != want {
+			t.Errorf("%s: due %s, want %s", ifPast, due, want)
+		}
 	}
 }
 
@@ -255,6 +280,26 @@ func TestJitter(t *testing.T) {
 		}
 		if spread := dry.DueMax.Sub(dry.Due); len(seen) < 490 || high.Sub(low) < spread*9/10 {
 			t.Errorf("%s: %d moments between %s and %s", c.name, len(seen), clock(low), clock(high))
+		}
+	}
+}
+
+// TestJitterKeepsStepsApart: a step's jitter ends where the step planned after it may leave at the latest.
+func TestJitterKeepsStepsApart(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, steps, want string }{ // want: the latest moments
+		{"a later step without jitter", `{"text":"a","timing":{"jitter":3600}},{"text":"b","timing":{"offset":{"amount":10,"unit":"minutes"}}}`, "10:10:00.000000 10:10:00.000000"},
+		{"an earlier step that is planned later", `{"text":"a","timing":{"offset":{"amount":10,"unit":"minutes"}}},{"text":"b","timing":{"jitter":3600}}`, "10:10:00.000000 10:09:59.999999"},
+		{"one moment", `{"text":"a","timing":{"jitter":3600}},{"text":"b","timing":{"jitter":60}}`, "10:01:00.000000 10:01:00.000000"},
+		{"one moment, the other way round", `{"text":"a","timing":{"jitter":60}},{"text":"b","timing":{"jitter":3600}}`, "10:01:00.000000 11:00:00.000000"},
+		{"far apart", `{"text":"a","timing":{"jitter":600}},{"text":"b","timing":{"offset":{"amount":1,"unit":"hours"}}}`, "10:10:00.000000 11:00:00.000000"},
+	} {
+		var latest []string
+		for _, m := range mustBuild(t, input(t, "["+c.steps+"]", "")).Messages {
+			latest = append(latest, m.DueMax.In(rome).Format("15:04:05.000000"))
+		}
+		if got := strings.Join(latest, " "); got != c.want {
+			t.Errorf("%s: at the latest %s, want %s", c.name, got, c.want)
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -59,6 +61,9 @@ func drawTiming(t *rapid.T) puntuale.Timing {
 			Direction: rapid.SampledFrom([]puntuale.Direction{puntuale.Before, puntuale.After}).Draw(t, "direction"),
 		},
 	}
+	if timing.Anchor == "" || timing.Anchor == "start" {
+		timing.Offset.Direction = puntuale.After
+	}
 	if _, short := elapsed(timing.Offset.Unit); !short && rapid.Bool().Draw(t, "has at") {
 		timing.At = drawClock(t, "at")
 	}
@@ -74,7 +79,7 @@ func drawTiming(t *rapid.T) puntuale.Timing {
 }
 
 func isBefore(t puntuale.Timing) bool {
-	return t.Anchor != "" && t.Anchor != "start" && t.Offset.Direction == puntuale.Before && t.Offset.Amount > 0
+	return t.Anchor != "" && t.Anchor != "start" && t.Offset.Direction == puntuale.Before
 }
 
 func TestPlanProperties(t *testing.T) {
@@ -147,7 +152,7 @@ func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
 	}
 }
 
-// checkDry compares a plan with its dry run, which bounds it, and with a sequence of which each step comes twice.
+// checkDry compares a plan with its dry run, which bounds it, and with a sequence in which each step stands twice.
 func checkDry(t *rapid.T, in Input, p Plan) {
 	dry := in
 	dry.Seed = 0
@@ -164,37 +169,62 @@ func checkDry(t *rapid.T, in Input, p Plan) {
 		}
 	}
 	twice := in
-	twice.Sequence.Steps = append(append([]puntuale.Step{}, in.Sequence.Steps...), in.Sequence.Steps...)
+	twice.Sequence.Steps = nil
+	for _, step := range in.Sequence.Steps {
+		twice.Sequence.Steps = append(twice.Sequence.Steps, step, step)
+	}
 	double, err := Build(twice)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, m := range p.Messages {
-		if !m.Due.Equal(double.Messages[i].Due) || !m.Due.Equal(double.Messages[i+len(p.Messages)].Due) {
-			t.Fatalf("equal timings, due %s, %s and %s", m.Due, double.Messages[i].Due, double.Messages[i+len(p.Messages)].Due)
+		if a, b := double.Messages[2*i].Due, double.Messages[2*i+1].Due; !m.Due.Equal(a) || !m.Due.Equal(b) {
+			t.Fatalf("equal timings, due %s, %s and %s", m.Due, a, b)
 		}
 	}
 }
 
-// TestJitterKeepsOrder: whatever the seed, jitter never turns two moments of one window round.
+// TestJitterKeepsOrder: whatever the seed, jitter never changes the order in which messages leave. Those of one moment
+// leave in the order of their steps.
 func TestJitterKeepsOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		step := func(seconds int) puntuale.Step {
-			return puntuale.Step{Text: "a", Timing: puntuale.Timing{Jitter: 7200, Offset: puntuale.Offset{Amount: seconds, Unit: puntuale.Seconds},
-				Window: &puntuale.Window{From: "09:00", To: "12:00"}}}
+		in := drawInput(t)
+		if rapid.Bool().Draw(t, "close together") { // most drawn steps are days apart
+			for i := range in.Sequence.Steps {
+				in.Sequence.Steps[i].Timing = puntuale.Timing{Jitter: rapid.SampledFrom([]int{0, 1, 600, 3600}).Draw(t, "seconds of jitter"),
+					Offset: puntuale.Offset{Amount: rapid.IntRange(0, 3).Draw(t, "minutes"), Unit: puntuale.Minutes}}
+			}
 		}
-		a := rapid.IntRange(0, 100_000).Draw(t, "a")
-		b := rapid.IntRange(a, a+10_000).Draw(t, "b")
-		p, err := Build(Input{Location: rome, Now: now, Seed: rapid.Uint64().Draw(t, "seed"),
-			Sequence: puntuale.Sequence{Steps: []puntuale.Step{step(a), step(b)}}})
+		steady := in
+		steady.Sequence.Steps = slices.Clone(in.Sequence.Steps)
+		for i := range steady.Sequence.Steps {
+			steady.Sequence.Steps[i].Timing.Jitter = 0
+		}
+		without, err := Build(steady)
 		if err != nil {
-			t.Fatal(err)
+			t.Skip() // beyond the horizon
 		}
-		if p.Messages[1].Due.Before(p.Messages[0].Due) {
-			t.Fatalf("%s, then %s", p.Messages[0].Due, p.Messages[1].Due)
+		with, err := Build(in)
+		if err != nil {
+			t.Skip()
+		}
+		if want, got := sendingOrder(without), sendingOrder(with); !slices.Equal(got, want) {
+			t.Fatalf("steps leave in the order %v, without jitter %v", got, want)
 		}
 	})
+}
+
+// sendingOrder are a plan's steps in the order in which they leave.
+func sendingOrder(p Plan) (steps []int) {
+	all := slices.Clone(p.Messages)
+	slices.SortFunc(all, func(a, b puntuale.PlannedMessage) int {
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Step, b.Step))
+	})
+	for _, m := range all {
+		steps = append(steps, m.Step)
+	}
+	return steps
 }
 
 // TestPlaceAgainstSlowModel plans a step without jitter the slow way: minute by minute, by the printed clock.
@@ -326,6 +356,30 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time) time.Ti
 		for !w.Contains(due, in.Location) {
 			due = due.Add(-time.Minute)
 		}
+		if timing.At != "" {
+			return slowOwnTime(timing, w, due, wish, anchor, in.Location)
+		}
 	}
 	return due
+}
+
+// slowOwnTime returns the step's time of day in the opening of the window to which last belongs, where it is before both
+// the moment that was wished for and the anchor; else last.
+func slowOwnTime(timing *puntuale.Timing, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
+	opening := func(at time.Time) string {
+		local := at.In(loc)
+		if w != nil && local.Format("15:04") < w.From { // the night of the day before
+			return time.Date(local.Year(), local.Month(), local.Day()-1, 0, 0, 0, 0, time.UTC).Format(time.DateOnly)
+		}
+		return local.Format(time.DateOnly)
+	}
+	day := last.In(loc)
+	for back := range 2 {
+		midnight := time.Date(day.Year(), day.Month(), day.Day()-back, 0, 0, 0, 0, time.UTC)
+		own := slowShows(midnight.Add(slowAt(timing, 0)), loc)
+		if own.Before(wish) && own.Before(anchor) && w.Contains(own, loc) && opening(own) == opening(last) {
+			return own
+		}
+	}
+	return last
 }

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math/bits"
 	"slices"
 	"time"
 
@@ -21,10 +20,10 @@ type timing struct {
 	before bool          // the step must leave before its anchor
 }
 
-// place finds a step's moments, or why the step is left out. It records faults, with which the result means nothing.
-func (b *builder) place(i int, step *puntuale.Timing) (m puntuale.PlannedMessage, skip *puntuale.Skipped) {
-	t := timing{Timing: step, loc: b.loc, window: b.freeze(step.Window)}
-	desired, ok := b.desired(i, &t)
+// place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's
+// own jitter allows. It records faults; with them the result means nothing.
+func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *puntuale.Skipped) {
+	desired, ok := b.desired(i, t)
 	if !ok {
 		return m, nil
 	}
@@ -32,7 +31,7 @@ func (b *builder) place(i int, step *puntuale.Timing) (m puntuale.PlannedMessage
 		b.stepFault(i, "timing", beyondHorizon(desired))
 		return m, nil
 	}
-	due, reason, ok := b.due(i, &t, desired)
+	due, reason, ok := b.due(i, t, desired)
 	if !ok {
 		return m, nil
 	}
@@ -40,14 +39,10 @@ func (b *builder) place(i int, step *puntuale.Timing) (m puntuale.PlannedMessage
 		return m, &puntuale.Skipped{Step: i, Moment: due, Reason: reason}
 	}
 	m.Window = t.window
-	if step.Anchor != "" && step.Anchor != puntuale.AnchorStart || step.Offset.Amount != 0 || step.At != "" {
+	if t.fromField() || t.Offset.Amount != 0 || t.At != "" {
 		m.Desired = desired
 	}
-	m.Due, m.DueMax = t.jitter(due, b.in.Seed)
-	if m.DueMax.After(b.horizon) {
-		b.stepFault(i, "timing", beyondHorizon(m.DueMax))
-	}
-	m.ValidUntil = t.validUntil(m.Due)
+	m.Due, m.DueMax = due, t.latest(due)
 	return m, nil
 }
 
@@ -78,7 +73,7 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 	if t.Offset.Direction == puntuale.Before {
 		amount = -amount
 	}
-	if t.Anchor == "" || t.Anchor == puntuale.AnchorStart {
+	if !t.fromField() {
 		t.anchor = b.now
 	} else {
 		f := b.field(t.Anchor)
@@ -89,10 +84,13 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 			return time.Time{}, false
 		}
 		t.anchor = f.moment.At(t.atFor(t.Anchor), t.loc)
-		t.before = amount < 0
+		t.before = t.Offset.Direction == puntuale.Before
 	}
 	return t.shift(t.anchor, amount, t.Offset.Unit), true
 }
+
+// fromField reports a step that is anchored to a date field.
+func (t *timing) fromField() bool { return t.Anchor != "" && t.Anchor != puntuale.AnchorStart }
 
 // atFor is the time of day that a date field without one takes in this step.
 func (t *timing) atFor(field string) time.Duration {
@@ -189,9 +187,26 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 		if t.anchor.Before(m) {
 			m = t.anchor
 		}
-		return t.window.Last(m, t.loc)
+		return t.back(m)
 	}
 	return fitted, ok
+}
+
+// back returns the moment of the latest opening of the window that begins before m: "at" where the opening holds it
+// before m, else the last whole minute before m. It reports false when there is no such opening within two years.
+func (t *timing) back(m time.Time) (time.Time, bool) {
+	last, ok := t.window.Last(m, t.loc)
+	if !ok || t.At == "" {
+		return last, ok
+	}
+	opened := t.window.Opened(last, t.loc)
+	for _, day := range [...]puntuale.Date{opened.AddDays(1), opened} { // an opening that crosses midnight has two days
+		own := day.At(t.at, t.loc)
+		if own.Before(m) && t.window.Contains(own, t.loc) && t.window.Opened(own, t.loc) == opened {
+			return own, true
+		}
+	}
+	return last, true
 }
 
 // atAgain applies "at" on the day to which the window moved a moment, where the window holds that time.
@@ -204,37 +219,6 @@ func (t *timing) atAgain(from, moved time.Time) time.Time {
 		return again
 	}
 	return moved
-}
-
-// jitter returns the moment, and the latest one that another seed could have given: up to so many seconds later,
-// inside the same opening of the window, and before the anchor of a step that must be.
-func (t *timing) jitter(due time.Time, seed uint64) (at, latest time.Time) {
-	if t.Jitter <= 0 {
-		return due, due
-	}
-	// One microsecond, the precision kept, less than an end that is no longer inside.
-	most := time.Duration(t.Jitter) * time.Second
-	latest = due.Add(most)
-	if end := t.window.Until(due, t.loc, most+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
-		latest = end
-	}
-	if last := t.anchor.Add(-time.Microsecond); t.before && last.Before(latest) {
-		latest = last
-	}
-	if seed == 0 {
-		return due, latest
-	}
-	share, _ := bits.Mul64(uint64(latest.Sub(due).Microseconds())+1, mix(seed))
-	at = due.Add(time.Duration(share) * time.Microsecond)
-	return at, at
-}
-
-// mix spreads a seed over all 64 bits (the finaliser of SplitMix64), so that neighbours share nothing.
-func mix(seed uint64) uint64 {
-	seed += 0x9E3779B97F4A7C15
-	seed = (seed ^ seed>>30) * 0xBF58476D1CE4E5B9
-	seed = (seed ^ seed>>27) * 0x94D049BB133111EB
-	return seed ^ seed>>31
 }
 
 // validUntil returns the moment past which the message is not sent; never past the anchor of a step before it.

@@ -86,6 +86,8 @@ func fillStep(f *view.Form, i int, s puntuale.Step) {
 			direction, amount = string(puntuale.After), "0"
 		} else if t.Anchor == puntuale.AnchorStart || t.Anchor == "" {
 			direction = "now"
+		} else if t.Offset.Direction == puntuale.Before { // which keeps it ahead of its date
+			direction, amount = string(puntuale.Before), "0"
 		}
 	}
 	set(".timing.offset.direction", or(direction, string(puntuale.After)))

@@ -1,7 +1,9 @@
 package web_test
 
 import (
+	"context"
 	"html"
+	"net/http"
 	"net/url"
 	"strings"
 	"testing"
@@ -78,13 +80,16 @@ func TestPreviewOfNothing(t *testing.T) {
 	}
 }
 
-// TestBeforeTheStart: what only a program says is shown in words, and kept.
+// TestBeforeTheStart: a step before the start that was stored when it was allowed is shown in words. It is refused where its
+// direction is chosen, when somebody saves it anew.
 func TestBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	r := appointment()
-	r.Steps[1].Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Hours, Direction: puntuale.Before}, IfPast: puntuale.PastSend}
-	id := w.sequence(r)
+	id := w.sequence(appointment())
+	stored, err := w.Client().Sequence(context.Background(), id)
+	w.must(err)
+	stored.Steps[1].Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 2, Unit: puntuale.Hours, Direction: puntuale.Before}, IfPast: puntuale.PastSend}
+	w.must(w.store.Tenant(w.client).UpdateSequence(context.Background(), stored.Sequence))
 	v := w.visitor(w.clients[puntuale.Staff])
 	if page := v.get(w.pages + "/sequences/" + id).body; !strings.Contains(page, "2 ore prima dell’avvio") || !strings.Contains(page, "1 giorno dopo «Data appuntamento», alle 18:00") {
 		t.Error(mainOf(page))
@@ -92,5 +97,35 @@ func TestBeforeTheStart(t *testing.T) {
 	page := v.get(w.pages + "/sequences/" + id + "/edit").body
 	if !strings.Contains(page, `<option value="start" selected>«avvio»</option>`) || formOf(page).Get("steps[1].timing.anchor") != "start" {
 		t.Error(mainOf(page))
+	}
+	refused := v.htmx(w.pages+"/sequences/"+id, formOf(page))
+	if refused.status != http.StatusUnprocessableEntity || !strings.Contains(html.UnescapeString(refused.body), `id="f-steps[1].timing.offset.direction-fault"`) ||
+		!strings.Contains(refused.body, "prima dell’avvio non può partire niente") {
+		t.Errorf("%d %s", refused.status, mainOf(refused.body))
+	}
+}
+
+// TestBeforeWithZero: the editor keeps "before" with an amount of 0, which is not the moment of the date itself.
+func TestBeforeWithZero(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	r := appointment()
+	r.Steps[1].Timing.Offset.Amount = 0
+	r.Steps[2].Timing = puntuale.Timing{Anchor: "data_appuntamento", Offset: puntuale.Offset{Direction: puntuale.Before}}
+	id := w.sequence(r)
+	v := w.visitor(w.clients[puntuale.Staff])
+	page := v.get(w.pages + "/sequences/" + id).body
+	for _, words := range []string{"Il giorno di «Data appuntamento», alle 09:00", "Subito prima di «Data appuntamento»"} {
+		if !strings.Contains(page, words) {
+			t.Errorf("no %q in %s", words, mainOf(page))
+		}
+	}
+	saved := v.post(w.pages+"/sequences/"+id, formOf(v.get(w.pages+"/sequences/"+id+"/edit").body))
+	after, err := w.Client().Sequence(context.Background(), id)
+	w.must(err)
+	for i := 1; i <= 2; i++ {
+		if o := after.Steps[i].Timing.Offset; o.Amount != 0 || o.Direction != puntuale.Before {
+			t.Errorf("step %d is saved with %+v (%d)", i, o, saved.status)
+		}
 	}
 }

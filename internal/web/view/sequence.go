@@ -215,6 +215,8 @@ func TimingWords(ctx context.Context, t puntuale.Timing) string {
 		text = T(ctx, "timing.now")
 	case t.Offset.Amount == 0 && !anchored:
 		text = T(ctx, "timing.same_day")
+	case t.Offset.Amount == 0 && t.At == "" && t.Offset.Direction == puntuale.Before:
+		text = T(ctx, "timing.just_before_field", "Field", FieldName(t.Anchor))
 	case t.Offset.Amount == 0 && t.At == "":
 		text = T(ctx, "timing.at_field", "Field", FieldName(t.Anchor))
 	case t.Offset.Amount == 0:

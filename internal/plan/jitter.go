@@ -1,0 +1,83 @@
+package plan
+
+import (
+	"cmp"
+	"math/bits"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// jitter moves messages, which have their earliest and their latest moment, to where the seed puts them, and says until
+// when they may leave. It records a message that may leave beyond the horizon.
+//
+// One share of the span between earliest and latest serves all messages of the run. So two messages keep their order if
+// neither the earliest nor the latest moment of the first lies after those of the second: keepOrder sees to the latest.
+func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
+	keepOrder(messages)
+	for i := range messages {
+		m := &messages[i]
+		if b.in.Seed != 0 && m.DueMax.After(m.Due) {
+			share, _ := bits.Mul64(uint64(m.DueMax.Sub(m.Due).Microseconds())+1, mix(b.in.Seed))
+			m.Due = m.Due.Add(time.Duration(share) * time.Microsecond)
+			m.DueMax = m.Due
+		}
+		if m.DueMax.After(b.horizon) {
+			b.stepFault(m.Step, "timing", beyondHorizon(m.DueMax))
+		}
+		m.ValidUntil = timings[i].validUntil(m.Due)
+	}
+}
+
+// keepOrder cuts the latest moment of each message to that of the messages planned after it. Messages of one moment leave
+// in the order of their steps, so a message stays a microsecond ahead of an earlier step that is planned later.
+func keepOrder(messages []puntuale.PlannedMessage) {
+	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
+	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {
+		return
+	}
+	order := make([]*puntuale.PlannedMessage, len(messages))
+	for i := range messages {
+		order[i] = &messages[i]
+	}
+	slices.SortStableFunc(order, func(a, b *puntuale.PlannedMessage) int {
+		return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Step, b.Step))
+	})
+	for i := len(order) - 2; i >= 0; i-- {
+		m, next := order[i], order[i+1]
+		limit := next.DueMax
+		if m.Step > next.Step {
+			limit = limit.Add(-time.Microsecond)
+		}
+		if limit.Before(m.DueMax) {
+			m.DueMax = limit
+		}
+	}
+}
+
+// latest returns the latest moment that the step's jitter allows: up to so many seconds later, inside the same opening of
+// the window, and before the anchor of a step that must be.
+func (t *timing) latest(due time.Time) time.Time {
+	if t.Jitter <= 0 {
+		return due
+	}
+	// One microsecond, the precision kept, less than an end that is no longer inside.
+	most := time.Duration(t.Jitter) * time.Second
+	latest := due.Add(most)
+	if end := t.window.Until(due, t.loc, most+time.Microsecond).Add(-time.Microsecond); end.Before(latest) {
+		latest = end
+	}
+	if last := t.anchor.Add(-time.Microsecond); t.before && last.Before(latest) {
+		latest = last
+	}
+	return latest
+}
+
+// mix spreads a seed over all 64 bits (the finaliser of SplitMix64), so that neighbours share nothing.
+func mix(seed uint64) uint64 {
+	seed += 0x9E3779B97F4A7C15
+	seed = (seed ^ seed>>30) * 0xBF58476D1CE4E5B9
+	seed = (seed ^ seed>>27) * 0x94D049BB133111EB
+	return seed ^ seed>>31
+}
