@@ -12,8 +12,9 @@ const (
 	MaxName       = 200
 	MaxMediaName  = 255
 	MaxURL        = 2048
-	MaxJitter     = 86_400 // seconds
-	MaxRequestIDs = 1000   // ids or phones in one request
+	MaxJitter     = 86_400  // seconds
+	MaxRequestIDs = 1000    // ids or phones in one request
+	MaxRequest    = 1 << 20 // bytes of a call's body, which are kept with its messages
 	HorizonYears  = 5
 )
 

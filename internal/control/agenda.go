@@ -229,27 +229,29 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	if err := f.err(); err != nil {
 		return Moved{}, err
 	}
-	return c.move(ctx, id, now, zone, puntuale.Pending, moments.of)
+	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.of)
 }
 
-// MoveTo is Move to an exact moment, which is now where it has passed: what takes a move back.
+// MoveTo is Move to an exact moment, which is now where it has passed: what takes a move back. A moment beyond the horizon
+// is invalid, at query.at.
 func (c *Client) MoveTo(ctx context.Context, id string, at time.Time) (Moved, error) {
-	return c.backTo(ctx, id, puntuale.Pending, func(*puntuale.MessageDetail) time.Time { return at })
+	return c.backTo(ctx, id, puntuale.Pending, "query.at", func(*puntuale.MessageDetail) time.Time { return at })
 }
 
 // Restore takes a cancellation back: the message leaves as it was to, or now where its moment has passed. Codes: not_found;
 // conflict where it is not cancelled; cap_reached, forbidden.
 func (c *Client) Restore(ctx context.Context, id string) (Moved, error) {
-	return c.backTo(ctx, id, puntuale.Cancelled, func(d *puntuale.MessageDetail) time.Time { return d.Next })
+	return c.backTo(ctx, id, puntuale.Cancelled, "", func(d *puntuale.MessageDetail) time.Time { return d.Next })
 }
 
-func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
+// backTo moves a message that is in a state to a moment, whose location in the request is given.
+func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, location string, at func(*puntuale.MessageDetail) time.Time) (Moved, error) {
 	zone, err := c.zone()
 	if err != nil {
 		return Moved{}, err
 	}
 	now := c.control.clock.Now()
-	return c.move(ctx, id, now, zone, state, func(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
+	return c.move(ctx, id, now, zone, state, location, func(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 		r := puntuale.ResendMessage{ID: d.ID, Desired: at(d), Due: at(d)}
 		if r.Due.Before(now) {
 			r.Desired, r.Due = now, now
@@ -262,8 +264,8 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, at
 	})
 }
 
-// move gives a message that is in a state new moments.
-func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State,
+// move gives a message that is in a state new moments. What is wrong with them is at location.
+func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State, location string,
 	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
 ) (Moved, error) {
 	if err := c.MayCreate(); err != nil {
@@ -288,6 +290,11 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 		loc = zone // of an older version's data, perhaps
 	}
 	m := moments(&found[0], loc)
+	var f faults
+	f.horizon(location, m.Due, now)
+	if err := f.err(); err != nil {
+		return Moved{}, err
+	}
 	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Move: state == puntuale.Pending, Messages: []puntuale.ResendMessage{m}}
 	resent, err := c.tenant.Resend(ctx, r)
 	if err != nil {
@@ -311,16 +318,30 @@ type AgendaDay struct {
 	Messages []puntuale.MessageDetail // the first ones
 }
 
+// How far from today an agenda begins at most, in days: nothing is planned beyond the horizon.
+const (
+	agendaBack  = 366
+	agendaAhead = 366 * (puntuale.HorizonYears + 1)
+)
+
 // MostAgendaDays bounds what [Client.Agenda] returns.
 const MostAgendaDays = 42
 
-// Agenda returns what is to leave on days from one on, at most MostAgendaDays, with at most so many messages a day.
+// Agenda returns what is to leave on days from one on, at most MostAgendaDays, with at most so many messages a day, and
+// never more than a page of a list has. Days that are far off have none.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
 	loc, err := c.zone()
 	if err != nil {
 		return Agenda{}, err
 	}
-	days = max(1, min(days, MostAgendaDays))
+	days, most = max(1, min(days, MostAgendaDays)), max(0, min(most, maxPageRows))
+	today := puntuale.DateOf(c.control.clock.Now().In(loc))
+	if first := today.AddDays(-agendaBack); from.Before(first) {
+		from = first
+	}
+	if last := today.AddDays(agendaAhead); last.Before(from) {
+		from = last
+	}
 	a := Agenda{Days: make([]AgendaDay, days)}
 	counts, err := c.tenant.UpcomingCounts(ctx, from.At(0, loc), midnight(from.AddDays(days-1), loc))
 	if err != nil {
@@ -381,8 +402,8 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Chat returns what the simulated network received of a sandbox session, newest first; phone "" is everybody. Codes:
-// not_found where the session is not there, or no sandbox.
+// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list; phone ""
+// is everybody. Codes: not_found where the session is not there, or no sandbox; invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {
@@ -391,7 +412,12 @@ func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Ses
 	if !s.Sandbox {
 		return Session{}, nil, puntuale.NotFound("session")
 	}
-	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, most)
+	var f faults
+	f.text("query.phone", phone, puntuale.MaxPersonID)
+	if err := f.err(); err != nil {
+		return Session{}, nil, err
+	}
+	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(most, maxPageRows)))
 	if err != nil {
 		return Session{}, nil, fmt.Errorf("list what the sandbox received: %w", err)
 	}

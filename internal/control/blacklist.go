@@ -143,8 +143,8 @@ func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (ad
 	switch {
 	case len(lines) == 0:
 		f.add("body.file", "holds no numbers", nil)
-	case len(lines) > MaxBlacklistLines:
-		f.add("body.file", fmt.Sprintf("has more than %d entries", MaxBlacklistLines), nil)
+	default:
+		f.entries("body.file", len(lines), MaxBlacklistLines)
 	}
 	if err := f.err(); err != nil {
 		return 0, 0, err

@@ -1,7 +1,10 @@
 package control
 
 import (
+	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,7 +14,24 @@ import (
 // zones remembers time zones by name: loading one reads a file.
 type zones struct{ loaded sync.Map }
 
-// load returns the zone of an IANA name. "Local" is none: it means something else on every machine.
+// zoneNames are IANA's names of time zones, one a line, sorted. A machine has other files beside them ("posixrules",
+// "right/Europe/Rome"), which mean something else or nothing elsewhere; "Factory" is no zone at all.
+//
+//go:embed zone.txt
+var zoneNames string
+
+var sortedZones = sync.OnceValue(func() []string { return strings.Fields(zoneNames) })
+
+// named returns the zone of an IANA name as a caller gives it.
+func (z *zones) named(name string) (*time.Location, error) {
+	if _, known := slices.BinarySearch(sortedZones(), name); !known {
+		return nil, fmt.Errorf("%q names no time zone", name)
+	}
+	return z.load(name)
+}
+
+// load returns the zone of a name that was stored, perhaps by a version that took other names too. "Local" is none: it
+// means something else on every machine.
 func (z *zones) load(name string) (*time.Location, error) {
 	if loc, ok := z.loaded.Load(name); ok {
 		return loc.(*time.Location), nil

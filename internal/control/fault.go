@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"puntuale"
@@ -46,6 +47,28 @@ func (f *faults) text(location, text string, limit int) {
 		f.add(location, fmt.Sprintf("is longer than %d characters", limit), nil)
 	}
 	f.noNUL(location, text)
+}
+
+// request checks the bytes of a call that are kept as they came.
+func (f *faults) request(body []byte) {
+	if len(body) > puntuale.MaxRequest {
+		f.add("body", fmt.Sprintf("is longer than %d bytes", puntuale.MaxRequest), nil)
+	}
+}
+
+// horizon checks a moment that a message is to leave at: none lies more than five years ahead.
+func (f *faults) horizon(location string, moment, now time.Time) {
+	if moment.After(now.AddDate(puntuale.HorizonYears, 0, 0)) {
+		f.add(location, fmt.Sprintf("lies beyond the horizon of %d years", puntuale.HorizonYears), nil)
+	}
+}
+
+// entries checks that a list is not longer than most.
+func (f *faults) entries(location string, n, most int) bool {
+	if n > most {
+		f.add(location, fmt.Sprintf("has more than %d entries", most), nil)
+	}
+	return n <= most
 }
 
 // word checks a text that must be one of a few.

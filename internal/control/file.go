@@ -37,8 +37,14 @@ type fileWindow struct {
 func (c *Client) CanTryFiles() bool { return c.control.files != nil }
 
 // TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is. Codes:
-// rate_limited, unavailable where this process fetches nothing. What is wrong with the file is a [*puntuale.SendError].
+// invalid, rate_limited, unavailable where this process fetches nothing. What is wrong with the file is a [*puntuale.SendError].
 func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
+	address = strings.TrimSpace(address)
+	var f faults
+	f.text("body.address", address, puntuale.MaxURL)
+	if err := f.err(); err != nil {
+		return FileFacts{}, err
+	}
 	if c.control.files == nil {
 		return FileFacts{}, &puntuale.Error{Code: puntuale.CodeUnavailable, Message: "no files are fetched here"}
 	}
@@ -47,7 +53,7 @@ func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fileWithin)
 	defer cancel()
-	m, err := c.control.files.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: strings.TrimSpace(address)})
+	m, err := c.control.files.Fetch(ctx, puntuale.MediaRequest{Client: c.account.ID, URL: address})
 	if err != nil {
 		return FileFacts{}, err
 	}

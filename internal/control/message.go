@@ -18,8 +18,8 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	switch {
 	case len(ids) == 0:
 		f.add(location, "is required", nil)
-	case len(ids) > puntuale.MaxRequestIDs:
-		f.add(location, "has more than 1000 entries", nil)
+	default:
+		f.entries(location, len(ids), puntuale.MaxRequestIDs)
 	}
 	if err := f.err(); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ func (c *Control) CreatePartner(ctx context.Context, r NewPartner) (puntuale.Par
 	if err := r.check(); err != nil {
 		return 0, "", err
 	}
-	password, err := auth.HashPassword(ctx, r.Password)
+	password, err := auth.HashPassword(ctx, clipped(r.Password))
 	if err != nil {
 		return 0, "", err
 	}
@@ -62,8 +62,11 @@ func (r NewPartner) check() error {
 }
 
 // RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized
-// when the old key is nobody's.
+// when the old key is nobody's; invalid where the grace period is not 0 to 90 days.
 func (c *Control) RotateKey(ctx context.Context, old string, grace time.Duration) (string, error) {
+	if grace < 0 || grace > maxKeyGrace {
+		return "", puntuale.Invalid(puntuale.Fault{Location: "grace", Message: fmt.Sprintf("is not 0 to %d hours", int(maxKeyGrace.Hours()))})
+	}
 	hash, side, ok := auth.ParseKey(old)
 	if !ok {
 		return "", unauthorized("the API key is not valid")

@@ -90,7 +90,7 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 }
 
 // Totals returns what was sent, failed and is to be sent by day, of one client or with "" of all, from so many days ago to
-// so many days ahead; each day is in the list. Codes: not_found.
+// so many days ahead, 400 either way at most; each day is in the list. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.control.clock.Now()
 	today, id := p.control.today(now), puntuale.ClientID(0)
@@ -111,7 +111,11 @@ func (c *Client) Totals(ctx context.Context, back, ahead int) ([]puntuale.DayTot
 	return totals(ctx, tenant, c.account.ID, c.control.dayOf(c.account, now), now, back, ahead)
 }
 
+// mostTotalDays bounds how far totals look either way, in days: counted days are kept for about as long.
+const mostTotalDays = 400
+
 func totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.ClientID, today puntuale.Date, now time.Time, back, ahead int) ([]puntuale.DayTotal, error) {
+	back, ahead = max(0, min(back, mostTotalDays)), max(0, min(ahead, mostTotalDays))
 	from, to := today.AddDays(-back), today.AddDays(ahead)
 	found, err := tenant.Totals(ctx, id, from, to, now)
 	if err != nil {

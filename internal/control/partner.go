@@ -37,8 +37,7 @@ func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, erro
 // invalid.
 func (p *Partner) Expirations(ctx context.Context, location string, ids []string, found ...puntuale.Fault) ([]puntuale.Client, error) {
 	f := faults(found)
-	if len(ids) > puntuale.MaxRequestIDs {
-		f.add(location, "has more than 1000 entries", nil)
+	if !f.entries(location, len(ids), puntuale.MaxRequestIDs) {
 		ids = nil
 	}
 	wanted := make([]puntuale.ClientID, len(ids))

@@ -73,8 +73,8 @@ func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) 
 	if r.Closed.Set {
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
-	if r.Zone.Set {
-		if _, err := c.zones.load(r.Zone.To); err != nil {
+	if r.Zone.Set && r.Zone.To != account.Zone { // a name that was stored before it was refused may stay
+		if _, err := c.zones.named(r.Zone.To); err != nil {
 			f.add("body.timezone", saysNoZone, r.Zone.To)
 		}
 	}

@@ -58,7 +58,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, e
 		return Rehearsal{}, err
 	}
 	r.Warnings = checked.Warnings
-	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: call.Sequence.Steps})
+	expanded, err := c.expand(ctx, puntuale.Sequence{Steps: call.Sequence.Steps[:min(len(call.Sequence.Steps), puntuale.MaxSteps)]})
 	if err != nil {
 		return Rehearsal{}, err
 	}

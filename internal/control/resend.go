@@ -57,7 +57,14 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 		if err != nil {
 			loc = zone // of an older version's data, perhaps
 		}
-		r.Messages = append(r.Messages, moments.of(&found[i], loc))
+		m := moments.of(&found[i], loc)
+		if !f.at("body.date") {
+			f.horizon("body.date", m.Due, now)
+		}
+		r.Messages = append(r.Messages, m)
+	}
+	if err := f.err(); err != nil {
+		return puntuale.Resent{}, err
 	}
 	resent, err := c.tenant.Resend(ctx, r)
 	if err != nil {
@@ -101,7 +108,7 @@ func (call ResendCall) moments(f *faults, now time.Time, zone *time.Location) re
 	case day.Before(today):
 		f.add("body.date", "is before today", call.Date)
 	case day.At(0, zone).After(now.AddDate(puntuale.HorizonYears, 0, 0)):
-		f.add("body.date", fmt.Sprintf("lies beyond the horizon of %d years", puntuale.HorizonYears), call.Date)
+		f.horizon("body.date", day.At(0, zone), now)
 	case m.at != nil && day.At(*m.at, zone).Before(now.Add(-puntuale.PastGrace)):
 		f.add("body.time", "has passed", call.Time)
 	}
@@ -171,8 +178,7 @@ func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []pu
 	switch {
 	case len(ids) == 0 && !f.at(location):
 		f.add(location, "names no message", nil)
-	case len(ids) > puntuale.MaxRequestIDs:
-		f.add(location, "has more than 1000 entries", nil)
+	case !f.entries(location, len(ids), puntuale.MaxRequestIDs):
 		return nil, nil, nil
 	}
 	if len(ids) == 0 {

@@ -136,6 +136,12 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	if err != nil {
 		return Sequence{}, err
 	}
+	var f faults
+	f.entries("query.start", len(start), puntuale.MaxRequestIDs)
+	f.entries("query.stop", len(stop), puntuale.MaxRequestIDs)
+	if err := f.err(); err != nil {
+		return Sequence{}, err
+	}
 	if err := c.tenant.RestoreSequence(ctx, wanted, c.control.clock.Now().Add(-restorable)); err != nil {
 		return Sequence{}, fmt.Errorf("restore sequence %d: %w", wanted, err)
 	}
@@ -175,6 +181,9 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 		s.Session = session.ID
 	}
 	f = append(f, plan.Check(s, c.control.media...)...)
+	if len(s.Steps) > puntuale.MaxSteps {
+		return Sequence{}, f.err()
+	}
 	expanded, err := c.expand(ctx, s)
 	if err != nil {
 		return Sequence{}, err

@@ -66,6 +66,7 @@ func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time) (planned, error) {
 	f := faults(call.Faults)
 	p := planned{origin: puntuale.OriginSingle, name: call.Name, ifRunning: puntuale.IfRunningAllow}
+	f.request(call.Body)
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
 	f.text("body.name", call.Name, puntuale.MaxName)
 	var err error
@@ -121,9 +122,9 @@ func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (pu
 	if located {
 		f.add("body.template", "goes without latitude and longitude", nil)
 	}
-	templates, err := c.tenant.TemplatesNamed(ctx, []string{call.Template})
+	templates, err := c.templatesNamed(ctx, []string{call.Template})
 	if err != nil {
-		return step, fmt.Errorf("read a template: %w", err)
+		return step, err
 	}
 	t, ok := templates[call.Template]
 	if !ok {

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"puntuale"
 )
@@ -34,6 +35,9 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Standi
 // Blacklisted reports whether a number, as messages have it, is in the blacklist: as it is written, or as the mark of who was
 // erased. It looks twice at most.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
+	if len(phone) > puntuale.MaxPersonID || strings.ContainsRune(phone, 0) {
+		return false, nil // no list has such a number
+	}
 	for _, word := range []string{phone, c.mark(phone)} {
 		if word == "" {
 			continue

@@ -135,6 +135,7 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	sequence := info.sequence
 	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session}
 	f := slices.Clone(faults(call.Faults))
+	f.request(call.Body)
 	for i, step := range sequence.Steps {
 		if unfilled(step) {
 			f.add(at("steps", i)+".template", "names a template that is not there any more", nil)
@@ -249,7 +250,7 @@ func (c *Client) callZone(f *faults, call StartCall) (*time.Location, error) {
 // zoneOf returns the zone of a name, the client's without one.
 func (c *Client) zoneOf(f *faults, location, name string) (*time.Location, error) {
 	if name != "" {
-		loc, err := c.control.zones.load(name)
+		loc, err := c.control.zones.named(name)
 		if err == nil {
 			return loc, nil
 		}

@@ -150,9 +150,9 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 	if len(names) == 0 {
 		return sequences, nil
 	}
-	templates, err := c.tenant.TemplatesNamed(ctx, names)
+	templates, err := c.templatesNamed(ctx, names)
 	if err != nil {
-		return nil, fmt.Errorf("read templates: %w", err)
+		return nil, err
 	}
 	expanded := slices.Clone(sequences)
 	for i := range expanded {
@@ -164,6 +164,23 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 		}
 	}
 	return expanded, nil
+}
+
+// templatesNamed returns the client's templates of these names; what cannot be a name names none.
+func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		var f faults
+		f.required("", name, puntuale.MaxName)
+		return len(f) > 0
+	})
+	if len(names) == 0 {
+		return nil, nil //nolint:nilnil // no template has such a name
+	}
+	templates, err := c.tenant.TemplatesNamed(ctx, names)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	return templates, nil
 }
 
 // unfilled reports a step that names a template which is not there.

@@ -61,8 +61,10 @@ func interrupted(ctx context.Context, err error) *puntuale.SendError {
 		return transient(saysSlow, "velocità minima non raggiunta", errors.Join(cause, err))
 	case cause != nil:
 		return given(cause)
+	case errors.As(err, &name) && name.IsNotFound: // the same answer as above: which names there are within is nobody's business
+		return final(saysForbidden, "l'host non ha un indirizzo pubblico", err)
 	case errors.As(err, &name):
-		return transient(saysUnreachable, "il nome dell'host non si risolve", err)
+		return transient(saysUnreachable, "il nome dell'host per ora non si risolve", err)
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return transient(saysUnreachable, "l'host non risponde in tempo", err)
 	default:

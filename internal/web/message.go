@@ -234,7 +234,7 @@ func (s *site) moveMessage(v *visit) error {
 func (s *site) moveBack(v *visit) error {
 	at, err := strconv.ParseInt(v.query("at"), 10, 64)
 	if err != nil {
-		at = v.now().UnixMicro()
+		return puntuale.Invalid(puntuale.Fault{Location: "query.at", Message: "is not a moment"})
 	}
 	moved, err := v.client.MoveTo(v.ctx(), v.path("id"), time.UnixMicro(at))
 	if err != nil {
@@ -323,12 +323,4 @@ func (v *visit) exported(m *puntuale.MessageDetail) []string {
 		row[i] = inert(cell)
 	}
 	return row
-}
-
-// inert is a cell that no spreadsheet takes for a formula.
-func inert(cell string) string {
-	if cell != "" && strings.ContainsRune("=+-@\t\r\n|%", rune(cell[0])) || strings.HasPrefix(cell, "＝") || strings.HasPrefix(cell, "＋") || strings.HasPrefix(cell, "－") || strings.HasPrefix(cell, "＠") {
-		return "'" + cell
-	}
-	return cell
 }
