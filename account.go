@@ -103,6 +103,7 @@ func NewAccount(t AccountType, today Date) Client {
 type Standing struct {
 	Deleted   bool
 	Suspended bool
+	Held      bool      // since a restore, until a person releases it
 	Erased    bool      // its blacklist may hold marks
 	ExpiresAt time.Time // zero: never
 	Credits   *int64    // nil: unlimited
@@ -115,6 +116,8 @@ func (s Standing) Hold(now time.Time) string {
 		return SaysCancelled
 	case s.Suspended:
 		return SaysSuspended
+	case s.Held:
+		return SaysHeld
 	case !s.ExpiresAt.IsZero() && !now.Before(s.ExpiresAt):
 		return SaysAccountEnded
 	case s.Credits != nil && *s.Credits <= 0:

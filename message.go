@@ -137,6 +137,7 @@ const (
 	SaysNoCredit      = "Crediti esauriti"
 	SaysAccountEnded  = "Account scaduto"
 	SaysSuspended     = "Account sospeso"
+	SaysHeld          = "In attesa di conferma dopo un ripristino"
 	SaysUncertain     = "Esito incerto"
 	SaysUnrecoverable = "Errore ripetuto del servizio"
 )

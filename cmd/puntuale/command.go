@@ -12,19 +12,22 @@ import (
 
 // commands is the command line. A field tagged "local" belongs to its command alone and is no setting.
 type commands struct {
-	Demo    demoCommand    `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
-	Serve   serveCommand   `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
-	Health  healthCommand  `cmd:"" help:"Ask a running server whether it is ready; exit code 0 means yes."`
-	Partner partnerGroup   `cmd:"" help:"Partner accounts."`
-	Key     keyGroup       `cmd:"" help:"API keys."`
-	Link    linkCommand    `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`
-	Migrate migrateCommand `cmd:"" help:"Bring the database up to date, and end."`
-	Export  exportCommand  `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
-	Import  importCommand  `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
-	Archive archiveGroup   `cmd:"" help:"What was archived because it was old."`
-	Reopen  reopenCommand  `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
-	Config  configCommand  `cmd:"" help:"Print every setting with its effective value and where it came from."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Demo     demoCommand     `cmd:"" help:"Try it: fresh demo data in a folder of its own, messages that leave within seconds, a curl line to paste."`
+	Serve    serveCommand    `cmd:"" help:"Serve the API and send what is due, until SIGTERM."`
+	Health   healthCommand   `cmd:"" help:"Ask a running server whether it is ready; exit code 0 means yes."`
+	Partner  partnerGroup    `cmd:"" help:"Partner accounts."`
+	Key      keyGroup        `cmd:"" help:"API keys."`
+	Link     linkCommand     `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`
+	Migrate  migrateCommand  `cmd:"" help:"Bring the database up to date, and end."`
+	Export   exportCommand   `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
+	Import   importCommand   `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
+	Backup   backupCommand   `cmd:"" help:"Write a checked backup of the whole installation into one file, also beside running servers."`
+	Restore  restoreCommand  `cmd:"" help:"Make an installation of a backup. What was due may have left: it is set aside and never sent by itself."`
+	Restored restoredCommand `cmd:"" help:"Do the same with a database that was copied by other means, before the first server starts on it."`
+	Archive  archiveGroup    `cmd:"" help:"What was archived because it was old."`
+	Reopen   reopenCommand   `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
+	Config   configCommand   `cmd:"" help:"Print every setting with its effective value and where it came from."`
+	Version  versionCommand  `cmd:"" help:"Print the version."`
 
 	ShowVersion kong.VersionFlag `local:"" name:"version" help:"Print the version."`
 }

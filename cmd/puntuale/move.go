@@ -62,7 +62,7 @@ func (c *exportCommand) failed(ctx context.Context, err error) error {
 	return errors.New("interrupted; nothing was written")
 }
 
-// exportFile is where an export goes: a file under another name until it is complete, or standard output.
+// exportFile is where an export or a backup goes: a file under another name until it is complete, or standard output.
 type exportFile struct {
 	w    io.Writer
 	file *os.File
@@ -77,8 +77,13 @@ func (p *program) createExport(to string) (*exportFile, error) {
 	if to == "-" {
 		return &exportFile{w: p.stdout}, nil
 	}
+	return p.createFile(to, false)
+}
+
+// createFile begins a file that has its own name once it is complete. It must not exist yet, unless it is to be replaced.
+func (p *program) createFile(to string, replace bool) (*exportFile, error) {
 	name := p.path(to)
-	if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Lstat(name); !replace && !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			err = errors.New("it exists already")
 		}
@@ -86,18 +91,18 @@ func (p *program) createExport(to string) (*exportFile, error) {
 	}
 	f, err := os.CreateTemp(filepath.Dir(name), unfinished(name)+"*") // readable by its owner alone
 	if err != nil {
-		return nil, fmt.Errorf("write the export: %w", err)
+		return nil, fmt.Errorf("write %s: %w", name, err)
 	}
 	e := &exportFile{w: f, file: f, name: name}
 	if e.free, err = hold(f.Name()); err != nil {
 		e.free = func() {}
-		return nil, errors.Join(fmt.Errorf("write the export: %w", err), e.remove())
+		return nil, errors.Join(fmt.Errorf("write %s: %w", name, err), e.remove())
 	}
 	e.removeRemains()
 	return e, nil
 }
 
-// unfinished begins the names of files that are to become an export.
+// unfinished begins the names of files that are to become an export or a backup.
 func unfinished(name string) string { return "." + filepath.Base(name) + ".unfinished-" }
 
 // remainsAge keeps from removing a file that was just made and is not locked yet.
@@ -132,17 +137,17 @@ func (e *exportFile) finish() error {
 	err := errors.Join(e.file.Sync(), e.file.Close())
 	e.free()
 	if err != nil {
-		return fmt.Errorf("write the export: %w", err)
+		return fmt.Errorf("write %s: %w", e.name, err)
 	}
 	if err := os.Rename(e.file.Name(), e.name); err != nil {
-		return fmt.Errorf("write the export: %w", err)
+		return fmt.Errorf("write %s: %w", e.name, err)
 	}
 	dir, err := os.Open(filepath.Dir(e.name))
 	if err == nil {
 		err = errors.Join(dir.Sync(), dir.Close())
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("write the export: %w", err), os.Remove(e.name)) // nobody may take it for whole
+		return errors.Join(fmt.Errorf("write %s: %w", e.name, err), os.Remove(e.name)) // nobody may take it for whole
 	}
 	return nil
 }
@@ -155,7 +160,7 @@ func (e *exportFile) remove() error {
 	_ = e.file.Close() // perhaps it is
 	e.free()
 	if err := os.Remove(e.file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("remove the unfinished export: %w", err)
+		return fmt.Errorf("remove the unfinished %s: %w", e.name, err)
 	}
 	return nil
 }

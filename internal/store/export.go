@@ -15,11 +15,15 @@ import (
 type ExportConfig struct {
 	Program  string // what the file says of the program that made it
 	Final    bool   // mark the installation as moved, so that no server starts on it any more
+	Backup   bool   // the file is part of a backup, and only Restore takes it
 	Progress Progress
 
 	// Finish puts the file where it belongs; nil: nothing to do. A final export whose Finish fails marks nothing. It comes
 	// last: once it returned nil there is a file that counts, and nothing takes the mark away.
 	Finish func() error
+
+	// Begun is called once it is fixed of which moment the file is; nil: nothing to do.
+	Begun func(ctx context.Context, s *Store) error
 }
 
 // Export writes the whole installation as it is at one moment, also beside servers that run, and returns the file's
@@ -109,6 +113,11 @@ func (x *export) read(ctx context.Context, to io.Writer) (err error) {
 	if err := x.describe(ctx); err != nil {
 		return err
 	}
+	if x.cfg.Begun != nil {
+		if err := x.cfg.Begun(ctx, x.s); err != nil {
+			return err
+		}
+	}
 	return x.write(ctx, to)
 }
 
@@ -122,7 +131,7 @@ func (x *export) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final}
+	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final, Backup: x.cfg.Backup}
 	var foreign []string
 	if x.header.Tables, foreign, err = x.s.catalogue(ctx, x.link); err != nil {
 		return err

@@ -19,10 +19,15 @@ type ImportConfig struct {
 	// that the other one no longer serves.
 	Copy     bool
 	Progress Progress
+
+	restored func(ctx context.Context, s *Store, a asker) error // sets a backup's messages aside; nil: a backup is refused
 }
 
 // ErrNotFinal is returned for a file of an installation that may go on sending.
 var ErrNotFinal = errors.New("the installation that this export came from may go on sending, and what both send arrives twice")
+
+// ErrBackup is returned for the database of a backup: what it holds as due may have left since.
+var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
 // Import fills an empty database of either kind with an exported installation, creating the tables where they are
 // missing, and returns the file's header. It is one transaction, which commits only after number and digest of every
@@ -38,7 +43,12 @@ func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ 
 		return file.Header, fmt.Errorf("%w: it is a file of an archive", archive.ErrForeign)
 	}
 	m := &importer{cfg: i, file: file}
-	if !file.Header.Final && !i.Copy {
+	switch {
+	case file.Header.Backup && i.restored == nil:
+		return file.Header, ErrBackup
+	case !file.Header.Backup && i.restored != nil:
+		return file.Header, fmt.Errorf("%w: its database is no backup's", archive.ErrForeign)
+	case !file.Header.Final && !file.Header.Backup && !i.Copy:
 		return file.Header, ErrNotFinal
 	}
 	if m.s, err = open(ctx, cfg, moverName); err != nil {
@@ -76,7 +86,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 	if err := m.link.begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn, m.disown} {
+	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn, m.disown, m.restored} {
 		if err := step(ctx); err != nil {
 			return err
 		}
@@ -255,20 +265,32 @@ update session set link = case link when $1 then $2::smallint else $3::smallint 
 where link in ($1, $5)`
 
 // disown puts the links of sessions where nodes that stop leave them. A copy begins an archive of its own: in the folder of
-// the installation that it came from the two would undo each other's work.
+// the installation that it came from the two would undo each other's work. A restored one goes on with its own.
 func (m *importer) disown(ctx context.Context) error {
-	if !m.file.Header.Final {
+	if !m.file.Header.Final && !m.file.Header.Backup {
 		for _, table := range []string{"archive", "archive_erasure"} {
 			if _, err := m.link.exec(ctx, "delete from "+table); err != nil {
 				return fmt.Errorf("leave the archive behind: %w", err)
 			}
 		}
 	}
+	return m.disownSessions(ctx)
+}
+
+func (m *importer) disownSessions(ctx context.Context) error {
 	if _, err := m.link.exec(ctx, disownLinks, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
 		micros(m.s.cfg.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
 		return fmt.Errorf("reset the links: %w", err)
 	}
 	return nil
+}
+
+// restored sets aside what a backup does not know the end of.
+func (m *importer) restored(ctx context.Context) error {
+	if m.cfg.restored == nil {
+		return nil
+	}
+	return m.cfg.restored(ctx, m.s, m.link)
 }
 
 // analyze tells PostgreSQL's planner what the tables hold now, which it would find out by itself a minute later.

@@ -29,7 +29,7 @@ var movedTables = []movedTable{
 	{name: "id_block", columns: "one next"},
 	{name: "partner", columns: "id name slug created_at"},
 	{name: "client", columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
-		" zone region suspended features closed created_at deleted_at blanked_to erased revision"},
+		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at"},
 	{name: "login", columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
 	{name: "brand", columns: "partner_id name colour logo logo_kind host mark"},
 	{name: "day_total", columns: "client_id day sent failed"},
@@ -46,6 +46,7 @@ var movedTables = []movedTable{
 	{name: "late_run", columns: "client_id run_id since"},
 	{name: "message", columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
 		" step origin attempt repeats generation state outcome credit phone reason detail"},
+	{name: "unknown_message", columns: "client_id message_id since at"},
 	{name: "api_usage", columns: "client_id day cap asked prev used"},
 	{name: "idempotency", columns: "client_id scope key hash at result"},
 	{name: "credit_entry", columns: "id client_id at kind amount", serial: "id"},
@@ -65,7 +66,7 @@ var movedTables = []movedTable{
 }
 
 // leftTables are of servers that run, or of one database.
-var leftTables = []string{"node", "command", "cluster", "moved", "visit", "try", "ticket", "puntuale_version", "puntuale_migration_lock"}
+var leftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "puntuale_version", "puntuale_migration_lock"}
 
 // beginTables are filled from the beginning: that they hold something says nothing.
 var beginTables = []string{"secret", "counter", "id_block"}

@@ -202,7 +202,7 @@ func (s *Store) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 }
 
 const standingsOf = `
-select k.id, k.deleted_at, k.suspended, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
+select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that made a blacklisted number a mark. The database reads it once a statement.
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
@@ -216,12 +216,12 @@ func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (all m
 	err = a.each(ctx, standingsOf, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
 		func(rows row) error {
 			var id puntuale.ClientID
-			var deleted int64
+			var deleted, held int64
 			var st puntuale.Standing
-			if err := rows.Scan(&id, &deleted, flag{&st.Suspended}, moment{&st.ExpiresAt}, &st.Credits, flag{&st.Erased}, &erased); err != nil {
+			if err := rows.Scan(&id, &deleted, flag{&st.Suspended}, &held, moment{&st.ExpiresAt}, &st.Credits, flag{&st.Erased}, &erased); err != nil {
 				return err
 			}
-			st.Deleted = deleted != 0
+			st.Deleted, st.Held = deleted != 0, held != 0
 			all[id] = st
 			return nil
 		})

@@ -20,7 +20,7 @@ func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err er
 		db, err = s.postgresPool(s.cfg.Database, nil, postgresWhatsApp)
 		return db, true, err
 	}
-	path := whatsAppFile(s.file)
+	path := WhatsAppFile(s.file)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // the driver would let others read it
 	if err != nil {
 		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
@@ -38,8 +38,8 @@ func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err er
 	return db, false, nil
 }
 
-// whatsAppFile stands beside the store's file: whatsapp.db, or what tells several in one folder apart.
-func whatsAppFile(file string) string {
+// WhatsAppFile is the file of linked numbers beside a SQLite store: whatsapp.db, or what tells several in one folder apart.
+func WhatsAppFile(file string) string {
 	base := filepath.Base(file)
 	if base == "puntuale.db" {
 		return filepath.Join(filepath.Dir(file), "whatsapp.db")

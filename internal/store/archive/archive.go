@@ -41,11 +41,12 @@ var (
 type Header struct {
 	Format   string    `json:"format"`
 	Version  int       `json:"version"`
-	Schema   int64     `json:"schema"`   // of the tables it came from
-	Program  string    `json:"program"`  // that made it
-	Database string    `json:"database"` // kind: sqlite or postgres
-	At       time.Time `json:"at"`       // when it was begun, UTC
-	Final    bool      `json:"final"`    // the installation it came from sends no more
+	Schema   int64     `json:"schema"`           // of the tables it came from
+	Program  string    `json:"program"`          // that made it
+	Database string    `json:"database"`         // kind: sqlite or postgres
+	At       time.Time `json:"at"`               // when it was begun, UTC
+	Final    bool      `json:"final"`            // the installation it came from sends no more
+	Backup   bool      `json:"backup,omitempty"` // part of a backup: what was due may have left since
 	Tables   []Table   `json:"tables"`
 	Part     *Part     `json:"part,omitempty"` // nil: a whole installation
 }

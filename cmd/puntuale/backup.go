@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store"
+	"puntuale/internal/store/archive"
+)
+
+// backupCommand writes a backup, also beside running servers.
+type backupCommand struct {
+	baseSettings `embed:""`
+
+	KeyFile string `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
+
+	To         string `local:"" required:"" placeholder:"FILE" help:"The file to write. It holds everything, numbers and texts included: its owner alone may read it."`
+	WithoutKey bool   `local:"" help:"Leave the key file out. Keep it elsewhere: without it a restored installation does not start."`
+	Replace    bool   `local:"" help:"Replace the file if it exists, once the new one is checked."`
+}
+
+func (c *backupCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so nothing to back up", fresh)
+	}
+	c.Data = p.path(c.Data)
+	key, said, err := c.key(p)
+	if err != nil {
+		return err
+	}
+	out, err := p.createFile(c.To, c.Replace)
+	if err != nil {
+		return err
+	}
+	began := p.clock.Now()
+	bar := p.progress()
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	header, err := store.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, store.BackupConfig{
+		Program: versionText(), Key: key, Scratch: out.file.Name() + ".whatsapp", Progress: bar.tell,
+		Finish: func() error {
+			if err := store.CheckBackup(ctx, out.file.Name()); err != nil {
+				return fmt.Errorf("the backup was read back: %w", err)
+			}
+			return out.finish()
+		},
+	})
+	bar.end()
+	if err != nil {
+		if ctx.Err() != nil {
+			err = errors.New("interrupted; nothing was written")
+		}
+		return errors.Join(moving(err, &c.baseSettings), out.remove())
+	}
+	fmt.Fprintf(p.stderr, "Backed up %d rows of %s as they were at %s, and read them back, in %s.\n%s",
+		header.Rows(), databaseName(&c.baseSettings), header.At.Format(time.RFC3339), p.clock.Now().Sub(began).Round(10*time.Millisecond), said)
+	return nil
+}
+
+// key reads the key file, and says what a restore needs besides the backup.
+func (c *backupCommand) key(p *program) (key []byte, said string, err error) {
+	name := c.KeyFile
+	if name == "" {
+		name = databaseFile(&c.baseSettings, c.Data)
+		if name != "" {
+			name += ".key"
+		}
+	} else {
+		name = p.path(name)
+	}
+	const without = "The key is not in it: keep it elsewhere, a restored installation needs it.\n"
+	if c.WithoutKey || name == "" {
+		return nil, without, nil
+	}
+	key, err = os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) && c.KeyFile == "" {
+		return nil, without, nil // it was given in another way, or nothing was ever sealed
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read the key file: %w", err)
+	}
+	return key, "The key is in it: whoever has the backup can open every secret of the installation.\n", nil
+}
+
+// restoreCommand makes an installation of a backup.
+type restoreCommand struct {
+	baseSettings `embed:""`
+
+	From string `local:"" required:"" placeholder:"FILE" help:"The file that backup wrote."`
+	Hold bool   `local:"" help:"Let nothing leave until a person releases each client."`
+}
+
+func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
+	c.Data = p.path(c.Data)
+	backup, err := archive.OpenBackup(p.path(c.From))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, backup.Close()) }()
+	placed := &placedFiles{backup: backup}
+	if err := c.place(placed); err != nil {
+		return errors.Join(err, placed.remove())
+	}
+	bar := p.progress()
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	done, err := store.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, store.RestoreConfig{Hold: c.Hold, Progress: bar.tell})
+	bar.end()
+	if err != nil {
+		return errors.Join(moving(err, &c.baseSettings), placed.remove())
+	}
+	fmt.Fprintf(p.stderr, "Restored %s from the backup of %s.\n%s", databaseName(&c.baseSettings), backup.At.Format(time.RFC3339), placed.said)
+	p.tellRestored(&done, c.Hold)
+	return nil
+}
+
+// tellRestored says what is to be decided after a restore.
+func (p *program) tellRestored(done *store.Restored, hold bool) {
+	fmt.Fprintf(p.stderr, `What happened after %s is not in it: calls answered since are forgotten.
+%d messages of %d clients were due by now. They may have left already, so they are never sent by themselves.
+See them with "puntuale unknown list"; each client sees its own and decides: send again, or close.
+`, done.Since.Format(time.RFC3339), done.Unknown, done.Clients)
+	if hold {
+		fmt.Fprintf(p.stderr, "%d messages are due later. Nothing leaves until a client is released: there, or with \"puntuale unknown release\".\n", done.Later)
+	} else {
+		fmt.Fprintf(p.stderr, "%d messages are due later and leave as planned.\n", done.Later)
+	}
+}
+
+// restoredCommand tells of a copy that was made by other means.
+type restoredCommand struct {
+	baseSettings `embed:""`
+
+	Since string `local:"" required:"" placeholder:"MOMENT" help:"When the copy was made: 2026-11-20T09:00:00Z. What happened later is not in it."`
+	Hold  bool   `local:"" help:"Let nothing leave until a person releases each client."`
+
+	since time.Time
+}
+
+func (c *restoredCommand) check() []fault {
+	faults := c.baseSettings.check()
+	var err error
+	if c.since, err = parseMoment(c.Since); err != nil {
+		faults = append(faults, fault{"since", err.Error()})
+	}
+	return faults
+}
+
+func (c *restoredCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s", fresh)
+	}
+	c.Data = p.path(c.Data)
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	done, err := store.MarkRestored(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), c.since, store.RestoreConfig{Hold: c.Hold})
+	if err != nil {
+		if puntuale.CodeOf(err) == puntuale.CodeInvalid {
+			return forPeople(err)
+		}
+		return moving(err, &c.baseSettings)
+	}
+	p.tellRestored(&done, c.Hold)
+	return nil
+}
+
+// place puts the backup's key and linked numbers where servers look for them.
+func (c *restoreCommand) place(files *placedFiles) error {
+	database := databaseFile(&c.baseSettings, c.Data)
+	key := filepath.Join(c.Data, "puntuale.key")
+	if database != "" {
+		key = database + ".key"
+	}
+	if files.backup.Has(archive.KeyEntry) {
+		if err := files.put(archive.KeyEntry, key); err != nil {
+			return err
+		}
+		files.said += "Its key is in " + key + ".\n"
+		if database == "" {
+			files.said += "Give it to every server with --key-file.\n"
+		}
+	} else {
+		files.said += "The backup has no key: start servers with the key that the old ones had.\n"
+	}
+	if !files.backup.Has(archive.WhatsAppEntry) {
+		return nil
+	}
+	if database == "" {
+		files.said += "Linked numbers were not restored, because their keys stood in a SQLite file: link them anew.\n"
+		return nil
+	}
+	return files.put(archive.WhatsAppEntry, store.WhatsAppFile(database))
+}
+
+// placedFiles are the files of a backup that a restore has put in their places.
+type placedFiles struct {
+	backup *archive.BackupReader
+	made   []string
+	said   string // of them, for people
+}
+
+// put writes an entry to a file, which must not exist with other contents.
+func (f *placedFiles) put(entry, name string) error {
+	if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return fmt.Errorf("create the data folder: %w", err)
+	}
+	to, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".unfinished-*") // readable by its owner alone
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer func() { _ = os.Remove(to.Name()) }()
+	if err := errors.Join(f.backup.Copy(entry, to), to.Sync(), to.Close()); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	err = os.Link(to.Name(), name) // never replaces a file
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return f.same(to.Name(), name)
+	case err != nil:
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	f.made = append(f.made, name)
+	return nil
+}
+
+// same refuses a file that is there already and differs.
+func (f *placedFiles) same(made, there string) error {
+	a, err := os.ReadFile(made)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(there)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(a, b) {
+		return fmt.Errorf("%s exists already and is not the backup's; restore into another folder", there)
+	}
+	return nil
+}
+
+// remove removes what was put, after a restore that failed.
+func (f *placedFiles) remove() (err error) {
+	for _, name := range f.made {
+		err = errors.Join(err, os.Remove(name))
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package archive
+
+import (
+	"archive/zip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+)
+
+// A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry
+// database.gz is an export (see above) whose header says that it is a backup.
+const (
+	BackupFormat  = "puntuale backup"
+	BackupVersion = 1
+
+	DatabaseEntry = "database.gz"
+	WhatsAppEntry = "whatsapp.db" // the keys of linked numbers, a SQLite file
+	KeyEntry      = "key"         // the key file that seals the secrets in the database
+
+	backupEntry = "backup.json"
+	maxManifest = 1 << 20 // bytes
+)
+
+// Backup is what a backup says of itself.
+type Backup struct {
+	Format  string       `json:"format"`
+	Version int          `json:"version"`
+	Program string       `json:"program"` // that made it
+	At      time.Time    `json:"at"`      // what happened later is not in it
+	Files   []BackupFile `json:"files"`
+}
+
+// BackupFile is an entry of a backup.
+type BackupFile struct {
+	Name   string `json:"name"`
+	Size   int64  `json:"size"` // bytes
+	SHA256 string `json:"sha256"`
+}
+
+// BackupWriter writes a backup, entry by entry. One goroutine uses it.
+type BackupWriter struct {
+	zip   *zip.Writer
+	files []BackupFile
+}
+
+// NewBackupWriter begins a backup.
+func NewBackupWriter(to io.Writer) *BackupWriter { return &BackupWriter{zip: zip.NewWriter(to)} }
+
+// Add adds an entry, whose contents fill writes.
+func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
+	method := zip.Deflate
+	if name == DatabaseEntry {
+		method = zip.Store // it is compressed already
+	}
+	entry, err := w.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	sum := newSummer(entry)
+	if err := fill(sum); err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	w.files = append(w.files, sum.file(name))
+	return nil
+}
+
+// Close writes what ends the backup; without it a file is refused.
+func (w *BackupWriter) Close(program string, at time.Time) error {
+	text, err := json.MarshalIndent(Backup{BackupFormat, BackupVersion, program, at.UTC(), w.files}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", backupEntry, err)
+	}
+	entry, err := w.zip.Create(backupEntry)
+	if err == nil {
+		_, err = entry.Write(append(text, '\n'))
+	}
+	if err == nil {
+		err = w.zip.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", backupEntry, err)
+	}
+	return nil
+}
+
+// BackupReader reads a backup. One goroutine uses it.
+type BackupReader struct {
+	Backup
+	zip *zip.ReadCloser
+}
+
+// OpenBackup opens a backup and compares the list of its entries. Their contents are compared by Copy. Errors wrap
+// [ErrForeign], [ErrNewer] or [ErrDamaged].
+func OpenBackup(path string) (_ *BackupReader, err error) {
+	z, err := zip.OpenReader(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("read the backup: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("%w: it is no backup, or was cut short: %w", ErrForeign, err)
+	}
+	r := &BackupReader{zip: z}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, z.Close())
+		}
+	}()
+	if err := r.manifest(); err != nil {
+		return nil, err
+	}
+	for _, f := range r.Files {
+		if _, err := r.entry(f.Name); err != nil {
+			return nil, err
+		}
+	}
+	if len(z.File) != len(r.Files)+1 || !r.Has(DatabaseEntry) {
+		return nil, fmt.Errorf("%w: its entries are not those that it lists", ErrDamaged)
+	}
+	return r, nil
+}
+
+func (r *BackupReader) manifest() error {
+	entry, err := r.entry(backupEntry)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrForeign, err)
+	}
+	f, err := entry.Open()
+	if err != nil {
+		return damagedEntry(backupEntry, err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxManifest))
+	if err != nil {
+		return damagedEntry(backupEntry, err)
+	}
+	if err := json.Unmarshal(text, &r.Backup); err != nil || r.Format != BackupFormat {
+		return fmt.Errorf("%w: it is no backup", ErrForeign)
+	}
+	if r.Version > BackupVersion {
+		return fmt.Errorf("%w: its form has version %d, this program knows up to %d", ErrNewer, r.Version, BackupVersion)
+	}
+	return nil
+}
+
+// Has reports whether the backup lists an entry.
+func (r *BackupReader) Has(name string) bool {
+	return slices.ContainsFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
+}
+
+func (r *BackupReader) entry(name string) (*zip.File, error) {
+	i := slices.IndexFunc(r.zip.File, func(f *zip.File) bool { return f.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("%w: its entry %.60q is missing", ErrDamaged, name)
+	}
+	return r.zip.File[i], nil
+}
+
+// Copy writes an entry's contents and compares their size and sum with what the backup lists.
+func (r *BackupReader) Copy(name string, to io.Writer) error {
+	i := slices.IndexFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
+	entry, err := r.entry(name)
+	if i < 0 || err != nil {
+		return errors.Join(fmt.Errorf("%w: it has no %s", ErrDamaged, name), err)
+	}
+	f, err := entry.Open()
+	if err != nil {
+		return damagedEntry(name, err)
+	}
+	defer f.Close()
+	sum := newSummer(to)
+	if _, err := io.Copy(sum, f); err != nil {
+		if sum.failed {
+			return fmt.Errorf("copy %s: %w", name, err)
+		}
+		return damagedEntry(name, err)
+	}
+	if got := sum.file(name); got != r.Files[i] {
+		return fmt.Errorf("%w: %s has %d bytes with the SHA-256 %s, and should have %d with %s",
+			ErrDamaged, name, got.Size, got.SHA256, r.Files[i].Size, r.Files[i].SHA256)
+	}
+	return nil
+}
+
+// Check reads every entry and compares it with what the backup lists.
+func (r *BackupReader) Check() error {
+	for _, f := range r.Files {
+		if err := r.Copy(f.Name, io.Discard); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Open opens an entry. What is read from it was not compared; see Check.
+func (r *BackupReader) Open(name string) (io.ReadCloser, error) {
+	entry, err := r.entry(name)
+	if err != nil {
+		return nil, err
+	}
+	f, err := entry.Open()
+	if err != nil {
+		return nil, damagedEntry(name, err)
+	}
+	return f, nil
+}
+
+// Close closes the file.
+func (r *BackupReader) Close() error {
+	if err := r.zip.Close(); err != nil {
+		return fmt.Errorf("close the backup: %w", err)
+	}
+	return nil
+}
+
+func damagedEntry(name string, err error) error {
+	return fmt.Errorf("%w: %s cannot be read: %w", ErrDamaged, name, err)
+}
+
+// summer counts and sums what is written through it.
+type summer struct {
+	both   io.Writer
+	sum    hash.Hash
+	size   int64
+	failed bool // to did not take everything
+}
+
+func newSummer(to io.Writer) *summer {
+	h := sha256.New()
+	return &summer{both: io.MultiWriter(to, h), sum: h}
+}
+
+func (s *summer) Write(p []byte) (int, error) {
+	n, err := s.both.Write(p)
+	s.size += int64(n)
+	s.failed = err != nil
+	return n, err
+}
+
+func (s *summer) file(name string) BackupFile {
+	return BackupFile{name, s.size, hex.EncodeToString(s.sum.Sum(nil))}
+}

@@ -1,0 +1,205 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+)
+
+// What a restored copy holds as due may have left from the lost installation, and calls that are not in the copy may have
+// stopped it. So it is set aside as after a failover (quarantine.go), with these differences:
+//
+//   - Everything due is set aside: also what could not leave when the copy was made. Credits, suspensions and the
+//     blacklist may have changed since. Where a client has credits, each message takes one while they last.
+//   - It is marked as stopped (cancelMessages), so that no network gets it again: not even one that shows repeats once.
+//   - It is listed in unknown_message until a person sends it again or closes it (unknown.go).
+//   - Its attempt bears the moment at which the message was due, which is when it may have left.
+//
+// No server works on the database meanwhile, so it is one transaction.
+
+const (
+	// decideWithin is how long after a restore a server begins to give up what nobody decided about.
+	decideWithin = 24 * time.Hour
+
+	restoreDetail = "esito incerto: l'installazione è stata ripristinata da una copia, e il messaggio può essere già partito"
+)
+
+// RestoreConfig says how to treat a copy.
+type RestoreConfig struct {
+	Hold     bool // keep everything from leaving until a person releases each client
+	Progress Progress
+}
+
+// Restored is what a restore found.
+type Restored struct {
+	Since   time.Time // the copy's moment: what happened later is not in it
+	Unknown int64     // messages set aside
+	Clients int64     // of so many clients
+	Later   int64     // messages that are due later
+}
+
+// Restore fills an empty database of either kind with a backup's, and sets aside what was due. It is one transaction, like
+// [Import]: what ends it early leaves the database empty.
+// Errors wrap those of package archive where the backup is at fault. Codes: as for Import.
+func Restore(ctx context.Context, cfg Config, backup *archive.BackupReader, r RestoreConfig) (done Restored, err error) {
+	if err := backup.Check(); err != nil {
+		return done, err
+	}
+	from, err := backup.Open(archive.DatabaseEntry)
+	if err != nil {
+		return done, err
+	}
+	defer from.Close()
+	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *Store, a asker) (err error) {
+		done, err = s.setAside(ctx, a, aside{since: backup.At, now: s.cfg.Clock.Now(), hold: r.Hold})
+		return err
+	}})
+	return done, err
+}
+
+// MarkRestored sets aside what is due in a copy that was made by other means at a moment. No server may work on it.
+// Codes: conflict (a server or another command does); invalid (the moment lies ahead).
+func MarkRestored(ctx context.Context, cfg Config, since time.Time, r RestoreConfig) (done Restored, err error) {
+	s, err := open(ctx, cfg, moverName)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	release, err := s.holdFile()
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, release()) }()
+	l, free, err := s.mover(ctx, false)
+	if err != nil {
+		return done, err
+	}
+	defer func() { err = errors.Join(err, free()) }()
+	m := &importer{s: s, link: l}
+	if err := l.begin(ctx); err != nil {
+		return done, fmt.Errorf("begin: %w", err)
+	}
+	if err := m.lock(ctx); err != nil {
+		return done, err
+	}
+	if done, err = s.setAside(ctx, l, aside{since: since, now: s.cfg.Clock.Now(), hold: r.Hold}); err != nil {
+		return done, outward(err)
+	}
+	if err := m.disownSessions(ctx); err != nil {
+		return done, err
+	}
+	if err := l.commit(ctx); err != nil {
+		return done, fmt.Errorf("commit: %w", err)
+	}
+	return done, nil
+}
+
+// aside is one restore.
+type aside struct {
+	since, now time.Time
+	hold       bool
+}
+
+// due is what a copy does not know the end of. $1 is the latest moment for which a message may have been claimed.
+const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
+
+// setAside does what a restore asks for, inside a transaction that nobody works beside.
+func (s *Store) setAside(ctx context.Context, a asker, r aside) (done Restored, err error) {
+	if r.since.After(r.now.Add(clockSlack)) {
+		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
+			Message: fmt.Sprintf("lies ahead: the copy is of %s, and this machine's clock shows %s", r.since.Format(time.RFC3339), r.now.Format(time.RFC3339))})
+	}
+	done.Since = r.since
+	node, err := number(ctx, a, "node")
+	if err != nil {
+		return done, err
+	}
+	token := node<<32 | 1
+	due, now := micros(r.now.Add(clockSlack)), micros(r.now)
+	if done.Unknown, err = a.exec(ctx, `insert into unknown_message (client_id, message_id, since, at)
+ select client_id, id, $2::bigint, $3::bigint from message`+unknownDue+` on conflict do nothing`, due, micros(r.since), now); err != nil {
+		return done, fmt.Errorf("list what is unknown: %w", err)
+	}
+	if _, err := a.exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
+ select client_id, id, $2::bigint, 'uncertain', $3::text from message`+unknownDue, due, now, restoreDetail); err != nil {
+		return done, fmt.Errorf("write events: %w", err)
+	}
+	if _, err := a.exec(ctx, `update message set intent_at = case when intent > 0 then intent_at else next_at end,
+ intent = case when intent > 0 then intent else $2::bigint end, valid_until = -abs(valid_until), next_at = $3::bigint, detail = $4::text`+unknownDue,
+		due, token, micros(r.now.Add(decideWithin)), restoreDetail); err != nil {
+		return done, fmt.Errorf("set messages aside: %w", err)
+	}
+	if err := chargeAside(ctx, a, token, r.now); err != nil {
+		return done, err
+	}
+	if _, err := one(ctx, a, `select (select count(distinct client_id) from unknown_message),
+ (select count(*) from message where state = 0 and intent = 0)`, nil, &done.Clients, &done.Later); err != nil {
+		return done, fmt.Errorf("count what is unknown: %w", err)
+	}
+	if r.hold {
+		if _, err := a.exec(ctx, `update client set held_at = $1 where deleted_at = 0`, now); err != nil {
+			return done, fmt.Errorf("hold the clients: %w", err)
+		}
+	}
+	return done, s.beginAnew(ctx, a)
+}
+
+// chargeAside takes a credit for each message set aside, in due order, as far as its client's go.
+func chargeAside(ctx context.Context, a asker, token int64, now time.Time) error {
+	var clients []puntuale.ClientID
+	var amounts []int64
+	if err := a.each(ctx, `select m.client_id, count(*) from message m join client k on k.id = m.client_id
+ where m.state = 0 and m.intent = $1 and k.credits is not null group by m.client_id order by m.client_id`, []any{token}, func(rows row) error {
+		var c puntuale.ClientID
+		var n int64
+		err := rows.Scan(&c, &n)
+		clients, amounts = append(clients, c), append(amounts, n)
+		return err
+	}); err != nil {
+		return fmt.Errorf("count messages that take a credit: %w", err)
+	}
+	if len(clients) == 0 {
+		return nil
+	}
+	taken, err := takeCredits(ctx, a, clients, amounts)
+	if err != nil {
+		return err
+	}
+	for i, n := range taken {
+		taken[i] = -n
+	}
+	if err := enter(ctx, a, "reserve", now, clients, taken); err != nil {
+		return err
+	}
+	for i, n := range taken {
+		if _, err := a.exec(ctx, `update message set credit = 1 where client_id = $1 and id in (
+ select id from message where client_id = $1 and state = 0 and intent = $2 order by intent_at, id limit $3)`, clients[i], token, -n); err != nil {
+			return fmt.Errorf("mark messages as paid: %w", err)
+		}
+	}
+	return nil
+}
+
+// beginAnew keeps what the lost installation gave out apart from what this one will: nodes, sessions' owners, numbers. It
+// records the database's timeline, so that no failover is seen in the restore.
+func (s *Store) beginAnew(ctx context.Context, a asker) error {
+	for _, step := range []struct {
+		text string
+		args []any
+	}{
+		{`delete from node`, nil},
+		{`update session set owner = 0 where owner <> 0`, nil},
+		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
+		{takeBlock, []any{idLeap.Microseconds()}},
+		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
+	} {
+		if _, err := a.exec(ctx, step.text, step.args...); err != nil {
+			return fmt.Errorf("begin anew: %w", err)
+		}
+	}
+	return nil
+}
