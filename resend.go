@@ -9,6 +9,7 @@ type Resend struct {
 	Day      Date            // the client's present day, whose cap counts one call
 	Now      time.Time
 	Once     *Once // nil: none; its Answer gets the [Resent]
+	Unknown  bool  // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
 	Move     bool  // every message must be PENDING still; one that is not is a conflict
 }
 

@@ -23,6 +23,7 @@ type Tenant interface {
 	SandboxStore
 	CommandStore
 	PrivacyStore
+	RestoreStore
 	OnceStore
 	OfficialTenant
 	NetworkTemplateTenant

@@ -19,7 +19,7 @@ import (
 // "batch(handle)" is a table with columns c0, c1, …; handle is what lend returned.
 type batchModule struct{}
 
-const batchColumns = 24
+const batchColumns = 32
 
 // lent holds the batches that statements are reading.
 var (

@@ -16,8 +16,9 @@ type resend struct {
 	a     asker
 	first int64 // identifier of the first new message
 
-	found map[puntuale.MessageID]resendable
-	said  map[puntuale.RunID]bool // runs whose contents are still there
+	found  map[puntuale.MessageID]resendable
+	listed []unknownRow            // with Unknown: those that a person has still to decide about
+	said   map[puntuale.RunID]bool // runs whose contents are still there
 }
 
 // resendable is a message as a re-send finds it, its row locked.
@@ -56,6 +57,11 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 	}
 	if err := b.lockRuns(ctx); err != nil {
 		return puntuale.Resent{}, err
+	}
+	if b.Unknown {
+		if b.listed, err = lockUnknown(ctx, b.a, b.refs()); err != nil {
+			return puntuale.Resent{}, err
+		}
 	}
 	if err := b.refuse(ctx); err != nil {
 		return puntuale.Resent{}, err
@@ -176,7 +182,9 @@ func (b *resend) refuse(ctx context.Context) error {
 		switch found := b.found[m.ID]; {
 		case found.state == puntuale.Rescheduled:
 			f.Message = "was sent again as message " + next[m.ID].String()
-		case found.intent > 0:
+		case b.Unknown && !b.unknown(m.ID):
+			f.Message = "is not among those that a restore left unknown"
+		case found.intent > 0 && !b.Unknown:
 			f.Message = "is being sent, or its outcome is uncertain"
 		case !b.said[found.run]:
 			f.Message = "cannot be sent again: its content was removed"
@@ -191,6 +199,11 @@ func (b *resend) refuse(ctx context.Context) error {
 		return nil
 	}
 	return &puntuale.Error{Code: puntuale.CodeConflict, Message: "messages cannot be sent again", Faults: faults}
+}
+
+// unknown tells whether a person has still to decide about a message.
+func (b *resend) unknown(id puntuale.MessageID) bool {
+	return slices.ContainsFunc(b.listed, func(m unknownRow) bool { return m.ID == id })
 }
 
 // successors are the messages that RESCHEDULED ones were sent again as.
@@ -231,6 +244,11 @@ from $u(c bigint, i bigint, n bigint, s bigint, w bigint, d bigint, v bigint) jo
 func (b *resend) store(ctx context.Context) error {
 	if len(b.Messages) == 0 {
 		return nil
+	}
+	if b.Unknown {
+		if err := decide(ctx, b.a, b.Now, b.listed); err != nil {
+			return err
+		}
 	}
 	if _, err := b.a.exec(ctx, rescheduleMessages, micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, refColumns(b.refs())); err != nil {
 		return fmt.Errorf("reschedule messages: %w", err)

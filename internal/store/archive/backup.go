@@ -28,6 +28,12 @@ const (
 	maxManifest = 1 << 20 // bytes
 )
 
+// What may be wrong with a backup, besides [ErrNewer].
+var (
+	ErrNoBackup      = errors.New("this is no backup of Puntuale, or it was cut short")
+	ErrDamagedBackup = errors.New("the backup is damaged")
+)
+
 // Backup is what a backup says of itself.
 type Backup struct {
 	Format  string       `json:"format"`
@@ -97,14 +103,14 @@ type BackupReader struct {
 }
 
 // OpenBackup opens a backup and compares the list of its entries. Their contents are compared by Copy. Errors wrap
-// [ErrForeign], [ErrNewer] or [ErrDamaged].
+// [ErrNoBackup], [ErrNewer] or [ErrDamagedBackup].
 func OpenBackup(path string) (_ *BackupReader, err error) {
 	z, err := zip.OpenReader(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("read the backup: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("%w: it is no backup, or was cut short: %w", ErrForeign, err)
+		return nil, fmt.Errorf("%w: %w", ErrNoBackup, err)
 	}
 	r := &BackupReader{zip: z}
 	defer func() {
@@ -121,7 +127,7 @@ func OpenBackup(path string) (_ *BackupReader, err error) {
 		}
 	}
 	if len(z.File) != len(r.Files)+1 || !r.Has(DatabaseEntry) {
-		return nil, fmt.Errorf("%w: its entries are not those that it lists", ErrDamaged)
+		return nil, fmt.Errorf("%w: its entries are not those that it lists", ErrDamagedBackup)
 	}
 	return r, nil
 }
@@ -129,7 +135,7 @@ func OpenBackup(path string) (_ *BackupReader, err error) {
 func (r *BackupReader) manifest() error {
 	entry, err := r.entry(backupEntry)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrForeign, err)
+		return fmt.Errorf("%w: %w", ErrNoBackup, err)
 	}
 	f, err := entry.Open()
 	if err != nil {
@@ -141,7 +147,7 @@ func (r *BackupReader) manifest() error {
 		return damagedEntry(backupEntry, err)
 	}
 	if err := json.Unmarshal(text, &r.Backup); err != nil || r.Format != BackupFormat {
-		return fmt.Errorf("%w: it is no backup", ErrForeign)
+		return ErrNoBackup
 	}
 	if r.Version > BackupVersion {
 		return fmt.Errorf("%w: its form has version %d, this program knows up to %d", ErrNewer, r.Version, BackupVersion)
@@ -157,7 +163,7 @@ func (r *BackupReader) Has(name string) bool {
 func (r *BackupReader) entry(name string) (*zip.File, error) {
 	i := slices.IndexFunc(r.zip.File, func(f *zip.File) bool { return f.Name == name })
 	if i < 0 {
-		return nil, fmt.Errorf("%w: its entry %.60q is missing", ErrDamaged, name)
+		return nil, fmt.Errorf("%w: its entry %.60q is missing", ErrDamagedBackup, name)
 	}
 	return r.zip.File[i], nil
 }
@@ -167,7 +173,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	i := slices.IndexFunc(r.Files, func(f BackupFile) bool { return f.Name == name })
 	entry, err := r.entry(name)
 	if i < 0 || err != nil {
-		return errors.Join(fmt.Errorf("%w: it has no %s", ErrDamaged, name), err)
+		return errors.Join(fmt.Errorf("%w: it has no %s", ErrDamagedBackup, name), err)
 	}
 	f, err := entry.Open()
 	if err != nil {
@@ -183,7 +189,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	}
 	if got := sum.file(name); got != r.Files[i] {
 		return fmt.Errorf("%w: %s has %d bytes with the SHA-256 %s, and should have %d with %s",
-			ErrDamaged, name, got.Size, got.SHA256, r.Files[i].Size, r.Files[i].SHA256)
+			ErrDamagedBackup, name, got.Size, got.SHA256, r.Files[i].Size, r.Files[i].SHA256)
 	}
 	return nil
 }
@@ -220,7 +226,7 @@ func (r *BackupReader) Close() error {
 }
 
 func damagedEntry(name string, err error) error {
-	return fmt.Errorf("%w: %s cannot be read: %w", ErrDamaged, name, err)
+	return fmt.Errorf("%w: %s cannot be read: %w", ErrDamagedBackup, name, err)
 }
 
 // summer counts and sums what is written through it.
