@@ -88,6 +88,9 @@ const (
 	Deferred                             // try again after After; other recipients need not wait
 )
 
+// downWait is how long a session that turned out to be down is left alone, should it still count as online.
+const downWait = 5 * time.Second
+
 // SendError is a connector's evidence that a message did not reach the network.
 type SendError struct {
 	Kind   SendErrorKind
@@ -102,6 +105,26 @@ func (e *SendError) Error() string {
 }
 
 func (e *SendError) Unwrap() error { return e.Err }
+
+// Wait is how long the message must wait before it is tried again. It is 0 for the kinds that name no time: Final and
+// Transient.
+func (e *SendError) Wait() time.Duration {
+	switch e.Kind {
+	case SessionDown:
+		return downWait
+	case Throttled, Deferred:
+		return max(e.After, time.Second)
+	}
+	return 0
+}
+
+// SessionWait is how long all other messages of the session must wait, too; 0 if they need not.
+func (e *SendError) SessionWait() time.Duration {
+	if e.Kind == SessionDown || e.Kind == Throttled {
+		return e.Wait()
+	}
+	return 0
+}
 
 // AsSendError returns the evidence in err's chain, nil when there is none.
 func AsSendError(err error) *SendError {

@@ -58,7 +58,6 @@ const (
 	retryFirst  = 5 * time.Second
 	retryLast   = 10 * time.Minute
 	repeatFirst = 3 * time.Second
-	downWait    = 5 * time.Second
 )
 
 // Decide turns a connector's answer into an outcome. It is pure.
@@ -77,10 +76,8 @@ func Decide(a Attempt, r Receipt, err error) Outcome {
 	switch e.Kind {
 	case Final:
 		o.Verdict = Refused
-	case SessionDown:
-		o.Next = a.Now.Add(downWait)
-	case Throttled, Deferred:
-		o.Next = a.Now.Add(max(e.After, time.Second))
+	case SessionDown, Throttled, Deferred:
+		o.Next = a.Now.Add(e.Wait())
 	default:
 		o.Next, o.Failed = a.Now.Add(Backoff(a.Message, a.Number)), true
 	}

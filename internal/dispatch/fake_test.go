@@ -40,6 +40,7 @@ type row struct {
 	state  puntuale.State
 	reason string
 	done   time.Time
+	credit bool // one is reserved for it
 }
 
 func newMemory() *memory {
@@ -102,6 +103,9 @@ func (m *memory) get(id puntuale.MessageID) row {
 	defer m.mu.Unlock()
 	return *m.rows[id]
 }
+
+// reserved tells whether a credit is kept for the message.
+func (m *memory) reserved(id puntuale.MessageID) bool { return m.get(id).credit }
 
 func (m *memory) change(id puntuale.MessageID, f func(*row)) {
 	m.mu.Lock()
@@ -237,6 +241,7 @@ func (m *memory) Claim(_ context.Context, c puntuale.Claim) ([]puntuale.Granted,
 		}
 		r.Intent = c.Token
 		r.Attempt++
+		r.credit = true
 		granted[i] = puntuale.ClaimGranted
 	}
 	return granted, nil
@@ -260,9 +265,9 @@ func (m *memory) Record(_ context.Context, now time.Time, results []puntuale.Res
 		case puntuale.Sent:
 			r.state, r.Intent, r.done = puntuale.Completed, -1, now
 		case puntuale.Refused:
-			r.state, r.Intent, r.done = puntuale.Failed, -1, now
+			r.state, r.Intent, r.done, r.credit = puntuale.Failed, -1, now, false
 		case puntuale.Retry:
-			r.Intent, r.Next = 0, res.Outcome.Next
+			r.Intent, r.Next, r.credit = 0, res.Outcome.Next, false
 		case puntuale.Uncertain:
 			r.Next = res.Outcome.Next
 		}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -22,9 +23,11 @@ type lane struct {
 
 	alarm // the pace, or the end of a pause
 	pace
-	paused  time.Time // the connector asked for quiet until then
-	offline bool
-	active  bool // in its client's turn list
+	paused     time.Time    // the connector asked for quiet until then; see setPaused
+	quietUntil atomic.Int64 // paused in microseconds of the Unix epoch, for goroutines that prepare
+	unprepared []*entry     // wait for the end of the pause
+	offline    bool
+	active     bool // in its client's turn list
 
 	// Reading.
 	reading   bool
@@ -73,6 +76,12 @@ func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane
 
 // online asks the connector; a session without one is never online.
 func (l *lane) online() bool { return l.conn != nil && l.conn.Online(l.session.ID) }
+
+// setPaused has the connector left alone until a moment.
+func (l *lane) setPaused(until time.Time) {
+	l.paused = until
+	l.quietUntil.Store(until.UnixMicro())
+}
 
 // blocked lanes keep nothing in memory but what is in flight.
 func (l *lane) blocked() bool { return l.offline || l.draining || l.gone || !l.resting.IsZero() }
@@ -258,7 +267,7 @@ func (s *scheduler) clear(l *lane) {
 		}
 		s.forget(e)
 	}
-	l.ready, l.again = fifo[*entry]{}, fifo[*entry]{}
+	l.ready, l.again, l.unprepared = fifo[*entry]{}, fifo[*entry]{}, nil
 	s.alarms.drop(&l.alarm)
 	if l.gone {
 		s.alarms.drop(&l.readAlarm)

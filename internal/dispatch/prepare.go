@@ -36,6 +36,28 @@ var errNoContent = errors.New("the message's content is gone")
 // errNotAgain: the message's content does not ask to be sent again, or not yet.
 var errNotAgain = errors.New("an unanswered attempt is not repeated")
 
+// errPaused: the connector asked for quiet before this message's preparation began.
+var errPaused = errors.New("the session is left alone for a while")
+
+// queueLoad has a message's content read and the message prepared, once its session's pause is over.
+func (s *scheduler) queueLoad(e *entry, now time.Time) {
+	e.failed = nil
+	if l := e.lane; now.Before(l.paused) {
+		l.unprepared = append(l.unprepared, e)
+		s.alarms.set(&l.alarm, l.paused)
+		return
+	}
+	s.loader.waiting = append(s.loader.waiting, e)
+}
+
+// endPause prepares what waited for the end of the lane's pause.
+func (s *scheduler) endPause(l *lane, now time.Time) {
+	if !now.Before(l.paused) && len(l.unprepared) > 0 {
+		s.loader.waiting = append(s.loader.waiting, l.unprepared...)
+		l.unprepared = nil
+	}
+}
+
 // load starts reading the contents of what waits for it.
 func (s *scheduler) load() {
 	for s.loader.running < loadsAtOne && len(s.loader.waiting) > 0 {
@@ -130,29 +152,37 @@ func (s *scheduler) loaded(e *entry, now time.Time) {
 		s.makeReady(e, now)
 		return
 	}
-	l := e.lane
 	refusal := puntuale.AsSendError(err)
+	if refusal != nil && refusal.SessionWait() > 0 {
+		s.pause(e.lane, now.Add(refusal.SessionWait()))
+	}
 	switch {
+	case errors.Is(err, errPaused):
+		s.queueLoad(e, now)
 	case errors.Is(err, errNotAgain):
 		s.leave(e, now)
 	case errors.Is(err, errNoContent):
 		s.refuse(e, puntuale.SaysUnrecoverable, err.Error())
-	case refusal != nil && refusal.Kind == puntuale.Final:
-		s.refuse(e, refusal.Reason, refusal.Detail)
-	case refusal != nil && refusal.Kind == puntuale.SessionDown:
-		s.pause(l, now.Add(downQuiet))
-		s.postpone(e, now.Add(downQuiet), refusal.Reason, refusal.Detail)
-	case refusal != nil && refusal.Kind == puntuale.Throttled:
-		s.postpone(e, now.Add(max(refusal.After, time.Second)), refusal.Reason, refusal.Detail)
-	case refusal != nil && refusal.Kind == puntuale.Deferred:
-		next := now.Add(max(refusal.After, time.Second))
-		if !e.repeat() {
-			l.recipient(e.m.Phone).hold(&e.m, now, next, false)
-		}
-		s.postpone(e, next, refusal.Reason, refusal.Detail)
-	default:
+	case refusal == nil || refusal.Kind == puntuale.Transient:
 		s.retryPrepare(e, now, refusal, err)
+	case refusal.Kind == puntuale.Final:
+		s.refuse(e, refusal.Reason, refusal.Detail)
+	default:
+		s.putOff(e, now, refusal)
 	}
+}
+
+// putOff postpones a message that was refused for now through no fault of its own. Later ones to its recipient wait for
+// it, as after a refused attempt. It never leaves before its own moment: preparation runs ahead of that.
+func (s *scheduler) putOff(e *entry, now time.Time, refusal *puntuale.SendError) {
+	next := now.Add(refusal.Wait())
+	if !next.After(e.m.Next) {
+		next = e.m.Next.Add(refusal.Wait())
+	}
+	if !e.repeat() {
+		e.lane.recipient(e.m.Phone).hold(&e.m, now, next, false)
+	}
+	s.postpone(e, next, refusal.Reason, refusal.Detail)
 }
 
 // retryPrepare postpones a message whose preparation failed for now; later ones to its recipient wait for it a while.
@@ -200,6 +230,10 @@ func (s *scheduler) prepare(e *entry) {
 		}
 		s.box.prepared(e)
 	}()
+	if e.lane.quietUntil.Load() > s.cfg.Clock.Now().UnixMicro() {
+		e.failed = errPaused
+		return
+	}
 	ctx, cancel := context.WithTimeout(s.ctx, prepareWait)
 	defer cancel()
 	e.prepared, e.failed = e.lane.conn.Prepare(ctx, puntuale.Envelope{

@@ -388,7 +388,7 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 	if !e.repeat() {
 		l.recipient(m.Phone).add(e)
 	}
-	s.loader.waiting = append(s.loader.waiting, e)
+	s.queueLoad(e, now)
 	return known
 }
 

@@ -128,7 +128,7 @@ func (s *scheduler) settle(e *entry, st puntuale.Settlement, verdict string) {
 // pause keeps a lane quiet for a while.
 func (s *scheduler) pause(l *lane, until time.Time) {
 	if until.After(l.paused) {
-		l.paused = until
+		l.setPaused(until)
 		s.alarms.set(&l.alarm, until)
 	}
 }

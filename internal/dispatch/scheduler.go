@@ -163,6 +163,7 @@ func (s *scheduler) fire(now time.Time) {
 			a.entry.parked = false
 			s.dueNow(a.entry)
 		case a.lane != nil:
+			s.endPause(a.lane, now)
 			s.activate(a.lane)
 		case a.reader.wanted && !a.reader.reading:
 			s.enqueue(a.reader, true)

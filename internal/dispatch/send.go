@@ -7,12 +7,8 @@ import (
 	"puntuale"
 )
 
-const (
-	// unansweredGrace is how much longer than its SendTimeout a connector may take to notice that it ran out.
-	unansweredGrace = 5 * time.Second
-	// downQuiet is how long a session that turned out to be down is left alone, should it still count as online.
-	downQuiet = 5 * time.Second
-)
+// unansweredGrace is how much longer than its SendTimeout a connector may take to notice that it ran out.
+const unansweredGrace = 5 * time.Second
 
 // attempt is how one handing over ended.
 type attempt struct {
@@ -28,12 +24,7 @@ func (s *scheduler) send(e *entry) {
 	receipt, err := s.deliver(e)
 	a := attempt{e: e, outcome: s.decide(e, receipt, err, s.cfg.Clock.Now())}
 	if refusal := puntuale.AsSendError(err); refusal != nil {
-		switch refusal.Kind {
-		case puntuale.SessionDown:
-			a.quiet = downQuiet
-		case puntuale.Throttled:
-			a.quiet = max(refusal.After, time.Second)
-		}
+		a.quiet = refusal.SessionWait()
 	}
 	if a.outcome.Verdict == puntuale.Retry && a.outcome.Next.After(e.m.ValidUntil) {
 		a.outcome.Next = e.m.ValidUntil // so that it expires on time

@@ -31,7 +31,10 @@ func (s *scheduler) setBack(by time.Duration) {
 	}
 	back(&s.nextPoll, &s.nextRound, &s.claims.resume)
 	for _, l := range s.lanes {
-		back(&l.looked, &l.readAfter, &l.glance, &l.depths, &l.seenUntil, &l.paused, &l.resting)
+		back(&l.looked, &l.readAfter, &l.glance, &l.depths, &l.seenUntil, &l.resting)
+		if !l.paused.IsZero() {
+			l.setPaused(l.paused.Add(-by))
+		}
 		l.pace.setBack(by)
 		for _, r := range l.recipients {
 			for i := range r.holds {

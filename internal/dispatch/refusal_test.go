@@ -1,0 +1,187 @@
+package dispatch_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/dispatch"
+)
+
+// refusalWait is what the network asks for in the table of refusals: more than what the dispatcher waits by itself.
+const refusalWait = 20 * time.Second
+
+// refusals are all ways in which a connector can fail once, and what follows from each, whether Prepare or Send returned
+// it.
+var refusals = map[string]struct {
+	err         error
+	failed      bool          // the message is FAILED
+	wait        time.Duration // the message leaves so much later at least
+	sessionWait time.Duration // the session's messages to others do, too
+	behind      bool          // the recipient's next message leaves after it
+}{
+	"final":        {err: refusal(puntuale.Final), failed: true},
+	"transient":    {err: refusal(puntuale.Transient), wait: 5 * time.Second, behind: true},
+	"session down": {err: refusal(puntuale.SessionDown), wait: 5 * time.Second, sessionWait: 5 * time.Second, behind: true},
+	"throttled":    {err: refusal(puntuale.Throttled), wait: refusalWait, sessionWait: refusalWait, behind: true},
+	"deferred":     {err: refusal(puntuale.Deferred), wait: refusalWait, behind: true},
+	"no evidence":  {err: errors.New("the line broke"), wait: 3 * time.Second, behind: true},
+}
+
+func refusal(kind puntuale.SendErrorKind) error {
+	return &puntuale.SendError{Kind: kind, Reason: "Per ora no", Detail: "test", After: refusalWait}
+}
+
+// TestRefusals: the same refusal has the same effect on the message, its session, its recipient's order and the client's
+// credit, whether Prepare or Send returned it. One thing differs: an attempt without evidence may have arrived, so it
+// keeps its credit, and the recipient's next message does not wait for it.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, want := range refusals {
+		for _, phase := range []string{"prepare", "send"} {
+			t.Run(name+"/"+phase, func(t *testing.T) {
+				t.Parallel()
+				uncertain := name == "no evidence" && phase == "send"
+				var begin time.Time
+				var first, other, second puntuale.MessageID
+				setup := func(_ *dispatch.Config, m *memory, n *network) {
+					begin = time.Now()
+					first = m.add(1, "+391", begin)[0]
+					other = m.add(1, "+392", begin.Add(100*time.Millisecond))[0]
+					second = m.add(1, "+391", begin.Add(200*time.Millisecond))[0]
+					refuseOnce(n, phase, first, want.err)
+				}
+				bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, m *memory, n *network) {
+					after(2 * time.Second)
+					if kept := m.reserved(first); kept != uncertain {
+						t.Errorf("after the refusal its credit is kept: %v, want %v", kept, uncertain)
+					}
+					after(time.Minute)
+					if state := m.get(first).state; (state == puntuale.Failed) != want.failed || state == puntuale.Pending {
+						t.Errorf("the message is %v", state)
+					}
+					leftAfter(t, n, other, begin.Add(100*time.Millisecond), want.sessionWait)
+					moment := begin.Add(200 * time.Millisecond)
+					if want.failed || uncertain {
+						leftAfter(t, n, second, moment, 0)
+					}
+					if want.failed {
+						return
+					}
+					leftAfter(t, n, first, begin, want.wait)
+					if at, behind := n.of(first), n.of(second); want.behind && !uncertain && (len(behind) != 1 || behind[0].Before(at[len(at)-1])) {
+						t.Errorf("the recipient's next left at %v, before %v", behind, at)
+					}
+				})
+			})
+		}
+	}
+}
+
+// refuseOnce has the network fail the first time that a message is prepared, or handed over.
+func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
+	done := false // one message is in one place at a time
+	once := func(e puntuale.Envelope) error {
+		if e.Message != id || done {
+			return nil
+		}
+		done = true
+		return err
+	}
+	if phase == "prepare" {
+		n.prepare = func(_ context.Context, e puntuale.Envelope) error { return once(e) }
+		return
+	}
+	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
+}
+
+// leftAfter fails unless the message's last attempt came so long after a moment: at once if wait is 0, else no earlier
+// and within half as much again.
+func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
+	t.Helper()
+	at := n.of(id)
+	if len(at) == 0 {
+		t.Errorf("message %d never left", id)
+		return
+	}
+	// What waits for its session waits from the refusal on, a moment earlier.
+	took := at[len(at)-1].Sub(since)
+	if took < wait-300*time.Millisecond || took > wait+wait/2+time.Second {
+		t.Errorf("message %d left %v late, want %v", id, took, wait)
+	}
+}
+
+// TestThrottledPreparationsStop: once a session is throttled the connector is asked to prepare nothing more until the
+// time is over, and then everything leaves in order. What is not yet due does not leave early.
+func TestThrottledPreparationsStop(t *testing.T) {
+	t.Parallel()
+	var begin time.Time
+	var ids []puntuale.MessageID
+	var asked []time.Time
+	setup := func(_ *dispatch.Config, m *memory, n *network) {
+		begin = time.Now()
+		for i := range 20 {
+			ids = append(ids, m.add(1, "+391", begin.Add(time.Duration(i)*time.Second))...)
+		}
+		n.prepare = func(_ context.Context, e puntuale.Envelope) error {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			asked = append(asked, time.Now())
+			if time.Since(begin) < 10*time.Second {
+				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Per ora no", After: begin.Add(10 * time.Second).Sub(time.Now())}
+			}
+			return nil
+		}
+	}
+	bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, m *memory, n *network) {
+		after(time.Minute)
+		m.mu.Lock()
+		during := 0
+		for _, at := range asked {
+			if at.Before(begin.Add(10 * time.Second)) {
+				during++
+			}
+		}
+		m.mu.Unlock()
+		if during == 0 || during > 3 { // those that were being prepared already
+			t.Errorf("asked to prepare %d times while throttled", during)
+		}
+		all := n.sightings()
+		if len(all) != len(ids) {
+			t.Fatalf("%d of %d left", len(all), len(ids))
+		}
+		for i, s := range all {
+			if s.Message != ids[i] {
+				t.Fatalf("order %v, want %v", n.order(), ids)
+			}
+			if due := begin.Add(time.Duration(i) * time.Second); s.at.Before(due) {
+				t.Errorf("message %d left at %v, before %v", s.Message, s.at, due)
+			}
+		}
+	})
+}
+
+// TestPutOffIsNotEarly: a message that is refused while it is prepared ahead of its moment does not leave before it.
+func TestPutOffIsNotEarly(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]puntuale.SendErrorKind{"throttled": puntuale.Throttled, "deferred": puntuale.Deferred} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var id puntuale.MessageID
+			var due time.Time
+			setup := func(_ *dispatch.Config, m *memory, n *network) {
+				due = time.Now().Add(1900 * time.Millisecond)
+				id = m.add(1, "+391", due)[0]
+				refuseOnce(n, "prepare", id, &puntuale.SendError{Kind: kind, Reason: "Per ora no", After: 100 * time.Millisecond})
+			}
+			bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, _ *memory, n *network) {
+				after(10 * time.Second)
+				if at := n.of(id); len(at) != 1 || at[0].Before(due) {
+					t.Errorf("left at %v, due at %v", at, due)
+				}
+			})
+		})
+	}
+}
