@@ -304,7 +304,8 @@ func (m *member) look(ctx context.Context) {
 	m.sched.box.post(func() { m.sched.setSessions(node, mine, leaving) })
 }
 
-// sort picks the node's own sessions, and of them those that should be another's.
+// sort picks the node's own sessions, and of them those that should be another's. One that is just being linked stays: a
+// move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
 func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)
@@ -313,7 +314,7 @@ func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []
 			continue
 		}
 		mine = append(mine, s)
-		if to := target(s.ID, nodes); to != node && to != 0 {
+		if to := target(s.ID, nodes); to != node && to != 0 && s.Link.State != puntuale.LinkPairing {
 			leaving[s.ID] = true
 			m.targets[s.ID] = to
 		}

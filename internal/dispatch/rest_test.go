@@ -178,6 +178,57 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
+// TestLinkingIsNotMoved: a session that is just being linked stays with its node when another joins, for the pairing would
+// end with the move. It goes once the pairing is over, however that ended.
+func TestLinkingIsNotMoved(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		m, n := newMemory(), newNetwork()
+		for id := range puntuale.SessionID(8) {
+			m.session(id+1, 1, 0)
+		}
+		link := func(state puntuale.LinkState) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			for i := range m.sessions {
+				m.sessions[i].Link.State = state
+			}
+		}
+		owners := func() int {
+			by := map[puntuale.NodeID]bool{}
+			for id := range puntuale.SessionID(8) {
+				by[m.owner(id+1)] = true
+			}
+			return len(by)
+		}
+		start := func() *dispatch.Dispatcher {
+			d := dispatch.New(config(m, n))
+			if err := d.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+		first := start()
+		after(2 * time.Second)
+		link(puntuale.LinkPairing)
+		second := start()
+		after(time.Minute)
+		if got := owners(); got != 1 {
+			t.Errorf("while they are linked %d nodes have them", got)
+		}
+		link(puntuale.LinkOnline)
+		after(10 * time.Second)
+		if got := owners(); got != 2 {
+			t.Errorf("once they are online %d nodes have them", got)
+		}
+		for _, d := range []*dispatch.Dispatcher{second, first} {
+			if err := d.Stop(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
 // hanging is a keeper of which one session never closes.
 type hanging struct{ keeper }
 
