@@ -89,8 +89,10 @@ type Brand struct {
 	Colour   string // #rrggbb
 	Logo     []byte // left out where only Mark is asked for
 	LogoKind string // its media type; "": no logo
-	Host     string // the name under which its pages are reached, in small letters; "": none of its own
 	Mark     string // changes with Colour and Logo; "": nothing was ever set
+
+	Host      string // the host name that the partner asks for, in ASCII and small letters; "": none
+	Confirmed bool   // Host is proven to be the partner's: its pages are served there
 }
 
 // AuditEntry is one thing that somebody did in a dashboard. It holds no phone number, no text and no key.
@@ -139,7 +141,7 @@ type LoginStore interface {
 	UsersByEmail(ctx context.Context, email string, partner PartnerID, limit int) ([]User, error)
 	// UserByID returns a user and the partner whose it is, its logo left out. Codes: not_found.
 	UserByID(ctx context.Context, id LoginID) (User, Host, error)
-	// HostNamed finds a partner by its own host name, HostSlug by its slug; the logo is left out. Codes: not_found.
+	// HostNamed finds a partner by its confirmed host name, HostSlug by its slug; the logo is left out. Codes: not_found.
 	HostNamed(ctx context.Context, name string) (Host, error)
 	HostSlug(ctx context.Context, slug string) (Host, error)
 	// SpendTicket takes a ticket that is valid at now, once, and returns whose it is. Codes: not_found.
@@ -196,5 +198,12 @@ type BrandStore interface {
 	Host(ctx context.Context) (Host, error)
 	// Logo returns the logo and its media type, nil when there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
-	SetBrand(ctx context.Context, b Brand) error // conflict: another partner has the host name. Mark is the store's own
+	// SetBrand stores the looks. The store sets Mark, and Confirmed stays while Host does: another name waits to be
+	// confirmed, and several partners may wait for the same one. Codes: conflict (the name is another partner's).
+	SetBrand(ctx context.Context, b Brand) error
+	// ConfirmHost confirms the name that the partner asks for. Of partners that call it at once for one name, one
+	// succeeds. Codes: not_found (the partner does not ask for this name); conflict (it is another partner's).
+	ConfirmHost(ctx context.Context, name string) error
+	// WithdrawHost ends the confirmation; the name waits again. Codes: not_found (no name is confirmed).
+	WithdrawHost(ctx context.Context) error
 }

@@ -35,6 +35,7 @@ type commands struct {
 type partnerGroup struct {
 	Create   partnerCreateCommand   `cmd:"" help:"Create a partner with its login and its first key, also beside a running server."`
 	Password partnerPasswordCommand `cmd:"" help:"Set a new password for a partner's user, also beside a running server."`
+	Host     partnerHostCommand     `cmd:"" help:"List the host names that partners ask for, and confirm or withdraw one, also beside a running server."`
 }
 
 type keyGroup struct {

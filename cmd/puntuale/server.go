@@ -115,7 +115,8 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	}
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
-		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Files: s.files(),
+		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
+		Files: s.files(),
 	})
 	s.openOfficial(cfg, vault)
 	if cfg.has(roleDispatch) {

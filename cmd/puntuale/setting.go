@@ -32,12 +32,25 @@ type baseSettings struct {
 	LogLevel slog.Level `placeholder:"LEVEL" default:"info" help:"The least that is logged: debug, info, warn or error."`
 }
 
+// publicSettings is where the service is on the internet.
+type publicSettings struct {
+	PublicURL string `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
+}
+
+// check returns what is wrong with it.
+func (s *publicSettings) check() []fault {
+	if f := checkPublic(s.PublicURL); f != "" {
+		return []fault{{"public-url", f}}
+	}
+	return nil
+}
+
 // serveSettings are those of a server.
 type serveSettings struct {
 	baseSettings `embed:""`
 
-	Addr            string        `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
-	PublicURL       string        `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
+	Addr            string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
+	publicSettings  `embed:""`
 	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"Proxies that are believed about a caller's address (X-Forwarded-For) and scheme (X-Forwarded-Proto): networks such as 203.0.113.0/24, addresses, loopback, private. Name every proxy on the way, and nothing else: every machine in these networks can claim any address. Empty: nobody is believed."`
 	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
@@ -106,9 +119,7 @@ func (s *serveSettings) check() []fault {
 	if _, err := httpkit.ParseProxies(s.TrustedProxies); err != nil {
 		faults = append(faults, fault{"trusted-proxies", err.Error()})
 	}
-	if f := checkPublic(s.PublicURL); f != "" {
-		faults = append(faults, fault{"public-url", f})
-	}
+	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.checkOfficial()...)
 	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
 		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})

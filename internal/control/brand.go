@@ -7,7 +7,6 @@ import (
 	"image"
 	_ "image/jpeg" // a logo's form
 	_ "image/png"  // likewise
-	"net/netip"
 	"regexp"
 	"strings"
 
@@ -24,30 +23,26 @@ const (
 type BrandChange struct {
 	Name   string
 	Colour string // #rrggbb, "" the product's
-	Host   string // "" none
+	Host   string // the name to ask for, in any form; "" none
 	Logo   []byte // PNG or JPEG; nil keeps the present one
 	NoLogo bool   // removes it
 }
 
-var (
-	colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
-	hostShape   = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$`)
-)
+var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 
 // Host returns the partner and its looks.
 func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.tenant.Host(ctx) }
 
-// SetBrand changes the looks. Codes: invalid; conflict when another partner has the host name.
+// SetBrand changes the looks. Another host name than before waits to be confirmed. Codes: invalid; conflict when the name
+// is another partner's.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
-	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour)), Host: strings.ToLower(strings.TrimSpace(r.Host))}
+	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour))}
 	var f faults
 	f.text("body.name", b.Name, puntuale.MaxName)
 	if b.Colour != "" && !colourShape.MatchString(b.Colour) {
 		f.add("body.colour", "is not a colour such as #1f6feb", r.Colour)
 	}
-	if _, err := netip.ParseAddr(b.Host); b.Host != "" && (err == nil || len(b.Host) > 253 || !hostShape.MatchString(b.Host)) {
-		f.add("body.host", "is not a host name such as messages.example.com", r.Host)
-	}
+	b.Host = p.control.askedHost(&f, r.Host)
 	b.Logo, b.LogoKind = logo(&f, r.Logo)
 	if err := f.err(); err != nil {
 		return err

@@ -22,6 +22,7 @@ const (
 	triesOfAccount = 50
 	triesOfAddress = 30
 	triesOfCode    = 5
+	triesOfHost    = 20 // questions to DNS
 )
 
 // Where the partner is not known, several of its logins may have the same e-mail. So many are compared at most; and at
@@ -164,15 +165,20 @@ func (p *Person) Arrived(ctx context.Context) error {
 	return p.change(ctx, puntuale.UserPatch{Seen: changeTo(p.control.clock.Now())}, nil)
 }
 
-// PartnerAt returns the partner that is known by a host name, or by a slug where that is not "". Codes: not_found.
+// PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug where that is not "".
+// The host of the service's own address is no partner's, whatever is stored. Codes: not_found.
 func (c *Control) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
 	if c.door == nil {
-		return puntuale.Host{}, &puntuale.Error{Code: puntuale.CodeNotFound, Message: "partner not found"}
+		return puntuale.Host{}, puntuale.NotFound("partner")
 	}
 	if slug != "" {
 		return c.door.HostSlug(ctx, slug)
 	}
-	return c.door.HostNamed(ctx, strings.ToLower(host))
+	name, ok := hostName(host)
+	if !ok || name == c.ownHost {
+		return puntuale.Host{}, puntuale.NotFound("partner")
+	}
+	return c.door.HostNamed(ctx, name)
 }
 
 // Logo returns a partner's logo and its media type, nil when there is none: whoever opens the login page sees it.

@@ -208,6 +208,9 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	if err := p.SetBrand(t.Context(), control.BrandChange{Name: `Rossi & "Figli" <API>`, Host: "msg.rossi.example"}); err != nil {
 		t.Fatal(err)
 	}
+	if err := c.ConfirmHost(t.Context(), p.ID(), "msg.rossi.example"); err != nil {
+		t.Fatal(err)
+	}
 	s.handler, err = httpapi.New(httpapi.Config{Control: c, Now: s.clock.Now, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)

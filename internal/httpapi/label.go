@@ -4,10 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 
 	"puntuale"
 )
@@ -18,14 +15,7 @@ const productName = "Puntuale"
 // nameAt is the name under which a caller knows the service: that of the partner whose own host name it called, else the
 // product's. Where that cannot be found out it is neither's.
 func (a *api) nameAt(r *http.Request) string {
-	host := r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil || host == "localhost" || host == "" {
-		return productName // names no partner
-	}
-	h, err := a.control.PartnerAt(r.Context(), host, "")
+	h, err := a.control.PartnerAt(r.Context(), r.Host, "")
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return productName

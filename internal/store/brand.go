@@ -21,6 +21,8 @@ func (p partnerTenant) Logo(ctx context.Context) (logo []byte, kind string, err 
 	return logo, kind, nil
 }
 
+var errOthersHost = puntuale.Conflict("another partner has this host name")
+
 func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand) error {
 	sum := sha256.Sum256(append([]byte(b.Colour+"\n"+b.LogoKind+"\n"), b.Logo...))
 	mark := hex.EncodeToString(sum[:8])
@@ -31,14 +33,47 @@ func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand) error {
 		if err := p.lockUsers(ctx, a, 0); err != nil {
 			return err
 		}
+		var other puntuale.PartnerID
+		taken, err := one(ctx, a, `select partner_id from brand where confirmed = $1 and confirmed <> '' and partner_id <> $2`, []any{b.Host, p.id}, &other)
+		switch {
+		case err != nil:
+			return fmt.Errorf("look for a host name: %w", err)
+		case taken:
+			return errOthersHost
+		}
 		if _, err := a.exec(ctx, `insert into brand (partner_id, name, colour, logo, logo_kind, host, mark) values ($1, $2, $3, $4, $5, $6, $7)
  on conflict (partner_id) do update set name = excluded.name, colour = excluded.colour, logo = excluded.logo, logo_kind = excluded.logo_kind,
- host = excluded.host, mark = excluded.mark`, p.id, b.Name, b.Colour, b.Logo, b.LogoKind, b.Host, mark); err != nil {
-			if repeated(err) {
-				return puntuale.Conflict("another partner has this host name")
-			}
+ host = excluded.host, mark = excluded.mark, confirmed = case when brand.host = excluded.host then brand.confirmed else '' end`,
+			p.id, b.Name, b.Colour, b.Logo, b.LogoKind, b.Host, mark); err != nil {
 			return fmt.Errorf("store a brand: %w", err)
 		}
 		return nil
 	})
+}
+
+func (p partnerTenant) ConfirmHost(ctx context.Context, name string) error {
+	return p.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update brand set confirmed = host where partner_id = $1 and host = $2 and host <> ''`, p.id, name)
+		if repeated(err) {
+			return errOthersHost
+		}
+		return thereOr(n > 0, err, "host name")
+	})
+}
+
+func (p partnerTenant) WithdrawHost(ctx context.Context) error {
+	return p.write(ctx, func(ctx context.Context, a asker) error {
+		n, err := a.exec(ctx, `update brand set confirmed = '' where partner_id = $1 and confirmed <> ''`, p.id)
+		return thereOr(n > 0, err, "host name")
+	})
+}
+
+// Hosts returns the partners that ask for a host name, by name and partner; logos are left out.
+func (s *Store) Hosts(ctx context.Context) ([]puntuale.Host, error) {
+	all, err := list(ctx, s.read, `select `+hostColumns+` from partner p join brand b on b.partner_id = p.id where b.host <> '' order by b.host, p.id`,
+		nil, func(rows row, h *puntuale.Host) error { return rows.Scan(hostFields(h)...) })
+	if err != nil {
+		return nil, outward(fmt.Errorf("list host names: %w", err))
+	}
+	return all, nil
 }

@@ -19,11 +19,11 @@ func (s *Store) UsersByEmail(ctx context.Context, email string, partner puntuale
 }
 
 const hostColumns = `p.id, p.name, p.slug, p.created_at, coalesce(b.name, ''), coalesce(b.colour, ''), coalesce(b.logo_kind, ''),
- coalesce(b.host, ''), coalesce(b.mark, '')`
+ coalesce(b.host, ''), coalesce(b.mark, ''), case when b.confirmed = b.host and b.host <> '' then 1 else 0 end`
 
 func hostFields(h *puntuale.Host) []any {
 	return []any{&h.Partner.ID, &h.Partner.Name, &h.Partner.Slug, moment{&h.Partner.Created}, &h.Brand.Name, &h.Brand.Colour, &h.Brand.LogoKind,
-		&h.Brand.Host, &h.Brand.Mark}
+		&h.Brand.Host, &h.Brand.Mark, flag{&h.Brand.Confirmed}}
 }
 
 func (s *Store) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
@@ -33,7 +33,7 @@ func (s *Store) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.U
 }
 
 func (s *Store) HostNamed(ctx context.Context, name string) (puntuale.Host, error) {
-	return s.host(ctx, `b.host = $1 and b.host <> ''`, name)
+	return s.host(ctx, `b.confirmed = $1 and b.confirmed = b.host and b.host <> ''`, name)
 }
 
 func (s *Store) HostSlug(ctx context.Context, slug string) (puntuale.Host, error) {

@@ -31,7 +31,7 @@ var movedTables = []movedTable{
 	{name: "client", columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
 		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at"},
 	{name: "login", columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
-	{name: "brand", columns: "partner_id name colour logo logo_kind host mark"},
+	{name: "brand", columns: "partner_id name colour logo logo_kind host mark confirmed"},
 	{name: "day_total", columns: "client_id day sent failed"},
 	{name: "total_mark", columns: "client_id at"},
 	{name: "audit", columns: "id partner_id client_id login_id who entry action target at", serial: "id"},

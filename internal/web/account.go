@@ -57,7 +57,7 @@ func (s *site) createAccount(v *visit) error {
 // loginAddress is where the partner's clients sign in.
 func (v *visit) loginAddress() string {
 	h := v.person.Host()
-	if h.Brand.Host != "" {
+	if h.Brand.Confirmed {
 		return "https://" + h.Brand.Host + "/login"
 	}
 	return cmp.Or(v.site.control.Public(), readAt(v.r)) + "/p/" + h.Partner.Slug

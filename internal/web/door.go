@@ -2,9 +2,7 @@ package web
 
 import (
 	"errors"
-	"net"
 	"net/http"
-	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -80,14 +78,7 @@ func homeOf(p *control.Person) string {
 // be found.
 func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
 	slug := v.path("slug")
-	host := v.r.Host
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
-	}
-	if _, err := netip.ParseAddr(strings.Trim(host, "[]")); slug == "" && (err == nil || host == "localhost" || host == "") {
-		return 0, nil // names no partner
-	}
-	h, err := s.control.PartnerAt(v.ctx(), host, slug)
+	h, err := s.control.PartnerAt(v.ctx(), v.r.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
 		return 0, nil

@@ -18,6 +18,7 @@ var partnerRoutes = []route{
 	{"GET /partner/totals", partnerSide, puntuale.Reader, "", (*site).totals},
 	{"GET /partner/brand", partnerSide, puntuale.Owner, "", (*site).brand},
 	{"POST /partner/brand", partnerSide, puntuale.Owner, "brand.change", (*site).changeBrand},
+	{"POST /partner/brand/host", partnerSide, puntuale.Owner, "brand.host", (*site).proveHost},
 	{"GET /partner/audit", partnerSide, puntuale.Owner, "", (*site).partnerAudit},
 	{"POST /partner/clients/{id}/enter", partnerSide, puntuale.Reader, unaudited, (*site).enterClient}, // notes it by itself, in the client's log
 }
@@ -84,20 +85,30 @@ func (s *site) totals(v *visit) error {
 }
 
 func (s *site) brand(v *visit) error {
-	h, err := v.partner.Host(v.ctx())
+	l, err := v.looks()
 	if err != nil {
 		return err
 	}
-	f := view.NewForm("name", h.Brand.Name, "colour", h.Brand.Colour, "host", h.Brand.Host)
-	return v.show(view.Brand(f, h, look(h)))
+	f := view.NewForm("name", l.Host.Brand.Name, "colour", l.Host.Brand.Colour, "host", l.Host.Brand.Host)
+	return v.show(view.Brand(f, l))
+}
+
+// looks is how the partner's pages look, and how it proves its host name.
+func (v *visit) looks() (view.Looks, error) {
+	h, err := v.partner.Host(v.ctx())
+	if err != nil {
+		return view.Looks{}, err
+	}
+	l := view.Looks{Host: h, Look: look(h)}
+	if name := h.Brand.Host; name != "" && !h.Brand.Confirmed {
+		proof := v.partner.HostProof(name)
+		l.ProofName, l.ProofText = proof.Name, proof.Text
+	}
+	return l, nil
 }
 
 func (s *site) changeBrand(v *visit) error {
-	f, err := v.form()
-	if err != nil {
-		return err
-	}
-	logo, err := v.file("logo", control.MaxLogo)
+	f, logo, err := v.upload("logo", control.MaxLogo)
 	if err != nil {
 		return err
 	}
@@ -106,16 +117,33 @@ func (s *site) changeBrand(v *visit) error {
 		change.Colour = ""
 	}
 	if err := v.partner.SetBrand(v.ctx(), change); err != nil {
-		h, readErr := v.partner.Host(v.ctx())
+		l, readErr := v.looks()
 		if readErr != nil {
 			return readErr
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "another partner has this host name"})
 		}
-		return v.again(err, f, view.BrandForm(f, h, look(h)), view.Brand(f, h, look(h)), "name", "colour", "host", "logo")
+		return v.again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
 	}
 	v.say("brand.done", "")
+	return v.to("/partner/brand")
+}
+
+// proveHost looks for the DNS record that proves the partner's host name.
+func (s *site) proveHost(v *visit) error {
+	l, err := v.looks()
+	if err != nil {
+		return err
+	}
+	if err := v.partner.ProveHost(v.ctx()); err != nil {
+		h := l.Host.Brand
+		f := view.NewForm("name", h.Name, "colour", h.Colour, "host", h.Host)
+		l.HostForm = view.NewForm()
+		return v.again(err, l.HostForm, view.HostForm(l), view.Brand(f, l), "proof")
+	}
+	v.did(l.Host.Brand.Host)
+	v.say("brand.host_done", "", "Host", l.Host.Brand.Host)
 	return v.to("/partner/brand")
 }
 

@@ -274,6 +274,7 @@ func TestWhiteLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(w.newPartnerHandle().SetBrand(context.Background(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#ffee00", Host: "msg.aurora.example", Logo: onePixel}))
+	w.must(w.control.ConfirmHost(context.Background(), w.partner, "msg.aurora.example"))
 	v := w.visitor(w.clients[puntuale.Owner])
 	pages := []string{v.get(w.pages).body, v.get("/me").body, v.get(w.pages + "/missing").body, w.visitor(0).get("/p/agenzia-aurora").body}
 	r := w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {"msg.aurora.example"}})

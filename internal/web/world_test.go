@@ -51,6 +51,7 @@ type world struct {
 	pages    string                // "/c/1": where the client's pages are
 	other    puntuale.ClientID     // another client of the partner: Officina Verdi
 	stranger puntuale.ClientID     // a client of another partner
+	dns      *dns                  // what partners' host names are proven by
 	files    string                // where files for messages are: http://127.0.0.1:…
 	owner    atomic.Pointer[owner] // looks after sessions; nil: nobody does
 
@@ -77,12 +78,12 @@ func newWorldAt(t testing.TB, public string) *world {
 func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	t.Helper()
 	ctx := context.Background()
-	w := &world{t: t, store: db.Open(t), clock: db.Clock, sql: db.SQL, postgres: db.Postgres, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
+	w := &world{t: t, dns: &dns{}, store: db.Open(t), clock: db.Clock, sql: db.SQL, postgres: db.Postgres, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
 	data := make([]byte, auth.DataKeySize)
 	_, _ = rand.Read(data)
 	w.vault, _ = auth.NewVault(data)
 	files := filesOf(t, w.clock, &w.files)
-	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public,
+	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type == puntuale.Official || o != nil && o.numbers != nil
@@ -234,6 +235,17 @@ func (v *visitor) do(method, path string, form url.Values, header http.Header) a
 	if form != nil {
 		body = strings.NewReader(form.Encode())
 	}
+	return v.request(method, path, body, header)
+}
+
+// send posts a body as it is.
+func (v *visitor) send(path, body string, header http.Header) answer {
+	v.w.t.Helper()
+	return v.request(http.MethodPost, path, strings.NewReader(body), header)
+}
+
+func (v *visitor) request(method, path string, body io.Reader, header http.Header) answer {
+	v.w.t.Helper()
 	r, err := http.NewRequestWithContext(context.Background(), method, v.w.base+path, body)
 	v.w.must(err)
 	r.Header.Set("Accept-Language", v.language)

@@ -312,8 +312,13 @@ func testBrand(t *testing.T, w *World) {
 	if err := p.SetBrand(ctx, b); err != nil {
 		t.Fatal(err)
 	}
+	_, err := w.HostNamed(ctx, b.Host)
+	wantCode(t, err, puntuale.CodeNotFound) // not yet
+	if err := p.ConfirmHost(ctx, b.Host); err != nil {
+		t.Fatal(err)
+	}
 	h, err := w.HostNamed(ctx, "msg.example.com")
-	if err != nil || h.Partner.ID != w.Partner || h.Brand.Name != b.Name || h.Brand.Colour != b.Colour || h.Brand.Mark == "" || h.Brand.Logo != nil {
+	if err != nil || h.Partner.ID != w.Partner || h.Brand.Name != b.Name || h.Brand.Colour != b.Colour || h.Brand.Mark == "" || h.Brand.Logo != nil || !h.Brand.Confirmed {
 		t.Fatalf("stored: %+v, %v", h, err)
 	}
 	if logo, kind, err := p.Logo(ctx); err != nil || kind != b.LogoKind || string(logo) != string(b.Logo) {
@@ -337,5 +342,65 @@ func testBrand(t *testing.T, w *World) {
 	}
 	if logo, kind, err := p.Logo(ctx); err != nil || logo != nil || kind != "" {
 		t.Errorf("no logo: %v %q, %v", logo, kind, err)
+	}
+}
+
+// Any partner may ask for a host name, and one has it: who confirms it first, until another name is asked for or the
+// confirmation is withdrawn.
+func testHosts(t *testing.T, w *World) {
+	ctx := context.Background()
+	const name = "msg.example.com"
+	all := []puntuale.PartnerTenant{w.Store.Partner(w.Partner)}
+	for i := range 3 {
+		id, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: fmt.Sprint("altri-", i)}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, w.Store.Partner(id))
+	}
+	for _, p := range all {
+		wantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // nobody asks for it
+		if err := p.SetBrand(ctx, puntuale.Brand{Host: name}); err != nil {
+			t.Fatalf("ask for a name: %v", err)
+		}
+		wantCode(t, p.ConfirmHost(ctx, "other.example.com"), puntuale.CodeNotFound)
+		wantCode(t, p.WithdrawHost(ctx), puntuale.CodeNotFound)
+	}
+	var winner atomic.Int64
+	var confirmed atomic.Int64
+	together(len(all), func(i int) {
+		switch err := all[i].ConfirmHost(ctx, name); {
+		case err == nil:
+			confirmed.Add(1)
+			winner.Store(int64(i))
+		case puntuale.CodeOf(err) != puntuale.CodeConflict:
+			t.Error(err)
+		}
+	})
+	if confirmed.Load() != 1 {
+		t.Fatalf("%d partners have the name", confirmed.Load())
+	}
+	has, other := all[winner.Load()], all[(winner.Load()+1)%int64(len(all))]
+	wantCode(t, other.SetBrand(ctx, puntuale.Brand{Host: name}), puntuale.CodeConflict)
+	if err := has.SetBrand(ctx, puntuale.Brand{Name: "Nuovo", Host: name}); err != nil {
+		t.Fatal(err)
+	}
+	if h, err := w.HostNamed(ctx, name); err != nil || h.Brand.Name != "Nuovo" || !h.Brand.Confirmed {
+		t.Errorf("other looks lose the name: %+v, %v", h, err)
+	}
+	if err := has.WithdrawHost(ctx); err != nil {
+		t.Fatal(err)
+	}
+	_, err := w.HostNamed(ctx, name)
+	wantCode(t, err, puntuale.CodeNotFound)
+	if err := other.ConfirmHost(ctx, name); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []string{"other.example.com", name} { // another one, and back: the proof is asked for again
+		if err := other.SetBrand(ctx, puntuale.Brand{Host: host}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := w.HostNamed(ctx, host)
+		wantCode(t, err, puntuale.CodeNotFound)
 	}
 }

@@ -1,0 +1,151 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/idna"
+
+	"puntuale"
+)
+
+// A partner's pages are served at a host name of its own once the name is confirmed: by a DNS record that only the
+// name's owner can set, or by the operator. Until then the partner merely asks for it, as any other partner may.
+
+// Resolver asks DNS. [net.Resolver] is one.
+type Resolver interface {
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+}
+
+// HostProof is the DNS record of type TXT that proves a host name.
+type HostProof struct {
+	Name string // _puntuale.messages.example.com
+	Text string
+}
+
+const (
+	proofLabel = "_puntuale."
+	dnsWithin  = 5 * time.Second
+)
+
+// hostShape is a host name in ASCII and small letters that has a domain. No address of a network fits.
+var hostShape = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])$`)
+
+// hostName reads a host name in any form that reaches the same host: with a port, a final dot, capitals or letters
+// beyond ASCII. It returns the one form that is stored and compared.
+func hostName(text string) (name string, ok bool) {
+	name = strings.TrimSpace(text)
+	if host, _, err := net.SplitHostPort(name); err == nil {
+		name = host
+	}
+	name, err := idna.Lookup.ToASCII(name)
+	name = strings.TrimSuffix(name, ".")
+	return name, err == nil && len(name) <= 253 && hostShape.MatchString(name)
+}
+
+// ownHost is the host name of the service's public address; "" where it has none.
+func ownHost(public string) string {
+	u, err := url.Parse(public)
+	if err != nil {
+		return ""
+	}
+	name, _ := hostName(u.Host)
+	return name
+}
+
+// askedHost reads the host name that a partner asks for; "" is none.
+func (c *Control) askedHost(f *faults, text string) string {
+	if strings.TrimSpace(text) == "" {
+		return ""
+	}
+	name, ok := hostName(text)
+	switch {
+	case !ok:
+		f.add("body.host", "is not a host name such as messages.example.com", text)
+	case name == c.ownHost:
+		f.add("body.host", "is this service's own address", text)
+	}
+	return name
+}
+
+// HostProof returns the record that proves that a host name is the partner's.
+func (p *Partner) HostProof(name string) HostProof {
+	return HostProof{proofLabel + name, "puntuale=" + p.control.vault.Mark("host name", idText(p.id), name)}
+}
+
+// ProveHost confirms the host name that the partner asks for, where DNS has its record now. Codes: not_found (the
+// partner asks for none), invalid (there is no such record), conflict (the name is another partner's), busy (DNS did not
+// answer), rate_limited.
+func (p *Partner) ProveHost(ctx context.Context) error {
+	h, err := p.tenant.Host(ctx)
+	if err != nil {
+		return fmt.Errorf("read the host name: %w", err)
+	}
+	name := h.Brand.Host
+	switch {
+	case name == "":
+		return puntuale.NotFound("host name")
+	case h.Brand.Confirmed:
+		return nil
+	}
+	var f faults
+	if p.control.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since
+		return f.err()
+	}
+	mark := p.control.mark("host", idText(p.id))
+	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfHost}); err != nil {
+		return err
+	}
+	if err := p.control.askDNS(ctx, p.HostProof(name)); err != nil {
+		return err
+	}
+	if err := p.tenant.ConfirmHost(ctx, name); err != nil {
+		return fmt.Errorf("confirm a host name: %w", err)
+	}
+	return p.control.forget(ctx, mark)
+}
+
+// askDNS looks for the record. A name without records is a fault; a server that does not answer proves nothing.
+func (c *Control) askDNS(ctx context.Context, proof HostProof) error {
+	ctx, cancel := context.WithTimeout(ctx, dnsWithin)
+	defer cancel()
+	texts, err := c.resolver.LookupTXT(ctx, proof.Name+".") // as a whole: no search list of the server's is tried
+	if failed, ok := errors.AsType[*net.DNSError](err); err != nil && (!ok || !failed.IsNotFound) {
+		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "DNS did not answer; try again", Err: err}
+	}
+	if !slices.ContainsFunc(texts, func(text string) bool { return strings.TrimSpace(text) == proof.Text }) {
+		return puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "has no such DNS record yet; a new one can take an hour to be seen"})
+	}
+	return nil
+}
+
+// ConfirmHost confirms, as an operator does, the host name that a partner asks for. Codes: invalid, at confirm; not_found
+// (the partner does not ask for this name); conflict (it is another partner's).
+func (c *Control) ConfirmHost(ctx context.Context, partner puntuale.PartnerID, text string) error {
+	name, ok := hostName(text)
+	switch {
+	case !ok:
+		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Message: "is not a host name such as messages.example.com"})
+	case name == c.ownHost:
+		return puntuale.Invalid(puntuale.Fault{Location: "confirm", Message: "is this service's own address"})
+	}
+	if err := c.operator.Partner(partner).ConfirmHost(ctx, name); err != nil {
+		return fmt.Errorf("confirm the host name of partner %d: %w", partner, err)
+	}
+	return nil
+}
+
+// WithdrawHost ends, as an operator does, the confirmation of a partner's host name. Codes: not_found.
+func (c *Control) WithdrawHost(ctx context.Context, partner puntuale.PartnerID) error {
+	if err := c.operator.Partner(partner).WithdrawHost(ctx); err != nil {
+		return fmt.Errorf("withdraw the host name of partner %d: %w", partner, err)
+	}
+	return nil
+}

@@ -1,0 +1,47 @@
+package web
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+
+	"puntuale/internal/web/view"
+)
+
+// upload reads a form with one file, part by part. Of a file that is larger than limit it returns one byte more than
+// that, for who checks it, and reads no further: the form then has the fields that come before the file. The file is nil
+// where none was chosen. Codes: too_large, unreadable.
+func (v *visit) upload(name string, limit int64) (f *view.Form, file []byte, err error) {
+	parts, err := v.r.MultipartReader()
+	if errors.Is(err, http.ErrNotMultipart) {
+		f, err = v.form()
+		return f, nil, err
+	}
+	values := url.Values{}
+	for err == nil && int64(len(file)) <= limit {
+		part, next := parts.NextPart()
+		if errors.Is(next, io.EOF) {
+			break
+		}
+		if err = next; err != nil {
+			break
+		}
+		var content []byte
+		if part.FormName() == name {
+			file, err = io.ReadAll(io.LimitReader(part, limit+1))
+		} else if content, err = io.ReadAll(part); err == nil {
+			values.Add(part.FormName(), string(content))
+		}
+	}
+	if err != nil {
+		return nil, nil, unreadable(err)
+	}
+	if int64(len(file)) > limit {
+		v.w.Header().Set("Connection", "close") // the rest is taken in and thrown away, so that the answer is seen
+	}
+	if len(file) == 0 {
+		file = nil
+	}
+	return &view.Form{Values: clean(values)}, file, nil
+}
