@@ -1,0 +1,114 @@
+package control_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/store/storetest"
+)
+
+// countedReads counts how often a client's sessions are read from the store.
+type countedReads struct {
+	puntuale.Operator
+	one, all atomic.Int64
+}
+
+func (c *countedReads) Tenant(id puntuale.ClientID) puntuale.Tenant {
+	return countedTenant{c.Operator.Tenant(id), c}
+}
+
+type countedTenant struct {
+	puntuale.Tenant
+	reads *countedReads
+}
+
+func (t countedTenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
+	t.reads.one.Add(1)
+	return t.Tenant.Session(ctx, id)
+}
+
+func (t countedTenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Session, string, error) {
+	t.reads.all.Add(1)
+	return t.Tenant.Sessions(ctx, p)
+}
+
+// TestAwaitSessionAsksOnce: however many wait for news of a client's sessions, the store is asked once a second. All of
+// them hear of the change.
+func TestAwaitSessionAsksOnce(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	db := storetest.SQLite(t)
+	st := db.Open(t)
+	reads := &countedReads{Operator: st}
+	c := control.New(control.Config{Operator: reads, Clock: db.Clock, Sandbox: true})
+	_, key, err := c.CreatePartner(ctx, control.NewPartner{Name: "Agenzia", Email: "a@example.com", Password: "una frase lunga"})
+	must(t, err)
+	caller, err := c.Authenticate(ctx, key)
+	must(t, err)
+	partner, err := caller.Partner()
+	must(t, err)
+	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio", Email: "b@example.com", Password: "una frase lunga", Phone: "+390212345678"}, control.Once[control.CreatedClient]{})
+	must(t, err)
+	caller, err = c.Authenticate(ctx, created.Key)
+	must(t, err)
+	client, err := caller.Client()
+	must(t, err)
+
+	const waiters = 10
+	var wg sync.WaitGroup
+	heard := make(chan string, waiters)
+	for range waiters {
+		wg.Go(func() {
+			s, err := client.AwaitSession(ctx, created.Session.String(), func(s control.Session) bool { return s.Name != "Nuovo nome" })
+			if err != nil {
+				t.Error(err)
+			}
+			heard <- s.Name
+		})
+	}
+	eventually(t, func() bool { return reads.one.Load() == waiters }) // each looks once by itself
+	for range 5 {
+		before := reads.all.Load()
+		eventually(t, func() bool { db.Clock.Advance(time.Second); return reads.all.Load() > before })
+	}
+	if one := reads.one.Load(); one != waiters {
+		t.Errorf("while nothing changed, %d waiters read their session %d times", waiters, one)
+	}
+	if _, err := db.SQL.ExecContext(ctx, "update session set name = 'Nuovo nome'"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { db.Clock.Advance(time.Second); return len(heard) == waiters })
+	wg.Wait()
+	for range waiters {
+		if name := <-heard; name != "Nuovo nome" {
+			t.Errorf("heard of %q", name)
+		}
+	}
+	if _, err := client.AwaitSession(ctx, "999999", func(control.Session) bool { return true }); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("a session that there is not: %v", err)
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits until something is so, as long as a slow machine may need.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for !so() {
+		if time.Now().After(deadline) {
+			t.Fatal("not within a minute")
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
