@@ -28,6 +28,7 @@ type commands struct {
 	Reopen   reopenCommand   `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
 	Config   configCommand   `cmd:"" help:"Print every setting with its effective value and where it came from."`
 	Version  versionCommand  `cmd:"" help:"Print the version."`
+	Check    checkCommand    `cmd:"" help:"Read the whole database and say whether it is damaged, also beside a running server; exit code 0 means it is whole."`
 
 	ShowVersion kong.VersionFlag `local:"" name:"version" help:"Print the version."`
 }

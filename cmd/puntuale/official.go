@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/auth"
@@ -26,7 +27,6 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 		c.Media = s.media
 	}
 	s.official = official.New(c)
-	official.WarnOfVersion(cfg.Logger, cfg.OfficialVersion, cfg.Clock.Now())
 }
 
 // report takes what a connector tells of a session.
@@ -45,5 +45,8 @@ func (s *server) webhooks(cfg serverConfig, m *meter) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
 		hook.ServeHTTP(w, r)
-	}), httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
+	}), httpkit.Config{Logger: accessShare(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
+		m.Request(route, status, took)
+		m.Delivered("official", route, status)
+	}})
 }

@@ -39,11 +39,15 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	debug.FreeOSMemory() // what only starting needed
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
-	if err := s.Close(); err != nil {
+	err = s.Close()
+	if failed != nil { // what could not be closed then, could not for the same reason
+		return failed
+	}
+	if err != nil {
 		return err
 	}
 	logger.Info("stopped")
-	return failed
+	return nil
 }
 
 // migrateCommand brings the database up to date without serving.

@@ -52,11 +52,12 @@ type server struct {
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	control  *control.Control
-	refills  *refills
+	chorus   *chorus
 	health   *health
 	http     *http.Server
 	listener net.Listener
-	served   chan error // what ended the HTTP server
+	figures  *http.Server // of its own for /metrics; nil: there is none
+	served   chan error   // what ended an HTTP server
 	open     *connections
 	outage   *outage
 	clock    clock.Clock
@@ -78,8 +79,9 @@ type serverConfig struct {
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
+	cfg.Logger = withoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
-		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1), clock: cfg.Clock,
+		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 2), clock: cfg.Clock,
 		outage: &outage{clock: cfg.Clock, logger: cfg.Logger},
 	}
 	defer func() {
@@ -103,7 +105,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.listener, err = listen(ctx, cfg); err != nil {
+	if s.listener, err = listen(ctx, &cfg, cfg.Addr); err != nil {
 		return nil, err
 	}
 	if cfg.has(roleDispatch) {
@@ -124,14 +126,17 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, err
 		}
 	}
-	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger}
+	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger, figure: meter.Ready}
 	if s.dispatch != nil {
 		s.health.healthy = s.dispatch.Healthy
 	}
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
-	s.refills = startRefills(s.control.Refill, s.control.Maintain, s.archive(&cfg, vault), cfg.Clock, cfg.Logger)
+	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
+		return nil, err
+	}
+	s.chorus = startChores(s.chores(&cfg, vault, meter), cfg.Clock, cfg.Logger, meter)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
 }
@@ -177,14 +182,37 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	shown := m
+	if cfg.MetricsAddr != "" {
+		shown = nil
+	}
 	return &http.Server{
-		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m), s.health, m, cfg.Clock, cfg.Logger)),
+		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m), s.health, shown, cfg.Clock, cfg.Logger)),
 		ConnContext:       s.open.begun,
 		ConnState:         s.open.changed,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
 	}, nil
+}
+
+// serveFigures serves /metrics at an address of its own, where one is set.
+func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) error {
+	if cfg.MetricsAddr == "" {
+		return nil
+	}
+	l, err := listen(ctx, cfg, cfg.MetricsAddr)
+	if err != nil {
+		return err
+	}
+	s.figures = &http.Server{
+		Handler:           onlyFigures(m, cfg.Clock, cfg.Logger),
+		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
+		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
+	go func() { s.served <- s.figures.Serve(l) }()
+	return nil
 }
 
 // newAPI makes what answers calls.
@@ -196,7 +224,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
 		Gate: gate, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
+		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.answered(route, status)
@@ -213,7 +241,7 @@ func (s *server) newPages(cfg serverConfig, m *meter) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
+	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}
@@ -234,13 +262,13 @@ func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.
 	return store.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
 
-func listen(ctx context.Context, cfg serverConfig) (net.Listener, error) {
+func listen(ctx context.Context, cfg *serverConfig, addr string) (net.Listener, error) {
 	if cfg.Listen != nil {
-		return cfg.Listen(ctx, cfg.Addr)
+		return cfg.Listen(ctx, addr)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen at %s: %w", cfg.Addr, err)
+		return nil, fmt.Errorf("listen at %s: %w", addr, err)
 	}
 	return l, nil
 }
@@ -263,6 +291,9 @@ func (s *server) Wait(ctx context.Context) error {
 	case err := <-s.served:
 		return fmt.Errorf("serve HTTP: %w", err)
 	case <-s.store.Failed():
+		if puntuale.CodeOf(s.store.Failure()) == puntuale.CodeStoreDamaged {
+			return errors.New("the database file is damaged: restore a backup. The next start checks the whole file")
+		}
 		return errors.New("the disk failed under the database; start again once it is sound")
 	}
 }
@@ -285,8 +316,11 @@ func (s *server) Close() error {
 	} else if s.listener != nil {
 		_ = s.listener.Close()
 	}
-	if s.refills != nil {
-		s.refills.stop()
+	if s.figures != nil {
+		_ = s.figures.Close()
+	}
+	if s.chorus != nil {
+		s.chorus.stop()
 	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))

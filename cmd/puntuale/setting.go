@@ -52,6 +52,8 @@ type serveSettings struct {
 	Addr            string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
 	publicSettings  `embed:""`
 	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"Proxies that are believed about a caller's address (X-Forwarded-For) and scheme (X-Forwarded-Proto): networks such as 203.0.113.0/24, addresses, loopback, private. Name every proxy on the way, and nothing else: every machine in these networks can claim any address. Empty: nobody is believed."`
+	MetricsAddr     string        `placeholder:"HOST:PORT" help:"Where /metrics alone listens, and then nowhere else: 127.0.0.1:9090 keeps the figures from those who use the API. Without it they are at the address of the API."`
+	AccessLog       float64       `placeholder:"SHARE" default:"1" help:"The share of answered calls that the log names: 1 all, 0.01 every hundredth, 0 none. Calls that were refused or that failed are always there."`
 	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
@@ -101,6 +103,14 @@ func (s *serveSettings) check() []fault {
 	faults := s.baseSettings.check()
 	if f := checkAddr(s.Addr); f != "" {
 		faults = append(faults, fault{"addr", f})
+	}
+	if s.MetricsAddr != "" {
+		if f := checkAddr(s.MetricsAddr); f != "" {
+			faults = append(faults, fault{"metrics-addr", f})
+		}
+	}
+	if !(s.AccessLog >= 0 && s.AccessLog <= 1) {
+		faults = append(faults, fault{"access-log", fmt.Sprintf("must be from 0 to 1 (it is %v)", s.AccessLog)})
 	}
 	if f := checkRoles(s.Roles); f != "" {
 		faults = append(faults, fault{"roles", f})

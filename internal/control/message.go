@@ -47,7 +47,8 @@ type MessageQuery struct {
 	Standing bool   // without those in whose place another message stands
 	Page     Page
 
-	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once.
+	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once. A state that
+	// few messages have is looked for so in any case.
 	Brief bool
 }
 
@@ -98,7 +99,7 @@ func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, erro
 		return filter, err
 	}
 	filter.From, filter.To = q.Period.loose(f, loc)
-	if q.Brief {
+	if q.Brief || filter.State != nil {
 		filter.Look = briefCalls
 	}
 	return filter, nil

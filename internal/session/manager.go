@@ -106,22 +106,23 @@ func (m *Manager) Stop(ctx context.Context) {
 
 // State names sessions of a type that are in a state.
 type State struct {
-	Type  puntuale.ConnectionType
-	State string // as callers are told it
+	Type    puntuale.ConnectionType
+	State   string // as callers are told it
+	Sandbox bool
 }
 
-// States counts the sessions that the node owns, but for sandboxes.
+// States counts the sessions that the node owns.
 func (m *Manager) States() map[State]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[State]int{}
 	for _, p := range m.places {
-		if p.owned && !p.session.Sandbox {
+		if p.owned {
 			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
 			if p.told > 0 {
 				l = puntuale.Link{State: p.last.State, Condition: p.last.Condition}
 			}
-			all[State{p.session.Type, l.Word()}]++
+			all[State{p.session.Type, l.Word(), p.session.Sandbox}]++
 		}
 	}
 	return all

@@ -30,7 +30,7 @@ func TestSQLiteFull(t *testing.T) {
 			answered++
 			continue
 		}
-		if puntuale.CodeOf(err) != puntuale.CodeUnavailable {
+		if puntuale.CodeOf(err) != puntuale.CodeStoreFull {
 			t.Fatalf("full: %v", err)
 		}
 	}

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"puntuale/internal/store"
+)
+
+// checkCommand reads the whole database, also beside a running server.
+type checkCommand struct {
+	baseSettings `embed:""`
+}
+
+func (c *checkCommand) Run(ctx context.Context, p *program) error {
+	if fresh := newFile(&c.baseSettings, p.path(c.Data)); fresh != "" {
+		return fmt.Errorf("there is no database %s, and so nothing to check", fresh)
+	}
+	c.Data = p.path(c.Data)
+	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
+	opened, err := store.Open(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
+	if err != nil {
+		return opening(err, &c.baseSettings)
+	}
+	err = errors.Join(opened.CheckFile(ctx), opened.Close())
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s is whole.\n", databaseName(&c.baseSettings))
+	return err
+}

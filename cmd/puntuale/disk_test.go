@@ -1,0 +1,39 @@
+package main
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+)
+
+// TestDiskNearlyFull: a line when it begins and one when it is over, figures all the time.
+func TestDiskNearlyFull(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	cfg := &serverConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	cfg.Data = t.TempDir()
+	m := newMeter()
+	d := newDisks(cfg, m)
+	if err := d.look(t.Context()); err != nil { // as it is
+		t.Fatal(err)
+	}
+	log.Reset()
+	d.low = map[string]bool{}
+	for _, step := range []struct {
+		free, size uint64
+		lines      int
+	}{
+		{50 << 30, 100 << 30, 0}, {6 << 30, 100 << 30, 0}, // less than a tenth, but enough
+		{4 << 30, 100 << 30, 2}, {1 << 30, 100 << 30, 2}, {0, 100 << 30, 2}, // of the database and of the data
+		{20 << 30, 100 << 30, 4}, {1 << 20, 8 << 20, 4}, {1 << 19, 8 << 20, 6},
+	} {
+		d.space = func(string) (uint64, uint64, error) { return step.free, step.size, nil }
+		if err := d.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(log.String(), "\n"); n != step.lines {
+			t.Errorf("%d of %d bytes: %d lines, want %d:\n%s", step.free, step.size, n, step.lines, log.String())
+		}
+	}
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"cmp"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/store"
+)
+
+// What follows is for alerts. What costs the store something is measured in the background (chore.go), never when the
+// figures are asked for.
+
+// backlogs shows what is due and has not left, as it was when it was last counted.
+type backlogs struct {
+	clock                 clock.Clock
+	messages, oldest, age *prometheus.Desc
+
+	mu     sync.Mutex
+	at     time.Time // zero until the first time
+	counts map[string]store.Backlog
+}
+
+func newBacklogs(c clock.Clock) *backlogs {
+	return &backlogs{
+		clock: c,
+		messages: prometheus.NewDesc("puntuale_backlog_messages",
+			"Open messages of the whole installation that are due, by whether their session can send. Each server shows the same: take the maximum.", []string{"session"}, nil),
+		oldest: prometheus.NewDesc("puntuale_backlog_oldest_seconds",
+			"How long the first of them has been due; 0 without any.", []string{"session"}, nil),
+		age: prometheus.NewDesc("puntuale_backlog_age_seconds", "How long ago they were counted.", nil, nil),
+	}
+}
+
+func (b *backlogs) set(at time.Time, ready, waiting store.Backlog) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.at, b.counts = at, map[string]store.Backlog{"ready": ready, "not_linked": waiting}
+}
+
+func (b *backlogs) Describe(to chan<- *prometheus.Desc) {
+	to <- b.messages
+	to <- b.oldest
+	to <- b.age
+}
+
+func (b *backlogs) Collect(to chan<- prometheus.Metric) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.at.IsZero() {
+		return
+	}
+	now := b.clock.Now()
+	for session, count := range b.counts {
+		oldest := 0.0
+		if !count.Oldest.IsZero() {
+			oldest = max(0, now.Sub(count.Oldest).Seconds())
+		}
+		to <- prometheus.MustNewConstMetric(b.messages, prometheus.GaugeValue, float64(count.Messages), session)
+		to <- prometheus.MustNewConstMetric(b.oldest, prometheus.GaugeValue, oldest, session)
+	}
+	to <- prometheus.MustNewConstMetric(b.age, prometheus.GaugeValue, max(0, now.Sub(b.at).Seconds()))
+}
+
+// registerAlerts registers what alerts are made of.
+func (m *meter) registerAlerts() {
+	m.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
+	}, []string{"part"})
+	m.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk.",
+	}, []string{"task"})
+	m.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",
+	}, []string{"task"})
+	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_webhook_deliveries_total",
+		Help: "What networks delivered, by result: accepted, refused (not signed, or not understood) or failed (it could not be stored; the network repeats it).",
+	}, []string{"network", "result"})
+	m.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
+	}, []string{"holds"})
+	m.diskSize = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "puntuale_disk_size_bytes", Help: "Size of these disks.",
+	}, []string{"holds"})
+	for _, result := range []string{"accepted", "refused", "failed"} {
+		m.deliveries.WithLabelValues("official", result) // 0 until the first
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(),
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.ready, m.taskFailures, m.taskDone, m.deliveries, m.diskFree, m.diskSize, build)
+}
+
+func buildLabels() prometheus.Labels {
+	labels := prometheus.Labels{"version": cmp.Or(version, "development"), "commit": "", "go": ""}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		labels["go"] = info.GoVersion
+		for _, s := range info.Settings {
+			if s.Key == "vcs.revision" {
+				labels["commit"] = s.Value
+			}
+		}
+	}
+	return labels
+}
+
+// Ready notes whether a part of the server does its work.
+func (m *meter) Ready(part string, yes bool) {
+	value := 0.0
+	if yes {
+		value = 1
+	}
+	m.ready.WithLabelValues(part).Set(value)
+}
+
+// Delivered counts what a network's webhook was answered. (Meta asks by GET whether the address is ours.)
+func (m *meter) Delivered(network, route string, status int) {
+	if !strings.HasPrefix(route, http.MethodPost+" ") {
+		return
+	}
+	result := "accepted"
+	switch {
+	case status >= http.StatusInternalServerError:
+		result = "failed"
+	case status >= http.StatusBadRequest:
+		result = "refused"
+	}
+	m.deliveries.WithLabelValues(network, result).Inc()
+}

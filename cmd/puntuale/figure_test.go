@@ -1,0 +1,114 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/store"
+)
+
+func answer(t *testing.T, method, url string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(text)
+}
+
+// TestFiguresApart: with an address of their own, figures are there and nowhere else; with --access-log 0 the log names
+// only calls that were refused, and of no call the number in its path.
+func TestFiguresApart(t *testing.T) {
+	t.Parallel()
+	server := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0", "--metrics-addr", "127.0.0.1:0", "--access-log", "0", "--official-version", "v20.0")
+	base := server.logged.waitFor(t, `"url":"(http://[^"]+)"`)
+	figures := "http://" + server.logged.waitFor(t, `"serving figures","addr":"([^"]+)"`)
+	if status, _ := answer(t, http.MethodGet, base+"/metrics"); status != http.StatusNotFound {
+		t.Errorf("the API's address answers %d", status)
+	}
+	for target, want := range map[string]int{"GET /metrics": 200, "HEAD /metrics/": 200, "POST /metrics": 405, "GET /": 404, "GET /readyz": 404} {
+		method, path, _ := strings.Cut(target, " ")
+		if status, _ := answer(t, method, figures+path); status != want {
+			t.Errorf("%s answers %d, want %d", target, status, want)
+		}
+	}
+	for _, want := range []string{
+		`puntuale_ready{part="store"} 1`, `puntuale_ready{part="dispatcher"} 1`, `puntuale_backlog_messages{session="ready"} 0`,
+		`puntuale_backlog_oldest_seconds{session="not_linked"} 0`, "puntuale_backlog_age_seconds ", "puntuale_build_info{",
+		`puntuale_task_success_timestamp_seconds{task="maintenance"} `, `puntuale_disk_free_bytes{holds="database"} `,
+		`puntuale_webhook_deliveries_total{network="official",result="failed"} 0`,
+	} {
+		for deadline := time.Now().Add(time.Minute); ; {
+			_, body := answer(t, http.MethodGet, figures+"/metrics")
+			if strings.Contains(body, "\n"+want) {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("there is no %s in\n%s", want, body)
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+	}
+	answer(t, http.MethodGet, base+"/login")
+	answer(t, http.MethodDelete, base+"/api/blacklist/+393331234567")
+	answer(t, http.MethodGet, base+"/nothing/+39%20333%201234567")
+	server.end()
+	log := server.logged.String()
+	if strings.Contains(log, "1234567") || strings.Contains(log, "/login") {
+		t.Errorf("a number, or a call that was answered, is in the log:\n%s", log)
+	}
+	for _, want := range []string{`"route":"DELETE /api/blacklist/{`, `"path":"/nothing/[number]"`} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %s in the log:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "Graph API") {
+		t.Error("a server without Official sessions tells of the Graph API's version")
+	}
+}
+
+func TestBacklogFigures(t *testing.T) {
+	t.Parallel()
+	now := clock.NewFake(time.Date(2026, 11, 22, 9, 0, 0, 0, time.UTC))
+	m := newMeter()
+	m.backlog.clock = now
+	shown := func() string {
+		w := httptest.NewRecorder()
+		m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		return w.Body.String()
+	}
+	if strings.Contains(shown(), "puntuale_backlog_") {
+		t.Error("it is shown before it was counted")
+	}
+	m.backlog.set(now.Now(), store.Backlog{Messages: 135_000, Oldest: now.Now().Add(-time.Minute)}, store.Backlog{})
+	now.Advance(10 * time.Second)
+	m.Delivered("official", "POST /webhooks/official/{id}", http.StatusServiceUnavailable)
+	m.Delivered("official", "POST /webhooks/official/{id}", http.StatusUnauthorized)
+	m.Delivered("official", "GET /webhooks/official/{id}", http.StatusOK)
+	text := shown()
+	for _, want := range []string{
+		`puntuale_backlog_messages{session="ready"} 135000`, `puntuale_backlog_oldest_seconds{session="ready"} 70`,
+		`puntuale_backlog_oldest_seconds{session="not_linked"} 0`, `puntuale_backlog_age_seconds 10`,
+		`puntuale_webhook_deliveries_total{network="official",result="failed"} 1`,
+		`puntuale_webhook_deliveries_total{network="official",result="refused"} 1`,
+		`puntuale_webhook_deliveries_total{network="official",result="accepted"} 0`,
+	} {
+		if !strings.Contains(text, "\n"+want+"\n") {
+			t.Errorf("there is no %s in\n%s", want, text)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Backlog is what is due and has not left, at one moment.
+type Backlog struct {
+	Messages int64
+	Oldest   time.Time // when the first of them was to leave, or to be tried again; zero without any
+}
+
+// overdue reads the index of open messages, session by session, and only what is due of it. A session is ready when it is
+// a sandbox, or its number is linked.
+const overdue = `
+select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
+ select case when s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,
+  (select count(*) from message m where m.session_id = s.id and m.state = 0 and m.next_at <= $1) as n,
+  (select min(m.next_at) from message m where m.session_id = s.id and m.state = 0 and m.next_at <= $1) as first
+ from session s) as sessions
+group by ready`
+
+// Backlog counts the open messages of the whole installation that are due: of sessions that can send, and of those that
+// cannot, because their number is not linked. It reads each of them, so it is for the background.
+func (s *Store) Backlog(ctx context.Context, now time.Time) (ready, waiting Backlog, err error) {
+	err = s.work.each(ctx, overdue, []any{micros(now)}, func(r row) error {
+		var can int
+		var b Backlog
+		var first int64
+		if err := r.Scan(&can, &b.Messages, &first); err != nil {
+			return err
+		}
+		if first > 0 {
+			b.Oldest = time.UnixMicro(first).UTC()
+		}
+		if can == 1 {
+			ready = b
+		} else {
+			waiting = b
+		}
+		return nil
+	})
+	if err != nil {
+		return ready, waiting, outward(fmt.Errorf("count what is due: %w", err))
+	}
+	return ready, waiting, nil
+}

@@ -1,0 +1,210 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"puntuale"
+)
+
+// A damaged SQLite file is found in four ways. Any statement that meets the damage ends the store (noticed). A check of
+// the whole file runs in the background and by command (CheckFile). A start after an unclean end checks what it can within
+// a few seconds. And a start after damage was met once checks the whole file, however long that takes, and refuses it:
+// a mark beside the file remembers.
+const (
+	suspectMark  = ".suspect"
+	smallFile    = 16 << 20        // bytes; such a file is checked whole at every start, within about 0.1 s
+	uncleanCheck = 3 * time.Second // for a larger one after an unclean end
+)
+
+// noticed looks at the error of any statement. A damaged SQLite file ends the store. Of a damaged PostgreSQL one page or
+// index may be bad and all else sound, so the server goes on, but is not ready until it starts again.
+func (s *Store) noticed(err error) {
+	switch {
+	case !corrupt(err):
+	case !s.d.postgres:
+		s.fail(err)
+	case s.damage.CompareAndSwap(nil, &err):
+		s.cfg.Logger.Error("the database is damaged: have PostgreSQL mended, then restart this server", "error", err)
+	}
+}
+
+// markSuspect makes the next start check the whole file.
+func (s *Store) markSuspect(why error) {
+	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.machine.Now().Format(time.RFC3339), why)
+	if err := os.WriteFile(s.file+suspectMark, []byte(text), 0o600); err != nil {
+		s.cfg.Logger.Error("the damage could not be noted, so the next start may not see it: run puntuale check", "error", err)
+	}
+}
+
+// endedUncleanly reports that the log of the file's last user is still there, and nobody uses it: closing removes it.
+func endedUncleanly(path string) bool {
+	log, err := os.Stat(path + "-wal")
+	if err != nil || log.Size() == 0 {
+		return false
+	}
+	release, err := lockFile(path+useLock, syscall.LOCK_EX|syscall.LOCK_NB, "it is in use")
+	return err == nil && release() == nil
+}
+
+// inspect checks a file as far as its start can wait for.
+func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at the database file: %w", err)
+	}
+	_, err = os.Lstat(path + suspectMark)
+	suspect := err == nil
+	check, within := "pragma integrity_check(1)", time.Duration(0)
+	switch {
+	case suspect || info.Size() <= smallFile:
+	case unclean:
+		check, within = "pragma quick_check(1)", uncleanCheck
+	default:
+		check = "select 'ok' from sqlite_schema limit 1" // reads the header and the schema
+	}
+	bounded := ctx
+	if within > 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(ctx, within)
+		defer cancel()
+	}
+	var found string
+	err = db.QueryRowContext(bounded, check).Scan(&found)
+	switch {
+	case err != nil && bounded.Err() != nil && ctx.Err() == nil: // the rest is the background's
+		return nil
+	case err != nil:
+		return damaged(path, err)
+	case found != "ok":
+		return damaged(path, verdict(found))
+	case suspect: // it was restored, or mended
+		if err := os.Remove(path + suspectMark); err != nil {
+			return fmt.Errorf("remove the mark of damage: %w", err)
+		}
+	}
+	return nil
+}
+
+// CheckFile reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads
+// table by table, so that nothing is kept from being written for long, and takes about a second for 100 MB. On SQLite
+// damage also ends the store, as if a statement had met it; there the file of linked numbers is checked, too. On
+// PostgreSQL it reads every row, but not the indexes.
+func (s *Store) CheckFile(ctx context.Context) error {
+	if s.d.postgres {
+		return s.readAll(ctx)
+	}
+	db, err := s.sqlitePool(s.file, "", true, 1)
+	if err != nil {
+		return err
+	}
+	defer s.release(db)
+	if err := checkTables(ctx, db, s.file); err != nil {
+		if errors.Is(err, puntuale.ErrUntrusted) {
+			s.fail(err)
+		}
+		return err
+	}
+	return s.checkWhatsApp(ctx)
+}
+
+// checkWhatsApp checks the keys of linked numbers, where there are any. Messages do not depend on them.
+func (s *Store) checkWhatsApp(ctx context.Context) error {
+	path := whatsAppFile(s.file)
+	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+		return nil
+	}
+	db, err := s.sqlitePool(path, "", true, 1)
+	if err != nil {
+		return err
+	}
+	defer s.release(db)
+	return checkTables(ctx, db, path)
+}
+
+// checkTables checks a SQLite file one table after the other, each with its indexes.
+func checkTables(ctx context.Context, db *sql.DB, path string) error {
+	tables, err := texts(ctx, db, "select name from sqlite_schema where type = 'table' order by name")
+	if err != nil {
+		return damagedIn(ctx, path, err)
+	}
+	for _, table := range tables {
+		found, err := texts(ctx, db, "pragma integrity_check('"+strings.ReplaceAll(table, "'", "''")+"')")
+		if err != nil {
+			return damagedIn(ctx, path, err)
+		}
+		if len(found) != 1 || found[0] != "ok" { // a line for each page
+			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
+			return damaged(path, verdict("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
+		}
+	}
+	return nil
+}
+
+// damagedIn is damaged for a check that may have been given up.
+func damagedIn(ctx context.Context, path string, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("check the database file: %w", ctx.Err())
+	}
+	return damaged(path, err)
+}
+
+// readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages where it has any.
+func (s *Store) readAll(ctx context.Context) error {
+	db, err := s.postgresPool(s.cfg.Database, map[string]string{"statement_timeout": "0"}, 1)
+	if err != nil {
+		return err
+	}
+	defer s.release(db)
+	tables, err := texts(ctx, db, `select quote_ident(relname) from pg_class where relkind = 'r'
+ and relnamespace = (select relnamespace from pg_class where oid = to_regclass('puntuale_version')) order by relname`)
+	if err != nil {
+		return outward(fmt.Errorf("list the tables: %w", err))
+	}
+	for _, table := range tables {
+		if _, err := texts(ctx, db, "select sum(length(t::text))::text from "+table+" t"); err != nil {
+			s.noticed(err)
+			if corrupt(err) {
+				return fmt.Errorf("%w: the table %s is damaged (%w); have PostgreSQL mended, or restore a backup", puntuale.ErrUntrusted, table, err)
+			}
+			return outward(fmt.Errorf("read the table %s: %w", table, err))
+		}
+	}
+	return nil
+}
+
+// release closes a pool before the store does.
+func (s *Store) release(db *sql.DB) {
+	s.pools.Lock()
+	defer s.pools.Unlock()
+	for i, other := range s.dbs {
+		if other == db {
+			s.dbs = append(s.dbs[:i], s.dbs[i+1:]...)
+			_ = db.Close() // it has only read
+			return
+		}
+	}
+}
+
+// texts reads a statement's only column.
+func texts(ctx context.Context, db *sql.DB, query string) (all []string, err error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var text sql.NullString
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		all = append(all, text.String)
+	}
+	return all, rows.Err()
+}
