@@ -25,8 +25,8 @@ func TestDiskNearlyFull(t *testing.T) {
 		lines      int
 	}{
 		{50 << 30, 100 << 30, 0}, {6 << 30, 100 << 30, 0}, // less than a tenth, but enough
-		{4 << 30, 100 << 30, 2}, {1 << 30, 100 << 30, 2}, {0, 100 << 30, 2}, // of the database and of the data
-		{20 << 30, 100 << 30, 4}, {1 << 20, 8 << 20, 4}, {1 << 19, 8 << 20, 6},
+		{4 << 30, 100 << 30, 1}, {1 << 30, 100 << 30, 1}, {0, 100 << 30, 1},
+		{20 << 30, 100 << 30, 2}, {1 << 20, 8 << 20, 2}, {1 << 19, 8 << 20, 3},
 	} {
 		d.space = func(string) (uint64, uint64, error) { return step.free, step.size, nil }
 		if err := d.look(t.Context()); err != nil {

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// What follows is for alerts. What costs the store something is measured in the background (chore.go), never when the
+// What follows is for alerts. What costs the store something is measured in the background (task.go), never when the
 // figures are asked for.
 
 // backlogs shows what is due and has not left, as it was when it was last counted.

@@ -65,13 +65,14 @@ func TestFiguresApart(t *testing.T) {
 	}
 	answer(t, http.MethodGet, base+"/login")
 	answer(t, http.MethodDelete, base+"/api/blacklist/+393331234567")
+	answer(t, http.MethodDelete, base+"/api/sequences/7654321")
 	answer(t, http.MethodGet, base+"/nothing/+39%20333%201234567")
 	server.end()
 	log := server.logged.String()
-	if strings.Contains(log, "1234567") || strings.Contains(log, "/login") {
+	if strings.Contains(log, "1234567") || strings.Contains(log, "7654321") || strings.Contains(log, "/login") {
 		t.Errorf("a number, or a call that was answered, is in the log:\n%s", log)
 	}
-	for _, want := range []string{`"route":"DELETE /api/blacklist/{`, `"path":"/nothing/[number]"`} {
+	for _, want := range []string{`"path":"/api/blacklist/[number]"`, `"route":"DELETE /api/sequences/{id}"`, `"path":"/nothing/[number]"`} {
 		if !strings.Contains(log, want) {
 			t.Errorf("no %s in the log:\n%s", want, log)
 		}
@@ -91,7 +92,7 @@ func TestBacklogFigures(t *testing.T) {
 		m.handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		return w.Body.String()
 	}
-	if strings.Contains(shown(), "puntuale_backlog_") {
+	if strings.Contains(shown(), "\npuntuale_backlog_") {
 		t.Error("it is shown before it was counted")
 	}
 	m.backlog.set(now.Now(), store.Backlog{Messages: 135_000, Oldest: now.Now().Add(-time.Minute)}, store.Backlog{})

@@ -52,7 +52,7 @@ type server struct {
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	control  *control.Control
-	chorus   *chorus
+	tasks    *taskRunner
 	health   *health
 	http     *http.Server
 	listener net.Listener
@@ -136,7 +136,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
 		return nil, err
 	}
-	s.chorus = startChores(s.chores(&cfg, vault, meter), cfg.Clock, cfg.Logger, meter)
+	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter), cfg.Clock, cfg.Logger, meter)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
 }
@@ -319,8 +319,8 @@ func (s *server) Close() error {
 	if s.figures != nil {
 		_ = s.figures.Close()
 	}
-	if s.chorus != nil {
-		s.chorus.stop()
+	if s.tasks != nil {
+		s.tasks.stop()
 	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))

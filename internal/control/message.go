@@ -52,8 +52,8 @@ type MessageQuery struct {
 	Brief bool
 }
 
-// briefCalls are so many that a page looks through them within some 20 ms.
-const briefCalls = 10_000
+// BriefCalls are calls, so many that a page looks through them within some 20 ms.
+const BriefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
 func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.MessageDetail, string, error) {
@@ -100,7 +100,7 @@ func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, erro
 	}
 	filter.From, filter.To = q.Period.loose(f, loc)
 	if q.Brief || filter.State != nil {
-		filter.Look = briefCalls
+		filter.Look = BriefCalls
 	}
 	return filter, nil
 }

@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/store"
 )
 
-// chore is what a server does in the background, again and again until it stops. Each has a loop of its own, so that one
+// task is what a server does in the background, again and again until it stops. Each has a loop of its own, so that one
 // that takes its time delays no other. Any number of servers may do the same ones.
-type chore struct {
+type task struct {
 	name   string                      // in the log and in figures
 	first  time.Duration               // waits so long before the first time
 	every  time.Duration               // rests so long after each
@@ -23,20 +23,20 @@ type chore struct {
 	urgent func(error) bool            // tells failures that need somebody at once; nil: none does
 }
 
-// How often chores are done.
+// How often tasks are done.
 const (
-	choreEvery    = time.Minute
-	checkFirst    = time.Minute // a start has better things to do
-	checkEvery    = 24 * time.Hour
-	backlogEvery  = 15 * time.Second
-	readinessEach = 5 * time.Second
-	failsLong     = time.Hour // a chore that fails for so long needs somebody
+	taskEvery      = time.Minute
+	checkFirst     = time.Minute // a start has better things to do
+	checkEvery     = 24 * time.Hour
+	backlogEvery   = 15 * time.Second
+	readinessEvery = 5 * time.Second
+	failsLong      = time.Hour // a task that fails for so long needs somebody
 )
 
-// chores returns what this server does.
-func (s *server) chores(cfg *serverConfig, vault *auth.Vault, m *meter) []chore {
-	all := []chore{
-		{name: "refill", every: choreEvery, do: func(ctx context.Context) error {
+// backgroundTasks returns what this server does.
+func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter) []task {
+	all := []task{
+		{name: "refill", every: taskEvery, do: func(ctx context.Context) error {
 			n, err := s.control.Refill(ctx)
 			if n > 0 {
 				cfg.Logger.Info("accounts refilled", "accounts", n)
@@ -44,15 +44,15 @@ func (s *server) chores(cfg *serverConfig, vault *auth.Vault, m *meter) []chore 
 			return err
 		}},
 		// Years of old contents take many minutes.
-		{name: "maintenance", every: choreEvery, do: s.control.Maintain},
-		{name: "disk", every: choreEvery, do: newDisks(cfg, m).look},
-		{name: "readiness", every: readinessEach, do: func(ctx context.Context) error { s.health.probe(ctx); return nil }},
+		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
+		{name: "disk", every: taskEvery, do: newDisks(cfg, m).look},
+		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { s.health.probe(ctx); return nil }},
 	}
 	if databaseFile(&cfg.baseSettings, cfg.Data) != "" {
-		all = append(all, chore{name: "check", first: checkFirst, every: checkEvery, do: s.store.CheckFile})
+		all = append(all, task{name: "check", first: checkFirst, every: checkEvery, do: s.store.CheckFile})
 	}
 	if cfg.has(roleDispatch) {
-		all = append(all, chore{name: "backlog", every: backlogEvery, do: func(ctx context.Context) error {
+		all = append(all, task{name: "backlog", every: backlogEvery, do: func(ctx context.Context) error {
 			now := cfg.Clock.Now()
 			ready, waiting, err := s.store.Backlog(ctx, now)
 			if err == nil {
@@ -62,11 +62,13 @@ func (s *server) chores(cfg *serverConfig, vault *auth.Vault, m *meter) []chore 
 		}})
 	}
 	if archive := s.archive(cfg, vault); archive != nil {
-		// What is not the store's fault is the folder's: full, not to be written, damaged.
-		all = append(all, chore{name: "archive", every: choreEvery, do: archive, urgent: func(err error) bool { return !puntuale.StoreAway(err) }})
+		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})
 	}
 	return all
 }
+
+// folderFault tells what is not the store's fault, but that of the archive's folder: full, not to be written, damaged.
+func folderFault(err error) bool { return !puntuale.StoreAway(err) }
 
 // archive returns what archives old runs; nil where no folder is set. It goes by days, so that a quiet installation gets
 // one file a day.
@@ -85,8 +87,8 @@ func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Cont
 	}
 }
 
-// chorus runs chores.
-type chorus struct {
+// taskRunner runs tasks.
+type taskRunner struct {
 	clock  clock.Clock
 	logger *slog.Logger
 	meter  *meter
@@ -94,10 +96,10 @@ type chorus struct {
 	loops  sync.WaitGroup
 }
 
-// startChores begins each one.
-func startChores(all []chore, c clock.Clock, logger *slog.Logger, m *meter) *chorus {
+// startTasks begins each one.
+func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *meter) *taskRunner {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := &chorus{clock: c, logger: logger, meter: m, cancel: cancel}
+	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
 	for i := range all {
 		m.taskFailures.WithLabelValues(all[i].name) // 0 until the first
 		r.loops.Go(func() { r.repeat(ctx, &all[i]) })
@@ -106,12 +108,12 @@ func startChores(all []chore, c clock.Clock, logger *slog.Logger, m *meter) *cho
 }
 
 // stop ends them and waits until nothing is done any more. It may be called twice.
-func (r *chorus) stop() {
+func (r *taskRunner) stop() {
 	r.cancel()
 	r.loops.Wait()
 }
 
-func (r *chorus) repeat(ctx context.Context, c *chore) {
+func (r *taskRunner) repeat(ctx context.Context, c *task) {
 	if c.first > 0 && r.clock.Sleep(ctx, c.first) != nil {
 		return
 	}
@@ -128,16 +130,16 @@ func (r *chorus) repeat(ctx context.Context, c *chore) {
 	}
 }
 
-// trouble is a chore's failure, while it lasts.
+// trouble is a task's failure, while it lasts.
 type trouble struct {
 	since, told time.Time // since is zero without any
 	level       slog.Level
 	reason      string
 }
 
-// note counts and logs how a chore ended. A failure has a line when it begins, when its reason or its weight changes, and
+// note counts and logs how a task ended. A failure has a line when it begins, when its reason or its weight changes, and
 // every hour.
-func (r *chorus) note(c *chore, t *trouble, err error) {
+func (r *taskRunner) note(c *task, t *trouble, err error) {
 	now := r.clock.Now()
 	if err == nil {
 		r.meter.taskDone.WithLabelValues(c.name).Set(float64(now.Unix()))

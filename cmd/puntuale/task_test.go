@@ -12,11 +12,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/clock"
 )
 
-// chored runs one chore, whose outcomes come one after the other and then stay the last, for a time, and returns the log.
-func chored(t *testing.T, c chore, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
+// runTask runs one task, whose outcomes come one after the other and then stay the last, for a time, and returns the log.
+func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log string, times int, figures string) {
 	t.Helper()
 	var written bytes.Buffer
 	m := newMeter()
@@ -25,7 +26,7 @@ func chored(t *testing.T, c chore, lasts time.Duration, outcomes ...error) (log 
 			times++
 			return outcomes[min(times, len(outcomes))-1]
 		}
-		r := startChores([]chore{c}, clock.System(), slog.New(slog.NewTextHandler(&written, nil)), m)
+		r := startTasks([]task{c}, clock.System(), slog.New(slog.NewTextHandler(&written, nil)), m)
 		time.Sleep(lasts)
 		r.stop()
 		r.stop()
@@ -35,18 +36,18 @@ func chored(t *testing.T, c chore, lasts time.Duration, outcomes ...error) (log 
 	return written.String(), times, w.Body.String()
 }
 
-func TestChoreIsRepeated(t *testing.T) {
+func TestTaskIsRepeated(t *testing.T) {
 	t.Parallel()
-	log, times, _ := chored(t, chore{name: "x", first: time.Hour, every: time.Minute}, time.Hour+10*time.Minute+time.Second, nil)
+	log, times, _ := runTask(t, task{name: "x", first: time.Hour, every: time.Minute}, time.Hour+10*time.Minute+time.Second, nil)
 	if times != 11 || log != "" {
 		t.Errorf("done %d times; logged %s", times, log)
 	}
 }
 
-// TestChoreThatFailsForAnHourIsAnError: before, a minute's failure was a warning each minute, for ever.
-func TestChoreThatFailsForAnHourIsAnError(t *testing.T) {
+// TestTaskThatFailsForAnHourIsAnError: before, a minute's failure was a warning each minute, for ever.
+func TestTaskThatFailsForAnHourIsAnError(t *testing.T) {
 	t.Parallel()
-	log, times, figures := chored(t, chore{name: "maintenance", every: time.Minute}, 150*time.Minute+time.Second, errors.New("no such column"))
+	log, times, figures := runTask(t, task{name: "maintenance", every: time.Minute}, 150*time.Minute+time.Second, errors.New("no such column"))
 	if warned, told := strings.Count(log, "level=WARN"), strings.Count(log, "level=ERROR"); warned != 1 || told != 2 {
 		t.Errorf("%d warnings, %d errors:\n%s", warned, told, log)
 	}
@@ -58,10 +59,10 @@ func TestChoreThatFailsForAnHourIsAnError(t *testing.T) {
 	}
 }
 
-func TestChoreThatWorksAgain(t *testing.T) {
+func TestTaskThatWorksAgain(t *testing.T) {
 	t.Parallel()
 	away := errors.New("away")
-	log, _, figures := chored(t, chore{name: "refill", every: time.Minute}, time.Hour, away, away, errors.New("locked"), nil)
+	log, _, figures := runTask(t, task{name: "refill", every: time.Minute}, time.Hour, away, away, errors.New("locked"), nil)
 	if strings.Count(log, "level=WARN") != 2 || strings.Count(log, "works again") != 1 || !strings.Contains(log, "failed_for=3m0s") {
 		t.Errorf("logged\n%s", log)
 	}
@@ -70,10 +71,12 @@ func TestChoreThatWorksAgain(t *testing.T) {
 	}
 }
 
-func TestUrgentChoreIsAnErrorAtOnce(t *testing.T) {
+// TestArchiveSays: what is the folder's fault is an error at once, what is the store's a warning; each is said once.
+func TestArchiveSays(t *testing.T) {
 	t.Parallel()
-	log, _, _ := chored(t, chore{name: "archive", every: time.Minute, urgent: func(error) bool { return true }}, 30*time.Minute, errors.New("read-only folder"))
-	if strings.Count(log, "level=ERROR") != 1 || strings.Count(log, "\n") != 1 {
+	full, away := errors.New("disk full"), puntuale.Unavailable(errors.New("no connection"))
+	log, _, _ := runTask(t, task{name: "archive", every: time.Minute, urgent: folderFault}, 30*time.Minute, nil, full, full, away, nil)
+	if strings.Count(log, "level=ERROR") != 1 || strings.Count(log, "level=WARN") != 1 || strings.Count(log, "works again") != 1 {
 		t.Errorf("logged\n%s", log)
 	}
 }
