@@ -23,7 +23,7 @@ func (c *checkCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return opening(err, &c.baseSettings)
 	}
-	err = errors.Join(opened.CheckFile(ctx), opened.Close())
+	err = errors.Join(opened.Verify(ctx), opened.Close())
 	if err != nil {
 		return err
 	}

@@ -49,7 +49,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter)
 		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { s.health.probe(ctx); return nil }},
 	}
 	if databaseFile(&cfg.baseSettings, cfg.Data) != "" {
-		all = append(all, task{name: "check", first: checkFirst, every: checkEvery, do: s.store.CheckFile})
+		all = append(all, task{name: "check", first: checkFirst, every: checkEvery, do: s.store.Verify})
 	}
 	if cfg.has(roleDispatch) {
 		all = append(all, task{name: "backlog", every: backlogEvery, do: func(ctx context.Context) error {

@@ -14,7 +14,7 @@ import (
 )
 
 // A damaged SQLite file is found in four ways. Any statement that meets the damage ends the store (noticed). A check of
-// the whole file runs in the background and by command (CheckFile). A start after an unclean end checks what it can within
+// the whole file runs in the background and by command (Verify). A start after an unclean end checks what it can within
 // a few seconds. And a start after damage was met once checks the whole file, however long that takes, and refuses it:
 // a mark beside the file remembers.
 const (
@@ -92,11 +92,11 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	return nil
 }
 
-// CheckFile reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads
+// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads
 // table by table, so that nothing is kept from being written for long, and takes about a second for 100 MB. On SQLite
 // damage also ends the store, as if a statement had met it; there the file of linked numbers is checked, too. On
 // PostgreSQL it reads every row, but not the indexes.
-func (s *Store) CheckFile(ctx context.Context) error {
+func (s *Store) Verify(ctx context.Context) error {
 	if s.d.postgres {
 		return s.readAll(ctx)
 	}
@@ -116,7 +116,7 @@ func (s *Store) CheckFile(ctx context.Context) error {
 
 // checkWhatsApp checks the keys of linked numbers, where there are any. Messages do not depend on them.
 func (s *Store) checkWhatsApp(ctx context.Context) error {
-	path := whatsAppFile(s.file)
+	path := WhatsAppFile(s.file)
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return nil
 	}

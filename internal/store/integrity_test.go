@@ -78,7 +78,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 			return err
 		},
 		"by the check": func(s *store.Store, _ *storetest.Client) error {
-			err := s.CheckFile(context.Background())
+			err := s.Verify(context.Background())
 			if !errors.Is(err, puntuale.ErrUntrusted) || !strings.Contains(err.Error(), "is damaged") {
 				return nil
 			}
@@ -107,7 +107,7 @@ func TestSQLiteDamageIsMet(t *testing.T) {
 			write(t, path, whole)
 			for range 2 { // with the mark, and without
 				s := d.Open(t)
-				if err := errors.Join(s.CheckFile(context.Background()), s.Check(context.Background()), s.Close()); err != nil {
+				if err := errors.Join(s.Verify(context.Background()), s.Check(context.Background()), s.Close()); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -148,7 +148,7 @@ func TestPostgresDamageIsMet(t *testing.T) {
 	w := storetest.NewWorld(t, d)
 	c := w.Client(puntuale.AccountFull)
 	ctx := context.Background()
-	if err := w.Store.CheckFile(ctx); err != nil {
+	if err := w.Store.Verify(ctx); err != nil {
 		t.Fatalf("it is whole: %v", err)
 	}
 	w.Exec(`create function bad_page() returns trigger language plpgsql as $$ begin

@@ -172,7 +172,7 @@ type pool struct {
 	watch *watch
 	stmts stmts
 
-	noticed func(error) // is told of every statement's error
+	noticed func(error) // is told of every statement's error; nil: nobody is
 
 	within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
 
@@ -209,7 +209,7 @@ func (p *pool) leave() {
 
 func (p *pool) each(ctx context.Context, text string, args []any, scan func(r row) error) error {
 	err := p.query(ctx, text, args, scan)
-	if err != nil {
+	if err != nil && p.noticed != nil {
 		p.noticed(err)
 	}
 	return err
