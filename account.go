@@ -163,6 +163,8 @@ type ClientPatch struct {
 	Closed     Change[[]Date]
 	Suspended  Change[bool]
 
+	Known []Version // the client's version must be one of these; none: any
+
 	// Derive fills in what follows from the client with all other changes, CreditsAdd excepted: its moments. Nobody
 	// changes the client meanwhile. It may run more than once; nil: nothing follows.
 	Derive func(Client) Client

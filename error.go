@@ -25,6 +25,8 @@ const (
 	CodeStoreDamaged Code = "store_damaged" // what the disk holds of the store is damaged
 	CodeOverloaded   Code = "overloaded"    // more calls came than can be answered in time; nothing was done
 	CodeInternal     Code = "internal"      // a defect of ours
+
+	CodePrecondition Code = "precondition_failed" // it was changed since the caller read it
 )
 
 // Fault is one thing wrong with a request, and where. Location reads "body.steps[2].timing.offset", "query.timezone"

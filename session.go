@@ -55,6 +55,12 @@ const (
 	MaxPaceDelay = 600 // seconds
 )
 
+// SessionPatch changes a session; what is not set stays.
+type SessionPatch struct {
+	Name Change[string]
+	Pace Change[Pace]
+}
+
 // DefaultPace is that of a session for which none was asked. A number that was linked just now, and writes to strangers as
 // fast as a program can, is soon nobody's any more; what other networks bear is for them to say.
 func DefaultPace(t ConnectionType, sandbox bool) Pace {

@@ -95,7 +95,9 @@ type SequenceStore interface {
 	// CreateSequence; o may be nil, and its Answer gets the SequenceID. Codes: not_found (its session), invalid (a
 	// template that a step names, at body.steps[i].template).
 	CreateSequence(ctx context.Context, s Sequence, o *Once) (SequenceID, error)
-	UpdateSequence(ctx context.Context, s Sequence) error              // not_found; invalid as above
+	// UpdateSequence replaces it if its version is one of those known (none: any). Codes: not_found; invalid as above;
+	// precondition_failed.
+	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
 	Sequence(ctx context.Context, id SequenceID) (Sequence, error)     // not_found
 	Sequences(ctx context.Context, p Page) ([]Sequence, string, error) // by id; invalid: the cursor
 
@@ -128,23 +130,23 @@ type SessionStore interface {
 	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover. Codes: not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
-	// RenameSession gives the session another name. Codes: not_found.
-	RenameSession(ctx context.Context, id SessionID, name string) error
+	// UpdateSession gives the session another name, another pace, or both, if its version is one of those known (none:
+	// any). Codes: not_found, precondition_failed.
+	UpdateSession(ctx context.Context, id SessionID, p SessionPatch, known ...Version) error
 
-	// SetPace changes how much the session sends. Codes: not_found.
-	SetPace(ctx context.Context, id SessionID, p Pace) error
-
-	// SetDefaultPair sets the session's default sequences, 0 for none. Codes: not_found (the session; a sequence, with
-	// a fault at body.start or body.stop).
-	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID) error
+	// SetDefaultPair sets the session's default sequences, 0 for none, if the version of the pair is one of those known
+	// (none: any). Codes: not_found (the session; a sequence, with a fault at body.start or body.stop); precondition_failed.
+	SetDefaultPair(ctx context.Context, id SessionID, start, stop SequenceID, known ...Version) error
 }
 
 // TemplateStore keeps templates.
 type TemplateStore interface {
 	CreateTemplate(ctx context.Context, t Template, o *Once) (TemplateID, error) // conflict: the name; Answer gets the TemplateID
-	UpdateTemplate(ctx context.Context, t Template) error                        // not_found; conflict: the name, or a sequence names it and the name changes
-	Template(ctx context.Context, id TemplateID) (Template, error)               // not_found
-	Templates(ctx context.Context, p Page) ([]Template, string, error)           // by id; invalid: the cursor
+	// UpdateTemplate replaces it if its version is one of those known (none: any). Codes: not_found; precondition_failed;
+	// conflict: the name, or a sequence names it and the name changes.
+	UpdateTemplate(ctx context.Context, t Template, known ...Version) error
+	Template(ctx context.Context, id TemplateID) (Template, error)     // not_found
+	Templates(ctx context.Context, p Page) ([]Template, string, error) // by id; invalid: the cursor
 	TemplatesNamed(ctx context.Context, names []string) (map[string]Template, error)
 	DeleteTemplate(ctx context.Context, id TemplateID) error // not_found; conflict: a sequence names it
 }
@@ -204,7 +206,7 @@ type ClientStore interface {
 	Client(ctx context.Context, id ClientID) (Client, error)                                     // not_found
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // by id; invalid: the cursor
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // those found
-	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // not_found; invalid: the credits
+	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // not_found; invalid: the credits; precondition_failed
 
 	// DeleteClient removes the client for good: its login is free, its keys are revoked, its sessions are gone, what is
 	// pending is cancelled; what is being sent finishes, as after a Stop. Messages and the ledger are kept.

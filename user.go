@@ -199,8 +199,9 @@ type BrandStore interface {
 	// Logo returns the logo and its media type, nil when there is none.
 	Logo(ctx context.Context) (logo []byte, kind string, err error)
 	// SetBrand stores the looks. The store sets Mark, and Confirmed stays while Host does: another name waits to be
-	// confirmed, and several partners may wait for the same one. Codes: conflict (the name is another partner's).
-	SetBrand(ctx context.Context, b Brand) error
+	// confirmed, and several partners may wait for the same one. The stored
+	// version must be one of those known (none: any). Codes: conflict (the name is another partner's); precondition_failed.
+	SetBrand(ctx context.Context, b Brand, known ...Version) error
 	// ConfirmHost confirms the name that the partner asks for. Of partners that call it at once for one name, one
 	// succeeds. Codes: not_found (the partner does not ask for this name); conflict (it is another partner's).
 	ConfirmHost(ctx context.Context, name string) error

@@ -26,6 +26,8 @@ type BrandChange struct {
 	Host   string // the name to ask for, in any form; "" none
 	Logo   []byte // PNG or JPEG; nil keeps the present one
 	NoLogo bool   // removes it
+
+	Known []puntuale.Version // the brand's version must be one of these; none: any
 }
 
 var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
@@ -34,7 +36,7 @@ var colourShape = regexp.MustCompile(`^#[0-9a-fA-F]{6}$`)
 func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.tenant.Host(ctx) }
 
 // SetBrand changes the looks. Another host name than before waits to be confirmed. Codes: invalid; conflict when the name
-// is another partner's.
+// is another partner's; precondition_failed.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour))}
 	var f faults
@@ -53,7 +55,7 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 			return fmt.Errorf("read the logo: %w", err)
 		}
 	}
-	if err := p.tenant.SetBrand(ctx, b); err != nil {
+	if err := p.tenant.SetBrand(ctx, b, r.Known...); err != nil {
 		return fmt.Errorf("store the brand: %w", err)
 	}
 	return nil

@@ -15,7 +15,8 @@ type PaceChange struct{ PerMinute, PerDay, ColdPerMinute, ColdPerDay, Jitter *in
 type SessionChange struct {
 	Name   *string
 	Pace   *PaceChange
-	Faults []puntuale.Fault // found by the caller in the request itself
+	Known  []puntuale.Version // the session's version must be one of these; none: any
+	Faults []puntuale.Fault   // found by the caller in the request itself
 }
 
 // on returns a pace with the change.
@@ -44,7 +45,8 @@ func (r *PaceChange) on(p puntuale.Pace, f *faults) puntuale.Pace {
 	return p
 }
 
-// ChangeSession changes a session's name, and how much it sends from the next message on. Codes: forbidden, not_found, invalid.
+// ChangeSession changes a session's name, and how much it sends from the next message on. Codes: forbidden, not_found,
+// invalid, precondition_failed.
 func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
@@ -64,15 +66,17 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	if err := f.err(); err != nil {
 		return Session{}, err
 	}
-	if r.Name != nil && *r.Name != found.Name {
-		if err := c.tenant.RenameSession(ctx, found.ID, *r.Name); err != nil {
-			return Session{}, fmt.Errorf("rename session %d: %w", found.ID, err)
-		}
+	var patch puntuale.SessionPatch
+	if r.Name != nil {
+		patch.Name = changeTo(*r.Name)
 	}
 	if pace != found.Pace {
-		if err := c.tenant.SetPace(ctx, found.ID, pace); err != nil {
-			return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)
-		}
+		patch.Pace = changeTo(pace)
+	}
+	if err := c.tenant.UpdateSession(ctx, found.ID, patch, r.Known...); err != nil {
+		return Session{}, fmt.Errorf("change session %d: %w", found.ID, err)
+	}
+	if patch.Pace.Set {
 		c.control.hint(found.ID, time.Time{})
 	}
 	return c.Session(ctx, id)

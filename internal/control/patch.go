@@ -37,10 +37,11 @@ type ClientChange struct {
 	CreditsAdd puntuale.Change[int64]
 	Suspended  puntuale.Change[bool]
 
-	Faults []puntuale.Fault // found by the caller in the request itself
+	Known  []puntuale.Version // the client's version must be one of these; none: any
+	Faults []puntuale.Fault   // found by the caller in the request itself
 }
 
-// ChangeClient changes a client and returns it as it is then. Codes: not_found, invalid.
+// ChangeClient changes a client and returns it as it is then. Codes: not_found, invalid, precondition_failed.
 func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (puntuale.Client, error) {
 	account, err := p.Account(ctx, id)
 	if err != nil {
@@ -63,7 +64,7 @@ func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) 
 	f := faults(r.Faults)
 	patch := puntuale.ClientPatch{
 		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
-		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended,
+		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Known: r.Known,
 	}
 	r.checkTexts(&f)
 	r.checkCredits(&f, account)

@@ -25,7 +25,8 @@ type NewSequence struct {
 	IfRunning   string // allow, skip, restart, reject; "" is allow
 	StopOnReply bool
 	Steps       []puntuale.Step
-	Faults      []puntuale.Fault // found by the caller in the request itself
+	Known       []puntuale.Version // of a replacement: the stored one's version must be one of these; none: any
+	Faults      []puntuale.Fault   // found by the caller in the request itself
 }
 
 // CreateSequence stores a new sequence. Codes: invalid, forbidden.
@@ -61,7 +62,7 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 }
 
 // ReplaceSequence stores a sequence in the place of another; what was started before keeps its content. Codes:
-// not_found (the sequence), invalid.
+// not_found (the sequence), invalid, precondition_failed.
 func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) (Sequence, error) {
 	old, err := c.Sequence(ctx, id)
 	if err != nil {
@@ -72,7 +73,7 @@ func (c *Client) ReplaceSequence(ctx context.Context, id string, r NewSequence) 
 		return Sequence{}, err
 	}
 	s.ID, s.Created, s.Updated = old.ID, old.Created, c.control.clock.Now()
-	if err := c.tenant.UpdateSequence(ctx, s.Sequence); err != nil {
+	if err := c.tenant.UpdateSequence(ctx, s.Sequence, r.Known...); err != nil {
 		return Sequence{}, fmt.Errorf("update sequence %d: %w", s.ID, err)
 	}
 	return s, nil

@@ -170,9 +170,10 @@ func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove 
 	return remove()
 }
 
-// SetDefaultPair sets a session's default sequences as a pair; "" is none. found are faults that the caller found in the
-// request itself. Codes: not_found (the session), invalid (a sequence that is not the client's).
-func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, found ...puntuale.Fault) (Session, error) {
+// SetDefaultPair sets a session's default sequences as a pair; "" is none. The pair's version must be one of those known;
+// none: any. found are faults that the caller found in the request itself. Codes: not_found (the session), invalid (a
+// sequence that is not the client's), precondition_failed.
+func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, known []puntuale.Version, found ...puntuale.Fault) (Session, error) {
 	s, err := c.Session(ctx, id)
 	if err != nil {
 		return Session{}, err
@@ -198,7 +199,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, fou
 	if err := f.err(); err != nil {
 		return Session{}, err
 	}
-	if err := c.tenant.SetDefaultPair(ctx, s.ID, s.Start, s.Stop); err != nil {
+	if err := c.tenant.SetDefaultPair(ctx, s.ID, s.Start, s.Stop, known...); err != nil {
 		return Session{}, fmt.Errorf("set the default sequences of session %d: %w", s.ID, err)
 	}
 	return s, nil

@@ -49,6 +49,7 @@ type UserChange struct {
 	Role     puntuale.Change[string]
 	Password puntuale.Change[string] // ends what they have open
 	NoSecond bool                    // they lost their phone, and the codes
+	Known    []puntuale.Version      // the user's version must be one of these; none: any
 }
 
 // Users lists them by id, without their secrets.
@@ -153,7 +154,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	if r.NoSecond {
 		patch.Second = changeTo(puntuale.SecondFactor{})
 	}
-	u, err := t.tenant.UpdateUser(ctx, t.client, login, patch, nil)
+	u, err := t.tenant.UpdateUser(ctx, t.client, login, patch, func(u puntuale.User) error { return puntuale.CheckVersion(u.Version(), r.Known) })
 	if err != nil {
 		return puntuale.User{}, fmt.Errorf("change a user: %w", err)
 	}

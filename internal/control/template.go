@@ -17,8 +17,9 @@ type Template struct {
 
 // NewTemplate is a request to create a template, or to replace one as a whole.
 type NewTemplate struct {
-	puntuale.Template                  // ID and moments zero
-	Faults            []puntuale.Fault // found by the caller in the request itself
+	puntuale.Template                    // ID and moments zero
+	Known             []puntuale.Version // of a replacement: the stored one's version must be one of these; none: any
+	Faults            []puntuale.Fault   // found by the caller in the request itself
 }
 
 // CreateTemplate stores a new template. Codes: invalid, conflict (the name is another's), forbidden.
@@ -53,7 +54,7 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 }
 
 // ReplaceTemplate stores a template in the place of another; what was started before keeps its content. Codes:
-// not_found, invalid, conflict (the name is another's, or a sequence names this one and the name changes).
+// not_found, invalid, precondition_failed, conflict (the name is another's, or a sequence names this one and the name changes).
 func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) (Template, error) {
 	old, err := c.Template(ctx, id)
 	if err != nil {
@@ -65,7 +66,7 @@ func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) 
 		return Template{}, err
 	}
 	t.ID, t.Created, t.Updated = old.ID, old.Created, c.control.clock.Now()
-	if err := c.tenant.UpdateTemplate(ctx, t); err != nil {
+	if err := c.tenant.UpdateTemplate(ctx, t, r.Known...); err != nil {
 		return Template{}, fmt.Errorf("update template %d: %w", t.ID, err)
 	}
 	return templateFields(t), nil

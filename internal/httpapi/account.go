@@ -16,12 +16,12 @@ func registerAccounts(a *api) {
 	missing := []int{http.StatusNotFound}
 	partner(a, operation{id: "getClientExpirations", method: http.MethodGet, path: "/api/clients/expiration", body: expirationBody{},
 		optional: true, summary: "Get clients' expiration dates; all ids must be of the partner's clients", refusals: missing}, expirations)
-	partner(a, operation{id: "getClientSnapshot", method: http.MethodGet, path: "/api/client/{id_client}/snapshot",
+	partner(a, operation{id: "getClientSnapshot", method: http.MethodGet, path: "/api/client/{id_client}/snapshot", versioned: true,
 		summary: "Get a client's snapshot", refusals: missing}, clientSnapshot)
 	partner(a, operation{id: "listClients", method: http.MethodGet, path: "/api/clients", strict: true,
 		summary: "List the clients, by id"}, listClients)
-	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, prevents: true, body: changeBody{}, closed: true,
-		summary: "Change a client; what is absent stays", refusals: missing}, changeClient)
+	partner(a, operation{id: "changeClient", method: http.MethodPatch, path: one, prevents: true, body: changeBody{}, closed: true, versioned: true,
+		summary: "Change a client; what is absent stays", refusals: changes(http.StatusNotFound)}, changeClient)
 	partner(a, operation{id: "deleteClient", method: http.MethodDelete, path: one, prevents: true,
 		summary: "Delete a client for good: pending messages are cancelled, keys are revoked", refusals: missing}, deleteClient)
 }
@@ -83,11 +83,12 @@ type snapshotInput struct {
 	ID string `path:"id_client" doc:"ID of the client"`
 }
 
-func clientSnapshot(ctx context.Context, p *control.Partner, _ *call, in *snapshotInput) (control.Snapshot, error) {
+func clientSnapshot(ctx context.Context, p *control.Partner, c *call, in *snapshotInput) (control.Snapshot, error) {
 	account, err := p.Account(ctx, in.ID)
 	if err != nil {
 		return control.Snapshot{}, err
 	}
+	c.tagged(account.Version())
 	return control.SnapshotOf(account), nil
 }
 
@@ -158,7 +159,7 @@ func (credits) Schema(huma.Registry) *huma.Schema {
 	}}
 }
 
-func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput) (control.Snapshot, error) {
+func changeClient(ctx context.Context, p *control.Partner, in *call, q *changeInput) (control.Snapshot, error) {
 	body, err := in.object()
 	if err != nil {
 		return control.Snapshot{}, err
@@ -168,11 +169,13 @@ func changeClient(ctx context.Context, p *control.Partner, in *call, q *oneInput
 	if err := body.err(); err != nil {
 		return control.Snapshot{}, err
 	}
-	asked.Faults = *body.refused
+	known, faults := in.known()
+	asked.Known, asked.Faults = known, append(*body.refused, faults...)
 	changed, err := p.ChangeClient(ctx, q.ID, asked)
 	if err != nil {
 		return control.Snapshot{}, err
 	}
+	in.tagged(changed.Version())
 	return control.SnapshotOf(changed), nil
 }
 

@@ -29,6 +29,7 @@ type call struct {
 	query   url.Values       // as the edge left it
 	unknown []puntuale.Fault // what a strict call refuses in the query: what it does not have, what has two values
 	header  http.Header      // of the answer
+	match   []string         // the header If-Match, as it came
 }
 
 type callKey struct{}
@@ -88,7 +89,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			}
 			return
 		}
-		c.scope, c.header = r.Method+" "+r.URL.Path, w.Header()
+		c.scope, c.header, c.match = r.Method+" "+r.URL.Path, w.Header(), r.Header.Values("If-Match")
 		next(huma.WithContext(ctx, context.WithValue(patient, callKey{}, c)))
 	}
 }

@@ -27,6 +27,7 @@ type operation struct {
 	strict     bool                     // a query parameter that is not documented is a fault
 	closed     bool                     // so is a member of the body
 	prevents   bool                     // keeps messages from being sent, and so goes before other calls
+	versioned  bool                     // its answer shows a version
 	idempotent bool                     // a repeat under the same Idempotency-Key gives the first answer
 	refusals   []int                    // statuses besides those that every call may have
 }
@@ -99,6 +100,9 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 	}
 	if op.body != nil {
 		a.documentBody(documented, op)
+	}
+	if op.versioned {
+		documentTag(documented)
 	}
 	if op.idempotent {
 		documented.Responses["200"].Headers = map[string]*huma.Param{replayedHeader: {

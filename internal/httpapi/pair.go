@@ -10,14 +10,19 @@ import (
 
 func registerPairs(a *api) {
 	const path = "/api/session/{id_session}/defaultSequence"
-	client(a, operation{id: "getDefaultSequences", method: http.MethodGet, path: path,
+	client(a, operation{id: "getDefaultSequences", method: http.MethodGet, path: path, versioned: true,
 		summary: "Get a session's default sequences", refusals: []int{http.StatusNotFound}}, getPair)
-	client(a, operation{id: "setDefaultSequences", method: http.MethodPut, path: path, body: pairBody{},
-		summary: "Set a session's default sequences, as a pair", refusals: []int{http.StatusNotFound}}, setPair)
+	client(a, operation{id: "setDefaultSequences", method: http.MethodPut, path: path, body: pairBody{}, versioned: true,
+		summary: "Set a session's default sequences, as a pair", refusals: changes(http.StatusNotFound)}, setPair)
 }
 
 type pairInput struct {
 	ID string `path:"id_session" doc:"ID of the session"`
+}
+
+type pairChangeInput struct {
+	ID    string `path:"id_session" doc:"ID of the session"`
+	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
 }
 
 // pairBody documents the body of a default pair.
@@ -31,15 +36,16 @@ type pairAnswer struct {
 	Stop  string `json:"stop" doc:"ID of the stop sequence; empty: none"`
 }
 
-func getPair(ctx context.Context, c *control.Client, _ *call, p *pairInput) (pairAnswer, error) {
+func getPair(ctx context.Context, c *control.Client, in *call, p *pairInput) (pairAnswer, error) {
 	s, err := c.Session(ctx, p.ID)
 	if err != nil {
 		return pairAnswer{}, err
 	}
+	in.tagged(s.PairVersion())
 	return pairOf(s), nil
 }
 
-func setPair(ctx context.Context, c *control.Client, in *call, p *pairInput) (pairAnswer, error) {
+func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInput) (pairAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return pairAnswer{}, err
@@ -53,10 +59,12 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairInput) (pa
 	if err := body.err(); err != nil {
 		return pairAnswer{}, err
 	}
-	s, err := c.SetDefaultPair(ctx, p.ID, start, stop, *body.refused...)
+	known, faults := in.known()
+	s, err := c.SetDefaultPair(ctx, p.ID, start, stop, known, append(*body.refused, faults...)...)
 	if err != nil {
 		return pairAnswer{}, err
 	}
+	in.tagged(s.PairVersion())
 	return pairOf(s), nil
 }
 

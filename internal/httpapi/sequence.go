@@ -15,10 +15,10 @@ func registerSequences(a *api) {
 		summary: "List the sequences, by id"}, listSequences)
 	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: always, body: sequenceBody{},
 		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, createSequence)
-	client(a, operation{id: "getSequence", method: http.MethodGet, path: one,
+	client(a, operation{id: "getSequence", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a sequence", refusals: []int{http.StatusNotFound}}, getSequence)
-	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{},
-		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: []int{http.StatusNotFound}}, replaceSequence)
+	client(a, operation{id: "replaceSequence", method: http.MethodPut, path: one, body: sequenceBody{}, versioned: true,
+		summary: "Replace a sequence as a whole; what was started before stays as it was", refusals: changes(http.StatusNotFound)}, replaceSequence)
 	client(a, operation{id: "deleteSequence", method: http.MethodDelete, path: one,
 		summary: "Delete a sequence", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSequence)
 }
@@ -106,23 +106,27 @@ func createSequence(ctx context.Context, c *control.Client, in *call, p *OnceInp
 	return sequenceOf(created), nil
 }
 
-func getSequence(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sequenceAnswer, error) {
+func getSequence(ctx context.Context, c *control.Client, in *call, p *oneInput) (sequenceAnswer, error) {
 	found, err := c.Sequence(ctx, p.ID)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
+	in.tagged(found.Version())
 	return sequenceOf(found), nil
 }
 
-func replaceSequence(ctx context.Context, c *control.Client, in *call, p *oneInput) (sequenceAnswer, error) {
+func replaceSequence(ctx context.Context, c *control.Client, in *call, p *changeInput) (sequenceAnswer, error) {
 	asked, err := readSequence(in)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
+	known, faults := in.known()
+	asked.Known, asked.Faults = known, append(asked.Faults, faults...)
 	replaced, err := c.ReplaceSequence(ctx, p.ID, asked)
 	if err != nil {
 		return sequenceAnswer{}, err
 	}
+	in.tagged(replaced.Version())
 	return sequenceOf(replaced), nil
 }
 

@@ -14,10 +14,10 @@ func registerSessions(a *api) {
 		summary: "List the sessions, by id"}, listSessions)
 	clientOnce(a, operation{id: "createSession", method: http.MethodPost, path: all, creates: always, body: sessionBody{},
 		summary: "Create a session beside the default one", refusals: []int{http.StatusConflict}}, createSession)
-	client(a, operation{id: "getSession", method: http.MethodGet, path: one,
+	client(a, operation{id: "getSession", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a session", refusals: []int{http.StatusNotFound}}, getSession)
-	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{},
-		summary: "Change a session's name, or how much it sends", refusals: []int{http.StatusNotFound}}, updateSession)
+	client(a, operation{id: "updateSession", method: http.MethodPut, path: one, body: sessionChangeBody{}, versioned: true,
+		summary: "Change a session's name, or how much it sends", refusals: changes(http.StatusNotFound)}, updateSession)
 	client(a, operation{id: "pairSession", method: http.MethodPost, path: one + "/pair", creates: always, body: pairingBody{},
 		summary: "Link a session to a number", refusals: []int{http.StatusNotFound, http.StatusConflict}}, pairSession)
 	client(a, operation{id: "unlinkSession", method: http.MethodDelete, path: one + "/pair",
@@ -100,11 +100,12 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	return sessionOf(created), nil
 }
 
-func getSession(ctx context.Context, c *control.Client, _ *call, p *oneInput) (sessionAnswer, error) {
+func getSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
 	found, err := c.Session(ctx, p.ID)
 	if err != nil {
 		return sessionAnswer{}, err
 	}
+	in.tagged(found.Version())
 	return sessionOf(found), nil
 }
 

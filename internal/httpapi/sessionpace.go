@@ -51,7 +51,7 @@ type sessionChangeBody struct {
 	Pace *paceBody `json:"pace,omitempty" doc:"What is left out stays as it is"`
 }
 
-func updateSession(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
+func updateSession(ctx context.Context, c *control.Client, in *call, p *changeInput) (sessionAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return sessionAnswer{}, err
@@ -63,10 +63,12 @@ func updateSession(ctx context.Context, c *control.Client, in *call, p *oneInput
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
 	}
-	asked.Faults = *body.refused
+	known, faults := in.known()
+	asked.Known, asked.Faults = known, append(*body.refused, faults...)
 	found, err := c.ChangeSession(ctx, p.ID, asked)
 	if err != nil {
 		return sessionAnswer{}, err
 	}
+	in.tagged(found.Version())
 	return sessionOf(found), nil
 }

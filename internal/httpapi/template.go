@@ -15,10 +15,10 @@ func registerTemplates(a *api) {
 		summary: "List the templates, by id"}, listTemplates)
 	clientOnce(a, operation{id: "createTemplate", method: http.MethodPost, path: all, creates: always, body: templateBody{},
 		summary: "Create a template: content that steps and single sends may name", refusals: []int{clash}}, createTemplate)
-	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one,
+	client(a, operation{id: "getTemplate", method: http.MethodGet, path: one, versioned: true,
 		summary: "Get a template", refusals: []int{missing}}, getTemplate)
-	client(a, operation{id: "replaceTemplate", method: http.MethodPut, path: one, body: templateBody{},
-		summary: "Replace a template as a whole; what was started before stays as it was", refusals: []int{missing, clash}}, replaceTemplate)
+	client(a, operation{id: "replaceTemplate", method: http.MethodPut, path: one, body: templateBody{}, versioned: true,
+		summary: "Replace a template as a whole; what was started before stays as it was", refusals: changes(missing, clash)}, replaceTemplate)
 	client(a, operation{id: "deleteTemplate", method: http.MethodDelete, path: one,
 		summary: "Delete a template that no sequence names", refusals: []int{missing, clash}}, deleteTemplate)
 }
@@ -94,23 +94,27 @@ func createTemplate(ctx context.Context, c *control.Client, in *call, p *OnceInp
 	return templateOf(created), nil
 }
 
-func getTemplate(ctx context.Context, c *control.Client, _ *call, p *oneInput) (templateAnswer, error) {
+func getTemplate(ctx context.Context, c *control.Client, in *call, p *oneInput) (templateAnswer, error) {
 	found, err := c.Template(ctx, p.ID)
 	if err != nil {
 		return templateAnswer{}, err
 	}
+	in.tagged(found.Version())
 	return templateOf(found), nil
 }
 
-func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *oneInput) (templateAnswer, error) {
+func replaceTemplate(ctx context.Context, c *control.Client, in *call, p *changeInput) (templateAnswer, error) {
 	asked, err := readTemplate(in)
 	if err != nil {
 		return templateAnswer{}, err
 	}
+	known, faults := in.known()
+	asked.Known, asked.Faults = known, append(asked.Faults, faults...)
 	replaced, err := c.ReplaceTemplate(ctx, p.ID, asked)
 	if err != nil {
 		return templateAnswer{}, err
 	}
+	in.tagged(replaced.Version())
 	return templateOf(replaced), nil
 }
 

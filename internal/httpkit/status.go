@@ -23,6 +23,7 @@ var statuses = []struct {
 	{CodeMethod, http.StatusMethodNotAllowed},
 	{puntuale.CodeInvalid, http.StatusUnprocessableEntity},
 	{puntuale.CodeConflict, http.StatusConflict},
+	{puntuale.CodePrecondition, http.StatusPreconditionFailed},
 	{puntuale.CodeBusy, http.StatusConflict},
 	{puntuale.CodeCapReached, http.StatusTooManyRequests},
 	{puntuale.CodeRateLimited, http.StatusTooManyRequests},

@@ -23,14 +23,22 @@ func (p partnerTenant) Logo(ctx context.Context) (logo []byte, kind string, err 
 
 var errOthersHost = puntuale.Conflict("another partner has this host name")
 
-func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand) error {
+func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntuale.Version) error {
 	sum := sha256.Sum256(append([]byte(b.Colour+"\n"+b.LogoKind+"\n"), b.Logo...))
 	mark := hex.EncodeToString(sum[:8])
 	if b.Logo == nil {
 		b.Logo = []byte{}
 	}
 	return p.write(ctx, func(ctx context.Context, a asker) error {
-		if err := p.lockUsers(ctx, a, 0); err != nil {
+		if err := p.lockUsers(ctx, a, 0); err != nil { // nobody else sets it meanwhile
+			return err
+		}
+		var h puntuale.Host
+		found, err := one(ctx, a, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where p.id = $1`, []any{p.id}, hostFields(&h)...)
+		if err := thereOr(found, err, "partner"); err != nil {
+			return err
+		}
+		if err := puntuale.CheckVersion(h.Brand.Version(), known); err != nil {
 			return err
 		}
 		var other puntuale.PartnerID

@@ -70,6 +70,9 @@ func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, p
 		if err := thereOr(found, err, "client"); err != nil {
 			return err
 		}
+		if err := puntuale.CheckVersion(old.Version(), patch.Known); err != nil {
+			return err
+		}
 		if c, err = patched(old, patch); err != nil {
 			return err
 		}

@@ -36,13 +36,16 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 	return puntuale.SequenceID(id), err
 }
 
-func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence) error {
+func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known ...puntuale.Version) error {
 	steps, err := toJSON(q.Steps)
 	if err != nil {
 		return err
 	}
 	return t.write(ctx, func(ctx context.Context, a asker) error {
 		if err := t.namedThere(ctx, a, q); err != nil {
+			return err
+		}
+		if err := t.sameSequence(ctx, a, q.ID, known); err != nil {
 			return err
 		}
 		n, err := a.exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
@@ -53,6 +56,20 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence) error {
 		}
 		return changed(ctx, a, t.id)
 	})
+}
+
+// sameSequence refuses a change of a sequence that has none of the known versions. With any given its row stays locked.
+func (t tenant) sameSequence(ctx context.Context, a asker, id puntuale.SequenceID, known []puntuale.Version) error {
+	if len(known) == 0 {
+		return nil
+	}
+	var stored puntuale.Sequence
+	found, err := one(ctx, a, `select `+sequenceColumns+` from sequence q
+ where q.client_id = $1 and q.id = $2 and q.deleted_at = 0 for update`, []any{t.id, id}, sequenceFields(&stored)...)
+	if err := thereOr(found, err, "sequence"); err != nil {
+		return err
+	}
+	return puntuale.CheckVersion(stored.Version(), known)
 }
 
 func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, error) {

@@ -98,10 +98,11 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 }
 
 // SetDefaultPair locks the session and the sequences, so that none of them is deleted before the session names it.
-func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID) error {
+func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
-			return thereOr(false, err, "session")
+		s, err := t.lockedSession(ctx, a, id)
+		if err != nil {
+			return err
 		}
 		there, err := list(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
 			[]any{t.id, start, stop}, scanOne[puntuale.SequenceID])
@@ -120,27 +121,43 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 		if len(faults) > 0 {
 			return notFound("sequence", faults)
 		}
+		if err := puntuale.CheckVersion(s.PairVersion(), known); err != nil {
+			return err
+		}
 		n, err := a.exec(ctx, `update session set start_sequence = $3, stop_sequence = $4 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, id, start, stop)
 		return thereOr(n > 0, err, "session")
 	})
 }
 
-// RenameSession gives a session another name.
-func (t tenant) RenameSession(ctx context.Context, id puntuale.SessionID, name string) error {
+// UpdateSession locks the session, so that nobody else changes it between the comparison and the change.
+func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p puntuale.SessionPatch, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update session set name = $3 where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, name)
-		return thereOr(n > 0, err, "session")
+		s, err := t.lockedSession(ctx, a, id)
+		if err != nil {
+			return err
+		}
+		if err := puntuale.CheckVersion(s.Version(), known); err != nil {
+			return err
+		}
+		change(&s.Name, p.Name)
+		change(&s.Pace, p.Pace)
+		_, err = a.exec(ctx, `update session set name = $3, per_min = $4, per_day = $5, cold_per_min = $6, cold_per_day = $7, jitter = $8
+ where client_id = $1 and id = $2`, t.id, id, s.Name, s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter)
+		if err != nil {
+			return fmt.Errorf("change a session: %w", err)
+		}
+		return nil
 	})
 }
 
-// SetPace changes how much a session sends.
-func (t tenant) SetPace(ctx context.Context, id puntuale.SessionID, p puntuale.Pace) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update session set per_min = $3, per_day = $4, cold_per_min = $5, cold_per_day = $6, jitter = $7
- where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, p.PerMinute, p.PerDay, p.ColdPerMinute, p.ColdPerDay, p.Jitter)
-		return thereOr(n > 0, err, "session")
-	})
+// lockedSession reads a session once its row is locked: what is read stays until this transaction has committed.
+func (t tenant) lockedSession(ctx context.Context, a asker, id puntuale.SessionID) (s puntuale.Session, err error) {
+	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
+		return s, thereOr(false, err, "session")
+	}
+	found, err := one(ctx, a, `select `+sessionColumns+` from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, sessionFields(&s)...)
+	return s, thereOr(found, err, "session")
 }
 
 // sessionThere refuses a session that is not the client's; 0, the default one, always is. It is not deleted before this

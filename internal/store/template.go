@@ -62,14 +62,17 @@ func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *punt
 	return id, err
 }
 
-func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template) error {
+func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known ...puntuale.Version) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		name, err := t.lockTemplate(ctx, a, m.ID)
+		stored, err := t.lockTemplate(ctx, a, m.ID)
 		if err != nil {
 			return err
 		}
-		if name != m.Name {
-			if err := t.unnamed(ctx, a, name); err != nil {
+		if err := puntuale.CheckVersion(stored.Version(), known); err != nil {
+			return err
+		}
+		if stored.Name != m.Name {
+			if err := t.unnamed(ctx, a, stored.Name); err != nil {
 				return err
 			}
 		}
@@ -91,11 +94,11 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template) error {
 
 func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		name, err := t.lockTemplate(ctx, a, id)
+		stored, err := t.lockTemplate(ctx, a, id)
 		if err != nil {
 			return err
 		}
-		if err := t.unnamed(ctx, a, name); err != nil {
+		if err := t.unnamed(ctx, a, stored.Name); err != nil {
 			return err
 		}
 		if _, err := a.exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
@@ -142,10 +145,11 @@ func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]
 	return found, nil
 }
 
-// lockTemplate returns the template's name, which stays until this transaction has committed.
-func (t tenant) lockTemplate(ctx context.Context, a asker, id puntuale.TemplateID) (name string, err error) {
-	found, err := one(ctx, a, `select name from template where client_id = $1 and id = $2 for update`, []any{t.id, id}, &name)
-	return name, thereOr(found, err, "template")
+// lockTemplate returns the template, which stays as it is until this transaction has committed.
+func (t tenant) lockTemplate(ctx context.Context, a asker, id puntuale.TemplateID) (m puntuale.Template, err error) {
+	found, err := one(ctx, a, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2 for update`,
+		[]any{t.id, id}, templateFields(&m)...)
+	return m, thereOr(found, err, "template")
 }
 
 // templatesThere refuses steps whose template is not there. The templates stay until this transaction has committed.

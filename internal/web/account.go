@@ -116,7 +116,7 @@ func accountForm(c puntuale.Client) *view.Form {
 	for i, d := range c.Closed {
 		closed[i] = d.String()
 	}
-	return view.NewForm("name", c.Name, "phone", c.Phone, "profile", c.Profile, "credits", number(c.Credits), "refill_period", c.Refill,
+	return view.NewForm(view.Version, string(c.Version()), "was.credits", number(c.Credits), "name", c.Name, "phone", c.Phone, "profile", c.Profile, "credits", number(c.Credits), "refill_period", c.Refill,
 		"daily_api_cap", number(c.Cap), "expiration_date", expires, "timezone", c.Zone, "region", c.Region,
 		"active_features", strings.Join(c.Features, "\n"), "holidays", strings.Join(closed, "\n"))
 }
@@ -131,7 +131,12 @@ func (s *site) changeAccount(v *visit) error {
 		return err
 	}
 	f.Values.Set("holidays", strings.TrimSpace(strings.Join(f.Values["holidays"], "\n")))
-	change, err := readChange(f, accountForm(c))
+	stored := accountForm(c)
+	if shown, there := f.Values["was.credits"]; there { // messages are paid for while somebody looks at the form
+		stored.Values["credits"] = shown
+	}
+	change, err := readChange(f, stored)
+	change.Known = known(f)
 	if err == nil && v.endsAtOnce(c, change) && !f.Is("past", "on") {
 		v.quiet = true
 		f.Values.Set("past", "ask")
@@ -145,6 +150,11 @@ func (s *site) changeAccount(v *visit) error {
 		_, err = v.partner.ChangeClient(v.ctx(), v.path("id"), change)
 	}
 	if err != nil {
+		if v.compare(err, f, c.Version(), v.r.URL.Path) {
+			v.differ(f, accountForm(c), label{"name", "account.name"}, label{"phone", "account.phone"}, label{"profile", "account.profile"},
+				label{"expiration_date", "clients.expires"}, label{"active_features", "account.features"}, label{"refill_period", "account.refill"},
+				label{"daily_api_cap", "account.cap"}, label{"timezone", "account.zone"}, label{"region", "account.region"}, label{"holidays", "account.holidays"})
+		}
 		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), "name", "phone", "profile", "credits", "refill_period", "daily_api_cap",
 			"expiration_date", "timezone", "region", "active_features", "holidays")
 	}

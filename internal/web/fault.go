@@ -41,6 +41,8 @@ func refusal(err error) (*puntuale.Error, int) {
 	switch e.Code {
 	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeCapReached, puntuale.CodeRateLimited:
 		return e, httpkit.Status(e.Code)
+	case puntuale.CodePrecondition: // a form has no such header
+		return e, http.StatusConflict
 	case puntuale.CodeForbidden:
 		if !errors.Is(err, errRole) && !errors.Is(err, errCross) {
 			return e, httpkit.Status(e.Code)

@@ -24,6 +24,23 @@ func formOf(page string) url.Values {
 	return values
 }
 
+// formTo reads the fields of the form that a page sends to an address.
+func formTo(page, address string) url.Values {
+	values := url.Values{}
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return values
+	}
+	for n := range root.Descendants() {
+		if n.Type == html.ElementNode && n.Data == "form" && attribute(n, "action") == address {
+			for field := range n.Descendants() {
+				addField(values, field)
+			}
+		}
+	}
+	return values
+}
+
 func addField(values url.Values, n *html.Node) {
 	name := attribute(n, "name")
 	if n.Type != html.ElementNode || name == "" {

@@ -89,8 +89,12 @@ func (s *site) brand(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f := view.NewForm("name", l.Host.Brand.Name, "colour", l.Host.Brand.Colour, "host", l.Host.Brand.Host)
+	f := brandForm(l.Host.Brand)
 	return v.show(view.Brand(f, l))
+}
+
+func brandForm(b puntuale.Brand) *view.Form {
+	return view.NewForm(view.Version, string(b.Version()), "name", b.Name, "colour", b.Colour, "host", b.Host)
 }
 
 // looks is how the partner's pages look, and how it proves its host name.
@@ -112,7 +116,7 @@ func (s *site) changeBrand(v *visit) error {
 	if err != nil {
 		return err
 	}
-	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on")}
+	change := control.BrandChange{Name: f.Value("name"), Colour: f.Value("colour"), Host: f.Value("host"), Logo: logo, NoLogo: f.Is("no_logo", "on"), Known: known(f)}
 	if f.Is("own_colour", "on") {
 		change.Colour = ""
 	}
@@ -123,6 +127,9 @@ func (s *site) changeBrand(v *visit) error {
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.host", Message: "another partner has this host name"})
+		}
+		if v.compare(err, f, l.Host.Brand.Version(), "/partner/brand") {
+			v.differ(f, brandForm(l.Host.Brand), label{"name", "brand.name"}, label{"colour", "brand.colour"}, label{"host", "brand.host"})
 		}
 		return v.again(err, f, view.BrandForm(f, l), view.Brand(f, l), "name", "colour", "host", "logo")
 	}
@@ -138,7 +145,7 @@ func (s *site) proveHost(v *visit) error {
 	}
 	if err := v.partner.ProveHost(v.ctx()); err != nil {
 		h := l.Host.Brand
-		f := view.NewForm("name", h.Name, "colour", h.Colour, "host", h.Host)
+		f := brandForm(h)
 		l.HostForm = view.NewForm()
 		return v.again(err, l.HostForm, view.HostForm(l), view.Brand(f, l), "proof")
 	}

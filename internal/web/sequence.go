@@ -165,6 +165,7 @@ func (s *site) edit(v *visit, found control.Sequence) error {
 	f := draftForm(found.Sequence)
 	if found.ID != 0 {
 		f.Values.Set("id", found.ID.String())
+		f.Values.Set(view.Version, string(found.Version()))
 	}
 	e, err := s.editor(v, f, -1)
 	if err != nil {
@@ -288,8 +289,13 @@ func (s *site) updateSequence(v *visit) error {
 		return err
 	}
 	f.Values.Set("id", v.path("id"))
-	done, err := v.client.ReplaceSequence(v.ctx(), v.path("id"), readDraft(f))
+	draft := readDraft(f)
+	draft.Known = known(f)
+	done, err := v.client.ReplaceSequence(v.ctx(), v.path("id"), draft)
 	if err != nil {
+		if missing := v.compareSequence(err, f, v.path("id")); missing != nil {
+			return missing
+		}
 		return s.refused(v, err, f)
 	}
 	v.did(done.ID.String())

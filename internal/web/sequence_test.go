@@ -261,7 +261,7 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})
 	w.must(err)
 	session := sessions[0].ID.String()
-	_, err = w.Client().SetDefaultPair(context.Background(), session, id, "")
+	_, err = w.Client().SetDefaultPair(context.Background(), session, id, "", nil)
 	w.must(err)
 	if page := v.get(w.pages + "/sequences/" + id).body; !strings.Contains(page, "predefinita di: "+sessions[0].Name) {
 		t.Error("the question does not say that it is a default sequence")

@@ -222,13 +222,17 @@ func (s *site) setDefaultPair(v *visit) error {
 	if err != nil {
 		return err
 	}
-	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"))
+	changed, err := v.client.SetDefaultPair(v.ctx(), v.path("id"), f.Value("start"), f.Value("stop"), known(f))
 	if err != nil {
 		o, missing := v.oneSession(v.path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.Pair = f
+		if v.compare(err, f, o.PairVersion(), v.sessionURL(o.ID)) {
+			f.Differ(v.t("session.pair_start"), o.Choice(f.Value("start")), o.StartName)
+			f.Differ(v.t("session.pair_stop"), o.Choice(f.Value("stop")), o.StopName)
+		}
 		return v.again(err, f, view.DefaultPairForm(o), view.Session(o), "start", "stop")
 	}
 	v.did(changed.ID.String())
@@ -241,13 +245,16 @@ func (s *site) renameSession(v *visit) error {
 	if err != nil {
 		return err
 	}
-	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name")))})
+	changed, err := v.client.ChangeSession(v.ctx(), v.path("id"), control.SessionChange{Name: new(strings.TrimSpace(f.Value("name"))), Known: known(f)})
 	if err != nil {
 		o, missing := v.oneSession(v.path("id"))
 		if missing != nil {
 			return missing
 		}
 		o.NameForm = f
+		if v.compare(err, f, o.Version(), v.sessionURL(o.ID)) {
+			f.Differ(v.t("session.name"), f.Value("name"), o.Name)
+		}
 		return v.again(err, f, view.SessionNameForm(o), view.SessionNamePage(o), "name")
 	}
 	v.did(changed.ID.String())
@@ -260,7 +267,7 @@ func (s *site) setPace(v *visit) error {
 	if err != nil {
 		return err
 	}
-	r := control.SessionChange{Pace: &control.PaceChange{}}
+	r := control.SessionChange{Pace: &control.PaceChange{}, Known: known(f)}
 	for name, to := range map[string]**int{
 		"per_minute": &r.Pace.PerMinute, "per_day": &r.Pace.PerDay, "cold_per_minute": &r.Pace.ColdPerMinute, "cold_per_day": &r.Pace.ColdPerDay, "jitter": &r.Pace.Jitter,
 	} {
@@ -277,7 +284,12 @@ func (s *site) setPace(v *visit) error {
 		if missing != nil {
 			return missing
 		}
+		stored := o.StoredPace()
 		o.PaceForm = f
+		if v.compare(err, f, o.Version(), v.sessionURL(o.ID)) {
+			v.differ(f, stored, label{"per_minute", "pace.per_minute"}, label{"per_day", "pace.per_day"},
+				label{"cold_per_minute", "pace.cold_per_minute"}, label{"cold_per_day", "pace.cold_per_day"}, label{"jitter", "pace.jitter"})
+		}
 		return v.again(below(err, "pace"), f, view.PaceForm(o), view.Session(o), "per_minute", "per_day", "cold_per_minute", "cold_per_day", "jitter")
 	}
 	v.did(changed.ID.String())

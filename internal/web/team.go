@@ -100,7 +100,7 @@ func (s *site) editUser(v *visit) error {
 }
 
 func userForm(u puntuale.User) *view.Form {
-	return view.NewForm("name", u.Name, "role", u.Role.String())
+	return view.NewForm(view.Version, string(u.Version()), "name", u.Name, "role", u.Role.String())
 }
 
 func (s *site) changeUser(v *visit) error {
@@ -118,12 +118,15 @@ func (s *site) changeUser(v *visit) error {
 	}
 	r := control.UserChange{
 		Name: puntuale.Change[string]{Set: true, To: strings.TrimSpace(f.Value("name"))},
-		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"),
+		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"), Known: known(f),
 	}
 	if f.Value("password") != "" {
 		r.Password = puntuale.Change[string]{Set: true, To: f.Value("password")}
 	}
 	if _, err := team.Change(v.ctx(), v.path("user"), r); err != nil {
+		if v.compare(err, f, u.Version(), v.r.URL.Path) {
+			v.differ(f, userForm(u), label{"name", "me.name"}, label{"role", "users.role"})
+		}
 		return v.again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role", "password")
 	}
 	v.did(u.Email)

@@ -110,7 +110,7 @@ func templateStep(t puntuale.Template) puntuale.Step {
 
 // templateForm shows a template in a form.
 func templateForm(t puntuale.Template) *view.Form {
-	f := view.NewForm("id", t.ID.String(), "was", t.Name, "name", t.Name, "kind", kindOf(templateStep(t)), "text", t.Text, "media", t.Media, "media_name", t.MediaName,
+	f := view.NewForm("id", t.ID.String(), view.Version, string(t.Version()), "was", t.Name, "name", t.Name, "kind", kindOf(templateStep(t)), "text", t.Text, "media", t.Media, "media_name", t.MediaName,
 		"latitude", degrees(t.Latitude), "longitude", degrees(t.Longitude))
 	if a := t.Official; a != nil {
 		f.Values.Set("official", a.Name+"|"+a.Language)
@@ -241,8 +241,14 @@ func (s *site) updateTemplate(v *visit) error {
 	}
 	f.Values.Set("id", v.path("id"))
 	f.Values.Set("was", old.Name)
-	done, err := v.client.ReplaceTemplate(v.ctx(), v.path("id"), readTemplate(f))
+	draft := readTemplate(f)
+	draft.Known = known(f)
+	done, err := v.client.ReplaceTemplate(v.ctx(), v.path("id"), draft)
 	if err != nil {
+		if v.compare(err, f, old.Version(), v.frame.Place.Base+"/templates/"+old.ID.String()) {
+			v.differ(f, templateForm(old.Template), label{"name", "template.name"}, label{"text", "step.words"}, label{"media", "step.media_url"},
+				label{"media_name", "step.media_name"}, label{"latitude", "step.latitude"}, label{"longitude", "step.longitude"}, label{"official", "template.official"})
+		}
 		return s.templateRefused(v, err, f)
 	}
 	v.did(done.ID.String())

@@ -68,13 +68,13 @@ func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
 	pace := puntuale.Pace{PerMinute: 7, PerDay: 100, ColdPerMinute: 2, ColdPerDay: 9, Jitter: 5}
-	if err := c.SetPace(ctx, c.Session, pace); err != nil {
+	if err := c.UpdateSession(ctx, c.Session, puntuale.SessionPatch{Pace: puntuale.Change[puntuale.Pace]{Set: true, To: pace}}); err != nil {
 		t.Fatal(err)
 	}
 	if s, err := c.Tenant.Session(ctx, c.Session); err != nil || s.Pace != pace {
 		t.Errorf("%+v, %v", s.Pace, err)
 	}
-	if err := c.SetPace(ctx, 999, pace); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+	if err := c.UpdateSession(ctx, 999, puntuale.SessionPatch{Pace: puntuale.Change[puntuale.Pace]{Set: true, To: pace}}); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("of a session that is not there: %v", err)
 	}
 	if all, err := w.Departed(ctx, c.ID, c.Session, Begin.Add(-24*time.Hour), 10); err != nil || len(all) != 0 {

@@ -40,7 +40,7 @@ var suite = []func(*testing.T, *World){
 	testDefaultPair, testDeleteSession, testDeleteSessionMoves, testDeleteSessionInFlight, testGiveUp, testMovedMessageIsNotClaimedByOldSession,
 	testClients, testUpdateClient, testCreditsByHand, testDeleteClient, testDeletedClientStaysDeleted, testClientKeys,
 	testRefillOnce, testRefillKeepsMore,
-	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testSessions, testBlacklist, testFindBlacklisted, testAccounts, testKeys, testSandbox,
+	testTenantsApart, testPartnersApart, testPages, testOddText, testSequences, testVersions, testSessions, testBlacklist, testFindBlacklisted, testAccounts, testKeys, testSandbox,
 	testCommand, testCommandRefused, testCommandOfDeadOwner, testLinks, testLinkOfOwnerBefore, testDeletedLinks,
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,

@@ -95,11 +95,8 @@ var foreignCalls = map[string]foreign{
 	"DeleteSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.DeleteSession(context.Background(), other.Session, true, 0, Begin)
 	},
-	"RenameSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.RenameSession(context.Background(), other.Session, "mia")
-	},
-	"SetPace": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.SetPace(context.Background(), other.Session, puntuale.Pace{PerMinute: 1})
+	"UpdateSession": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UpdateSession(context.Background(), other.Session, puntuale.SessionPatch{Name: puntuale.Change[string]{Set: true, To: "mia"}})
 	},
 	"GiveUp": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.GiveUp(context.Background(), other.Session, Begin)

@@ -13,7 +13,9 @@ import (
 // first faulty field gets the focus.
 type Form struct {
 	Values  url.Values
-	Message string // what is wrong with the form as a whole; ""
+	Message string       // what is wrong with the form as a whole; ""
+	Differs []Difference // what somebody else saved meanwhile
+	Fresh   string       // the address of what is stored, where somebody else saved meanwhile; ""
 	faults  map[string]string
 	order   []string
 }
@@ -73,6 +75,13 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 			name = whole
 		}
 		f.Refuse(name, l.Fault(fault.Message))
+	}
+}
+
+// Differ notes a part of the form that is stored otherwise now, where it is.
+func (f *Form) Differ(label, yours, stored string) {
+	if yours != stored {
+		f.Differs = append(f.Differs, Difference{label, yours, stored})
 	}
 }
 

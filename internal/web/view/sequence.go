@@ -206,6 +206,46 @@ func (e Editor) action(ctx context.Context) string {
 	return Base(ctx) + "/sequences"
 }
 
+// StepWords is a step in one text: what it says, and when it leaves. "" where there is no such step.
+func StepWords(ctx context.Context, steps []puntuale.Step, i int) string {
+	if i >= len(steps) {
+		return ""
+	}
+	s := steps[i]
+	parts := []string{TimingWords(ctx, s.Timing)}
+	for _, part := range []string{s.Text, s.Media, s.MediaName, s.Template} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if s.Latitude != nil && s.Longitude != nil {
+		parts = append(parts, fmt.Sprint(*s.Latitude, ", ", *s.Longitude))
+	}
+	if t := s.Timing; t.Jitter != 0 || t.IfPast != "" || t.ValidFor != nil || s.OnUncertain != "" {
+		parts = append(parts, fineWords(ctx, s))
+	}
+	return strings.Join(parts, "\n")
+}
+
+// fineWords are the settings of a step that few use.
+func fineWords(ctx context.Context, s puntuale.Step) string {
+	t := s.Timing
+	var parts []string
+	if t.Jitter != 0 {
+		parts = append(parts, T(ctx, "timing.jitter")+" "+T(ctx, "timing.span.seconds", "N", t.Jitter))
+	}
+	if t.IfPast != "" {
+		parts = append(parts, T(ctx, "timing.if_past")+": "+T(ctx, "timing.past."+string(t.IfPast)))
+	}
+	if t.ValidFor != nil {
+		parts = append(parts, T(ctx, "timing.valid_for")+" "+T(ctx, "timing.span."+string(t.ValidFor.Unit), "N", t.ValidFor.Amount))
+	}
+	if s.OnUncertain == puntuale.UncertainResend {
+		parts = append(parts, T(ctx, "timing.unsure_resend"))
+	}
+	return strings.Join(parts, " · ")
+}
+
 // TimingWords says when a step leaves: "2 giorni prima di «Data appuntamento», alle 09:00".
 func TimingWords(ctx context.Context, t puntuale.Timing) string {
 	anchored := t.Anchor != "" && t.Anchor != puntuale.AnchorStart

@@ -114,16 +114,21 @@ func (o OneSession) pairForm() *Form {
 		}
 		return n.String()
 	}
-	return fresh(o.Pair, "start", id(o.Start), "stop", id(o.Stop))
+	return fresh(o.Pair, Version, string(o.PairVersion()), "start", id(o.Start), "stop", id(o.Stop))
 }
 
-func (o OneSession) nameForm() *Form { return fresh(o.NameForm, "name", o.Name) }
+func (o OneSession) nameForm() *Form {
+	return fresh(o.NameForm, Version, string(o.Version()), "name", o.Name)
+}
 
 func (o OneSession) paceForm() *Form {
 	p := o.Pace
-	return fresh(o.PaceForm, "per_minute", fmt.Sprint(p.PerMinute), "per_day", fmt.Sprint(p.PerDay), "cold_per_minute", fmt.Sprint(p.ColdPerMinute),
+	return fresh(o.PaceForm, Version, string(o.Version()), "per_minute", fmt.Sprint(p.PerMinute), "per_day", fmt.Sprint(p.PerDay), "cold_per_minute", fmt.Sprint(p.ColdPerMinute),
 		"cold_per_day", fmt.Sprint(p.ColdPerDay), "jitter", fmt.Sprint(p.Jitter))
 }
+
+// StoredPace is the pace as a form that nobody touched shows it.
+func (o OneSession) StoredPace() *Form { return o.paceForm() }
 
 // Choice is the name of a sequence that is offered, "" where it is not.
 func (o OneSession) Choice(id string) string {

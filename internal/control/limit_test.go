@@ -1,0 +1,582 @@
+package control_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/control"
+	"puntuale/internal/store/storetest"
+)
+
+// TestLimits calls every verb directly with what no door would let through. A verb must keep its own limits, whoever calls
+// it: the row says how it refuses.
+func TestLimits(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newLimited(t, driver(t))
+			for _, row := range slices.Concat(clientLimits, messageLimits, listLimits, partnerLimits, peopleLimits, w.missing()) {
+				if got := says(row.call(t.Context(), w)); got != row.want {
+					t.Errorf("%s: %s, want %s", row.verb, got, row.want)
+				}
+			}
+		})
+	}
+}
+
+// limit is one way to ask too much of a verb. want is the code and the places of the faults, "" that it answers.
+type limit struct {
+	verb string
+	want string
+	call func(context.Context, *limited) error
+}
+
+// says is an error as rows write it: "invalid body.name body.steps".
+func says(err error) string {
+	if err == nil {
+		return ""
+	}
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err.Error()
+	}
+	words := []string{string(e.Code)}
+	for _, f := range e.Faults {
+		if e.Code == puntuale.CodeInvalid {
+			words = append(words, f.Location)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// limited is a service with one client, whose verbs the rows call.
+type limited struct {
+	control  *control.Control
+	client   *control.Client
+	partner  *control.Partner
+	person   *control.Person
+	id       string // of the client
+	sequence string
+	session  string // a sandbox
+	official string
+	message  string // pending
+}
+
+const limitedPassword = "una frase che nessuno indovina"
+
+func newLimited(t *testing.T, db *storetest.Database) *limited {
+	t.Helper()
+	ctx := t.Context()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	vault, err := auth.NewVault(bytes.Repeat([]byte{7}, auth.DataKeySize))
+	must(err)
+	store := db.Open(t)
+	w := &limited{control: control.New(control.Config{Operator: store, Door: store, Clock: db.Clock, Vault: vault, Sandbox: true, Files: nofiles{},
+		Links: func(s puntuale.Session) bool { return s.Sandbox }})}
+	_, key, err := w.control.CreatePartner(ctx, control.NewPartner{Name: "Agenzia", Email: "agenzia@x.it", Password: limitedPassword})
+	must(err)
+	caller, err := w.control.Authenticate(ctx, key)
+	must(err)
+	w.partner, err = caller.Partner()
+	must(err)
+	created, err := w.partner.CreateClient(ctx, control.NewClient{Name: "Studio", Email: "studio@x.it", Password: limitedPassword, Phone: "1"}, control.Once[control.CreatedClient]{})
+	must(err)
+	w.id = created.ID.String()
+	caller, err = w.control.Authenticate(ctx, created.Key)
+	must(err)
+	w.client, err = caller.Client()
+	must(err)
+	w.session = created.Session.String()
+	sandbox := false
+	official, err := w.client.CreateSession(ctx, control.NewSession{Name: "Ufficiale", Type: "Official", Sandbox: &sandbox}, control.Once[control.Session]{})
+	must(err)
+	w.official = official.ID.String()
+	made, err := w.client.CreateSequence(ctx, asked(puntuale.Step{Text: "ciao", Timing: inAnHour}), control.Once[control.Sequence]{})
+	must(err)
+	w.sequence = made.ID.String()
+	started, err := w.client.Start(ctx, control.StartCall{Sequence: w.sequence, Phone: "3331234567"})
+	must(err)
+	w.message = started.IDs[0].String()
+	users, err := w.client.Team().Users(ctx)
+	must(err)
+	w.person, err = w.control.Known(ctx, users[0].ID)
+	must(err)
+	return w
+}
+
+// nofiles stands for a server that fetches files; no row lets one be fetched.
+type nofiles struct{}
+
+func (nofiles) Fetch(context.Context, puntuale.MediaRequest) (*puntuale.Media, error) {
+	return nil, errors.New("a file was fetched")
+}
+
+var (
+	inAnHour = puntuale.Timing{Anchor: puntuale.AnchorStart, Offset: puntuale.Offset{Amount: 1, Unit: puntuale.Hours}}
+
+	long   = strings.Repeat("x", 1<<20+1)
+	nul    = "a\x00b"
+	many   = slices.Repeat([]string{"1"}, puntuale.MaxRequestIDs+1)
+	phones = slices.Repeat([]string{"3331234567"}, puntuale.MaxRequestIDs+1)
+	never  = time.UnixMicro(math.MaxInt64)
+)
+
+func asked(steps ...puntuale.Step) control.NewSequence {
+	return control.NewSequence{Name: "s", Steps: steps}
+}
+
+func windowed(window *puntuale.Window) puntuale.Step {
+	timing := inAnHour
+	timing.Window = window
+	return puntuale.Step{Text: "a", Timing: timing}
+}
+
+func setTo[T any](v T) puntuale.Change[T] { return puntuale.Change[T]{Set: true, To: v} }
+
+func (w *limited) create(ctx context.Context, r control.NewSequence) error {
+	_, err := w.client.CreateSequence(ctx, r, control.Once[control.Sequence]{})
+	return err
+}
+
+func (w *limited) start(ctx context.Context, change func(*control.StartCall)) error {
+	call := control.StartCall{Sequence: w.sequence, Phone: "3331234567"}
+	change(&call)
+	_, err := w.client.Start(ctx, call)
+	_, dry := w.client.Preview(ctx, call)
+	return errors.Join(err, same(err, dry))
+}
+
+// same is an error where two are not the same.
+func same(a, b error) error {
+	if says(a) != says(b) {
+		return fmt.Errorf("%w, and as a dry run %w", a, b)
+	}
+	return nil
+}
+
+func (w *limited) send(ctx context.Context, call control.SingleCall) error {
+	call.Phone = "3331234567"
+	_, err := w.client.Send(ctx, call)
+	return err
+}
+
+// clientLimits are what a client keeps.
+var clientLimits = []limit{
+	{"CreateSequence", "invalid body.name body.if_running body.id_sessione", func(ctx context.Context, w *limited) error {
+		r := asked(puntuale.Step{Text: "a", Timing: inAnHour})
+		r.Name, r.IfRunning, r.Session = long, nul, nul
+		err := w.create(ctx, r)
+		if e, ok := errors.AsType[*puntuale.Error](err); ok { // the order does not matter
+			slices.SortFunc(e.Faults, func(a, b puntuale.Fault) int { return -strings.Compare(a.Location, b.Location) })
+		}
+		return err
+	}},
+	{"CreateSequence", "invalid body.steps", func(ctx context.Context, w *limited) error {
+		return w.create(ctx, asked(make([]puntuale.Step, 300_000)...))
+	}},
+	{"CreateSequence", "invalid body.steps[0].timing.window.weekdays", func(ctx context.Context, w *limited) error {
+		return w.create(ctx, asked(windowed(&puntuale.Window{Weekdays: slices.Repeat([]int{1}, 340_000)})))
+	}},
+	{"CreateSequence", "invalid body.steps[0].template", func(ctx context.Context, w *limited) error {
+		err := w.create(ctx, asked(puntuale.Step{Template: nul, Timing: inAnHour}))
+		if e, ok := errors.AsType[*puntuale.Error](err); ok {
+			e.Faults = slices.CompactFunc(e.Faults, func(a, b puntuale.Fault) bool { return a.Location == b.Location })
+		}
+		return err
+	}},
+	{"CreateSequence", "invalid body.steps[0].timing.offset.direction", func(ctx context.Context, w *limited) error {
+		return w.create(ctx, asked(puntuale.Step{Text: "a", Timing: puntuale.Timing{Offset: puntuale.Offset{Direction: puntuale.Before}}}))
+	}},
+	{"CreateSequence", "invalid body.steps[0].timing.offset.amount", func(ctx context.Context, w *limited) error {
+		return w.create(ctx, asked(puntuale.Step{Text: "a", Timing: puntuale.Timing{Offset: puntuale.Offset{Amount: math.MaxInt, Unit: puntuale.Days}}}))
+	}},
+	{"ReplaceSequence", "invalid body.steps", func(ctx context.Context, w *limited) error {
+		_, err := w.client.ReplaceSequence(ctx, w.sequence, asked(make([]puntuale.Step, 51)...))
+		return err
+	}},
+	{"SequenceWarnings", "invalid body.steps", func(ctx context.Context, w *limited) error {
+		_, err := w.client.SequenceWarnings(ctx, asked(make([]puntuale.Step, 51)...))
+		return err
+	}},
+	{"Rehearse", "invalid body.steps", func(ctx context.Context, w *limited) error {
+		done, err := w.client.Rehearse(ctx, control.RehearsalCall{Sequence: asked(make([]puntuale.Step, 300_000)...)})
+		if err == nil && len(done.Faults) < puntuale.MaxSteps+2 { // one of their number, and at most one of each that is tried
+			err = puntuale.Invalid(done.Faults[:1]...)
+		}
+		return err
+	}},
+	{"RestoreSequence", "invalid query.start query.stop", func(ctx context.Context, w *limited) error {
+		_, err := w.client.RestoreSequence(ctx, w.sequence, many, many)
+		return err
+	}},
+	{"DeleteSequence", "invalid query.pending", func(ctx context.Context, w *limited) error {
+		return w.client.DeleteSequence(ctx, w.sequence, nul)
+	}},
+	{"CreateTemplate", "invalid body.name body.text", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateTemplate(ctx, control.NewTemplate{Template: puntuale.Template{Name: nul, Text: long}}, control.Once[control.Template]{})
+		return err
+	}},
+	{"CreateSession", "invalid body.name body.connection_type body.pace.per_day body.pace.jitter", func(ctx context.Context, w *limited) error {
+		huge, negative := math.MaxInt, -1
+		_, err := w.client.CreateSession(ctx, control.NewSession{Name: long, Type: nul, Pace: &control.PaceChange{PerDay: &huge, Jitter: &negative}}, control.Once[control.Session]{})
+		return err
+	}},
+	{"ChangeSession", "invalid body.name body.pace.cold_per_day", func(ctx context.Context, w *limited) error {
+		huge := math.MaxInt
+		_, err := w.client.ChangeSession(ctx, w.session, control.SessionChange{Name: &nul, Pace: &control.PaceChange{ColdPerDay: &huge}})
+		return err
+	}},
+	{"DeleteSession", "invalid query.pending query.move_to query.move_to", func(ctx context.Context, w *limited) error {
+		return w.client.DeleteSession(ctx, w.session, nul, nul)
+	}},
+	{"SetDefaultPair", "invalid body.start body.stop", func(ctx context.Context, w *limited) error {
+		_, err := w.client.SetDefaultPair(ctx, w.session, nul, long, nil)
+		return err
+	}},
+	{"SetKeys", "invalid body.phone_number_id body.access_token body.app_secret body.verify_token", func(ctx context.Context, w *limited) error {
+		_, err := w.client.SetKeys(ctx, w.official, control.NewKeys{OfficialKeys: puntuale.OfficialKeys{PhoneNumberID: long, AccessToken: long, AppSecret: nul, VerifyToken: nul}})
+		return err
+	}},
+	{"Pair", "invalid body.method", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Pair(ctx, w.session, control.Pairing{Method: nul})
+		return err
+	}},
+	{"Pair", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Pair(ctx, w.session, control.Pairing{Method: "code", Phone: long})
+		return err
+	}},
+	{"AddBlacklisted", "invalid body.phone body.reason", func(ctx context.Context, w *limited) error {
+		_, err := w.client.AddBlacklisted(ctx, long, long, control.Once[puntuale.BlacklistEntry]{})
+		return err
+	}},
+	{"RemoveBlacklisted", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.RemoveBlacklisted(ctx, nul)
+		return err
+	}},
+	{"ImportBlacklist", "invalid body.file", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.ImportBlacklist(ctx, make([]control.BlacklistLine, control.MaxBlacklistLines+1))
+		return err
+	}},
+	{"Erase", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Erase(ctx, long)
+		return err
+	}},
+	{"TryFile", "invalid body.address", func(ctx context.Context, w *limited) error {
+		_, err := w.client.TryFile(ctx, "https://x.it/"+long)
+		return err
+	}},
+	{"CreateKey", "invalid body.name", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateKey(ctx, long)
+		return err
+	}},
+}
+
+// messageLimits are what leaves, or is to.
+var messageLimits = []limit{
+	{"Start", "invalid body", func(ctx context.Context, w *limited) error {
+		return w.start(ctx, func(c *control.StartCall) { c.Body = []byte(long) })
+	}},
+	{"Start", "invalid body.phone query.timezone query.if_running header.Idempotency-Key", func(ctx context.Context, w *limited) error {
+		return w.start(ctx, func(c *control.StartCall) { c.Phone, c.Timezone, c.IfRunning, c.Key = long, long, nul, long })
+	}},
+	{"Start", "invalid body.timezone", func(ctx context.Context, w *limited) error {
+		return w.start(ctx, func(c *control.StartCall) { c.BodyZone = "posix/Europe/Rome" })
+	}},
+	{"Preview", "not_found", func(ctx context.Context, w *limited) error {
+		return w.start(ctx, func(c *control.StartCall) { c.Sequence = nul })
+	}},
+	{"Send", "invalid body body.name body.timezone body.id_sessione header.Idempotency-Key body.template", func(ctx context.Context, w *limited) error {
+		return w.send(ctx, control.SingleCall{Body: []byte(long), Name: long, Timezone: "Factory", Session: nul, Key: nul, Template: nul})
+	}},
+	{"Stop", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Stop(ctx, w.sequence, long)
+		return err
+	}},
+	{"CancelPending", "invalid body.phones", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CancelPending(ctx, control.CancelCall{Phones: phones, Location: "body.phones"})
+		return err
+	}},
+	{"CancelMessages", "invalid body.id", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CancelMessages(ctx, many)
+		return err
+	}},
+	{"Resend", "invalid body.id body.time body.date", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Resend(ctx, control.ResendCall{IDs: many, Date: long, Time: nul})
+		return err
+	}},
+	{"Resend", "invalid body.date", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Resend(ctx, control.ResendCall{IDs: []string{w.message}, Date: "3000-01-01"})
+		return err
+	}},
+	{"Move", "invalid body.date", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Move(ctx, w.message, "3000-01-01", "10:00")
+		return err
+	}},
+	{"MoveTo", "invalid query.at", func(ctx context.Context, w *limited) error {
+		_, err := w.client.MoveTo(ctx, w.message, time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC))
+		return err
+	}},
+	{"MoveTo", "invalid query.at", func(ctx context.Context, w *limited) error {
+		_, err := w.client.MoveTo(ctx, w.message, never)
+		return err
+	}},
+	{"Restore", "conflict", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Restore(ctx, w.message)
+		return err
+	}},
+	{"Standing", "invalid body.phone", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Standing(ctx, w.sequence, nul)
+		return err
+	}},
+	{"Blacklisted", "", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Blacklisted(ctx, nul+long)
+		return err
+	}},
+}
+
+// listLimits are what is read.
+var listLimits = []limit{
+	{"Details", "invalid query.message_ids", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Details(ctx, many)
+		return err
+	}},
+	{"Messages", "invalid query.limit query.cursor query.state query.origin query.sequence query.phone query.from", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Messages(ctx, control.MessageQuery{State: nul, Origin: nul, Sequence: nul, Phone: long,
+			Period: control.Period{Start: []control.Bound{{Name: "from", Text: long}}}, Page: control.Page{Limit: "1001", Cursor: long}})
+		return sorted(err, "query.limit", "query.cursor")
+	}},
+	{"CountMessages", "invalid query.state", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.CountMessages(ctx, control.MessageQuery{State: nul}, math.MaxInt)
+		return err
+	}},
+	{"Outcomes", "invalid query.cursor", func(ctx context.Context, w *limited) error {
+		bound := func(text string) []control.Bound { return []control.Bound{{Name: "x", Text: text}} }
+		_, _, err := w.client.Outcomes(ctx, control.OutcomeQuery{Period: control.Period{Start: bound("01/01/0001 00:00"), End: bound("31/12/9999 23:59")}, Cursor: long})
+		return err
+	}},
+	{"Agenda", "", func(ctx context.Context, w *limited) error {
+		for _, from := range []puntuale.Date{{Year: math.MaxInt32, Month: 1, Day: 1}, {Year: math.MinInt32, Month: 1, Day: 1}} {
+			a, err := w.client.Agenda(ctx, from, math.MaxInt, math.MaxInt)
+			if err != nil || len(a.Days) != control.MostAgendaDays {
+				return fmt.Errorf("%d days, %w", len(a.Days), err)
+			}
+		}
+		return nil
+	}},
+	{"Totals", "", func(ctx context.Context, w *limited) error {
+		for _, far := range []int{math.MinInt, math.MaxInt} {
+			days, err := w.client.Totals(ctx, far, far)
+			if err != nil || len(days) > 801 {
+				return fmt.Errorf("%d days, %w", len(days), err)
+			}
+		}
+		return nil
+	}},
+	{"Chat", "invalid query.phone", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Chat(ctx, w.session, nul, math.MaxInt)
+		return err
+	}},
+	{"FindBlacklisted", "invalid query.limit query.cursor query.q", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.FindBlacklisted(ctx, long, wide)
+		return sorted(err, "query.limit", "query.cursor")
+	}},
+	{"Blacklist", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Blacklist(ctx, wide); return err }},
+	{"Audit", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Audit(ctx, wide); return err }},
+	{"SandboxMessages", saysWide, func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.SandboxMessages(ctx, wide)
+		return err
+	}},
+	{"Sequences", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sequences(ctx, wide); return err }},
+	{"Sessions", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sessions(ctx, wide); return err }},
+	{"Templates", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Templates(ctx, wide); return err }},
+	{"NetworkTemplates", saysWide, func(ctx context.Context, w *limited) error {
+		_, err := w.client.NetworkTemplates(ctx, w.official, wide)
+		return err
+	}},
+}
+
+var wide = control.Page{Limit: "1001", Cursor: long}
+
+const saysWide = "invalid query.limit query.cursor"
+
+// sorted puts some faults of an error first, so that a row can be read.
+func sorted(err error, first ...string) error {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	if !ok {
+		return err
+	}
+	rank := func(f puntuale.Fault) int {
+		if i := slices.Index(first, f.Location); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	slices.SortStableFunc(e.Faults, func(a, b puntuale.Fault) int { return rank(a) - rank(b) })
+	return e
+}
+
+// partnerLimits are what a partner asks.
+var partnerLimits = []limit{
+	{"CreateClient", "invalid body.name body.email body.email body.phone body.account_type", func(ctx context.Context, w *limited) error {
+		_, err := w.partner.CreateClient(ctx, control.NewClient{Name: long, Email: long, Password: "x", Phone: nul, Type: nul}, control.Once[control.CreatedClient]{})
+		return err
+	}},
+	{"ChangeClient", "invalid body.name body.phone body.profile body.refill_period body.active_features body.daily_api_cap body.credits body.refill_to body.credits_add body.credits_add body.region body.holidays body.timezone body.expiration_date",
+		func(ctx context.Context, w *limited) error {
+			huge := int64(math.MaxInt64)
+			_, err := w.partner.ChangeClient(ctx, w.id, control.ClientChange{Name: setTo(long), Phone: setTo(nul), Profile: setTo(nul), Refill: setTo(nul), RefillTo: setTo(int64(-1)),
+				Zone: setTo("posixrules"), Region: setTo("XXX"), Expires: setTo("9999999-01-01"), Closed: setTo(many), Features: setTo(many),
+				Cap: setTo(&huge), Credits: setTo(&huge), CreditsAdd: setTo(huge)})
+			return err
+		}},
+	{"Partner.CreateKey", "invalid body.name", func(ctx context.Context, w *limited) error {
+		_, err := w.partner.CreateKey(ctx, w.id, long, control.Once[control.IssuedKey]{})
+		return err
+	}},
+	{"Partner.RotateKey", "invalid body.grace", func(ctx context.Context, w *limited) error {
+		keys, err := w.partner.Keys(ctx, w.id)
+		if err != nil {
+			return err
+		}
+		huge := int64(math.MaxInt64)
+		_, err = w.partner.RotateKey(ctx, w.id, keys[0].ID.String(), &huge, control.Once[control.IssuedKey]{})
+		return err
+	}},
+	{"Expirations", "invalid body.client_ids", func(ctx context.Context, w *limited) error {
+		_, err := w.partner.Expirations(ctx, "body.client_ids", many)
+		return err
+	}},
+	{"FindClients", "invalid query.limit query.cursor query.state query.q", func(ctx context.Context, w *limited) error {
+		_, _, err := w.partner.FindClients(ctx, control.ClientSearch{Text: long, State: nul, Page: wide})
+		return sorted(err, "query.limit", "query.cursor")
+	}},
+	{"Clients", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.partner.Clients(ctx, wide); return err }},
+	{"Partner.Audit", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.partner.Audit(ctx, wide); return err }},
+	{"Partner.Totals", "", func(ctx context.Context, w *limited) error {
+		days, err := w.partner.Totals(ctx, "", math.MaxInt, math.MaxInt)
+		if len(days) > 801 {
+			return fmt.Errorf("%d days", len(days))
+		}
+		return err
+	}},
+	{"SetBrand", "invalid body.name body.colour body.host body.logo", func(ctx context.Context, w *limited) error {
+		return w.partner.SetBrand(ctx, control.BrandChange{Name: long, Colour: long, Host: long, Logo: []byte(long)})
+	}},
+}
+
+// peopleLimits are what people, and whoever runs the server, ask.
+var peopleLimits = []limit{
+	{"Team.Create", "invalid body.email body.name body.language body.password body.role", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Team().Create(ctx, control.NewUser{Email: "a@" + long, Name: nul, Language: nul, Password: long, Role: nul})
+		return err
+	}},
+	{"Team.Change", "invalid body.name body.role body.password", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Team().Change(ctx, w.person.User().ID.String(), control.UserChange{Name: setTo(long), Role: setTo(nul), Password: setTo(long)})
+		return err
+	}},
+	{"Rename", "invalid body.name", func(ctx context.Context, w *limited) error { return w.person.Rename(ctx, long) }},
+	{"Speak", "invalid body.language", func(ctx context.Context, w *limited) error { return w.person.Speak(ctx, nul) }},
+	{"ChangePassword", "invalid body.password", func(ctx context.Context, w *limited) error {
+		_, err := w.person.ChangePassword(ctx, limitedPassword, long)
+		return err
+	}},
+	{"SignIn", "unauthorized", func(ctx context.Context, w *limited) error {
+		_, err := w.control.SignIn(ctx, control.SignIn{Email: nul + long, Password: long, Address: netip.MustParseAddr("192.0.2.1")})
+		return err
+	}},
+	{"PartnerAt", "not_found", func(ctx context.Context, w *limited) error {
+		_, err := w.control.PartnerAt(ctx, "", nul+long)
+		return err
+	}},
+	{"PartnerAt", "not_found", func(ctx context.Context, w *limited) error {
+		_, err := w.control.PartnerAt(ctx, nul+long, "")
+		return err
+	}},
+	{"CreatePartner", "invalid name email password", func(ctx context.Context, w *limited) error {
+		_, _, err := w.control.CreatePartner(ctx, control.NewPartner{Name: long, Email: "a@" + long})
+		return err
+	}},
+	{"Control.RotateKey", "invalid grace", func(ctx context.Context, w *limited) error {
+		_, err := w.control.RotateKey(ctx, "pk_x", math.MaxInt64)
+		return err
+	}},
+	{"ResetUser", "invalid password", func(ctx context.Context, w *limited) error {
+		return w.control.ResetUser(ctx, w.person.User(), long, false)
+	}},
+}
+
+// missing are rows for every verb whose first argument is an id: what is no id is not there.
+func (w *limited) missing() (rows []limit) {
+	ids := []string{"", nul, long, "-1", "0", "1e3", "99999999999999999999999999"}
+	text := reflect.TypeFor[string]()
+	for _, on := range []any{w.client, w.partner, w.client.Team()} {
+		kind := reflect.TypeOf(on)
+		for i := range kind.NumMethod() {
+			m := kind.Method(i)
+			if m.Type.NumIn() < 3 || m.Type.In(2) != text || !slices.Contains(namesOneThing, kind.Elem().Name()+"."+m.Name) {
+				continue
+			}
+			for _, id := range ids {
+				rows = append(rows, limit{fmt.Sprintf("%s(%.10q)", m.Name, id), "not_found", func(ctx context.Context, w *limited) error {
+					in := []reflect.Value{reflect.ValueOf(on), reflect.ValueOf(ctx), reflect.ValueOf(id)}
+					for n := 3; n < m.Type.NumIn() && !(m.Type.IsVariadic() && n == m.Type.NumIn()-1); n++ {
+						in = append(in, reflect.Zero(m.Type.In(n)))
+					}
+					out := m.Func.Call(in)
+					err, _ := out[len(out)-1].Interface().(error)
+					return err
+				}})
+			}
+		}
+	}
+	return rows
+}
+
+// namesOneThing are the verbs whose first argument is the id of what they are about.
+var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
+	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
+	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.TestSession
+	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
+	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
+	Team.User Team.Change Team.Delete`)
+
+// unlimited are the verbs that take nothing from outside, or only what cannot be too much.
+var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID Client.Keys Client.MayCreate Client.Pulse
+	Client.Team Client.Today Client.Version Partner.Expiring Partner.Host Partner.ID Partner.Team Team.Users`)
+
+// TestEveryVerbHasItsLimits: a verb that nobody gave a row is found here. Give it one in the tables above, or say in
+// unlimited that nothing of what it takes can be too much.
+func TestEveryVerbHasItsLimits(t *testing.T) {
+	t.Parallel()
+	known := slices.Concat(namesOneThing, unlimited)
+	for _, row := range slices.Concat(clientLimits, messageLimits, listLimits) {
+		known = append(known, "Client."+row.verb)
+	}
+	for _, row := range slices.Concat(partnerLimits, peopleLimits) {
+		known = append(known, "Partner."+row.verb, row.verb)
+	}
+	for _, kind := range []reflect.Type{reflect.TypeFor[*control.Client](), reflect.TypeFor[*control.Partner](), reflect.TypeFor[*control.Team]()} {
+		for i := range kind.NumMethod() {
+			if name := kind.Elem().Name() + "." + kind.Method(i).Name; !slices.Contains(known, name) {
+				t.Errorf("%s has no row", name)
+			}
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale"
+)
+
+// What people edit has a version, which answers show as an entity tag. A change may name the versions that its caller
+// knows in If-Match (RFC 9110, section 13.1.1); without it whatever is stored is replaced.
+
+// changeInput documents the path and the headers of a change.
+type changeInput struct {
+	ID    string `path:"id" doc:"ID"`
+	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
+}
+
+// tagged shows the version of what is answered.
+func (c *call) tagged(v puntuale.Version) { c.header.Set("ETag", `"`+string(v)+`"`) }
+
+// known returns the versions that the call names; none: it names none, or any will do. A weak tag stands for no version,
+// since If-Match compares strongly. What cannot be read is a fault.
+func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
+	text := strings.Trim(strings.Join(c.match, ","), " \t")
+	if len(c.match) == 0 || text == "*" {
+		return nil, nil
+	}
+	for rest := text; rest != ""; {
+		if rest[0] == ',' || rest[0] == ' ' || rest[0] == '\t' { // a list may have empty places
+			rest = rest[1:]
+			continue
+		}
+		strong := strings.TrimPrefix(rest, "W/")
+		tag, after, ok := opaque(strong)
+		if !ok {
+			return nil, badMatch
+		}
+		if len(strong) < len(rest) {
+			tag = "" // which nothing has
+		}
+		versions, rest = append(versions, puntuale.Version(tag)), after
+	}
+	if len(versions) == 0 {
+		return nil, badMatch
+	}
+	return versions, nil
+}
+
+var badMatch = []puntuale.Fault{{Location: "header.If-Match", Message: `is neither * nor a list of entity tags such as "x5Rbq2"`}}
+
+// opaque takes a quoted tag from the beginning of a text; behind it the text ends, or the list goes on.
+func opaque(text string) (tag, after string, ok bool) {
+	inside, begins := strings.CutPrefix(text, `"`)
+	tag, after, ends := strings.Cut(inside, `"`)
+	if !begins || !ends || strings.ContainsFunc(tag, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
+		return "", "", false
+	}
+	next := strings.TrimLeft(after, " \t")
+	return tag, after, next == "" || next[0] == ','
+}
+
+// documentTag describes the version that an operation's answer shows.
+func documentTag(documented *huma.Operation) {
+	documented.Responses["200"].Headers = map[string]*huma.Param{"ETag": {
+		Description: "Version of what can be changed; If-Match takes it", Schema: &huma.Schema{Type: huma.TypeString},
+	}}
+}
+
+// changes are the refusals of an operation that takes If-Match, besides others.
+func changes(refusals ...int) []int { return append(refusals, http.StatusPreconditionFailed) }
