@@ -28,6 +28,14 @@ type Connector interface {
 	Send(ctx context.Context, p Prepared) (Receipt, error)
 }
 
+// Witness is a connector that can look up what its network holds. The dispatcher asks about attempts without an answer
+// that must not be repeated, such as a message that was stopped in flight just before the process died.
+type Witness interface {
+	// Arrived reports whether the network has the message under the envelope's ConnectorID. False proves nothing: an
+	// attempt may still be on its way.
+	Arrived(ctx context.Context, e Envelope) (bool, error)
+}
+
 // Traits are what the dispatcher must know of a connector.
 type Traits struct {
 	Name        string        // in logs and metrics
@@ -152,4 +160,6 @@ type SandboxLedger interface {
 	// Receive stores the message durably before it returns. Under a connector id that the client's ledger already
 	// holds it stores nothing but counts the copy. Many goroutines may call it at once; their writes share commits.
 	Receive(ctx context.Context, m SandboxMessage) error
+	// Received reports whether the client's ledger holds a message under a connector id.
+	Received(ctx context.Context, client ClientID, connectorID string) (bool, error)
 }

@@ -100,13 +100,25 @@ func (k *killable) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rece
 	return k.Connector.Send(ctx, p)
 }
 
+func (k *killable) Arrived(ctx context.Context, e puntuale.Envelope) (bool, error) {
+	if err := k.check(); err != nil {
+		return false, err
+	}
+	return k.Connector.(puntuale.Witness).Arrived(ctx, e)
+}
+
 // kill ends the process's effects. Its goroutines are ended with the test.
 func (k *killable) kill() { k.dead.Store(true) }
 
 // mortal starts a dispatcher that can be killed.
 func (w *world) mortal(t *testing.T, latency time.Duration) (*dispatch.Dispatcher, *killable) {
 	t.Helper()
-	k := &killable{Queue: w.store, Fleet: w.store, Connector: sandbox.New(w.store, clock.System(), latency)}
+	return w.mortalWith(t, sandbox.New(w.store, clock.System(), latency))
+}
+
+func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Dispatcher, *killable) {
+	t.Helper()
+	k := &killable{Queue: w.store, Fleet: w.store, Connector: out}
 	d := dispatch.New(dispatch.Config{
 		Queue: k, Fleet: k, Logger: quiet(), Lease: 2 * time.Second, Poll: 200 * time.Millisecond,
 		Connector: func(puntuale.Session) puntuale.Connector { return k },
@@ -125,6 +137,53 @@ func (w *world) mortal(t *testing.T, latency time.Duration) (*dispatch.Dispatche
 		}
 	})
 	return d, k
+}
+
+// silent is a sandbox that never answers. What is for a number in lost does not even arrive.
+type silent struct {
+	*sandbox.Connector
+	lost    string
+	arrived atomic.Int64 // or never will
+}
+
+func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
+	if p.To != c.lost {
+		if _, err := c.Connector.Send(ctx, p); err != nil {
+			return puntuale.Receipt{}, err
+		}
+	}
+	c.arrived.Add(1)
+	<-ctx.Done()
+	return puntuale.Receipt{}, ctx.Err()
+}
+
+// TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next one sends none of
+// them. It asks the network: what arrived is completed at once. What did not stays uncertain, for it may be on its way.
+func TestStoppedThenCrashed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
+		w := open(t)
+		out := &silent{Connector: sandbox.New(w.store, clock.System(), 0), lost: "+393470001002"}
+		_, first := w.mortalWith(t, out)
+		now := time.Now()
+		phones := []string{"+393470001001", out.lost}
+		arrived, lost := w.start(t, phones[0], time.Hour, now)[0], w.start(t, phones[1], time.Hour, now)[0]
+		eventually(t, "both are in flight", func() bool { return out.arrived.Load() == 2 })
+		if got, err := w.tenant.CancelPending(t.Context(), phones, false, puntuale.DateOf(now), now); err != nil || len(got) != 0 {
+			t.Fatalf("in flight: %v, %v", got, err)
+		}
+		first.kill()
+		w.mortal(t, 0)
+		eventually(t, "what arrived is completed", func() bool { return w.message(t, arrived).State == puntuale.Completed })
+		eventually(t, "the other was looked at", func() bool { return w.message(t, lost).Detail != "" })
+		rows, copies := w.copies(t)
+		if m := w.message(t, lost); m.State != puntuale.Pending || rows[lost] != 0 {
+			t.Errorf("what did not arrive is %v, with %d rows", m.State, rows[lost])
+		}
+		if rows[arrived] != 1 || copies[arrived] != 1 {
+			t.Errorf("what arrived is there %d times, %d copies", rows[arrived], copies[arrived])
+		}
+	})
 }
 
 // TestCrash: a process dies with messages in flight, answered but not recorded, claimed but not sent; the next one

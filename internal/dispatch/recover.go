@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"context"
 	"time"
 
 	"puntuale"
@@ -13,7 +14,9 @@ import (
 //     an earlier one: that one may have arrived.
 //   - Where the network shows one copy of the same connector id, it is repeated, as often as MaxRepeats, while valid.
 //     Where it does not, one whose content asks for it is sent again, as often as MaxResends; its content is read first.
-//   - Otherwise it waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
+//   - Otherwise the network is asked, where it can tell whether the message arrived (inquire). What did not is left to
+//     wait: it may still be on its way, and a message that was stopped must never be sent again.
+//   - It waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
 //     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
 func (s *scheduler) recover(e *entry, now time.Time) bool {
 	m := &e.m
@@ -26,7 +29,7 @@ func (s *scheduler) recover(e *entry, now time.Time) bool {
 		s.hold(e)
 		s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
 	case !s.mightRepeat(m, e.lane, now):
-		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: deadline, Detail: uncertainDetail})
+		s.inquire(e, now)
 	default:
 		return true
 	}
@@ -72,11 +75,45 @@ func (s *scheduler) leave(e *entry, now time.Time) {
 
 // conclude records an outcome for an attempt that this process did not make, or did not send.
 func (s *scheduler) conclude(e *entry, o puntuale.Outcome) {
+	s.inFlight(e)
+	s.records.push(e, o)
+}
+
+// inFlight counts an attempt that this process did not make, until its outcome is on disk.
+func (s *scheduler) inFlight(e *entry) {
 	e.stage, e.token = answered, e.m.Intent
 	s.alive[e.m.ID] = e
 	e.lane.open++
-	s.records.push(e, o)
 }
+
+// inquire asks the network about an unanswered message that must not be repeated, where it can tell. What arrived is
+// closed as sent. The rest is asked about once more after ResendAfter, and then waits for its deadline.
+func (s *scheduler) inquire(e *entry, now time.Time) {
+	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&e.m), Detail: uncertainDetail}
+	witness, can := e.lane.conn.(puntuale.Witness)
+	if !can {
+		s.conclude(e, o)
+		return
+	}
+	if again := e.m.IntentAt.Add(puntuale.ResendAfter); now.Before(again) && again.Before(o.Next) {
+		o.Next = again
+	}
+	s.inFlight(e)
+	s.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+		defer cancel()
+		asked := puntuale.Envelope{Client: e.m.Client, Session: e.m.Session, Run: e.m.Run, Message: e.m.ID,
+			ConnectorID: puntuale.ConnectorID(e.m.ID, e.m.Generation), To: e.m.Phone}
+		if arrived, err := witness.Arrived(ctx, asked); err != nil {
+			s.log.Warn("asking the network about a message failed", "message_id", int64(e.m.ID), "error", err)
+		} else if arrived {
+			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}
+		}
+		s.records.push(e, o)
+	})
+}
+
+const arrivedDetail = "la rete conferma: il messaggio era arrivato"
 
 // giveUpRepeat leaves an unanswered message to its deadline.
 func (s *scheduler) giveUpRepeat(e *entry) {

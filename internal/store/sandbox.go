@@ -36,6 +36,16 @@ func (s *Store) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	return s.ledger.perform(ctx, t, false)
 }
 
+func (s *Store) Received(ctx context.Context, client puntuale.ClientID, connectorID string) (bool, error) {
+	var found int64
+	there, err := one(ctx, s.look, `select 1 from sandbox_message where client_id = $1 and connector_id = $2`,
+		[]any{client, connectorID}, &found)
+	if err != nil {
+		return false, outward(fmt.Errorf("look for a message in the sandbox: %w", err))
+	}
+	return there, nil
+}
+
 func runReceive(ctx context.Context, w *writer, tasks []*task) error {
 	type id struct {
 		client    puntuale.ClientID

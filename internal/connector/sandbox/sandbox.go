@@ -113,6 +113,14 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rec
 	return puntuale.Receipt{Detail: "sandbox: " + p.ConnectorID}, nil
 }
 
+// Arrived looks into the ledger. Of numbers whose answers are lost the simulated network tells nothing later, either.
+func (c *Connector) Arrived(ctx context.Context, e puntuale.Envelope) (bool, error) {
+	if ending(e.To) == EndingLost {
+		return false, nil
+	}
+	return c.ledger.Received(ctx, e.Client, e.ConnectorID)
+}
+
 // travel spends the latency. A message that did not get that far is known not to have arrived.
 func (c *Connector) travel(ctx context.Context) error {
 	err := ctx.Err()

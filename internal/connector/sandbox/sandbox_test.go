@@ -40,6 +40,17 @@ func (l *ledger) Receive(_ context.Context, m puntuale.SandboxMessage) error {
 	return nil
 }
 
+func (l *ledger) Received(_ context.Context, client puntuale.ClientID, id string) (bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range l.rows {
+		if m.Client == client && m.ConnectorID == id {
+			return true, nil
+		}
+	}
+	return false, l.fails
+}
+
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
