@@ -262,6 +262,23 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
+// TestNamesWithin: a caller cannot tell a name that only our network knows from one that nobody knows.
+func TestNamesWithin(t *testing.T) {
+	t.Parallel()
+	resolver := names(t, func(name string, _ int64) []netip.Addr {
+		if strings.HasPrefix(name, "intranet") {
+			return []netip.Addr{netip.MustParseAddr("10.0.0.7")}
+		}
+		return nil
+	})
+	f := newFetcher(t, Config{Resolver: resolver})
+	known := fails(t, f, request("http://intranet.example/foto.jpg"), puntuale.Final, saysForbidden)
+	unknown := fails(t, f, request("http://nessuno.example/foto.jpg"), puntuale.Final, saysForbidden)
+	if known.Reason != unknown.Reason || known.Detail != unknown.Detail || known.Kind != unknown.Kind {
+		t.Errorf("%+v, and %+v", known, unknown)
+	}
+}
+
 // TestMixedAnswers: of a name with a public address and private ones, only the public one is used.
 func TestMixedAnswers(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,49 @@
+package control
+
+import (
+	"archive/zip"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestZoneNames: the list is that of the database of time zones which the program carries, without "Factory".
+func TestZoneNames(t *testing.T) {
+	t.Parallel()
+	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip"))
+	if err != nil {
+		t.Skip(err)
+	}
+	defer database.Close()
+	var names []string
+	for _, f := range database.File {
+		if !strings.HasSuffix(f.Name, "/") && f.Name != "Factory" {
+			names = append(names, f.Name)
+		}
+	}
+	slices.Sort(names)
+	if !slices.Equal(names, sortedZones()) {
+		t.Errorf("zone.txt holds %d names, the database %d", len(sortedZones()), len(names))
+	}
+}
+
+// TestNamedZones: a caller names a zone of the list; what was stored before still loads.
+func TestNamedZones(t *testing.T) {
+	t.Parallel()
+	var z zones
+	for _, name := range []string{"Europe/Rome", "UTC", "Etc/GMT+5", "America/Argentina/Buenos_Aires"} {
+		if _, err := z.named(name); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, name := range []string{"", "Local", "Factory", "posixrules", "localtime", "posix/Europe/Rome", "right/Europe/Rome", "europe/rome", "Europe//Rome", "Europe/Rome\n", "../Europe/Rome"} {
+		if _, err := z.named(name); err == nil {
+			t.Errorf("%q is taken", name)
+		}
+	}
+	if _, err := z.load("Factory"); err != nil {
+		t.Errorf("stored: %v", err)
+	}
+}
