@@ -105,7 +105,23 @@ type AuditEntry struct {
 	Action string // "client.create"
 	Target string // what it was done to, as an identifier or a name; may be ""
 	At     time.Time
+
+	Address string // where the person's browser was; "" not known
+	Times   int64  // how often: more than once for [FailedSignIn] only
 }
+
+// FailedSignIn is the action of attempts to sign in that failed. Their target says what was wrong: password, code.
+const FailedSignIn = "signin_failed"
+
+// Failure is an attempt to sign in as a user that failed.
+type Failure struct {
+	User    User   // its ID, Partner, Client and Email
+	What    string // what was wrong: password, code
+	Address string // "" not known
+}
+
+// MaxFailures is about how many entries the failed attempts of one user make in the audit log within a day.
+const MaxFailures = 20
 
 // Visit is what is kept of somebody's browser while they are signed in, or about to be.
 type Visit struct {
@@ -130,6 +146,7 @@ const (
 // Door is what is asked before it is known who somebody is.
 type Door interface {
 	LoginStore
+	TicketStore
 	VisitStore
 	TryStore
 }
@@ -144,10 +161,16 @@ type LoginStore interface {
 	// HostNamed finds a partner by its confirmed host name, HostSlug by its slug; the logo is left out. Codes: not_found.
 	HostNamed(ctx context.Context, name string) (Host, error)
 	HostSlug(ctx context.Context, slug string) (Host, error)
-	// SpendTicket takes a ticket that is valid at now, once, and returns whose it is. Codes: not_found.
-	SpendTicket(ctx context.Context, hash string, now time.Time) (LoginID, error)
-	// IssueTicket keeps a ticket: whoever has it signs in as the user, once, until it expires.
-	IssueTicket(ctx context.Context, hash string, user LoginID, expires time.Time) error
+}
+
+// TicketStore keeps steps that a link goes on with. Whether such a step is still open is for the caller to say: see
+// [Unfinished.Open].
+type TicketStore interface {
+	IssueTicket(ctx context.Context, hash string, s Unfinished) error
+	// Ticket returns a ticket of the kind and leaves it. Codes: not_found.
+	Ticket(ctx context.Context, hash string, kind UnfinishedKind) (Unfinished, error)
+	// SpendTicket removes a ticket of the kind and returns it, to one caller only. Codes: not_found.
+	SpendTicket(ctx context.Context, hash string, kind UnfinishedKind) (Unfinished, error)
 }
 
 // VisitStore keeps visits.
@@ -166,6 +189,10 @@ type TryStore interface {
 	Try(ctx context.Context, tries []Try, now time.Time) (wait time.Duration, err error)
 	// Forget ends the counting of marks, as somebody came in, and takes one attempt back from each of the others.
 	Forget(ctx context.Context, marks, others []string) error
+	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from one
+	// address within an hour only raise their entry's Times. What is beyond MaxFailures within a day is counted in one entry
+	// without an address.
+	Fail(ctx context.Context, mark string, failures []Failure, now time.Time) error
 }
 
 // UserStore keeps a partner's users, and those of its clients. client 0 is the partner itself; a client that is

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"puntuale"
 	"puntuale/internal/control"
 )
 
@@ -104,7 +105,7 @@ func (d *demo) invite(ctx context.Context, operator *control.Control) error {
 		if err != nil {
 			return err
 		}
-		ticket, err := operator.Ticket(ctx, people[0].User().ID, demoTicket)
+		ticket, err := operator.Ticket(ctx, puntuale.UnfinishedTicket, people[0].User().ID)
 		if err != nil {
 			return err
 		}
@@ -112,9 +113,6 @@ func (d *demo) invite(ctx context.Context, operator *control.Control) error {
 	}
 	return nil
 }
-
-// demoTicket is how long the addresses that sign in are good for.
-const demoTicket = 24 * time.Hour
 
 // start begins the first run. The appointment is in an hour and some seconds: two messages leave at the call and just
 // after it, the reminder of the day before is past, that of the hour before is due within seconds, thanks wait.

@@ -3,7 +3,6 @@ package auth
 import (
 	"context"
 	"fmt"
-	"runtime"
 
 	"github.com/alexedwards/argon2id"
 )
@@ -12,18 +11,14 @@ import (
 // hash, so changing them leaves older hashes valid.
 var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
 
-// hashing bounds how many hashes are computed at once: each takes 19 MiB and a core for tens of milliseconds, and a
-// burst of them must not push the process out of memory or keep messages waiting.
-var hashing = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)/2))
-
 // HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for
-// its turn, or for the context, whose error it returns.
-func HashPassword(ctx context.Context, plain string) (string, error) {
-	release, err := turn(ctx)
+// the asker's turn. Codes: rate_limited, with the time to wait, where too many wait; else the error is the context's.
+func HashPassword(ctx context.Context, a Asker, plain string) (string, error) {
+	leave, err := hashing.Enter(ctx, a)
 	if err != nil {
-		return "", fmt.Errorf("wait to hash a password: %w", err)
+		return "", err
 	}
-	defer release()
+	defer leave()
 	hash, err := argon2id.CreateHash(plain, params)
 	if err != nil {
 		return "", fmt.Errorf("hash a password: %w", err)
@@ -32,25 +27,36 @@ func HashPassword(ctx context.Context, plain string) (string, error) {
 }
 
 // CheckPassword reports whether the password is the one that the hash was made of. A hash that cannot be read is an
-// error.
-func CheckPassword(ctx context.Context, plain, hash string) (bool, error) {
-	release, err := turn(ctx)
+// error; others are as for [HashPassword].
+func CheckPassword(ctx context.Context, a Asker, plain, hash string) (bool, error) {
+	t, err := Enter(ctx, a)
 	if err != nil {
-		return false, fmt.Errorf("wait to check a password: %w", err)
+		return false, err
 	}
-	defer release()
+	defer t.Leave()
+	return t.Check(plain, hash)
+}
+
+// Turn is a place among the few who hash at once.
+type Turn struct{ leave func() }
+
+// Enter waits for the asker's turn, which Leave must end. Errors are as for [HashPassword].
+func Enter(ctx context.Context, a Asker) (*Turn, error) {
+	leave, err := hashing.Enter(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	return &Turn{leave}, nil
+}
+
+// Leave gives the place to the next one; it is called once.
+func (t *Turn) Leave() { t.leave() }
+
+// Check reports whether the password is the one that the hash was made of. A hash that cannot be read is an error.
+func (t *Turn) Check(plain, hash string) (bool, error) {
 	same, err := argon2id.ComparePasswordAndHash(plain, hash)
 	if err != nil {
 		return false, fmt.Errorf("check a password: %w", err)
 	}
 	return same, nil
-}
-
-func turn(ctx context.Context) (release func(), err error) {
-	select {
-	case hashing <- struct{}{}:
-		return func() { <-hashing }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
 }

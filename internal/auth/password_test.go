@@ -14,29 +14,29 @@ func TestPassword(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	for _, plain := range []string{"x", "città ☃ \x00", strings.Repeat("long ", 300)} {
-		hash, err := auth.HashPassword(ctx, plain)
+		hash, err := auth.HashPassword(ctx, auth.KnownAs("x"), plain)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
 			t.Errorf("hash %q does not name its parameters", hash)
 		}
-		if ok, err := auth.CheckPassword(ctx, plain, hash); !ok || err != nil {
+		if ok, err := auth.CheckPassword(ctx, auth.KnownAs("x"), plain, hash); !ok || err != nil {
 			t.Errorf("the right password: %v, %v", ok, err)
 		}
-		if ok, err := auth.CheckPassword(ctx, plain+".", hash); ok || err != nil {
+		if ok, err := auth.CheckPassword(ctx, auth.KnownAs("x"), plain+".", hash); ok || err != nil {
 			t.Errorf("a wrong password: %v, %v", ok, err)
 		}
 	}
-	if _, err := auth.CheckPassword(ctx, "x", "not a hash"); err == nil {
+	if _, err := auth.CheckPassword(ctx, auth.KnownAs("x"), "x", "not a hash"); err == nil {
 		t.Error("an unreadable hash is no error")
 	}
 }
 
 func TestPasswordSalts(t *testing.T) {
 	t.Parallel()
-	a, errA := auth.HashPassword(t.Context(), "same")
-	b, errB := auth.HashPassword(t.Context(), "same")
+	a, errA := auth.HashPassword(t.Context(), auth.KnownAs("x"), "same")
+	b, errB := auth.HashPassword(t.Context(), auth.KnownAs("x"), "same")
 	if errA != nil || errB != nil || a == b {
 		t.Errorf("%q %q %v %v", a, b, errA, errB)
 	}
@@ -50,12 +50,12 @@ func TestPasswordWaits(t *testing.T) {
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
-			if _, err := auth.HashPassword(t.Context(), "busy"); err != nil {
+			if _, err := auth.HashPassword(t.Context(), auth.KnownAs("x"), "busy"); err != nil {
 				t.Error(err)
 			}
 		})
 		all.Go(func() {
-			if _, err := auth.HashPassword(gone, "busy"); err != nil && !errors.Is(err, context.Canceled) {
+			if _, err := auth.HashPassword(gone, auth.KnownAs("x"), "busy"); err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})

@@ -60,7 +60,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 		return CreatedClient{}, err
 	}
 	account.Partner, account.Name, account.Email, account.Phone = p.id, r.Name, r.Email, r.Phone
-	password, err := auth.HashPassword(ctx, clipped(r.Password)) // as much as a sign-in compares
+	password, err := auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // as much as a sign-in compares
 	if err != nil {
 		return CreatedClient{}, err
 	}

@@ -3,18 +3,40 @@ package control
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	"puntuale"
 )
 
-// Note keeps what the person did, in the client's dashboard or (client 0) in the partner's own. target holds no phone
-// number, no text and no key.
-func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string) error {
+// Note keeps what the person did, in the client's dashboard or (client 0) in the partner's own, and from which address.
+// target holds no phone number, no text and no key.
+func (p *Person) Note(ctx context.Context, client puntuale.ClientID, action, target string, from netip.Addr) error {
 	e := puntuale.AuditEntry{
 		Client: client, User: p.user.ID, Who: p.user.Email, Entry: client != 0 && p.user.Client == 0, Action: action, Target: target, At: p.control.clock.Now(),
+		Address: addressText(from),
 	}
 	if err := p.reseller().tenant.AddAudit(ctx, e); err != nil {
 		return fmt.Errorf("note what was done: %w", err)
+	}
+	return nil
+}
+
+func addressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// fail notes that somebody failed to sign in as the users. mark is what the attempt was counted under. What was wrong is
+// the password or the code.
+func (c *Control) fail(ctx context.Context, mark string, users []puntuale.User, what string, from netip.Addr) error {
+	failures := make([]puntuale.Failure, len(users))
+	for i, u := range users {
+		failures[i] = puntuale.Failure{User: u, What: what, Address: addressText(from)}
+	}
+	if err := c.door.Fail(ctx, mark, failures, c.clock.Now()); err != nil {
+		return fmt.Errorf("note a failed sign-in: %w", err)
 	}
 	return nil
 }

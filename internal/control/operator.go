@@ -26,7 +26,7 @@ func (c *Control) CreatePartner(ctx context.Context, r NewPartner) (puntuale.Par
 	if err := r.check(); err != nil {
 		return 0, "", err
 	}
-	password, err := auth.HashPassword(ctx, clipped(r.Password))
+	password, err := auth.HashPassword(ctx, operators, clipped(r.Password))
 	if err != nil {
 		return 0, "", err
 	}

@@ -57,6 +57,8 @@ func (p *Person) Partner() (*Partner, error) {
 	return p.reseller(), nil
 }
 
+func (p *Person) asker() auth.Asker { return auth.KnownAs("user " + p.user.ID.String()) }
+
 func (p *Person) reseller() *Partner {
 	return &Partner{p.control, p.user.Partner, p.control.operator.Partner(p.user.Partner), ""}
 }
@@ -113,7 +115,7 @@ func (p *Person) ChangePassword(ctx context.Context, present, next string) (stam
 	if err := f.err(); err != nil {
 		return 0, err
 	}
-	hash, err := auth.HashPassword(ctx, next)
+	hash, err := auth.HashPassword(ctx, p.asker(), next)
 	if err != nil {
 		return 0, err
 	}
@@ -137,7 +139,7 @@ func (p *Person) confirm(ctx context.Context, location, password string) error {
 	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfPair}); err != nil {
 		return err
 	}
-	same, err := auth.CheckPassword(ctx, clipped(password), p.user.Password)
+	same, err := auth.CheckPassword(ctx, p.asker(), clipped(password), p.user.Password)
 	if err != nil {
 		return err
 	}
@@ -194,16 +196,3 @@ func (c *Control) try(ctx context.Context, tries ...puntuale.Try) error {
 }
 
 func idText[T ~int64](id T) string { return strconv.FormatInt(int64(id), 10) }
-
-// Known returns the user with the identifier, for who gave the right password and is not signed in yet. Codes:
-// unauthorized.
-func (c *Control) Known(ctx context.Context, id puntuale.LoginID) (*Person, error) {
-	user, host, err := c.door.UserByID(ctx, id)
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return nil, unauthorized("nobody is signed in")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a user: %w", err)
-	}
-	return &Person{c, user, host}, nil
-}

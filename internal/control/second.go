@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"puntuale"
@@ -42,8 +43,12 @@ func (p *Person) SecondURL(secret []byte) string {
 }
 
 // SetSecond asks for the second factor from now on, once a code shows that the person's app has the secret, and returns
-// the recovery codes, which are shown only now. Codes: invalid, rate_limited.
+// the recovery codes, which are shown only now. Codes: invalid; rate_limited; conflict where there is a second factor, which
+// must be ended first.
 func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
+	if p.user.Second.On() {
+		return nil, errSecondIsOn
+	}
 	mark := p.control.mark("second", p.user.ID.String())
 	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfCode}); err != nil {
 		return nil, err
@@ -54,28 +59,45 @@ func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]s
 	}
 	codes, hashes := p.newRecovery()
 	second := puntuale.SecondFactor{Secret: p.control.vault.Seal(sealedSecond, p.place(), secret), Last: step, Recovery: hashes}
-	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, nil); err != nil {
+	if err := p.change(ctx, puntuale.UserPatch{Second: changeTo(second)}, func(u puntuale.User) error {
+		if u.Second.On() { // set up elsewhere meanwhile
+			return errSecondIsOn
+		}
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	return codes, p.control.forget(ctx, mark)
 }
 
-// EndSecond asks for no second factor any more. Codes: invalid (the password), rate_limited.
-func (p *Person) EndSecond(ctx context.Context, password string) error {
+var errSecondIsOn = puntuale.Conflict("there is a second factor already; end it first")
+
+// EndSecond asks for no second factor any more. code is one of the second factor, or a recovery code. Codes: invalid (the
+// password, the code), conflict where there is no second factor, rate_limited.
+func (p *Person) EndSecond(ctx context.Context, password, code string) error {
+	if err := p.confirmBoth(ctx, password, code); err != nil {
+		return err
+	}
+	return p.change(ctx, puntuale.UserPatch{Second: changeTo(puntuale.SecondFactor{})}, p.sameSecond())
+}
+
+// confirmBoth asks for the present password and for a code, before the second factor is changed. A code is looked at, and
+// used up, only after the right password.
+func (p *Person) confirmBoth(ctx context.Context, password, code string) error {
+	if !p.user.Second.On() {
+		return puntuale.Conflict("there is no second factor")
+	}
 	if err := p.confirm(ctx, "body.present", password); err != nil {
 		return err
 	}
-	return p.change(ctx, puntuale.UserPatch{Second: changeTo(puntuale.SecondFactor{})}, nil)
+	return p.CheckSecond(ctx, code)
 }
 
-// RenewRecovery makes new recovery codes in the place of those that are left. Codes: invalid (the password), conflict
-// where there is no second factor, rate_limited.
-func (p *Person) RenewRecovery(ctx context.Context, password string) ([]string, error) {
-	if err := p.confirm(ctx, "body.present", password); err != nil {
+// RenewRecovery makes new recovery codes in the place of those that are left. code is as for [Person.EndSecond]. Codes:
+// invalid (the password, the code), conflict where there is no second factor, rate_limited.
+func (p *Person) RenewRecovery(ctx context.Context, password, code string) ([]string, error) {
+	if err := p.confirmBoth(ctx, password, code); err != nil {
 		return nil, err
-	}
-	if !p.user.Second.On() {
-		return nil, puntuale.Conflict("there is no second factor")
 	}
 	codes, hashes := p.newRecovery()
 	second := p.user.Second
@@ -125,6 +147,19 @@ func (p *Person) CheckSecond(ctx context.Context, code string) error {
 		return err
 	}
 	return p.control.forget(ctx, mark)
+}
+
+// SignInSecond is [Person.CheckSecond] for a person who signs in: the audit log keeps a wrong code.
+func (p *Person) SignInSecond(ctx context.Context, code string, from netip.Addr) error {
+	err := p.CheckSecond(ctx, code)
+	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		return err
+	}
+	mark := p.control.mark("second", p.user.ID.String())
+	if err := p.control.fail(ctx, mark, []puntuale.User{p.user}, "code", from); err != nil {
+		return err
+	}
+	return err
 }
 
 var errMeanwhile = puntuale.Conflict("the second factor was used or changed meanwhile")

@@ -2,8 +2,6 @@ package control
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -41,41 +39,64 @@ type SignIn struct {
 	Email    string
 	Password string
 	Address  netip.Addr
+	Device   string // the browser's cookie, see [Person.Device]; "" none
+}
+
+// attempt is how a sign-in is counted, and on whose account its passwords are compared.
+type attempt struct {
+	asker    auth.Asker
+	tries    []puntuale.Try
+	forget   []string // marks that a success ends
+	giveBack []string // marks that a success takes one attempt from
+}
+
+// attempt counts by account and address; where one of the users signed in at the device before, by that alone.
+func (c *Control) attempt(r SignIn, users []puntuale.User) attempt {
+	if d, ok := c.deviceOf(users, r.Device); ok {
+		mark := c.mark("device", d.User.String(), d.ID)
+		return attempt{auth.KnownAs("user " + d.User.String()), []puntuale.Try{{Mark: mark, Free: triesOfPair}}, []string{mark}, nil}
+	}
+	account, from := strings.ToLower(r.Email)+"/"+idText(r.Partner), auth.Network(r.Address)
+	ofAccount, ofAddress, ofPair := c.mark("account", account), c.mark("address", from), c.mark("pair", account, from)
+	return attempt{auth.StrangerAt(r.Address), []puntuale.Try{{Mark: ofAccount, Free: triesOfAccount}, {Mark: ofAddress, Free: triesOfAddress},
+		{Mark: ofPair, Free: triesOfPair}}, []string{ofAccount, ofPair}, []string{ofAddress}}
 }
 
 // SignIn returns the users whose e-mail and password these are: usually one, several where an e-mail is known to more
 // than one partner, never none. It takes as long for an e-mail that nobody has. Codes: unauthorized, the same for each
-// reason; rate_limited, with the time to wait; forbidden, with [ErrWeak].
+// reason; rate_limited, with the time to wait, after too many attempts or while too many others sign in; forbidden, with
+// [ErrWeak].
 func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
-	email := strings.TrimSpace(r.Email)
-	account, from := strings.ToLower(email)+"/"+idText(r.Partner), network(r.Address)
-	ofAccount, ofAddress, ofPair := c.mark("account", account), c.mark("address", from), c.mark("pair", account, from)
-	err := c.try(ctx, puntuale.Try{Mark: ofAccount, Free: triesOfAccount}, puntuale.Try{Mark: ofAddress, Free: triesOfAddress},
-		puntuale.Try{Mark: ofPair, Free: triesOfPair})
-	if err != nil {
-		return nil, err
-	}
-	users, err := c.door.UsersByEmail(ctx, email, r.Partner, mostChecks)
+	r.Email = strings.TrimSpace(r.Email)
+	users, err := c.door.UsersByEmail(ctx, r.Email, r.Partner, mostChecks)
 	if err != nil {
 		return nil, fmt.Errorf("look for users: %w", err)
 	}
-	fitting, err := c.fitting(ctx, users, r)
+	a := c.attempt(r, users)
+	turn, err := auth.Enter(ctx, a.asker)
 	if err != nil {
 		return nil, err
 	}
-	if len(fitting) == 0 {
+	defer turn.Leave()
+	if err := c.try(ctx, a.tries...); err != nil {
+		return nil, err
+	}
+	fitting, err := c.fitting(turn, users, r)
+	if err != nil {
+		return nil, err
+	}
+	people, err := c.stillFitting(ctx, fitting)
+	if err != nil {
+		return nil, err
+	}
+	if len(people) == 0 {
+		if err := c.fail(ctx, a.tries[0].Mark, users, "password", r.Address); err != nil {
+			return nil, err
+		}
 		return nil, unauthorized("e-mail or password is wrong")
 	}
-	if err := c.door.Forget(ctx, []string{ofAccount, ofPair}, []string{ofAddress}); err != nil {
+	if err := c.door.Forget(ctx, a.forget, a.giveBack); err != nil {
 		return nil, fmt.Errorf("forget attempts: %w", err)
-	}
-	people := make([]*Person, 0, len(fitting))
-	for _, id := range fitting {
-		user, host, err := c.door.UserByID(ctx, id)
-		if err != nil {
-			return nil, fmt.Errorf("read a user: %w", err)
-		}
-		people = append(people, &Person{c, user, host})
 	}
 	strong := slices.DeleteFunc(slices.Clone(people), func(p *Person) bool { return auth.Weak(r.Password, p.user.Email, p.user.Name) })
 	if len(strong) == 0 {
@@ -84,23 +105,38 @@ func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	return strong, nil
 }
 
+// stillFitting reads users whose password was right, without those that were removed or changed it meanwhile.
+func (c *Control) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
+	for _, u := range compared {
+		user, host, err := c.door.UserByID(ctx, u.ID)
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && user.Password != u.Password:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("read a user: %w", err)
+		}
+		people = append(people, &Person{c, user, host})
+	}
+	return people, nil
+}
+
 // fitting compares the password with those of the users, and goes on for as long as it would take for others.
-func (c *Control) fitting(ctx context.Context, users []puntuale.User, r SignIn) (ids []puntuale.LoginID, err error) {
+func (c *Control) fitting(turn *auth.Turn, users []puntuale.User, r SignIn) (fit []puntuale.User, err error) {
 	password := clipped(r.Password)
 	for i := range max(len(users), c.checks(r.Partner)) {
 		hash := nobodysHash
-		if i < len(users) {
+		if i < len(users) && users[i].Password != "" { // a user who was invited may have none yet
 			hash = users[i].Password
 		}
-		same, err := auth.CheckPassword(ctx, password, hash)
+		same, err := turn.Check(password, hash)
 		if err != nil {
 			return nil, fmt.Errorf("check a password: %w", err)
 		}
-		if same && i < len(users) {
-			ids = append(ids, users[i].ID)
+		if same && hash != nobodysHash {
+			fit = append(fit, users[i])
 		}
 	}
-	return ids, nil
+	return fit, nil
 }
 
 func (c *Control) checks(partner puntuale.PartnerID) int {
@@ -115,50 +151,6 @@ const nobodysHash = "$argon2id$v=19$m=19456,t=2,p=1$NlMdYPsXGbBxQJrqQKqCMA$7Ku8m
 
 // clipped bounds what is hashed.
 func clipped(password string) string { return password[:min(len(password), auth.MaxPassword)] }
-
-// network is what counts as one address: of IPv6 the half that one household has.
-func network(a netip.Addr) string {
-	a = a.Unmap()
-	if a.Is6() {
-		if p, err := a.WithZone("").Prefix(64); err == nil {
-			return p.String()
-		}
-	}
-	return a.String()
-}
-
-// Ticket makes a text with which somebody signs in as the user, once, within the time; no second factor is asked for.
-func (c *Control) Ticket(ctx context.Context, user puntuale.LoginID, within time.Duration) (string, error) {
-	plain := auth.NewToken()
-	if err := c.door.IssueTicket(ctx, ticketHash(plain), user, c.clock.Now().Add(within)); err != nil {
-		return "", fmt.Errorf("issue a ticket: %w", err)
-	}
-	return plain, nil
-}
-
-// Redeem returns whose ticket it is, which is worth nothing from then on. Codes: unauthorized.
-func (c *Control) Redeem(ctx context.Context, plain string) (*Person, error) {
-	id, err := c.door.SpendTicket(ctx, ticketHash(plain), c.clock.Now())
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return nil, unauthorized("the link is worth nothing any more")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("spend a ticket: %w", err)
-	}
-	user, host, err := c.door.UserByID(ctx, id)
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return nil, unauthorized("the link is worth nothing any more")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read a user: %w", err)
-	}
-	return &Person{c, user, host}, nil
-}
-
-func ticketHash(plain string) string {
-	sum := sha256.Sum256([]byte(plain))
-	return hex.EncodeToString(sum[:])
-}
 
 // Arrived notes that the person signed in.
 func (p *Person) Arrived(ctx context.Context) error {
@@ -191,14 +183,27 @@ func (c *Control) Brand(ctx context.Context, partner puntuale.PartnerID) (puntua
 	return c.operator.Partner(partner).Host(ctx)
 }
 
-// Visit returns what is kept of a browser under the hash of what it holds.
+// sealedVisit is the purpose under which visits are sealed: a second factor's secret is in them while it is set up.
+const sealedVisit = "visit"
+
+// Visit returns what is kept of a browser under the hash of what it holds. What cannot be opened, as after the
+// installation's key was changed, is not found.
 func (c *Control) Visit(ctx context.Context, token string) ([]byte, bool, error) {
-	return c.door.Visit(ctx, token, c.clock.Now())
+	sealed, found, err := c.door.Visit(ctx, token, c.clock.Now())
+	if err != nil || !found {
+		return nil, false, err
+	}
+	data, err := c.vault.Open(sealedVisit, token, sealed)
+	if err != nil {
+		return nil, false, nil //nolint:nilerr // the browser signs in again
+	}
+	return data, true, nil
 }
 
 // KeepVisit keeps it for a time.
 func (c *Control) KeepVisit(ctx context.Context, token string, data []byte, within time.Duration) error {
-	return c.door.KeepVisit(ctx, puntuale.Visit{Token: token, Data: data, Expires: c.clock.Now().Add(within)})
+	sealed := c.vault.Seal(sealedVisit, token, data)
+	return c.door.KeepVisit(ctx, puntuale.Visit{Token: token, Data: sealed, Expires: c.clock.Now().Add(within)})
 }
 
 // EndVisit forgets it.

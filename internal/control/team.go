@@ -13,12 +13,13 @@ import (
 type Team struct {
 	control *Control
 	tenant  puntuale.PartnerTenant
+	partner puntuale.PartnerID
 	client  puntuale.ClientID // 0: the partner's own
 	about   string            // a name that makes a weak password
 }
 
 // Team returns who may enter the partner's dashboard.
-func (p *Partner) Team() *Team { return &Team{p.control, p.tenant, 0, ""} }
+func (p *Partner) Team() *Team { return &Team{p.control, p.tenant, p.id, 0, ""} }
 
 // TeamOf returns who may enter a client's dashboard. Codes: not_found.
 func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
@@ -26,13 +27,21 @@ func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Team{p.control, p.tenant, account.ID, account.Name}, nil
+	return &Team{p.control, p.tenant, p.id, account.ID, account.Name}, nil
 }
 
 // Team returns who may enter the client's dashboard.
 func (c *Client) Team() *Team {
-	return &Team{c.control, c.control.operator.Partner(c.account.Partner), c.account.ID, c.account.Name}
+	return &Team{c.control, c.control.operator.Partner(c.account.Partner), c.account.Partner, c.account.ID, c.account.Name}
 }
+
+// askerOf is on whose account passwords are hashed that a partner, or its client, sets for others.
+func askerOf(partner puntuale.PartnerID) auth.Asker {
+	return auth.KnownAs("partner " + idText(partner))
+}
+
+// operators are who runs commands.
+var operators = auth.KnownAs("operator")
 
 // NewUser is a request to let somebody in.
 type NewUser struct {
@@ -90,7 +99,7 @@ func (t *Team) Create(ctx context.Context, r NewUser) (puntuale.User, error) {
 		return puntuale.User{}, err
 	}
 	var err error
-	if u.Password, err = auth.HashPassword(ctx, r.Password); err != nil {
+	if u.Password, err = auth.HashPassword(ctx, askerOf(t.partner), r.Password); err != nil {
 		return puntuale.User{}, err
 	}
 	if u.ID, err = t.tenant.CreateUser(ctx, u); err != nil {
@@ -145,7 +154,7 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 		return puntuale.User{}, err
 	}
 	if r.Password.Set {
-		hash, err := auth.HashPassword(ctx, r.Password.To)
+		hash, err := auth.HashPassword(ctx, askerOf(t.partner), r.Password.To)
 		if err != nil {
 			return puntuale.User{}, err
 		}
@@ -189,7 +198,7 @@ func (c *Control) ResetUser(ctx context.Context, u puntuale.User, password strin
 	if err := f.err(); err != nil {
 		return err
 	}
-	hash, err := auth.HashPassword(ctx, password)
+	hash, err := auth.HashPassword(ctx, operators, password)
 	if err != nil {
 		return err
 	}

@@ -51,20 +51,29 @@ func (s *Store) writeDoor(ctx context.Context, do func(ctx context.Context, a as
 	return s.tenants[0].perform(ctx, single(s.kinds.write, do), false)
 }
 
-func (s *Store) IssueTicket(ctx context.Context, hash string, user puntuale.LoginID, expires time.Time) error {
+func (s *Store) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinished) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into ticket (hash, login_id, expires_at) values ($1, $2, $3)`, hash, user, micros(expires))
+		_, err := a.exec(ctx, `insert into ticket (hash, kind, login_id, stamp, expires_at) values ($1, $2, $3, $4, $5)`,
+			hash, string(t.Kind), t.User, t.Stamp, micros(t.Until))
 		return err
 	})
 }
 
-func (s *Store) SpendTicket(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
+func (s *Store) Ticket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (puntuale.Unfinished, error) {
+	t := puntuale.Unfinished{Kind: kind}
+	found, err := one(ctx, s.read, `select login_id, stamp, expires_at from ticket where hash = $1 and kind = $2`,
+		[]any{hash, string(kind)}, &t.User, &t.Stamp, moment{&t.Until})
+	return t, foundOr(found, err, "ticket")
+}
+
+func (s *Store) SpendTicket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (t puntuale.Unfinished, err error) {
 	err = s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		var expires int64
-		found, err := one(ctx, a, `delete from ticket where hash = $1 returning login_id, expires_at`, []any{hash}, &user, &expires)
-		return thereOr(found && expires > micros(now), err, "ticket")
+		t = puntuale.Unfinished{Kind: kind}
+		found, err := one(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
+			[]any{hash, string(kind)}, &t.User, &t.Stamp, moment{&t.Until})
+		return thereOr(found, err, "ticket")
 	})
-	return user, err
+	return t, err
 }
 
 func (s *Store) Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error) {

@@ -34,7 +34,7 @@ var movedTables = []movedTable{
 	{name: "brand", columns: "partner_id name colour logo logo_kind host mark confirmed"},
 	{name: "day_total", columns: "client_id day sent failed"},
 	{name: "total_mark", columns: "client_id at"},
-	{name: "audit", columns: "id partner_id client_id login_id who entry action target at", serial: "id"},
+	{name: "audit", columns: "id partner_id client_id login_id who entry action target at address times", serial: "id"},
 	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
 	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
 		" link_condition limited_until per_day cold_per_min cold_per_day jitter",

@@ -74,6 +74,13 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 	if id == "" {
 		return nil
 	}
+	if row.Action == puntuale.FailedSignIn {
+		row.Kept = n.v.t("audit.wrong." + row.Target)
+		if row.Times > 1 {
+			row.Kept += " · " + n.v.t("audit.times", "N", int(row.Times))
+		}
+		return nil
+	}
 	if row.AuditEntry.Client == 0 {
 		switch noun {
 		case "client", "key":

@@ -2,6 +2,9 @@ package web_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
@@ -17,9 +20,8 @@ func TestAuditNames(t *testing.T) {
 	w := newWorld(t)
 	has := w.everything(w.client)
 	note := func(user puntuale.LoginID, client puntuale.ClientID, action, target string) {
-		p, err := w.control.Known(context.Background(), user)
-		w.must(err)
-		w.must(p.Note(context.Background(), client, action, target))
+		p := w.person(user)
+		w.must(p.Note(context.Background(), client, action, target, netip.Addr{}))
 	}
 	id := w.client.String()
 	staff := w.clients[puntuale.Staff]
@@ -80,8 +82,7 @@ func TestAuditNames(t *testing.T) {
 	}
 
 	// What was deleted elsewhere is told by its identifier; another client's thing has none.
-	person, err := w.control.Known(context.Background(), w.clients[puntuale.Owner])
-	w.must(err)
+	person := w.person(w.clients[puntuale.Owner])
 	c, err := person.Client(context.Background(), id)
 	w.must(err)
 	w.must(c.DeleteTemplate(context.Background(), has["templates"]))
@@ -111,7 +112,51 @@ func TestAuditOfDeleted(t *testing.T) {
 }
 
 func mailOf(w *world, user puntuale.LoginID) string {
-	p, err := w.control.Known(context.Background(), user)
-	w.must(err)
+	p := w.person(user)
 	return p.User().Email
+}
+
+// TestFailedSignIns: the log tells of failed attempts, and from which address, to the owners of that dashboard and to their
+// partner only. However many there are, they make a bounded number of entries.
+func TestFailedSignIns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	codes := func() []string { _, codes := setUpSecond(t, w.visitor(w.clients[puntuale.Owner])); return codes }()
+	v := w.visitor(0)
+	v.forwarded = "203.0.113.7"
+	for range 3 {
+		v.post("/login", login("studio@example.com", "sbagliata"))
+	}
+	v.post("/login", login("studio@example.com", password))
+	v.post("/login/code", url.Values{"code": {"000000"}})
+	if r := v.post("/login/code", url.Values{"code": {codes[0]}}); r.to() != w.pages {
+		t.Fatalf("%d %s", r.status, r.to())
+	}
+	v.post("/login", login("nessuno@example.com", "sbagliata"))
+	for who, log := range map[string]string{"the client": v.get(w.pages + "/audit").body, "its partner": w.visitor(w.partners[puntuale.Owner]).get("/partner/audit").body} {
+		for _, want := range []string{"Accesso non riuscito", "Password sbagliata · 3 tentativi", "Codice sbagliato", "203.0.113.7", "studio@example.com"} {
+			if !strings.Contains(log, want) {
+				t.Errorf("%s is not told %q", who, want)
+			}
+		}
+		if n := strings.Count(log, "Accesso non riuscito"); n != 2 {
+			t.Errorf("%s sees %d entries of failures, want 2", who, n)
+		}
+	}
+	strange := w.visitor(w.strangers)
+	for _, path := range []string{"/c/" + w.stranger.String() + "/audit", "/c/" + w.other.String() + "/audit"} {
+		if r := strange.get(path); strings.Contains(r.body, "203.0.113.7") || strings.Contains(r.body, "non riuscito") {
+			t.Errorf("a stranger reads it at %s", path)
+		}
+	}
+	w.clock.Advance(2 * puntuale.ForgetTries) // another day
+	u, _, err := w.store.UserByID(context.Background(), w.clients[puntuale.Owner])
+	w.must(err)
+	for i := range 100 {
+		w.must(w.store.Fail(context.Background(), "x", []puntuale.Failure{{User: u, What: "password", Address: fmt.Sprint("198.51.100.", i)}}, w.clock.Now()))
+	}
+	log := w.visitor(w.clients[puntuale.Owner]).get(w.pages + "/audit")
+	if n := strings.Count(log.body, "Accesso non riuscito"); log.status != http.StatusOK || n != 2+puntuale.MaxFailures+1 || !strings.Contains(log.body, "80 tentativi") {
+		t.Errorf("100 addresses make %d entries", n)
+	}
 }

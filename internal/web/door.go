@@ -1,6 +1,7 @@
 package web
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"regexp"
@@ -111,20 +112,23 @@ func (s *site) login(v *visit) error {
 		return err
 	}
 	people, err := s.control.SignIn(v.ctx(), control.SignIn{
-		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address,
+		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Device: v.device(),
 	})
 	if err != nil {
 		return v.notIn(err, f)
 	}
 	v.keepDoor()
 	v.visits.Put(v.ctx(), keyNext, f.Value("next"))
-	if len(people) == 1 {
-		return v.passed(people[0])
+	steps := make([]puntuale.Unfinished, len(people))
+	for i, p := range people {
+		steps[i] = p.Begin(puntuale.UnfinishedSignIn)
 	}
-	if err := v.visits.RenewToken(v.ctx()); err != nil {
+	if len(people) == 1 {
+		return v.passed(people[0], steps[0])
+	}
+	if err := v.await(steps); err != nil {
 		return err
 	}
-	v.visits.Put(v.ctx(), keyPending, ids(people))
 	return v.to("/login/choose")
 }
 
@@ -145,22 +149,27 @@ func (v *visit) notIn(err error, f *view.Form) error {
 	return v.showAs(http.StatusUnprocessableEntity, page)
 }
 
-func ids(people []*control.Person) (all []int64) {
-	for _, p := range people {
-		all = append(all, int64(p.User().ID))
-	}
-	return all
-}
-
-// passed goes on with somebody whose password was right: to the second factor, where there is one.
-func (v *visit) passed(p *control.Person) error {
-	if on, _ := p.Second(); !on {
-		return v.arrive(p)
-	}
+// await keeps sign-ins that wait for a choice or a code, under a new token.
+func (v *visit) await(steps []puntuale.Unfinished) error {
 	if err := v.visits.RenewToken(v.ctx()); err != nil {
 		return err
 	}
-	v.visits.Put(v.ctx(), keyPending, []int64{int64(p.User().ID)})
+	content, err := json.Marshal(steps)
+	if err != nil {
+		return err
+	}
+	v.visits.Put(v.ctx(), keyPending, string(content))
+	return nil
+}
+
+// passed goes on with a person whose password was right: to the second factor, where there is one.
+func (v *visit) passed(p *control.Person, step puntuale.Unfinished) error {
+	if on, _ := p.Second(); !on {
+		return v.arrive(p)
+	}
+	if err := v.await([]puntuale.Unfinished{step}); err != nil {
+		return err
+	}
 	return v.to("/login/code")
 }
 
@@ -182,35 +191,50 @@ func ownAddress(text string) bool {
 	return len(text) > 1 && text[0] == '/' && text[1] != '/' && !strings.Contains(text, `\`) && strings.IndexFunc(text, unicode.IsControl) < 0
 }
 
-// pending are the users whose password was right.
-func (v *visit) pending() ([]*control.Person, error) {
-	all, _ := v.visits.Get(v.ctx(), keyPending).([]int64)
-	if len(all) == 0 {
-		return nil, errSignIn
+// awaited are the people whose password was right and who can still go on, each with the step. Codes: unauthorized, with
+// [control.ErrOver] where there were some.
+func (v *visit) awaited() (people []*control.Person, steps []puntuale.Unfinished, err error) {
+	var kept []puntuale.Unfinished
+	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keyPending)), &kept) != nil || len(kept) == 0 {
+		return nil, nil, errSignIn
 	}
-	var people []*control.Person
-	for _, id := range all {
-		p, err := v.site.control.Known(v.ctx(), puntuale.LoginID(id))
-		if err != nil {
-			if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
-				continue
-			}
-			return nil, err
+	var over error
+	for _, step := range kept {
+		p, err := v.site.control.Resume(v.ctx(), puntuale.UnfinishedSignIn, step)
+		switch {
+		case errors.Is(err, control.ErrOver):
+			over = err
+			continue
+		case err != nil:
+			return nil, nil, err
 		}
-		people = append(people, p)
+		people, steps = append(people, p), append(steps, step)
 	}
 	if len(people) == 0 {
-		return nil, errSignIn
+		v.visits.Remove(v.ctx(), keyPending)
+		return nil, nil, over
 	}
 	v.frame.Look = view.Look{Name: "Puntuale"}
 	if len(people) == 1 {
 		v.frame.Look = look(people[0].Host())
 	}
-	return people, nil
+	return people, steps, nil
+}
+
+// awaitsCode is the one person who must give a code.
+func (v *visit) awaitsCode() (*control.Person, error) {
+	people, _, err := v.awaited()
+	if err == nil && len(people) != 1 {
+		err = errSignIn
+	}
+	if err != nil {
+		return nil, err
+	}
+	return people[0], nil
 }
 
 func (s *site) choosePage(v *visit) error {
-	people, err := v.pending()
+	people, _, err := v.awaited()
 	if err != nil {
 		return err
 	}
@@ -226,7 +250,7 @@ func choices(people []*control.Person) (all []view.Option) {
 }
 
 func (s *site) choose(v *visit) error {
-	people, err := v.pending()
+	people, steps, err := v.awaited()
 	if err != nil {
 		return err
 	}
@@ -238,30 +262,33 @@ func (s *site) choose(v *visit) error {
 	if at < 0 {
 		return v.to("/login/choose")
 	}
-	return v.passed(people[at])
+	return v.passed(people[at], steps[at])
 }
 
 func (s *site) codePage(v *visit) error {
-	if people, err := v.pending(); err != nil || len(people) != 1 {
-		return errors.Join(err, errSignIn)
+	if _, err := v.awaitsCode(); err != nil {
+		return err
 	}
 	return v.show(view.Code(view.NewForm(), v.door()))
 }
 
 func (s *site) code(v *visit) error {
-	people, err := v.pending()
-	if err != nil || len(people) != 1 {
-		return errors.Join(err, errSignIn)
+	p, err := v.awaitsCode()
+	if err != nil {
+		return err
 	}
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	if err := people[0].CheckSecond(v.ctx(), f.Value("code")); err != nil {
+	if on, _ := p.Second(); !on { // an owner took it away meanwhile
+		return v.arrive(p)
+	}
+	if err := p.SignInSecond(v.ctx(), f.Value("code"), v.caller().Address); err != nil {
 		f.Values.Del("code")
 		return v.again(err, f, view.CodeForm(f, v.door()), view.Code(f, v.door()), "code")
 	}
-	return v.arrive(people[0])
+	return v.arrive(p)
 }
 
 // ticketPage asks before it takes a ticket, so that nothing that only looks at addresses spends it.
@@ -280,7 +307,7 @@ func (s *site) ticket(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.control.Redeem(v.ctx(), f.Value("t"))
+	p, err := s.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		if v.person != nil { // the same link again, in the browser that it let in
 			return v.to(homeOf(v.person))

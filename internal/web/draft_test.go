@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -32,6 +33,19 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 		b.click("form [type=submit]")
 		b.until(`location.pathname.endsWith("/sequences/new") && document.querySelector(".draft-found:not([hidden])")`)
 		b.check("offered")
+		const kept = `Object.keys(sessionStorage).find(k => k.startsWith("puntuale:draft:"))`
+		evaluate[bool](b, `(() => { window.name = sessionStorage.getItem(`+kept+`); return true })()`)
+		for what, change := range map[string]string{"too old": fmt.Sprint("at: Date.now() - ", puntuale.UnfinishedDraft.Lasts().Milliseconds()), "another user's": `of: "0"`} {
+			evaluate[bool](b, `(() => { sessionStorage.setItem("puntuale:draft:" + new URL(document.querySelector("form.editor").action).pathname, JSON.stringify({...JSON.parse(window.name), `+change+`})); return true })()`)
+			b.open(w.pages + "/sequences/new?like=welcome")
+			b.until(`document.readyState === "complete" && !(` + kept + `)`)
+			if evaluate[bool](b, `Boolean(document.querySelector(".draft-found:not([hidden])"))`) {
+				b.t.Errorf("a draft is offered that is %s", what)
+			}
+		}
+		evaluate[bool](b, `(() => { sessionStorage.setItem("puntuale:draft:" + new URL(document.querySelector("form.editor").action).pathname, window.name); return true })()`)
+		b.open(w.pages + "/sequences/new?like=welcome")
+		b.until(`document.querySelector(".draft-found:not([hidden])")`)
 		b.click("[data-draft=take]")
 		b.until(`document.querySelector("[name='steps[1].text']")?.value === "Testo che non va perso" && document.querySelector("[name=name]").value === "Mia bozza"`)
 		b.click(".editor-save .btn-primary")

@@ -19,8 +19,7 @@ type things map[string]string
 func (w *world) everything(client puntuale.ClientID) things {
 	w.t.Helper()
 	ctx := context.Background()
-	person, err := w.control.Known(ctx, w.ownerOf(client))
-	w.must(err)
+	person := w.person(w.ownerOf(client))
 	c, err := person.Client(ctx, client.String())
 	w.must(err)
 	has := things{"clients": client.String()}

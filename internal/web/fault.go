@@ -77,6 +77,11 @@ func (v *visit) fail(err error) {
 		v.toSignIn()
 		return
 	}
+	if errors.Is(err, control.ErrOver) {
+		v.toast("bad", v.t("login.over"), "")
+		_ = v.to(v.door()) // only sets headers
+		return
+	}
 	if errors.Is(err, control.ErrSuspended) && !v.partial() {
 		err = v.showAs(http.StatusForbidden, view.Suspended(v.person.Host().Partner.Name))
 		if err == nil {

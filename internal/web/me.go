@@ -1,6 +1,8 @@
 package web
 
 import (
+	"encoding/json"
+
 	"puntuale"
 	"puntuale/internal/web/view"
 )
@@ -71,8 +73,13 @@ func (s *site) endVisits(v *visit) error {
 	return v.to("/me")
 }
 
-// secondPage shows the secret of a second factor that is to be set up. It is kept with the visit until a code shows that
-// the person's app has it.
+// secondStep is a second factor that is being set up. It is kept with the visit until a code shows that the person's app
+// has the secret.
+type secondStep struct {
+	Step   puntuale.Unfinished `json:"step"`
+	Secret []byte              `json:"secret"`
+}
+
 func (s *site) secondPage(v *visit) error {
 	if on, _ := v.person.Second(); on {
 		return v.to("/me")
@@ -84,15 +91,29 @@ func (s *site) secondPage(v *visit) error {
 	return v.show(view.Second(view.NewForm(), view.SecondSecret{Secret: secret, URL: v.person.SecondURL(secret)}))
 }
 
+// pendingSecret is the secret that is being set up; nil where none is, or its time is over.
+func (v *visit) pendingSecret() []byte {
+	var step secondStep
+	if json.Unmarshal([]byte(v.visits.GetString(v.ctx(), keySecret)), &step) != nil || !step.Step.Open(puntuale.UnfinishedSecond, v.person.User(), v.now()) {
+		return nil
+	}
+	return step.Secret
+}
+
+// secret returns the one that is being set up, else a new one.
 func (v *visit) secret() ([]byte, error) {
-	if secret := v.visits.GetBytes(v.ctx(), keySecret); len(secret) > 0 {
+	if secret := v.pendingSecret(); secret != nil {
 		return secret, nil
 	}
 	secret, _, err := v.person.NewSecond()
 	if err != nil {
 		return nil, err
 	}
-	v.visits.Put(v.ctx(), keySecret, secret)
+	content, err := json.Marshal(secondStep{v.person.Begin(puntuale.UnfinishedSecond), secret})
+	if err != nil {
+		return nil, err
+	}
+	v.visits.Put(v.ctx(), keySecret, string(content))
 	return secret, nil
 }
 
@@ -101,9 +122,16 @@ func (s *site) setSecond(v *visit) error {
 	if err != nil {
 		return err
 	}
-	secret, err := v.secret()
-	if err != nil {
-		return err
+	if on, _ := v.person.Second(); on {
+		v.quiet = true
+		v.toast("bad", v.t("second.already"), "")
+		return v.to("/me")
+	}
+	secret := v.pendingSecret()
+	if secret == nil {
+		v.quiet = true
+		v.toast("bad", v.t("second.over"), "")
+		return v.to("/me/second")
 	}
 	codes, err := v.person.SetSecond(v.ctx(), secret, f.Value("code"))
 	if err != nil {
@@ -120,10 +148,11 @@ func (s *site) endSecond(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if err := v.person.EndSecond(v.ctx(), f.Value("present")); err != nil {
+	if err := v.person.EndSecond(v.ctx(), f.Value("present"), f.Value("code")); err != nil {
+		f.Values.Del("code")
 		m := v.mine()
 		m.SecondForm = f
-		return v.again(err, f, view.SecondOffForm(m), view.Me(m), "present")
+		return v.again(err, f, view.SecondOffForm(m), view.Me(m), "present", "code")
 	}
 	v.say("me.second_off_done", "")
 	return v.to("/me")
@@ -134,11 +163,12 @@ func (s *site) renewCodes(v *visit) error {
 	if err != nil {
 		return err
 	}
-	codes, err := v.person.RenewRecovery(v.ctx(), f.Value("present"))
+	codes, err := v.person.RenewRecovery(v.ctx(), f.Value("present"), f.Value("code"))
 	if err != nil {
+		f.Values.Del("code")
 		m := v.mine()
 		m.CodesForm = f
-		return v.again(err, f, view.CodesForm(m), view.Me(m), "present")
+		return v.again(err, f, view.CodesForm(m), view.Me(m), "present", "code")
 	}
 	return v.whole(view.RecoveryCodes(codes))
 }

@@ -165,7 +165,7 @@ func (s *site) enterClient(v *visit) error {
 		return err
 	}
 	if !v.entered(account.ID) {
-		if err := v.person.Note(v.ctx(), account.ID, "client.enter", account.Name); err != nil {
+		if err := v.person.Note(v.ctx(), account.ID, "client.enter", account.Name, v.caller().Address); err != nil {
 			return err
 		}
 		v.visits.Put(v.ctx(), keyEntered, append(slices.Clone(v.enteredList()), int64(account.ID)))

@@ -38,8 +38,7 @@ func someClients(w *world) {
 // newPartnerHandle is the world's partner as its owner has it.
 func (w *world) newPartnerHandle() *control.Partner {
 	w.t.Helper()
-	p, err := w.control.Known(context.Background(), w.partners[puntuale.Owner])
-	w.must(err)
+	p := w.person(w.partners[puntuale.Owner])
 	partner, err := p.Partner()
 	w.must(err)
 	return partner

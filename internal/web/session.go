@@ -27,9 +27,9 @@ const (
 	keySeen    = "seen"    // seconds
 	keyEntered = "entered" // clients whose dashboards a partner's user entered
 	keyToasts  = "toasts"  // to be said on the next page
-	keyPending = "pending" // who gave the right password, and must choose or give a code
+	keyPending = "pending" // sign-ins that wait for a choice or a code: JSON of []puntuale.Unfinished
 	keyNext    = "next"    // where they wanted to go
-	keySecret  = "secret"  // of a second factor that is being set up, sealed by nobody: it is worth nothing yet
+	keySecret  = "secret"  // of a second factor that is being set up: JSON of secondStep
 )
 
 // newVisits makes the manager of visits. The token that a browser holds is hashed before it is stored.
@@ -129,7 +129,10 @@ func (v *visit) begin(p *control.Person) error {
 	if err := p.Arrived(ctx); err != nil {
 		return err
 	}
-	return p.Note(ctx, u.Client, "signin", "")
+	if err := v.keepDevice(); err != nil {
+		return err
+	}
+	return p.Note(ctx, u.Client, "signin", "", v.caller().Address)
 }
 
 // restamp goes on with a visit after everything else that the person had open was ended.
@@ -138,6 +141,33 @@ func (v *visit) restamp(stamp int64) error {
 		return err
 	}
 	v.visits.Put(v.ctx(), keyStamp, stamp)
+	return v.keepDevice()
+}
+
+// deviceCookie says which users signed in at this browser; see [control.Person.Device].
+func (v *visit) deviceCookie() string {
+	if v.caller().Secure {
+		return "__Host-device"
+	}
+	return "device"
+}
+
+// device is what the browser keeps of itself; "" nothing.
+func (v *visit) device() string {
+	c, err := v.r.Cookie(v.deviceCookie())
+	if err != nil {
+		return ""
+	}
+	return c.Value
+}
+
+// keepDevice lets the browser know the next time that the person signed in here.
+func (v *visit) keepDevice() error {
+	value, err := v.person.Device(v.device())
+	if err != nil {
+		return err
+	}
+	http.SetCookie(v.w, &http.Cookie{Name: v.deviceCookie(), Value: value, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: v.caller().Secure}) //nolint:gosec // behind plain http there is no other way
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -205,6 +206,7 @@ func (v *visit) again(err error, f *view.Form, part, page templ.Component, field
 	v.quiet = true
 	f.Take(v.frame.Language, e, fields...)
 	if e.Code == puntuale.CodeRateLimited {
+		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
 		f.Message = v.t("form.wait", "Time", v.frame.Language.Span(e.RetryAfter.Round(time.Second)))
 	}
 	if v.partial() {
@@ -240,7 +242,7 @@ func (v *visit) note() {
 		client = v.person.User().Client
 	}
 	// What was done was done, also for who went away meanwhile.
-	if err := v.person.Note(context.WithoutCancel(v.ctx()), client, v.route.audit, v.target); err != nil {
+	if err := v.person.Note(context.WithoutCancel(v.ctx()), client, v.route.audit, v.target, v.caller().Address); err != nil {
 		v.site.logger.ErrorContext(v.ctx(), "what was done in a dashboard could not be noted", "request_id", v.frame.Request, "action", v.route.audit, "error", err)
 	}
 }
@@ -284,7 +286,7 @@ func (v *visit) dress() {
 	if l := language.Named(u.Language); l != nil {
 		f.Language = l
 	}
-	who := view.Who{Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
+	who := view.Who{ID: u.ID.String(), Name: u.Name, Email: u.Email, Role: u.Role, Side: puntuale.PartnerSide}
 	if who.Name == "" {
 		who.Name = u.Email
 	}

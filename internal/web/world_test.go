@@ -19,7 +19,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -178,10 +177,20 @@ func (w *world) Client() *control.Client {
 	return c
 }
 
+// person is a user as control knows one who signed in.
+func (w *world) person(user puntuale.LoginID) *control.Person {
+	w.t.Helper()
+	u, _, err := w.store.UserByID(context.Background(), user)
+	w.must(err)
+	p, err := w.control.Person(context.Background(), user, u.Stamp)
+	w.must(err)
+	return p
+}
+
 // ticket is an address that signs a user in once.
 func (w *world) ticket(user puntuale.LoginID) string {
 	w.t.Helper()
-	text, err := w.control.Ticket(context.Background(), user, time.Hour)
+	text, err := w.control.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
 	w.must(err)
 	return text
 }

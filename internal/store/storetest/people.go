@@ -179,7 +179,7 @@ func testVisits(t *testing.T, w *World) {
 		t.Errorf("ended: %v", err)
 	}
 	keep("three", Begin.Add(time.Hour))
-	if err := w.IssueTicket(ctx, "h", 7, Begin.Add(time.Hour)); err != nil {
+	if err := w.IssueTicket(ctx, "h", puntuale.Unfinished{Kind: puntuale.UnfinishedTicket, User: 7, Until: Begin.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.PurgeDoor(ctx, Begin.Add(time.Minute)); err != nil || read(Begin) == "" {
@@ -188,33 +188,36 @@ func testVisits(t *testing.T, w *World) {
 	if err := w.PurgeDoor(ctx, Begin.Add(time.Hour)); err != nil || read(Begin) != "" {
 		t.Errorf("not purged: %v", err)
 	}
-	_, err := w.SpendTicket(ctx, "h", Begin)
+	_, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket)
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// A ticket opens once, however many try.
+// A ticket is spent once, however many try, and only as what it was issued for.
 func testTickets(t *testing.T, w *World) {
 	ctx := context.Background()
-	if err := w.IssueTicket(ctx, "h", 7, Begin.Add(time.Hour)); err != nil {
+	want := puntuale.Unfinished{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
+	if err := w.IssueTicket(ctx, "h", want); err != nil {
 		t.Fatal(err)
 	}
+	if got, err := w.Ticket(ctx, "h", puntuale.UnfinishedTicket); err != nil || !got.Until.Equal(want.Until) || got.User != 7 || got.Stamp != 3 || got.Kind != want.Kind {
+		t.Errorf("looked at: %+v, %v", got, err)
+	}
+	_, err := w.Ticket(ctx, "h", puntuale.UnfinishedInvitation)
+	wantCode(t, err, puntuale.CodeNotFound)
+	_, err = w.SpendTicket(ctx, "h", puntuale.UnfinishedInvitation)
+	wantCode(t, err, puntuale.CodeNotFound)
 	var opened atomic.Int64
 	together(8, func(int) {
-		switch user, err := w.SpendTicket(ctx, "h", Begin); {
-		case err == nil && user == 7:
+		switch got, err := w.SpendTicket(ctx, "h", puntuale.UnfinishedTicket); {
+		case err == nil && got.User == 7 && got.Stamp == 3:
 			opened.Add(1)
 		case puntuale.CodeOf(err) != puntuale.CodeNotFound:
-			t.Errorf("%v, %v", user, err)
+			t.Errorf("%+v, %v", got, err)
 		}
 	})
 	if opened.Load() != 1 {
 		t.Errorf("opened %d times", opened.Load())
 	}
-	if err := w.IssueTicket(ctx, "late", 7, Begin); err != nil {
-		t.Fatal(err)
-	}
-	_, err := w.SpendTicket(ctx, "late", Begin)
-	wantCode(t, err, puntuale.CodeNotFound)
 }
 
 // Attempts are counted exactly, whoever makes them at the same time.

@@ -91,10 +91,15 @@
   const store = () => {
     const form = editor();
     if (!form || !dirty()) return;
-    try { sessionStorage.setItem(key(form), JSON.stringify({ at: Date.now(), values: written(form) })); } catch { /* a full or forbidden store keeps nothing */ }
+    try { sessionStorage.setItem(key(form), JSON.stringify({ of: form.dataset.draftOf, at: Date.now(), values: written(form) })); } catch { /* a full or forbidden store keeps nothing */ }
   };
   const kept = (form) => {
-    try { return JSON.parse(sessionStorage.getItem(key(form))); } catch { return null; }
+    // A draft belongs to the user who wrote it, and ends.
+    let draft = null;
+    try { draft = JSON.parse(sessionStorage.getItem(key(form))); } catch { /* as if there were none */ }
+    if (draft && draft.of === form.dataset.draftOf && Date.now() - draft.at < Number(form.dataset.draftLasts)) return draft;
+    sessionStorage.removeItem(key(form));
+    return null;
   };
   const offer = () => {
     const form = editor(), box = form?.querySelector(".draft-found"), draft = form && kept(form);

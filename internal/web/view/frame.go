@@ -34,6 +34,7 @@ type Look struct {
 
 // Who is the person signed in.
 type Who struct {
+	ID    string
 	Name  string // or e-mail
 	Email string
 	Role  puntuale.Role

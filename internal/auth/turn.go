@@ -1,0 +1,224 @@
+package auth
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"runtime"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// Hashing a password takes 19 MiB and a core for tens of milliseconds. A burst must neither exhaust memory nor keep
+// messages waiting, and strangers must not keep out the people who are known. So few hashes run at once, and the others
+// wait in a bounded queue that takes turns.
+
+// Asker is on whose account a password is hashed. Askers take turns, and known ones alternate with strangers.
+type Asker struct {
+	name  string
+	known bool
+}
+
+// KnownAs is somebody who has shown who they are: a user, a partner by its key, a device that signed in before.
+func KnownAs(name string) Asker { return Asker{name, true} }
+
+// StrangerAt is anybody at an address. An IPv6 network of 64 bits, which one household has, counts as one address.
+func StrangerAt(a netip.Addr) Asker { return Asker{Network(a), false} }
+
+// Network is what counts as one address: of IPv6 the first 64 bits.
+func Network(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	if a.Is6() {
+		if p, err := a.Prefix(64); err == nil {
+			return p.String()
+		}
+	}
+	return a.String()
+}
+
+// Bounds of the queue: all strangers together wait some two seconds at most.
+const (
+	mostStrangers  = 32 // waiting
+	mostOfStranger = 8  // of them from one address
+	mostKnown      = 1024
+	mostOfKnown    = 64 // of them for one
+	retryAfter     = 2 * time.Second
+)
+
+// errFull is the answer to an asker for whom the queue has no place.
+var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many sign-ins at once; try again shortly", RetryAfter: retryAfter}
+
+// Queue gives turns to hash passwords. It is safe for concurrent use.
+type Queue struct {
+	mu    sync.Mutex
+	free  int // places where nobody hashes
+	lanes [2]lane
+	next  int // the lane that is served next where both wait
+}
+
+const (
+	strangers = iota
+	acquaintances
+)
+
+// hashing serves the whole process.
+var hashing = NewQueue(max(1, runtime.GOMAXPROCS(0)/2))
+
+// NewQueue makes a queue for so many hashes at once.
+func NewQueue(places int) *Queue {
+	return &Queue{free: places, lanes: [2]lane{
+		strangers:     {most: mostStrangers, mostOfOne: mostOfStranger, of: map[string][]*waiter{}},
+		acquaintances: {most: mostKnown, mostOfOne: mostOfKnown, of: map[string][]*waiter{}},
+	}}
+}
+
+// lane is a queue of queues: each asker has one, and they take turns.
+type lane struct {
+	most, mostOfOne int
+	waiting         int
+	order           []string // askers with somebody waiting, the next one first
+	of              map[string][]*waiter
+}
+
+// waiter waits for a turn; the channel gets nil with it, or the reason why there is none.
+type waiter struct {
+	name string
+	told chan error
+}
+
+// Enter waits for a turn; leave ends it. Codes: rate_limited, with the time to wait, where the queue is full. Else the
+// error is the context's.
+func (q *Queue) Enter(ctx context.Context, a Asker) (leave func(), err error) {
+	w, err := q.join(a)
+	if err != nil {
+		return nil, err
+	}
+	if w == nil {
+		return q.leave, nil
+	}
+	select {
+	case err := <-w.told:
+		if err != nil {
+			return nil, err
+		}
+		return q.leave, nil
+	case <-ctx.Done():
+		q.giveUp(a, w)
+		return nil, fmt.Errorf("wait to hash a password: %w", ctx.Err())
+	}
+}
+
+// join takes a free place, and then returns no waiter, or a place in the queue.
+func (q *Queue) join(a Asker) (*waiter, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.free > 0 {
+		q.free--
+		return nil, nil
+	}
+	l := q.lane(a)
+	if len(l.of[a.name]) >= l.mostOfOne || l.waiting >= l.most && !l.displace(len(l.of[a.name])) {
+		return nil, errFull
+	}
+	w := &waiter{a.name, make(chan error, 1)}
+	if len(l.of[a.name]) == 0 {
+		l.order = append(l.order, a.name)
+	}
+	l.of[a.name] = append(l.of[a.name], w)
+	l.waiting++
+	return w, nil
+}
+
+func (q *Queue) lane(a Asker) *lane {
+	if a.known {
+		return &q.lanes[acquaintances]
+	}
+	return &q.lanes[strangers]
+}
+
+// displace refuses the latest waiter of the asker who has most of them, if that leaves it no fewer than another who has n.
+func (l *lane) displace(n int) bool {
+	longest := ""
+	for name, all := range l.of {
+		if len(all) > len(l.of[longest]) {
+			longest = name
+		}
+	}
+	all := l.of[longest]
+	if len(all) < n+2 {
+		return false
+	}
+	last := all[len(all)-1]
+	l.remove(last)
+	last.told <- errFull
+	return true
+}
+
+// remove takes a waiter out, and reports whether it was there.
+func (l *lane) remove(w *waiter) bool {
+	all := l.of[w.name]
+	for i, x := range all {
+		if x != w {
+			continue
+		}
+		l.waiting--
+		if l.of[w.name] = append(all[:i:i], all[i+1:]...); len(l.of[w.name]) == 0 {
+			delete(l.of, w.name)
+			l.forget(w.name)
+		}
+		return true
+	}
+	return false
+}
+
+func (l *lane) forget(name string) {
+	for i, n := range l.order {
+		if n == name {
+			l.order = append(l.order[:i:i], l.order[i+1:]...)
+			return
+		}
+	}
+}
+
+// pop takes the next waiter out; nil where nobody waits.
+func (l *lane) pop() *waiter {
+	if len(l.order) == 0 {
+		return nil
+	}
+	name := l.order[0]
+	w := l.of[name][0]
+	if l.remove(w); len(l.of[name]) > 0 { // behind the others
+		l.forget(name)
+		l.order = append(l.order, name)
+	}
+	return w
+}
+
+// leave gives the place to the next one.
+func (q *Queue) leave() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	w := q.lanes[q.next].pop()
+	if w == nil {
+		w = q.lanes[1-q.next].pop()
+	} else {
+		q.next = 1 - q.next
+	}
+	if w == nil {
+		q.free++
+		return
+	}
+	w.told <- nil
+}
+
+// giveUp leaves the queue, or gives a turn back that came at the same moment.
+func (q *Queue) giveUp(a Asker, w *waiter) {
+	q.mu.Lock()
+	there := q.lane(a).remove(w)
+	q.mu.Unlock()
+	if !there && <-w.told == nil {
+		q.leave()
+	}
+}

@@ -1,0 +1,141 @@
+package auth_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+func stranger(i int) auth.Asker {
+	return auth.StrangerAt(netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}))
+}
+
+// line is a queue with one place, which is taken, and what became of those who came after.
+type line struct {
+	t     *testing.T
+	queue *auth.Queue
+	first func() // leaves the place
+
+	mu      sync.Mutex
+	served  []string
+	refused []string
+}
+
+// newLine must be called inside a bubble of synctest.
+func newLine(t *testing.T) *line {
+	t.Helper()
+	l := &line{t: t, queue: auth.NewQueue(1)}
+	var err error
+	if l.first, err = l.queue.Enter(t.Context(), auth.KnownAs("first")); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// come lets somebody enter, and waits until it waits or is refused.
+func (l *line) come(ctx context.Context, name string, a auth.Asker) {
+	l.t.Helper()
+	go func() {
+		leave, err := l.queue.Enter(ctx, a)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if err != nil {
+			l.refused = append(l.refused, name)
+			if e, ok := errors.AsType[*puntuale.Error](err); ctx.Err() == nil && (!ok || e.Code != puntuale.CodeRateLimited || e.RetryAfter <= 0) {
+				l.t.Errorf("%s: %v", name, err)
+			}
+			return
+		}
+		l.served = append(l.served, name)
+		leave()
+	}()
+	synctest.Wait()
+}
+
+// TestTurns: askers take turns, so a flood from one address makes others wait for one turn, and people who are known
+// alternate with strangers.
+func TestTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		for i := range 3 {
+			l.come(t.Context(), fmt.Sprint("flood", i), stranger(1))
+		}
+		l.come(t.Context(), "good", stranger(2))
+		l.come(t.Context(), "known", auth.KnownAs("user 1"))
+		l.first()
+		synctest.Wait()
+		if want := []string{"flood0", "known", "good", "flood1", "flood2"}; !slices.Equal(l.served, want) {
+			t.Errorf("served %v, want %v", l.served, want)
+		}
+	})
+}
+
+// TestTurnsAreBounded: one address fills its share only, and gives way to others where all places are taken.
+func TestTurnsAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		for i := range 9 {
+			l.come(t.Context(), fmt.Sprint("a", i), stranger(1))
+		}
+		if !slices.Equal(l.refused, []string{"a8"}) {
+			t.Fatalf("refused of one address: %v", l.refused)
+		}
+		for i := range 24 { // all places are taken
+			l.come(t.Context(), fmt.Sprint("b", i), stranger(2+i/8))
+		}
+		l.come(t.Context(), "late", stranger(9))
+		if len(l.refused) != 2 || slices.Contains(l.refused, "late") {
+			t.Errorf("a newcomer does not displace who has many: %v", l.refused)
+		}
+		l.come(t.Context(), "known", auth.KnownAs("user 1"))
+		l.first()
+		synctest.Wait()
+		if len(l.served) != 33 || !slices.Contains(l.served, "late") || !slices.Contains(l.served, "known") {
+			t.Errorf("served %d: %v", len(l.served), l.served)
+		}
+		leave, err := l.queue.Enter(t.Context(), stranger(1)) // everything was given back
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave()
+	})
+}
+
+// TestTurnGivenUp: a waiter that goes away frees its place.
+func TestTurnGivenUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		l.come(ctx, "gone", stranger(1))
+		l.come(t.Context(), "stays", stranger(1))
+		cancel()
+		synctest.Wait()
+		l.first()
+		synctest.Wait()
+		if !slices.Equal(l.served, []string{"stays"}) || !slices.Equal(l.refused, []string{"gone"}) {
+			t.Errorf("served %v, refused %v", l.served, l.refused)
+		}
+	})
+}
+
+func TestNetwork(t *testing.T) {
+	t.Parallel()
+	for address, want := range map[string]string{
+		"203.0.113.7": "203.0.113.7", "::ffff:203.0.113.7": "203.0.113.7", "2001:db8:1:2::7": "2001:db8:1:2::/64", "fe80::1%eth0": "fe80::/64",
+	} {
+		if got := auth.Network(netip.MustParseAddr(address)); got != want {
+			t.Errorf("%s counts as %s, want %s", address, got, want)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// ErrOver says that a step was begun and can no longer be finished: see [puntuale.Unfinished].
+var ErrOver = errors.New("the step is over")
+
+func over(message string) error {
+	return &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: message, Err: ErrOver}
+}
+
+// Begin begins a step as the person.
+func (p *Person) Begin(kind puntuale.UnfinishedKind) puntuale.Unfinished {
+	return kind.Begin(p.user, p.control.clock.Now())
+}
+
+// Resume returns the person who began a step, as long as it can be finished. Codes: unauthorized, with [ErrOver].
+func (c *Control) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s puntuale.Unfinished) (*Person, error) {
+	user, host, err := c.door.UserByID(ctx, s.User)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound, err == nil && !s.Open(kind, user, c.clock.Now()):
+		return nil, over("too much time has passed, or the password was changed meanwhile")
+	case err != nil:
+		return nil, fmt.Errorf("read a user: %w", err)
+	}
+	return &Person{c, user, host}, nil
+}
+
+// Ticket makes the secret of a link with which somebody goes on as the user, until the deadline of its kind: UnfinishedTicket
+// signs in without a second factor, UnfinishedInvitation is for a new user's password. Codes: not_found.
+func (c *Control) Ticket(ctx context.Context, kind puntuale.UnfinishedKind, user puntuale.LoginID) (string, error) {
+	u, _, err := c.door.UserByID(ctx, user)
+	if err != nil {
+		return "", fmt.Errorf("read a user: %w", err)
+	}
+	plain := auth.NewToken()
+	if err := c.door.IssueTicket(ctx, ticketHash(plain), kind.Begin(u, c.clock.Now())); err != nil {
+		return "", fmt.Errorf("issue a ticket: %w", err)
+	}
+	return plain, nil
+}
+
+// Holder returns whose ticket it is, which stays valid. Codes: unauthorized, with [ErrOver].
+func (c *Control) Holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
+	return c.holder(ctx, kind, plain, c.door.Ticket)
+}
+
+// Redeem returns whose ticket it is; it is worth nothing from then on. Codes: unauthorized, with [ErrOver].
+func (c *Control) Redeem(ctx context.Context, kind puntuale.UnfinishedKind, plain string) (*Person, error) {
+	return c.holder(ctx, kind, plain, c.door.SpendTicket)
+}
+
+func (c *Control) holder(ctx context.Context, kind puntuale.UnfinishedKind, plain string, read func(context.Context, string, puntuale.UnfinishedKind) (puntuale.Unfinished, error)) (*Person, error) {
+	s, err := read(ctx, ticketHash(plain), kind)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return nil, over("the link was used, or there is no such link")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read a ticket: %w", err)
+	}
+	return c.Resume(ctx, kind, s)
+}
+
+func ticketHash(plain string) string {
+	sum := sha256.Sum256([]byte(plain))
+	return hex.EncodeToString(sum[:])
+}

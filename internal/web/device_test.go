@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// TestDevice: a device that signed in before has a count of its own, which attempts from elsewhere do not use up. A changed
+// password ends that.
+func TestDevice(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	const door, email, next = "/p/agenzia-aurora", "studio@example.com", "tramonto sul lago" // at its own page only one partner's logins are compared
+	known, other := w.visitor(0), w.visitor(0)
+	r := known.post(door, login(email, password))
+	cookie := cookieOf(r, "device")
+	for _, want := range []string{"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age="} {
+		if !strings.Contains(cookie, want) {
+			t.Errorf("the cookie lacks %s: %q", want, cookie)
+		}
+	}
+	secure := w.visitor(0).do(http.MethodPost, door, login(email, password), http.Header{"X-Forwarded-Proto": {"https"}, "Sec-Fetch-Site": {"same-origin"}})
+	if c := cookieOf(secure, "__Host-device"); !strings.Contains(c, "Secure") {
+		t.Errorf("by https: %q", c)
+	}
+	other.post(door, login(email, password))
+	for _, v := range []*visitor{known, other} {
+		if r := v.post("/logout", nil); r.status != http.StatusSeeOther {
+			t.Fatal(r.status)
+		}
+	}
+	last := 0
+	for i := range 51 {
+		v := w.visitor(0)
+		v.forwarded = fmt.Sprint("203.0.113.", i)
+		last = v.post(door, login(email, "sbagliata")).status
+	}
+	if r := w.visitor(0).post(door, login(email, password)); last != http.StatusTooManyRequests || r.status != last || r.header.Get("Retry-After") == "" {
+		t.Errorf("after 50 attempts: %d; the right one from another device: %d, Retry-After %q", last, r.status, r.header.Get("Retry-After"))
+	}
+	if r := known.post(door, login(email, password)); r.to() != w.pages {
+		t.Fatalf("the owner's device: %d", r.status)
+	}
+
+	// The one who changes the password stays known, other devices do not.
+	if r := known.post("/me/password", url.Values{"present": {password}, "password": {next}}); r.status != http.StatusSeeOther {
+		t.Fatal(r.status)
+	}
+	known.post("/logout", nil)
+	if r := other.post(door, login(email, next)); r.status != http.StatusTooManyRequests {
+		t.Errorf("a device of before: %d", r.status)
+	}
+	if r := known.post(door, login(email, next)); r.to() != w.pages {
+		t.Errorf("where the password was changed: %d", r.status)
+	}
+	known.post("/logout", nil)
+	for range 6 {
+		last = known.post(door, login(email, "sbagliata")).status
+	}
+	if last != http.StatusTooManyRequests {
+		t.Errorf("guessing at a known device: %d", last)
+	}
+	forged := w.visitor(0)
+	at, _ := url.Parse(w.base)
+	forged.http.Jar.SetCookies(at, []*http.Cookie{{Name: "device", Value: "eyJ1IjoxfQ"}})
+	if r := forged.post(door, login("verdi@example.com", password)); r.status != http.StatusSeeOther {
+		t.Errorf("with a cookie that is not ours: %d", r.status)
+	}
+}
+
+// TestSignInFlood: while strangers keep all hashing busy, a known device is served within a few turns, and what does not fit is
+// refused with a time to wait. It runs alone: the queue is the process's.
+func TestSignInFlood(t *testing.T) {
+	w := newWorld(t)
+	good := w.visitor(0)
+	good.post("/login", login("studio@example.com", password))
+	good.post("/logout", nil)
+	var judged, refused atomic.Int64
+	var group sync.WaitGroup
+	begun := make(chan struct{})
+	var once sync.Once
+	flood := make([]*visitor, 120)
+	for i := range flood {
+		flood[i] = w.visitor(0)
+		flood[i].forwarded = fmt.Sprint("203.0.113.", i%30)
+	}
+	for i, v := range flood {
+		group.Go(func() {
+			r := v.post("/login", login(fmt.Sprint("nessuno", i, "@example.com"), "x"))
+			switch {
+			case r.status == http.StatusUnprocessableEntity:
+				judged.Add(1)
+			case r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "":
+				refused.Add(1)
+			default:
+				t.Errorf("flood: %d", r.status)
+			}
+			once.Do(func() { close(begun) })
+		})
+	}
+	<-begun
+	before := judged.Load()
+	r := good.post("/login", login("studio@example.com", password))
+	after := judged.Load()
+	group.Wait()
+	if r.to() != w.pages {
+		t.Errorf("the owner: %d", r.status)
+	}
+	if after-before > 20 {
+		t.Errorf("the owner waited for %d strangers", after-before)
+	}
+	if refused.Load() == 0 {
+		t.Errorf("nobody was refused; %d were judged", judged.Load())
+	}
+}
