@@ -9,7 +9,7 @@
 //  2. "at", a time of day on the day reached;
 //  3. the window: the first moment inside it; when that is on another day, "at" on that day, if the window holds it;
 //  4. for a step before its anchor that would now be at or past it: back to the latest earlier opening of the window,
-//     to "at" where that opening holds it, else to its last minute;
+//     to the step's own time of day ("at", or units of days and up) where that opening holds it, else to its last minute;
 //  5. when the moment has passed: up to five minutes ago is now, older is for if_past to decide;
 //  6. jitter, cut at the window's end, and so that no step passes one that is planned after it.
 package plan

@@ -276,12 +276,20 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	default:
 		wish = slowShift(timing, anchor, 0, n, in.Location)
 	}
-	due := slowFit(in, timing, wish, anchor)
+	own := time.Duration(-1)
+	switch timing.Offset.Unit {
+	case puntuale.Days, puntuale.Weeks, puntuale.Months:
+		shown := wish.In(in.Location)
+		own = time.Duration(shown.Hour())*time.Hour + time.Duration(shown.Minute())*time.Minute + time.Duration(shown.Second())*time.Second + time.Duration(shown.Nanosecond())
+	default:
+		own = slowAt(timing, own)
+	}
+	due := slowFit(in, timing, wish, anchor, own)
 	if due.Before(in.Now.Add(-puntuale.PastGrace)) {
 		return time.Time{}
 	}
 	if due.Before(in.Now) {
-		if due = slowFit(in, timing, in.Now, anchor); due.Before(in.Now) {
+		if due = slowFit(in, timing, in.Now, anchor, own); due.Before(in.Now) {
 			return time.Time{}
 		}
 	}
@@ -331,7 +339,7 @@ func slowShows(wall time.Time, loc *time.Location) time.Time {
 	return at
 }
 
-func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time) time.Time {
+func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own time.Duration) time.Time {
 	w := timing.Window
 	if w != nil && w.Holidays == "avoid" {
 		frozen := *w
@@ -356,8 +364,8 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time) time.Ti
 		for !w.Contains(due, in.Location) {
 			due = due.Add(-time.Minute)
 		}
-		if timing.At != "" {
-			return slowOwnTime(timing, w, due, wish, anchor, in.Location)
+		if own >= 0 {
+			return slowOwnTime(own, w, due, wish, anchor, in.Location)
 		}
 	}
 	return due
@@ -365,7 +373,7 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time) time.Ti
 
 // slowOwnTime returns the step's time of day in the opening of the window to which last belongs, where it is before both
 // the moment that was wished for and the anchor; else last.
-func slowOwnTime(timing *puntuale.Timing, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
+func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)
 		if w != nil && local.Format("15:04") < w.From { // the night of the day before
@@ -376,7 +384,7 @@ func slowOwnTime(timing *puntuale.Timing, w *puntuale.Window, last, wish, anchor
 	day := last.In(loc)
 	for back := range 2 {
 		midnight := time.Date(day.Year(), day.Month(), day.Day()-back, 0, 0, 0, 0, time.UTC)
-		own := slowShows(midnight.Add(slowAt(timing, 0)), loc)
+		own := slowShows(midnight.Add(ownTime), loc)
 		if own.Before(wish) && own.Before(anchor) && w.Contains(own, loc) && opening(own) == opening(last) {
 			return own
 		}

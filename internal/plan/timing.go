@@ -16,8 +16,9 @@ type timing struct {
 	loc    *time.Location
 	window *puntuale.Window // nil: always open
 	anchor time.Time
-	at     time.Duration // of At; only with At
-	before bool          // the step must leave before its anchor
+	at     time.Duration  // of At; only with At
+	before bool           // the step must leave before its anchor
+	own    *time.Duration // the step's own time of day: At, or that of its moment; nil: it has none (hours and below)
 }
 
 // place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's
@@ -86,7 +87,22 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 		t.anchor = f.moment.At(t.atFor(t.Anchor), t.loc)
 		t.before = t.Offset.Direction == puntuale.Before
 	}
-	return t.shift(t.anchor, amount, t.Offset.Unit), true
+	desired := t.shift(t.anchor, amount, t.Offset.Unit)
+	t.own = t.ownTime(desired)
+	return desired, true
+}
+
+// ownTime returns the time of day that the step keeps when the window moves it back, nil for none.
+func (t *timing) ownTime(desired time.Time) *time.Duration {
+	switch t.Offset.Unit {
+	case puntuale.Days, puntuale.Weeks, puntuale.Months:
+		_, shown := local(desired, t.loc)
+		return &shown
+	}
+	if t.At != "" {
+		return &t.at
+	}
+	return nil
 }
 
 // fromField reports a step that is anchored to a date field.
@@ -192,16 +208,17 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 	return fitted, ok
 }
 
-// back returns the moment of the latest opening of the window that begins before m: "at" where the opening holds it
-// before m, else the last whole minute before m. It reports false when there is no such opening within two years.
+// back returns the moment of the latest opening of the window that begins before m: the step's own time of day where the
+// opening holds it before m, else the last whole minute before m. It reports false when there is no such opening within
+// two years.
 func (t *timing) back(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
-	if !ok || t.At == "" {
+	if !ok || t.own == nil {
 		return last, ok
 	}
 	opened := t.window.Opened(last, t.loc)
 	for _, day := range [...]puntuale.Date{opened.AddDays(1), opened} { // an opening that crosses midnight has two days
-		own := day.At(t.at, t.loc)
+		own := day.At(*t.own, t.loc)
 		if own.Before(m) && t.window.Contains(own, t.loc) && t.window.Opened(own, t.loc) == opened {
 			return own, true
 		}
