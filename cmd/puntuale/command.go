@@ -25,6 +25,7 @@ type commands struct {
 	Backup   backupCommand   `cmd:"" help:"Write a checked backup of the whole installation into one file, also beside running servers."`
 	Restore  restoreCommand  `cmd:"" help:"Make an installation of a backup. What was due may have left: it is set aside and never sent by itself."`
 	Restored restoredCommand `cmd:"" help:"Do the same with a database that was copied by other means, before the first server starts on it."`
+	Unknown  unknownGroup    `cmd:"" help:"Messages that may have left before a restore: see them, send them again or close them."`
 	Archive  archiveGroup    `cmd:"" help:"What was archived because it was old."`
 	Reopen   reopenCommand   `cmd:"" help:"Let servers start again on an installation that was exported with --final and never served elsewhere."`
 	Config   configCommand   `cmd:"" help:"Print every setting with its effective value and where it came from."`

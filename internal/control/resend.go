@@ -17,6 +17,8 @@ type ResendCall struct {
 	Time   string // HH:MM, with Date; "" is each message's own time of day
 	Faults []puntuale.Fault
 	Once   Once[puntuale.Resent]
+
+	unknown bool // they are among those that a restore left unknown
 }
 
 // Resend schedules messages anew, all or none, and counts one call. Each gets a new message, in the order asked, a
@@ -51,7 +53,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 		r, _ := stored.(puntuale.Resent)
 		return r
 	})
-	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Once: once}
+	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Once: once, Unknown: call.unknown}
 	for i := range found {
 		loc, err := c.control.zones.load(found[i].Zone)
 		if err != nil {

@@ -66,6 +66,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerAccounts(a)
 	registerKeys(a)
 	registerContacts(a)
+	registerRestore(a)
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err
 	}

@@ -8,6 +8,8 @@ var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
 	"changeClient":          []byte(`{"expiration_date": "2030-12-31", "daily_api_cap": 2000}`),
+	"closeUnknownMessages":  []byte(`{"all": true}`),
+	"resendUnknownMessages": []byte(`{"all": true}`),
 	"createClient":          []byte(`{"name": "Studio dentistico Bianchi", "email": "bianchi@example.com", "password": "a good long one", "phone": "+39 011 765 4321", "account_type": "test", "sandbox": true}`),
 	"createKey":             []byte(`{"name": "CRM"}`),
 	"createSequence":        sequenceExample,

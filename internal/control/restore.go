@@ -1,0 +1,135 @@
+package control
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+)
+
+// Restored tells what a restore from a copy left the client to decide.
+func (c *Client) Restored(ctx context.Context) (puntuale.Restored, error) {
+	r, err := c.tenant.Restored(ctx)
+	if err != nil {
+		return r, fmt.Errorf("look for what a restore left: %w", err)
+	}
+	return r, nil
+}
+
+// UnknownMessages lists the messages that may have left before a restore, and about which nobody decided. Codes: invalid.
+func (c *Client) UnknownMessages(ctx context.Context, p Page) ([]puntuale.MessageDetail, string, error) {
+	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
+		return c.tenant.UnknownMessages(ctx, p)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list unknown messages: %w", err)
+	}
+	return rows, next, nil
+}
+
+// UnknownCall names messages of that list: at most 1,000 by their ids, or all.
+type UnknownCall struct {
+	IDs    []string
+	All    bool
+	Faults []puntuale.Fault
+}
+
+// ResendUnknown sends messages again that may have left before a restore, and closes the old ones as FAILED. Each gets a
+// new message, which leaves now. Repeated, it finds them decided: nothing is sent a third time. All takes them 1,000 at a
+// time, each time all or none, and leaves out those whose content was removed. Codes: not_found and conflict naming each
+// message; cap_reached, forbidden.
+func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []puntuale.MessageID, err error) {
+	said := func(m *puntuale.MessageDetail) bool { return !m.Blanked }
+	err = c.eachUnknown(ctx, call, said, func(texts []string) error {
+		resent, err := c.Resend(ctx, ResendCall{IDs: texts, Faults: call.Faults, unknown: true})
+		ids = append(ids, resent.IDs...)
+		return err
+	})
+	return ids, err
+}
+
+// CloseUnknown leaves messages that may have left before a restore as they are: FAILED, with an uncertain outcome. It
+// returns how many were closed; those that are decided already are not counted. Codes: not_found naming each id that is
+// no message of the client's.
+func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int, err error) {
+	every := func(*puntuale.MessageDetail) bool { return true }
+	err = c.eachUnknown(ctx, call, every, func(texts []string) error {
+		f := faults(call.Faults)
+		messages, _, err := c.named(ctx, &f, texts)
+		if err != nil {
+			return err
+		}
+		if err := f.err(); err != nil {
+			return err
+		}
+		ids := make([]puntuale.MessageID, len(messages))
+		for i := range messages {
+			ids[i] = messages[i].ID
+		}
+		now := c.control.clock.Now()
+		day, err := c.today(now)
+		if err != nil {
+			return err
+		}
+		done, err := c.tenant.CloseUnknown(ctx, ids, day, now)
+		closed += len(done)
+		if err != nil {
+			return fmt.Errorf("close unknown messages: %w", err)
+		}
+		return nil
+	})
+	return closed, err
+}
+
+// eachUnknown does something with the ids that a call names, or with all that pass, page by page.
+func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*puntuale.MessageDetail) bool, do func(ids []string) error) error {
+	if !call.All {
+		return do(call.IDs)
+	}
+	if err := (faults)(call.Faults).err(); err != nil {
+		return err
+	}
+	p := puntuale.Page{Limit: puntuale.MaxRequestIDs}
+	for {
+		page, next, err := c.tenant.UnknownMessages(ctx, p)
+		if err != nil {
+			return fmt.Errorf("list unknown messages: %w", err)
+		}
+		var ids []string
+		for i := range page {
+			if pass(&page[i]) {
+				ids = append(ids, page[i].ID.String())
+			}
+		}
+		if len(ids) > 0 {
+			if err := do(ids); err != nil {
+				return err
+			}
+		}
+		if next == "" {
+			return nil
+		}
+		p.Cursor = next
+	}
+}
+
+// ReleaseHeld lets the client's messages leave again, which a restore held back.
+func (c *Client) ReleaseHeld(ctx context.Context) error {
+	day, err := c.today(c.control.clock.Now())
+	if err != nil {
+		return err
+	}
+	if err := c.tenant.Release(ctx, day); err != nil {
+		return fmt.Errorf("release what is held: %w", err)
+	}
+	return nil
+}
+
+// ClientOf returns a client for the operator. Its calls are not counted. Codes: not_found.
+func (c *Control) ClientOf(ctx context.Context, of *puntuale.RestoredClient) (*Client, error) {
+	account, err := c.operator.Partner(of.Partner).Client(ctx, of.Client)
+	if err != nil {
+		return nil, fmt.Errorf("read a client: %w", err)
+	}
+	return &Client{control: c, account: account, tenant: c.operator.Uncounted(of.Client)}, nil
+}
