@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"math"
 	"net/http"
 	"strconv"
 	"time"
@@ -162,6 +164,22 @@ func (m *meter) watchGate(load func() httpkit.Load) {
 // watchConnections shows how many connections there are.
 func (m *meter) watchConnections(count func() int) {
 	m.gauge("puntuale_connections", "Open connections, idle ones too.", func() float64 { return float64(count()) })
+}
+
+// watchBackup shows when the last backup was made.
+func (m *meter) watchBackup(last func(context.Context) (time.Time, error)) {
+	m.gauge("puntuale_last_backup_timestamp_seconds", "Moment of the last checked backup, in seconds since 1970; 0: none, NaN: the store does not answer.", func() float64 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		at, err := last(ctx)
+		switch {
+		case err != nil:
+			return math.NaN()
+		case at.IsZero():
+			return 0
+		}
+		return float64(at.UnixMilli()) / 1000
+	})
 }
 
 func (m *meter) gauge(name, help string, value func() float64) {

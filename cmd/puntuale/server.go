@@ -96,6 +96,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if s.store, err = store.Open(ctx, storeConfig(&cfg.baseSettings, cfg.Clock, meter, cfg.Logger, !cfg.Migrate)); err != nil {
 		return nil, opening(err, &cfg.baseSettings)
 	}
+	meter.watchBackup(s.store.LastBackup)
 	if cfg.has(roleDispatch) {
 		if s.unlock, err = s.store.LockDispatch(ctx); err != nil {
 			return nil, opening(err, &cfg.baseSettings)

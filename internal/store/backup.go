@@ -183,7 +183,7 @@ func noteBackup(ctx context.Context, cfg Config, at time.Time) (err error) {
 
 // LastBackup returns the moment of the last backup; zero: there is none.
 func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
-	if _, err := one(ctx, s.work, `select at from backup where one = 1`, nil, moment{&at}); err != nil {
+	if _, err := one(ctx, s.read, `select at from backup where one = 1`, nil, moment{&at}); err != nil {
 		return at, outward(fmt.Errorf("look for the last backup: %w", err))
 	}
 	return at, nil
