@@ -11,7 +11,11 @@ func (s *site) home(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := view.HomePage{Account: v.client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Upcoming: today.Upcoming, Next: today.Next}
+	restored, err := v.client.Restored(v.ctx())
+	if err != nil {
+		return err
+	}
+	page := view.HomePage{Restored: restored, Account: v.client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Upcoming: today.Upcoming, Next: today.Next}
 	for _, f := range today.Failures {
 		page.Failures = append(page.Failures, view.Failure(f))
 	}

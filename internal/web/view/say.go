@@ -18,6 +18,7 @@ var reasons = map[string]string{
 	puntuale.SaysNoCredit:                                 "no_credit",
 	puntuale.SaysAccountEnded:                             "account_ended",
 	puntuale.SaysSuspended:                                "suspended",
+	puntuale.SaysHeld:                                     "held",
 	puntuale.SaysUncertain:                                "uncertain",
 	puntuale.SaysUnrecoverable:                            "unrecoverable",
 	puntuale.SaysBlacklisted:                              "blacklisted",

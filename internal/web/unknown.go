@@ -1,0 +1,87 @@
+package web
+
+import (
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// unknownRoutes are about messages that may have left before a restore.
+var unknownRoutes = []route{
+	{"GET /c/{client}/unknown", clientSide, puntuale.Reader, "", (*site).unknown},
+	{"GET /c/{client}/unknown/resend", clientSide, puntuale.Staff, "", askAbout("resend")},
+	{"POST /c/{client}/unknown/resend", clientSide, puntuale.Staff, "unknown.resend", (*site).resendUnknown},
+	{"GET /c/{client}/unknown/close", clientSide, puntuale.Staff, "", askAbout("close")},
+	{"POST /c/{client}/unknown/close", clientSide, puntuale.Staff, "unknown.close", (*site).closeUnknown},
+	{"POST /c/{client}/unknown/release", clientSide, puntuale.Staff, "unknown.release", (*site).releaseHeld},
+}
+
+func (s *site) unknown(v *visit) (err error) {
+	p := view.UnknownPage{Cursor: v.query("cursor")}
+	if p.Restored, err = v.client.Restored(v.ctx()); err != nil {
+		return err
+	}
+	if p.Rows, p.Next, err = v.client.UnknownMessages(v.ctx(), control.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
+		return err
+	}
+	return v.show(view.Unknown(p))
+}
+
+// askAbout asks before something is done to all of them.
+func askAbout(verb string) func(*site, *visit) error {
+	return func(_ *site, v *visit) error {
+		r, err := v.client.Restored(v.ctx())
+		if err != nil {
+			return err
+		}
+		return v.show(view.DecideUnknown(verb, r.Unknown))
+	}
+}
+
+// unknownCall reads which messages a form names: one, or all.
+func (v *visit) unknownCall() (control.UnknownCall, error) {
+	f, err := v.form()
+	if err != nil {
+		return control.UnknownCall{}, err
+	}
+	id := f.Value("id")
+	if id == "" {
+		return control.UnknownCall{All: true}, nil
+	}
+	v.did(id)
+	return control.UnknownCall{IDs: []string{id}}, nil
+}
+
+func (s *site) resendUnknown(v *visit) error {
+	call, err := v.unknownCall()
+	if err != nil {
+		return err
+	}
+	ids, err := v.client.ResendUnknown(v.ctx(), call)
+	if err != nil {
+		return err
+	}
+	v.say("unknown.resent", "", "N", len(ids))
+	return v.to(v.frame.Place.Base + "/unknown")
+}
+
+func (s *site) closeUnknown(v *visit) error {
+	call, err := v.unknownCall()
+	if err != nil {
+		return err
+	}
+	n, err := v.client.CloseUnknown(v.ctx(), call)
+	if err != nil {
+		return err
+	}
+	v.say("unknown.closed", "", "N", n)
+	return v.to(v.frame.Place.Base + "/unknown")
+}
+
+func (s *site) releaseHeld(v *visit) error {
+	if err := v.client.ReleaseHeld(v.ctx()); err != nil {
+		return err
+	}
+	v.say("unknown.released", "")
+	return v.to(v.frame.Place.Base + "/unknown")
+}
