@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bytes"
-	"database/sql"
 	"math/rand/v2"
 	"net/url"
 	"os"
@@ -227,21 +226,4 @@ func unknown(t *testing.T, base string, who tenant) (ids []string) {
 func arrived(t *testing.T, base string, who tenant, id string) bool {
 	t.Helper()
 	return slices.ContainsFunc(ledger(t, base, who.key), func(r received) bool { return strconv.FormatInt(r.ID, 10) == id })
-}
-
-// number asks a database of either kind for a number.
-func number(t *testing.T, database, query string) (n int) {
-	t.Helper()
-	if strings.HasPrefix(database, "postgres") {
-		return count(t, database, query)
-	}
-	db, err := sql.Open("sqlite", "file:"+database+"?_pragma=busy_timeout(10000)")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if err := db.QueryRow(query).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }

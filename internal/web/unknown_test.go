@@ -1,0 +1,48 @@
+package web_test
+
+import (
+	"testing"
+
+	"puntuale"
+)
+
+// restored makes all of the client's messages ones that may have left before a restore, and holds the client.
+func (w *world) restored() {
+	w.t.Helper()
+	for _, text := range []string{
+		`insert into unknown_message (client_id, message_id, since, at) select client_id, id, 1763629200000000, 1763632800000000 from message where client_id = $1`,
+		`update message set intent = 4294967297, intent_at = next_at, valid_until = -valid_until, next_at = next_at + 86400000000, detail = 'esito incerto' where client_id = $1`,
+		`update client set held_at = 1763632800000000 where id = $1`,
+	} {
+		_, err := w.sql.ExecContext(w.t.Context(), text, int64(w.client))
+		w.must(err)
+	}
+}
+
+// TestUnknown resumes sending after a restore, closes one of the messages that may have left, and sends the others again.
+func TestUnknown(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		w.everything(w.client)
+		w.restored()
+		b.signIn(w.clients[puntuale.Staff])
+		b.open(w.pages)
+		b.reads("Gli invii sono sospesi")
+		b.open(w.pages + "/unknown")
+		b.check("held")
+		b.click(`form[action$="/unknown/release"] button`)
+		b.reads("Gli invii sono ripresi.")
+		b.open(w.pages)
+		b.reads("Messaggi da verificare")
+		b.check("home")
+		b.open(w.pages + "/unknown")
+		b.check("list")
+		b.click(`form[action$="/unknown/close"] button`)
+		b.reads("Un messaggio chiuso.")
+		b.click(`a[href$="/unknown/resend"]`)
+		b.reads("Inviare di nuovo tutti?")
+		b.check("ask")
+		b.click(`main form button.btn-danger`)
+		b.reads("Niente da verificare")
+		b.check("nothing")
+	})
+}
