@@ -122,7 +122,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 // tellRestored says what is to be decided after a restore.
 func (p *program) tellRestored(done *store.Restored, hold bool) {
 	fmt.Fprintf(p.stderr, `What happened after %s is not in it: calls answered since are forgotten.
-%d messages of %d clients were due by now. They may have left already, so they are never sent by themselves.
+Messages that were due by now: %d (clients: %d). They are set aside: they may have left, and are never sent by themselves.
 See them with "puntuale unknown list"; each client sees its own and decides: send again, or close.
 `, done.Since.Format(time.RFC3339), done.Unknown, done.Clients)
 	if hold {
