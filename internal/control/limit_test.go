@@ -116,7 +116,7 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	w.message = started.IDs[0].String()
 	users, err := w.client.Team().Users(ctx)
 	must(err)
-	w.person, err = w.control.Known(ctx, users[0].ID)
+	w.person, err = w.control.Person(ctx, users[0].ID, users[0].Stamp)
 	must(err)
 	return w
 }
