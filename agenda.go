@@ -36,6 +36,23 @@ type AgendaStore interface {
 	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
 }
 
+// OutlookStore tells of pending messages what their state alone does not.
+type OutlookStore interface {
+	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It looks through at most 20,000 of the
+	// client's messages that are open, and due or to be looked at again after a moment.
+	Uncertain(ctx context.Context, after time.Time) ([]UncertainAttempt, error)
+
+	// AmongBlacklisted returns those of the words, phones or marks, under which an entry of the blacklist stands.
+	AmongBlacklisted(ctx context.Context, words []string) ([]string, error)
+}
+
+// UncertainAttempt is an attempt that may have reached the network; see [Message.Uncertain].
+type UncertainAttempt struct {
+	ID   MessageID
+	At   time.Time // of the attempt
+	Next time.Time // when it is looked at again
+}
+
 // QuarterCount is how many messages are to leave in a quarter of an hour.
 type QuarterCount struct {
 	Begin time.Time

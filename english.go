@@ -2,8 +2,8 @@ package puntuale
 
 import "strings"
 
-// english are the sentences that people read about sessions, and about the templates and messages of Official ones, as
-// Italian has them.
+// english pairs the Italian sentences that people read about sessions, templates and messages with English ones. The first
+// one that begins a sentence wins: longer ones stand before their own beginnings.
 var english = []struct{ italian, english string }{
 	{"Mancano le credenziali di Meta", "Meta's keys are missing"},
 	{"I server di Meta non rispondono alla verifica del numero", "Meta's servers do not answer about the number"},
@@ -62,6 +62,89 @@ var english = []struct{ italian, english string }{
 	{"WhatsApp non accetta questo tipo di file", "WhatsApp does not take this kind of file"},
 	{"Senza un template approvato parte solo entro 24 ore dall'ultimo messaggio del destinatario", "Without an approved template it leaves only within 24 hours of the recipient's last message"},
 
+	{"Messaggio non preparato", "The message was not prepared"},
+	{"Invio interrotto", "Sending was interrupted"},
+	{"Rete non disponibile", "The network is not available"},
+	{"Rete simulata non disponibile", "The simulated network is not available"},
+	{"Rifiutato dalla rete simulata", "The simulated network refused it"},
+	{"WhatsApp non raggiungibile", "WhatsApp cannot be reached"},
+	{"WhatsApp non ha accettato il messaggio", "WhatsApp did not accept the message"},
+	{"WhatsApp chiede di rallentare", "WhatsApp asks to slow down"},
+	{"WhatsApp limita per ora i nuovi contatti", "WhatsApp limits new contacts for now"},
+	{"WhatsApp limita le verifiche", "WhatsApp limits such checks"},
+	{"WhatsApp non permette di scrivere qui", "WhatsApp does not allow messages to this recipient"},
+	{"WhatsApp accetta audio ogg solo con il codec opus", "WhatsApp takes ogg audio only with the opus codec"},
+	{"In attesa del ritmo per i nuovi contatti", "Waiting for the pace of new contacts"},
+	{"Verifica del destinatario in attesa", "The recipient is still to be checked"},
+	{"Verifica del destinatario interrotta", "The check of the recipient was interrupted"},
+	{"Verifica del destinatario non riuscita", "The recipient could not be checked"},
+	{"Verifica del gruppo in attesa", "The group is still to be checked"},
+	{"Verifica del gruppo non riuscita", "The group could not be checked"},
+	{"Cifratura interrotta", "Encryption was interrupted"},
+	{"Numero inesistente", "The number does not exist"},
+	{"Il numero non ha WhatsApp", "The number has no WhatsApp"},
+	{"Il numero non fa parte del gruppo", "The number is not in the group"},
+	{"Il gruppo non esiste", "The group does not exist"},
+	{"L'invito al gruppo è stato revocato", "The invitation to the group was revoked"},
+	{"L'invito al gruppo non è valido", "The invitation to the group is not valid"},
+	{"Il destinatario non esiste", "The recipient does not exist"},
+	{"Destinatario non valido", "The recipient is not valid"},
+	{"Un modello approvato da Meta può essere inviato solo da un numero Official", "Only an Official number can send a template that Meta approved"},
+	{"Il testo di una posizione è troppo lungo per WhatsApp", "The text of a location is too long for WhatsApp"},
+	{"L'intestazione di un template può essere un'immagine, un video o un documento", "A template's header may be an image, a video or a document"},
+	{"Un valore del template è vuoto", "A value of the template is empty"},
+	{"Un valore del template ha a capo, tabulazioni o più di quattro spazi di seguito", "A value of the template has line breaks, tabs or more than four spaces in a row"},
+	{"Questo server non invia file", "This server sends no files"},
+	{"File non ancora caricato su WhatsApp", "The file is not uploaded to WhatsApp yet"},
+	{"File troppo grande per WhatsApp", "The file is too large for WhatsApp"},
+	{"File troppo grande", "The file is too large"},
+	{"Indirizzo del file non ammesso", "The file's address is not allowed"},
+	{"File non trovato all'indirizzo indicato", "There is no file at the address"},
+	{"Il server del file rifiuta la richiesta", "The file's server refuses the request"},
+	{"All'indirizzo indicato non c'è un file da inviare", "What is at the address is no file to send"},
+	{"File non raggiungibile", "The file cannot be reached"},
+	{"Il server del file è troppo lento", "The file's server is too slow"},
+	{"File arrivato incompleto", "The file arrived incomplete"},
+	{"File non ancora scaricato", "The file is not downloaded yet"},
+
+	{"esito incerto: la rete potrebbe avere il messaggio", "outcome uncertain: the network may have the message"},
+	{"esito incerto: il database è passato a un altro server, e le ultime registrazioni possono mancare",
+		"outcome uncertain: the database moved to another server, and its last records may be missing"},
+	{"sandbox: sessione non collegata", "sandbox: session not linked"},
+	{"sandbox: il numero finisce in ", "sandbox: the number ends in "},
+	{"sandbox: primo tentativo verso un numero che finisce in ", "sandbox: first attempt to a number that ends in "},
+	{"tempo scaduto", "time is up"},
+	{"un messaggio ogni 6 secondi", "one message every 6 seconds"},
+	{"limite di Meta per il numero", "Meta's limit for the number"},
+	{"non prima di 24 ore", "not before 24 hours"},
+	{"numero non collegato o in pausa", "number not linked, or paused"},
+	{"numero non collegato a WhatsApp", "number not linked to WhatsApp"},
+	{"non registrato", "not registered"},
+	{"l'audio non ha didascalia", "audio has no caption"},
+	{"manca il modo di scaricarli", "it cannot download them"},
+	{"l'ultimo messaggio del destinatario ha più di 24 ore", "the recipient's last message is more than 24 hours old"},
+	{"si è chiusa prima dell'invio", "it closed before sending"},
+	{"WhatsApp non ammette valori vuoti", "WhatsApp allows no empty values"},
+	{"WhatsApp non li ammette", "WhatsApp does not allow them"},
+	{"stato presso Meta: ", "state at Meta: "},
+	{"WhatsApp: errore ", "WhatsApp: error "},
+	{"media: ", "media: "},
+	{"il file supera ", "the file exceeds "},
+	{"il file è vuoto", "the file is empty"},
+	{"è una pagina web ", "it is a web page "},
+	{"l'indirizzo non si legge", "the address cannot be read"},
+	{"il nome dell'host non si risolve", "the host's name cannot be resolved"},
+	{"l'host non risponde in tempo", "the host does not answer in time"},
+	{"la connessione non è riuscita", "the connection failed"},
+	{"la connessione si è chiusa prima della fine", "the connection closed before the end"},
+	{"velocità minima non raggiunta", "slower than the least speed"},
+	{"attesa interrotta", "the wait was interrupted"},
+	{"il file non si può salvare", "the file cannot be stored"},
+	{"troppi file in uso", "too many files in use"},
+	{"lo spazio per i file è esaurito", "there is no room left for files"},
+	{"l'host non ha un indirizzo pubblico", "the host has no public address"},
+	{"tempo massimo superato", "it took too long"},
+
 	{"Attendi qualche secondo: il numero si sta collegando a WhatsApp.", "Wait a few seconds: the number is connecting to WhatsApp."},
 	{"Non devi fare nulla: il servizio si ricollega da solo. Se dura, controlla che il telefono sia acceso e connesso a Internet.",
 		"There is nothing to do: the service connects again by itself. If it lasts, see that the phone is on and has Internet."},
@@ -104,10 +187,16 @@ var english = []struct{ italian, english string }{
 }
 
 // English turns a sentence for people into English: the whole of it, or its beginning, where numbers, codes and Meta's own
-// words follow. One that is not known comes back as it is.
+// words follow. After a colon the detail is turned, too. One that is not known comes back as it is.
 func English(sentence string) string {
 	for _, s := range english {
 		if rest, ok := strings.CutPrefix(sentence, s.italian); ok {
+			if detail, ok := strings.CutPrefix(rest, ": "); ok {
+				return s.english + ": " + English(detail)
+			}
+			if strings.HasSuffix(s.italian, ": ") {
+				return s.english + English(rest)
+			}
 			rest = strings.Replace(rest, "(codice Meta ", "(Meta code ", 1)
 			return s.english + strings.TrimSuffix(rest, " può inviare")
 		}

@@ -115,6 +115,12 @@ func (m *Message) Planned() time.Time {
 	return m.Next
 }
 
+// Uncertain reports that nobody knows whether the last attempt reached the network. The message is looked at again at Next;
+// it does not leave then.
+func (m *Message) Uncertain() bool {
+	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt)
+}
+
 // Left is the moment the message left (invio_effettivo); zero unless it is known to have left.
 func (m *Message) Left() time.Time {
 	if m.State == Completed {

@@ -16,6 +16,7 @@ type Tenant interface {
 	RunStore
 	MessageStore
 	AgendaStore
+	OutlookStore
 	SequenceStore
 	SessionStore
 	TemplateStore

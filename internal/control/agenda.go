@@ -19,14 +19,15 @@ const (
 
 // Today is a client's day as its first page shows it.
 type Today struct {
-	Day      puntuale.Date
-	Total    puntuale.DayTotal
-	Pulse    puntuale.Pulse
-	Ended    []puntuale.MessageDetail // the last ones, newest first
-	Upcoming []puntuale.MessageDetail // the next ones until midnight and those that are late, soonest first
-	Next     *puntuale.MessageDetail  // where nothing more is to leave today: the first of the days after; nil: none
-	Failures []Failure                // the most frequent first
-	Sessions []Session
+	Day       puntuale.Date
+	Total     puntuale.DayTotal
+	Pulse     puntuale.Pulse
+	Ended     []puntuale.MessageDetail // the last ones, newest first
+	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
+	Upcoming  []puntuale.MessageDetail // the next ones until midnight and those that are late, soonest first
+	Next      *puntuale.MessageDetail  // where nothing more is to leave today: the first of the days after; nil: none
+	Failures  []Failure                // the most frequent first
+	Sessions  []Session
 }
 
 // Failure is why messages did not leave, with those of the last ones.
@@ -48,7 +49,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	for _, read := range []func() error{
 		func() (err error) { t.Ended, err = c.tenant.Ended(ctx, begin, end, false, todayRows); return },
 		func() (err error) { failed, err = c.tenant.Ended(ctx, begin, end, true, todayFailed); return },
-		func() (err error) { t.Upcoming, err = c.tenant.Upcoming(ctx, time.Time{}, end, todayRows); return },
+		func() (err error) { t.Uncertain, t.Upcoming, err = c.open(ctx, end); return },
 		func() (err error) { t.Pulse, err = c.Pulse(ctx); return },
 		func() (err error) { t.Sessions, err = c.everySession(ctx); return },
 		func() error {
@@ -72,6 +73,56 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
+// open returns the latest attempts whose outcome is uncertain, and what is to leave before a moment.
+func (c *Client) open(ctx context.Context, end time.Time) (uncertain, upcoming []puntuale.MessageDetail, err error) {
+	attempts, err := c.uncertain(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if uncertain, err = c.attempts(ctx, attempts[:min(todayRows, len(attempts))]); err != nil {
+		return nil, nil, err
+	}
+	upcoming, err = c.leaving(ctx, attempts, time.Time{}, end, todayRows)
+	return uncertain, upcoming, err
+}
+
+// uncertain lists the attempts whose outcome is uncertain, the latest first. One whose next look is under way counts, too.
+func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, error) {
+	return c.tenant.Uncertain(ctx, c.control.clock.Now().Add(-time.Minute))
+}
+
+// attempts returns the messages of attempts, in their order.
+func (c *Client) attempts(ctx context.Context, of []puntuale.UncertainAttempt) ([]puntuale.MessageDetail, error) {
+	if len(of) == 0 {
+		return nil, nil
+	}
+	ids := make([]puntuale.MessageID, len(of))
+	for i := range of {
+		ids[i] = of[i].ID
+	}
+	return c.tenant.Details(ctx, ids)
+}
+
+// leaving lists what is to leave from one moment to another. An uncertain message has an open row, too: at the moment at
+// which it is looked at again, when it does not leave.
+func (c *Client) leaving(ctx context.Context, uncertain []puntuale.UncertainAttempt, from, to time.Time, most int) ([]puntuale.MessageDetail, error) {
+	more := 0
+	for _, u := range uncertain {
+		if !u.Next.Before(from) && u.Next.Before(to) {
+			more++
+		}
+	}
+	found, err := c.tenant.Upcoming(ctx, from, to, most+min(more, mostAside))
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(m puntuale.MessageDetail) bool { return m.Uncertain() })
+	return found[:min(most, len(found))], nil
+}
+
+// mostAside bounds how many uncertain messages are read besides those that leave.
+const mostAside = 400
+
 // mostSessionPages bounds how many pages of sessions a day shows.
 const mostSessionPages = 100
 
@@ -92,7 +143,11 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 
 // next is the first message that is to leave from a moment on; nil: none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
-	found, err := c.tenant.Upcoming(ctx, from, c.control.clock.Now().AddDate(puntuale.HorizonYears+1, 0, 0), 1)
+	uncertain, err := c.uncertain(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list uncertain messages: %w", err)
+	}
+	found, err := c.leaving(ctx, uncertain, from, c.control.clock.Now().AddDate(puntuale.HorizonYears+1, 0, 0), 1)
 	if err != nil {
 		return nil, fmt.Errorf("read the next message: %w", err)
 	}
@@ -315,7 +370,7 @@ type AgendaDay struct {
 	Day      puntuale.Date
 	Count    int
 	Hours    [24]int                  // of them, by the hour of the client's clocks
-	Messages []puntuale.MessageDetail // the first ones
+	Messages []puntuale.MessageDetail // the uncertain ones by the moment of their attempt, then the first that leave
 }
 
 // How far from today an agenda begins at most, in days: nothing is planned beyond the horizon.
@@ -352,6 +407,10 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 			return Agenda{}, err
 		}
 	}
+	uncertain, err := c.uncertain(ctx)
+	if err != nil {
+		return Agenda{}, fmt.Errorf("list uncertain messages: %w", err)
+	}
 	for i := range a.Days {
 		d := &a.Days[i]
 		d.Day = from.AddDays(i)
@@ -361,14 +420,41 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 				d.Hours[local.Hour()] += n.N
 			}
 		}
+		onDay := d.place(uncertain, loc)
 		if d.Count == 0 || most == 0 {
 			continue
 		}
-		if d.Messages, err = c.tenant.Upcoming(ctx, d.Day.At(0, loc), midnight(d.Day, loc), most); err != nil {
+		if d.Messages, err = c.attempts(ctx, onDay[:min(most, len(onDay))]); err != nil {
+			return Agenda{}, fmt.Errorf("list uncertain messages: %w", err)
+		}
+		leaving, err := c.leaving(ctx, uncertain, d.Day.At(0, loc), midnight(d.Day, loc), most-len(d.Messages))
+		if err != nil {
 			return Agenda{}, fmt.Errorf("list pending messages: %w", err)
 		}
+		d.Messages = append(d.Messages, leaving...)
 	}
 	return a, nil
+}
+
+// place counts uncertain messages on the day of their attempt instead of that of their next look, and returns those of the
+// day, by their moment.
+func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Location) (onDay []puntuale.UncertainAttempt) {
+	for _, u := range slices.Backward(uncertain) {
+		if next := u.Next.In(loc); puntuale.DateOf(next) == d.Day {
+			d.Count--
+			d.Hours[next.Hour()]--
+		}
+		if at := u.At.In(loc); puntuale.DateOf(at) == d.Day {
+			d.Count++
+			d.Hours[at.Hour()]++
+			onDay = append(onDay, u)
+		}
+	}
+	d.Count = max(0, d.Count) // one may have ended since it was counted
+	for h := range d.Hours {
+		d.Hours[h] = max(0, d.Hours[h])
+	}
+	return onDay
 }
 
 // CountMessages counts the messages that a query finds, up to most, and reports whether that is all of them. Codes:
@@ -403,7 +489,7 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 }
 
 // Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list; phone ""
-// is everybody. Codes: not_found where the session is not there, or no sandbox; invalid.
+// is everybody, and may be written as people do. Codes: not_found where the session is not there, or no sandbox; invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {
@@ -416,6 +502,9 @@ func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Ses
 	f.text("query.phone", phone, puntuale.MaxPersonID)
 	if err := f.err(); err != nil {
 		return Session{}, nil, err
+	}
+	if number := c.recipient(&f, "query.phone", phone); phone != "" && len(f) == 0 {
+		phone = number
 	}
 	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(most, maxPageRows)))
 	if err != nil {

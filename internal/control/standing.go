@@ -33,22 +33,46 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Standi
 }
 
 // Blacklisted reports whether a number, as messages have it, is in the blacklist: as it is written, or as the mark of who was
-// erased. It looks twice at most.
+// erased.
 func (c *Client) Blacklisted(ctx context.Context, phone string) (bool, error) {
-	if len(phone) > puntuale.MaxPersonID || strings.ContainsRune(phone, 0) {
-		return false, nil // no list has such a number
+	found, err := c.BlacklistedAmong(ctx, phone)
+	return found[phone], err
+}
+
+// BlacklistedAmong is [Client.Blacklisted] for several numbers; those in the blacklist are true.
+func (c *Client) BlacklistedAmong(ctx context.Context, phones ...string) (map[string]bool, error) {
+	words := make([]string, 0, 2*len(phones))
+	of := make(map[string]string, cap(words)) // the number that a word stands for
+	for _, phone := range phones {
+		if len(phone) > puntuale.MaxPersonID || strings.ContainsRune(phone, 0) {
+			continue // no list has such a number
+		}
+		for _, word := range []string{phone, c.mark(phone)} {
+			if _, twice := of[word]; word != "" && !twice {
+				words, of[word] = append(words, word), phone
+			}
+		}
 	}
-	for _, word := range []string{phone, c.mark(phone)} {
-		if word == "" {
-			continue
-		}
-		found, _, err := c.tenant.FindBlacklisted(ctx, puntuale.BlacklistFilter{Mark: word}, puntuale.Page{Limit: 1})
-		if err != nil {
-			return false, fmt.Errorf("look for a number in the blacklist: %w", err)
-		}
-		if len(found) > 0 {
-			return true, nil
+	found, err := c.tenant.AmongBlacklisted(ctx, words)
+	if err != nil {
+		return nil, fmt.Errorf("look for numbers in the blacklist: %w", err)
+	}
+	listed := make(map[string]bool, len(found))
+	for _, word := range found {
+		listed[of[word]] = true
+	}
+	return listed, nil
+}
+
+// Unwanted returns the numbers of pending messages that are in the blacklist: those messages will not leave.
+func (c *Client) Unwanted(ctx context.Context, messages ...[]puntuale.MessageDetail) (map[string]bool, error) {
+	var phones []string
+	for _, list := range messages {
+		for i := range list {
+			if m := &list[i]; m.State == puntuale.Pending && m.Intent == 0 && m.Phone != "" {
+				phones = append(phones, m.Phone)
+			}
 		}
 	}
-	return false, nil
+	return c.BlacklistedAmong(ctx, phones...)
 }

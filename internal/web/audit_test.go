@@ -56,7 +56,7 @@ func TestAuditNames(t *testing.T) {
 		"what is gone":     `<span class="list-below">ID 987655</span>`,
 		"user":             `<span>Anna Bianchi</span>`,
 		"the user's mail":  `<span class="list-below">` + staffMail + `</span>`,
-		"partner's person": `dalla rivendita`,
+		"partner's person": `dall’agenzia`,
 	} {
 		if !strings.Contains(tidy(client), part) && !strings.Contains(client, part) {
 			t.Errorf("the client's log lacks the %s: %s", what, part)

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// calendarRoutes show what is to leave, by week and by day.
+// calendarRoutes show what is to leave, by day, week and month.
 var calendarRoutes = []route{
 	{"GET /c/{client}/calendar", clientSide, puntuale.Reader, "", (*site).calendar},
 }
@@ -24,20 +24,39 @@ func (s *site) calendar(v *visit) error {
 	if err != nil || day.Before(today.AddDays(-366)) || today.AddDays(366*(puntuale.HorizonYears+1)).Before(day) {
 		day = today
 	}
-	c := view.CalendarPage{Day: day, Today: today, Alone: v.query("view") == "day"}
-	from, days, most := monday(day), 7, weekRows
-	if c.Alone {
-		from, days, most = day, 1, dayRows
+	c := view.CalendarPage{Day: day, Today: today, View: view.CalendarWeek}
+	from, days, most := day, 7, weekRows
+	switch v.query("view") {
+	case view.CalendarDay:
+		c.View, days, most = view.CalendarDay, 1, dayRows
+	case view.CalendarMonth:
+		c.View = view.CalendarMonth
+		from, days, most = wholeWeeks(day)
 	}
 	agenda, err := v.client.Agenda(v.ctx(), from, days, most)
 	if err != nil {
 		return err
 	}
 	c.Next = agenda.Next
+	var shown [][]puntuale.MessageDetail
 	for _, d := range agenda.Days {
 		c.Days = append(c.Days, view.AgendaDay(d))
+		shown = append(shown, d.Messages)
+	}
+	if c.Unwanted, err = v.client.Unwanted(v.ctx(), shown...); err != nil {
+		return err
 	}
 	return v.show(view.Calendar(c))
+}
+
+// wholeWeeks are the weeks of a day's month, from Monday; of the messages only their count.
+func wholeWeeks(day puntuale.Date) (from puntuale.Date, days, most int) {
+	first := day.AddDays(1 - day.Day)
+	from = monday(first)
+	last := first.AddMonths(1).AddDays(-1)
+	for days = 28; from.AddDays(days - 1).Before(last); days += 7 {
+	}
+	return from, days, 0
 }
 
 // monday is the first day of a day's week.

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"puntuale"
 )
@@ -28,8 +29,9 @@ func TestCalendarStory(t *testing.T) {
 		if n := evaluate[int](b, `document.querySelectorAll("[data-drop='2026-11-20'] .slot").length`); n != 5 {
 			t.Errorf("%d messages on the day, moved from %v and back", n, was)
 		}
-		if got := evaluate[int](b, `document.querySelectorAll(".week-past[data-past]:not([data-drop])").length`); got != 4 {
-			t.Errorf("%d days of the week are past, on a Friday", got)
+		b.open(w.pages + "/calendar?day=2026-11-18")
+		if got := evaluate[int](b, `document.querySelectorAll(".week-past[data-past]:not([data-drop])").length`); got != 2 {
+			t.Errorf("%d days are past, of those from Wednesday on, on a Friday", got)
 		}
 		b.refusesPast(`[data-drop="2026-11-20"] .slot`, `.week-past`)
 		b.open(w.pages + "/calendar?view=day&day=2026-11-20")
@@ -110,24 +112,34 @@ func TestCalendarPages(t *testing.T) {
 	}
 }
 
-// TestCalendarWeek: a week begins on Monday in both languages; its past days take nothing, and today is marked.
+// TestCalendarWeek: a week is seven days from the one asked for, and today where none is, also on a Sunday; its past days take
+// nothing, and today is marked.
 func TestCalendarWeek(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.traffic().day()
-	for language, monday := range map[string]string{"it": "lun 16", "en": "Mon 16"} {
-		v := w.visitor(w.clients[puntuale.Staff])
+	v := w.visitor(w.clients[puntuale.Staff])
+	for language, days := range map[string][2]string{"it": {"mer 18", "dom 22"}, "en": {"Wed 18", "Sun 22"}} {
 		v.post("/language", url.Values{"language": {language}})
-		week := v.get(w.pages + "/calendar").body
-		if first := between(week, `class="week-name"`, `</a>`); !strings.Contains(first, monday) {
-			t.Errorf("%s: a week begins with %q", language, first)
+		week := v.get(w.pages + "/calendar?day=2026-11-18").body
+		if first := between(week, `class="week-name"`, `</a>`); !strings.Contains(first, days[0]) || !strings.Contains(week, days[1]) {
+			t.Errorf("%s: the days begin with %q", language, first)
 		}
-		if strings.Count(week, "data-past") != 4 || strings.Contains(week, `data-drop="2026-11-19"`) || strings.Count(week, `aria-current="date"`) != 1 {
+		if strings.Count(week, "data-past") != 2 || strings.Contains(week, `data-drop="2026-11-19"`) || strings.Count(week, `aria-current="date"`) != 1 {
 			t.Errorf("%s: the past days of the week: %s", language, week)
 		}
 		day := v.get(w.pages + "/calendar?view=day&day=2026-11-20").body
 		if strings.Contains(day, `data-hour="09"`) || !strings.Contains(day, `data-hour="10"`) || strings.Count(day, "hour-now") != 1 {
 			t.Errorf("%s: at 10:00 the hours of the day: %s", language, day)
 		}
+	}
+	w.clock.Advance(48 * time.Hour) // it is Sunday, and the visit is over
+	v = w.visitor(w.clients[puntuale.Staff])
+	if week := v.get(w.pages + "/calendar").body; strings.Contains(week, "data-past") || strings.Count(week, "data-drop=") != 7 {
+		t.Errorf("on a Sunday: %s", mainOf(week))
+	}
+	month := v.get(w.pages + "/calendar?view=month&day=2026-11-22").body
+	if strings.Count(month, `class="month-day"`) != 42 || !strings.Contains(month, `href="`+w.pages+`/calendar?view=month&amp;day=2026-12-01"`) {
+		t.Errorf("the month: %s", mainOf(month))
 	}
 }

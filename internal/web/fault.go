@@ -116,10 +116,43 @@ func (v *visit) fail(err error) {
 		v.w.WriteHeader(p.Status)
 		return
 	}
+	if p.Status < http.StatusInternalServerError {
+		v.orient()
+	}
 	if err := v.showAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
 		v.site.logger.ErrorContext(v.ctx(), "an error page could not be shown", "request_id", v.frame.Request, "error", err)
 		p.Write(v.w)
 	}
+}
+
+// orient gives an error page the navigation of where one is: the client of the path, where one may be, else one's home.
+func (v *visit) orient() {
+	if v.person == nil || v.frame.Nav != nil {
+		return
+	}
+	if v.client == nil && v.partner == nil {
+		v.client = v.nearest()
+	}
+	v.route = nil // what is missing and what is another's are the same page
+	v.settle()
+}
+
+// nearest is the client whose pages one was among; nil: none, or one that one has not entered.
+func (v *visit) nearest() *control.Client {
+	own := v.person.User().Client
+	id := own.String()
+	if own == 0 {
+		rest, ok := strings.CutPrefix(v.r.URL.Path, "/c/")
+		if !ok {
+			return nil
+		}
+		id, _, _ = strings.Cut(rest, "/")
+	}
+	c, err := v.person.Client(v.ctx(), id)
+	if err != nil || own == 0 && !v.entered(c.ID()) {
+		return nil
+	}
+	return c
 }
 
 // errorKind is the page for a status.

@@ -63,6 +63,9 @@ func (s *site) messageList(v *visit) (view.MessageList, error) {
 	if err != nil {
 		return l, err
 	}
+	if l.Unwanted, err = v.client.Unwanted(v.ctx(), l.Rows); err != nil {
+		return l, err
+	}
 	var before []puntuale.MessageID
 	for i := range l.Rows {
 		if l.Rows[i].ResentFrom != 0 {
@@ -119,11 +122,9 @@ func (s *site) messagePage(v *visit) (view.MessagePage, error) {
 	if err != nil {
 		return view.MessagePage{}, err
 	}
-	unwanted := false
-	if story.State == puntuale.Pending && story.Intent == 0 && story.Phone != "" {
-		if unwanted, err = v.client.Blacklisted(v.ctx(), story.Phone); err != nil {
-			return view.MessagePage{}, err
-		}
+	unwanted, err := v.client.Unwanted(v.ctx(), []puntuale.MessageDetail{story.MessageDetail})
+	if err != nil {
+		return view.MessagePage{}, err
 	}
 	planned := story.Planned().In(v.frame.Zone)
 	if planned.Before(v.now()) {
@@ -316,9 +317,14 @@ func (v *visit) exported(m *puntuale.MessageDetail) []string {
 		}
 		return t.In(v.frame.Zone).Format("2006-01-02 15:04:05")
 	}
-	c := m.Content
-	row := []string{m.ID.String(), v.t("state." + strings.ToLower(m.State.String())), m.Phone, m.SequenceName, m.RunName, string(m.Origin),
-		moment(m.Received), moment(m.Planned()), moment(m.Left()), moment(m.Delivered), moment(m.Read), m.Response(), m.Detail, c.Text, c.MediaURL}
+	c, ctx := m.Content, view.With(v.ctx(), v.frame)
+	name := view.CalledName(*m)
+	if name == "" {
+		name = m.RunName
+	}
+	row := []string{m.ID.String(), view.StateWords(ctx, *m), m.Phone, m.SequenceName, name, string(m.Origin),
+		moment(m.Received), moment(m.Planned()), moment(m.Left()), moment(m.Delivered), moment(m.Read),
+		view.Reason(ctx, m.Response()), view.Says(ctx, m.Detail), c.Text, c.MediaURL}
 	for i, cell := range row {
 		row[i] = inert(cell)
 	}

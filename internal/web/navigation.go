@@ -63,7 +63,7 @@ func (s *site) navigation(v *visit) []view.Group {
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first})
 		length := len(address)
-		if p.also != "" && p.also == v.route.path() {
+		if p.also != "" && v.route != nil && p.also == v.route.path() {
 			length = len(v.frame.Path)
 		} else if !within(v.frame.Path, address) {
 			continue

@@ -19,6 +19,7 @@ var phoneRoutes = []route{
 const (
 	chatsRows = 500
 	chatRows  = 100
+	mostChats = 50 // in the list; others are found by their number
 )
 
 // phonePage reads the chats of a sandbox session, and one of them: that with the number, else the newest.
@@ -36,6 +37,9 @@ func (s *site) phonePage(v *visit, id string) (view.PhonePage, error) {
 	p.Chosen = p.Phone != ""
 	seen := map[string]bool{}
 	for _, m := range rows {
+		if p.More = len(p.Chats) == mostChats; p.More {
+			break
+		}
 		if !seen[m.Phone] {
 			seen[m.Phone] = true
 			p.Chats = append(p.Chats, m)
@@ -47,8 +51,38 @@ func (s *site) phonePage(v *visit, id string) (view.PhonePage, error) {
 	if p.Phone == "" {
 		return p, nil
 	}
-	_, p.Messages, err = v.client.Chat(v.ctx(), id, p.Phone, chatRows)
+	if _, p.Messages, err = v.client.Chat(v.ctx(), id, p.Phone, chatRows); err != nil {
+		return p, err
+	}
+	if len(p.Messages) > 0 {
+		p.Phone = p.Messages[0].Phone // as messages write it
+	}
+	p.Names, err = v.chatNames(p)
 	return p, err
+}
+
+// chatNames are the names that calls gave of the numbers shown, by number. Requests that are too long for one answer go
+// without.
+func (v *visit) chatNames(p view.PhonePage) (map[string]string, error) {
+	var ids []string
+	for _, c := range p.Chats {
+		ids = append(ids, c.Message.String())
+	}
+	if len(p.Messages) > 0 {
+		ids = append(ids, p.Messages[0].Message.String())
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := v.client.Details(v.ctx(), ids)
+	if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		return nil, err
+	}
+	names := make(map[string]string, len(found))
+	for i := range found {
+		names[found[i].Phone] = view.CalledName(found[i])
+	}
+	return names, nil
 }
 
 func (s *site) phone(v *visit) error { return s.showPhone(v, v.path("id")) }

@@ -17,6 +17,7 @@ type traffic struct {
 	session  puntuale.SessionID
 	sequence puntuale.SequenceID
 	node     puntuale.NodeID
+	request  string // of calls; "": the phone alone
 }
 
 // Traffic begins a day with a sequence and a node that sends.
@@ -39,9 +40,13 @@ func (f *traffic) planned(phone, text string, due time.Time) puntuale.MessageID 
 	f.w.t.Helper()
 	now := f.w.clock.Now()
 	received := now.Add(-26 * time.Hour)
+	request := f.request
+	if request == "" {
+		request = `{"phone":"` + phone + `"}`
+	}
 	r, err := f.tenant.Start(context.Background(), puntuale.StartRun{
 		Run: puntuale.Run{Client: f.w.client, Sequence: f.sequence, Session: f.session, Phone: phone, Origin: puntuale.OriginSequence, Zone: "Europe/Rome",
-			Received: received, Request: []byte(`{"phone":"` + phone + `"}`), ClientName: "Studio Bianchi", SequenceName: "Promemoria appuntamento"},
+			Received: received, Request: []byte(request), ClientName: "Studio Bianchi", SequenceName: "Promemoria appuntamento"},
 		Day: storetest.Day, Now: now,
 		Messages: []puntuale.PlannedMessage{{Content: puntuale.Content{Text: text}, Desired: due, Due: due, DueMax: due, ValidUntil: due.Add(24 * time.Hour)}},
 	})

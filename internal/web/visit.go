@@ -68,6 +68,9 @@ func (s *site) newVisit(w http.ResponseWriter, r *http.Request) *visit {
 		Language: asked(r), Zone: home, Now: s.control.Now(), Path: r.URL.Path, Request: httpkit.RequestID(r.Context()),
 		Look: view.Look{Name: "Puntuale"},
 	}
+	if back := r.URL.Query()["back"]; len(back) <= view.MostBack {
+		f.Back = back
+	}
 	if c, err := r.Cookie("theme"); err == nil && (c.Value == "dark" || c.Value == "light") {
 		f.Theme = c.Value
 	}

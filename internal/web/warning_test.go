@@ -40,7 +40,7 @@ func TestWarnings(t *testing.T) {
 		"a moment that is past":  {past, "Il momento è già passato", "The time has already passed"},
 		"a step not written yet": {url.Values{"steps[0].text": {""}}, "", ""},
 		"a field without a name": {url.Values{"steps[0].text": {"Ciao {{}}"}}, "", ""},
-		"a file not named yet":   {url.Values{"steps[0].kind": {"media"}, "steps[0].text": {""}}, "", ""},
+		"a file not named yet":   {url.Values{"steps[0].kind": {"media"}, "steps[0].text": {""}}, "finché non compili «Indirizzo del file»", "until “Address of the file” is filled in"},
 		"too long a text":        {url.Values{"steps[0].text": {strings.Repeat("x", puntuale.MaxText+1)}}, "1 carattere di troppo", "1 character too many"},
 		"a file nobody takes":    {url.Values{"steps[0].kind": {"media"}, "steps[0].media": {"https://example.com/guida.exe"}}, "exe", "exe"},
 		"audio that has a text":  {audio, "WhatsApp non ammette un testo insieme a un audio", "WhatsApp allows no text together with an audio file"},

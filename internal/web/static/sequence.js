@@ -104,7 +104,8 @@
   const offer = () => {
     const form = editor(), box = form?.querySelector(".draft-found"), draft = form && kept(form);
     if (!box || !draft || !Array.isArray(draft.values)) return;
-    box.querySelector("[data-draft-at]").textContent = new Date(draft.at).toLocaleString(document.documentElement.lang);
+    const at = box.querySelector("[data-draft-at]");
+    at.textContent = new Date(draft.at).toLocaleString(document.documentElement.lang, { timeZone: at.dataset.zone });
     box.hidden = false;
   };
   const take = async (form) => {
@@ -188,8 +189,10 @@
 
   // Fields that were just named are offered as chips, too.
   document.addEventListener("htmx:after:swap", () => {
-    const names = JSON.parse(document.getElementById("timeline")?.dataset.fields ?? "[]");
+    const { fields = "[]", dates = "[]" } = document.getElementById("timeline")?.dataset ?? {};
     for (const group of document.querySelectorAll(".fields")) {
+      const forms = (group.dataset.forms ?? "").split(" ").filter(Boolean);
+      const names = [...JSON.parse(fields), ...JSON.parse(dates).flatMap((date) => forms.map((form) => `${date}:${form}`))];
       const last = group.querySelector(".chip-new");
       for (const name of names) {
         if (!last || group.querySelector(`[data-insert="${CSS.escape(name)}"]`)) continue;

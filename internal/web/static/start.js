@@ -1,24 +1,25 @@
-// Starting by hand: what is not on the screen is not started. Each change takes the button away until the preview is there again;
-// the server looks, too.
+// Starting by hand: what is not on the screen is not started. While the fields say something else than the preview, the button
+// is off. The server checks this again.
 (() => {
-  let edits = 0, asked = 0;
-  const hold = () => {
+  const fields = () => JSON.stringify([...document.querySelectorAll("#start-form .start-fields input")].map((field) => field.value));
+  const asked = new WeakMap(); // request → what the fields said when it went out
+  let shown = fields(); // what they said when the preview on the screen was asked for
+
+  // Leaving a field fires "change" between the press and the release of a click. Compare values: the event alone is no edit.
+  const compare = () => {
+    const stale = fields() !== shown;
     const part = document.getElementById("start-preview");
-    part?.classList.add("start-stale");
+    part?.classList.toggle("start-stale", stale);
     const button = part?.querySelector('button[value="start"]');
-    if (button) button.disabled = true;
+    if (button) button.disabled = stale;
   };
   const fieldOf = (event) => event.target instanceof HTMLInputElement && event.target.closest("#start-form .start-fields") ? event.target : null;
-  const changed = (event) => {
-    if (!fieldOf(event)) return;
-    edits++;
-    hold();
-  };
+  const changed = (event) => { if (fieldOf(event)) compare(); };
   document.addEventListener("input", changed);
   document.addEventListener("change", changed);
 
-  // What the preview says of a field is said at the field, too, once somebody has left it: not while they type, and not of a
-  // field that they have not filled in yet.
+  // A fault that the preview names is shown at its field, too, once the field was left: not while it is typed in, and not
+  // while it is empty.
   const left = new Set();
   const unmark = (field) => {
     const fault = `${field.id}-fault`;
@@ -50,7 +51,7 @@
   document.addEventListener("input", (event) => {
     const field = fieldOf(event);
     if (!field) return;
-    for (const led of field.form.querySelectorAll("[data-focus]")) led.removeAttribute("data-focus"); // whoever goes on typing is not led back
+    for (const led of field.form.querySelectorAll("[data-focus]")) led.removeAttribute("data-focus"); // do not pull the focus away from typing
     left.delete(field.id);
     unmark(field);
   });
@@ -59,12 +60,11 @@
     if (field) left.add(field.id); // the answer to this change is on its way
   });
 
-  document.addEventListener("htmx:before:request", () => { asked = edits; });
-  document.addEventListener("htmx:after:swap", () => {
-    if (asked !== edits) hold(); // somebody typed meanwhile: another answer is on its way
-    else {
-      document.getElementById("start-preview")?.classList.remove("start-stale");
-      tell();
-    }
+  document.addEventListener("htmx:before:request", (event) => asked.set(event.detail.ctx, fields()));
+  document.addEventListener("htmx:after:swap", (event) => {
+    shown = asked.get(event.detail.ctx) ?? shown;
+    compare();
+    // Only the preview lists faults by field. A whole form that came back marks its fields itself.
+    if (event.target.id === "start-preview" && shown === fields()) tell();
   });
 })();

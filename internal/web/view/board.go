@@ -29,7 +29,7 @@ type Story struct {
 	Later   *puntuale.MessageDetail  // what it was moved to; nil: it was not
 	Session SeenSession
 
-	Unwanted bool // it waits for a number that is in the blacklist
+	Unwanted map[string]bool // numbers of pending messages that are in the blacklist
 }
 
 // AgendaDay is what is to leave on one day.

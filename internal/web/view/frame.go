@@ -20,10 +20,14 @@ type Frame struct {
 	Who      *Who   // nil: nobody is signed in
 	Place    *Place // the client's dashboard that one is in; nil: the partner's, or none
 	Nav      []Group
-	Path     string // of the page
+	Path     string   // of the page
+	Back     []string // cursors of a list's pages before this one, oldest first; "" is the first page's
 	Toasts   []Toast
 	Request  string // the request's id, for whoever asks for help
 }
+
+// MostBack bounds how many pages of a list one can turn back.
+const MostBack = 30
 
 // Look is the partner's, or the product's own.
 type Look struct {

@@ -14,9 +14,9 @@ const (
 	mostName = 60
 )
 
-// calledName is the name that a message's call gave of its recipient, in its field nome or name; "" where it gave none, and
+// CalledName is the name that a message's call gave of its recipient, in its field nome or name; "" where it gave none, and
 // of who was erased.
-func calledName(m puntuale.MessageDetail) string {
+func CalledName(m puntuale.MessageDetail) string {
 	if m.Blanked || len(m.Request) == 0 || len(m.Request) > mostCall {
 		return ""
 	}
@@ -42,5 +42,5 @@ func calledName(m puntuale.MessageDetail) string {
 
 // recipientOf is who a message is for, in a word: a name, else the number.
 func recipientOf(ctx context.Context, m puntuale.MessageDetail) string {
-	return or(calledName(m), shownPhone(ctx, m.Phone))
+	return or(CalledName(m), shownPhone(ctx, m.Phone))
 }

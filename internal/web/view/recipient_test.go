@@ -25,11 +25,11 @@ func TestCalledName(t *testing.T) {
 		`{"nome":"` + strings.Repeat("è", mostName+1) + `"}`:               strings.Repeat("è", mostName-1) + "…",
 		`{"nome":"Lucia","testo":"` + strings.Repeat("x", mostCall) + `"}`: "",
 	} {
-		if got := calledName(puntuale.MessageDetail{Request: []byte(call)}); got != want {
+		if got := CalledName(puntuale.MessageDetail{Request: []byte(call)}); got != want {
 			t.Errorf("%.60s: %q instead of %q", call, got, want)
 		}
 	}
-	if got := calledName(puntuale.MessageDetail{Request: []byte(`{"nome":"Lucia"}`), Blanked: true}); got != "" {
+	if got := CalledName(puntuale.MessageDetail{Request: []byte(`{"nome":"Lucia"}`), Blanked: true}); got != "" {
 		t.Errorf("of who was erased: %q", got)
 	}
 }

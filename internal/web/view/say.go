@@ -42,7 +42,7 @@ func Reason(ctx context.Context, says string) string {
 	if key, ok := reasons[says]; ok {
 		return T(ctx, "reason."+key)
 	}
-	return says
+	return Says(ctx, says)
 }
 
 // Remedy says what to do about a failure.
@@ -135,4 +135,12 @@ func dated(ctx context.Context, t time.Time) string {
 		text = l.Day(day)
 	}
 	return l.ShortWeekday(t.Weekday()) + " " + text + ", " + l.Clock(t)
+}
+
+// StateWords is a message's state in the reader's language, for a file.
+func StateWords(ctx context.Context, m puntuale.MessageDetail) string {
+	if m.Uncertain() {
+		return T(ctx, "reason.uncertain")
+	}
+	return T(ctx, "state."+strings.ToLower(m.State.String()))
 }

@@ -135,6 +135,16 @@ func (e Editor) hasDate(usual string) bool {
 	return slices.ContainsFunc(e.Try.Fields, func(f puntuale.Field) bool { return f.Kind == puntuale.FieldDate || f.Name == usual })
 }
 
+// isDate reports whether a field that is offered holds a date; usual is the one that is proposed.
+func (e Editor) isDate(name, usual string) bool {
+	for _, f := range e.Try.Fields {
+		if f.Name == name {
+			return f.Kind == puntuale.FieldDate
+		}
+	}
+	return name == usual
+}
+
 // anchors are the fields from which a step may be reckoned: its own, and those that hold dates, or where there is none the
 // usual one.
 func (e Editor) anchors(own, usual string) []string {
@@ -358,6 +368,9 @@ type note struct {
 
 var atStep = regexp.MustCompile(`^body\.steps\[(\d+)\]`)
 
+// unseen are the fields without which a step is not in the preview, and whose lack does not show.
+var unseen = map[string]bool{".media": true, ".latitude": true, ".template": true}
+
 // notes are what is wrong, or will be: faults of steps and of what is passed, moments that are past, fields nobody passes.
 func (t Try) notes(ctx context.Context) (all []note) {
 	seen := map[string]bool{}
@@ -371,8 +384,11 @@ func (t Try) notes(ctx context.Context) (all []note) {
 		says := Of(ctx).Language.Fault(f.Message)
 		if m := atStep.FindStringSubmatch(f.Location); m != nil {
 			n, _ := strconv.Atoi(m[1]) // digits only
+			part := strings.TrimPrefix(f.Location, m[0])
 			if !unfinished(f.Message) {
-				add(note{"bad", n, t.explained(ctx, n, strings.TrimPrefix(f.Location, m[0]), says)})
+				add(note{"bad", n, t.explained(ctx, n, part, says)})
+			} else if unseen[part] {
+				add(note{"info", n, T(ctx, "preview.left_out", "Field", T(ctx, stepLabels[part]))})
 			}
 		} else if name, ok := strings.CutPrefix(f.Location, "body.fields."); ok {
 			add(note{"bad", -1, FieldName(name) + ": " + says})

@@ -89,6 +89,14 @@ func (s Started) heading() string {
 	return "start.done"
 }
 
+// unwanted are the numbers of a start that are in the blacklist: one, or none.
+func (s Started) unwanted() map[string]bool {
+	if !s.Blacklisted || len(s.Messages) == 0 {
+		return nil
+	}
+	return map[string]bool{s.Messages[0].Phone: true}
+}
+
 func (s Started) summary(ctx context.Context) string {
 	if len(s.Messages) == 0 {
 		return T(ctx, "start.all_past")

@@ -776,7 +776,7 @@ func SequenceStarted(s Started) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = MessageBadge(m).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = MessageBadge(m, s.unwanted()).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

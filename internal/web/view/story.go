@@ -122,7 +122,7 @@ func shifted(ctx context.Context, m *puntuale.MessageDetail, at time.Time, bare 
 }
 
 func eventChapter(ctx context.Context, e puntuale.MessageEvent) Chapter {
-	c := Chapter{At: e.At, Icon: "alert-circle", Tone: "quiet", More: e.Detail}
+	c := Chapter{At: e.At, Icon: "alert-circle", Tone: "quiet", More: Says(ctx, e.Detail)}
 	switch e.Kind {
 	case "retry":
 		c.Icon, c.Tone, c.What = "refresh", "wait", T(ctx, "story.retry")
@@ -146,7 +146,7 @@ func ended(ctx context.Context, s Story) []Chapter {
 	if s.Attempt > 0 && !s.IntentAt.IsZero() {
 		all = append(all, Chapter{At: s.IntentAt, Icon: "send", Tone: "wait", What: T(ctx, "story.attempt", "N", s.Attempt)})
 	}
-	c := Chapter{At: s.Done, Icon: "circle-x", Tone: "bad", What: Reason(ctx, s.Response()), More: s.Detail}
+	c := Chapter{At: s.Done, Icon: "circle-x", Tone: "bad", What: Reason(ctx, s.Response()), More: Says(ctx, s.Detail)}
 	switch s.State {
 	case puntuale.Pending:
 		return all
@@ -169,9 +169,11 @@ func ahead(ctx context.Context, s Story) []Chapter {
 	switch {
 	case s.State != puntuale.Pending:
 		return nil
+	case s.Uncertain():
+		return []Chapter{{Icon: "help", Tone: "wait", What: T(ctx, "story.is_uncertain", "When", dated(ctx, s.Next))}}
 	case s.Intent > 0:
 		return []Chapter{{Icon: "hourglass", Tone: "wait", What: T(ctx, "story.under_way")}}
-	case s.Unwanted:
+	case s.Unwanted[s.Phone]:
 		return []Chapter{{At: s.Next, Icon: "ban", Tone: "bad", What: T(ctx, "story.unwanted")}}
 	case s.Reason != "":
 		return []Chapter{{At: s.Next, Icon: "clock", Tone: "wait", What: T(ctx, "story.waits"), More: Reason(ctx, s.Reason)}}

@@ -1,0 +1,230 @@
+package web_test
+
+import (
+	"context"
+	"encoding/csv"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+var tags = regexp.MustCompile(`(?s)<[^>]*>`)
+
+// words is the text of a page or of a part, in one line.
+func words(page string) string {
+	if strings.Contains(page, "<main") {
+		page = mainOf(page)
+	}
+	return strings.Join(strings.Fields(html.UnescapeString(tags.ReplaceAllString(page, " "))), " ")
+}
+
+// TestUncertainIsShown: a message whose outcome is uncertain stands at the moment of its attempt, on Today, in the calendar, in the
+// list and in its story; nothing shows it as planned for the moment at which it is looked at again.
+func TestUncertainIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	at := w.clock.Now().Add(-20 * time.Minute) // 09:40 in Rome
+	id := f.ended("+393331112233", "Ciao Ida", at, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: at.Add(24 * time.Hour), Detail: "esito incerto: la rete potrebbe avere il messaggio (EOF)"})
+	f.planned("+393334445566", "Ciao Ugo", w.clock.Now().Add(3*time.Hour))
+	v := w.visitor(w.clients[puntuale.Staff])
+	for path, has := range map[string]string{
+		w.pages: "09:40", w.pages + "/calendar": "09:40", w.pages + "/calendar?view=day&day=2026-11-20": "09:40",
+		w.pages + "/messages": "Esito incerto", w.pages + "/messages/" + id.String(): "Esito incerto",
+	} {
+		got := v.get(path)
+		if text := words(got.body); got.status != http.StatusOK || !strings.Contains(text, has) || !strings.Contains(text, "Esito incerto") || !strings.Contains(text, "Ciao Ida") {
+			t.Errorf("%s: %d %s", path, got.status, text)
+		}
+	}
+	if text := words(v.get(w.pages + "/calendar?view=day&day=2026-11-21").body); strings.Contains(text, "Ciao Ida") {
+		t.Errorf("the day on which it is looked at again: %s", text)
+	}
+	month := v.get(w.pages + "/calendar?view=month&day=2026-11-20").body
+	if !strings.Contains(month, "venerdì 20 novembre 2026: 2 messaggi in attesa") || strings.Contains(month, "sabato 21 novembre 2026: un messaggio") {
+		t.Errorf("the month: %s", mainOf(month))
+	}
+	v.post("/language", url.Values{"language": {"en"}})
+	if text := words(v.get(w.pages + "/messages/" + id.String()).body); strings.Contains(text, "esito incerto") || !strings.Contains(text, "outcome uncertain: the network may have the message (EOF)") {
+		t.Errorf("its story in English: %s", text)
+	}
+}
+
+// TestUnwantedIsShown: what waits for a number in the blacklist says on every page that it will not leave.
+func TestUnwantedIsShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	id := f.planned("+393331112233", "Ciao Ida", w.clock.Now().Add(time.Hour))
+	f.planned("+393334445566", "Ciao Ugo", w.clock.Now().Add(2*time.Hour))
+	_, err := w.Client().AddBlacklisted(context.Background(), "+393331112233", "", control.Once[puntuale.BlacklistEntry]{})
+	w.must(err)
+	v := w.visitor(w.clients[puntuale.Staff])
+	for _, path := range []string{w.pages, w.pages + "/calendar", w.pages + "/calendar?view=day&day=2026-11-20", w.pages + "/messages", w.pages + "/messages/" + id.String()} {
+		if text := words(v.get(path).body); strings.Count(text, "In blacklist: non partirà") != 1 {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+// TestExportSpeaks: the file has the name that a call gave, and no Italian in English.
+func TestExportSpeaks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.traffic().ended("+393331239901", "Hello", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "Rifiutato dalla rete simulata", Detail: "sandbox: il numero finisce in 9901"})
+	at := w.pages + "/sequences/" + w.sequence(appointment())
+	v := w.visitor(w.clients[puntuale.Staff])
+	v.post(at+"/start", v.startForm(at, url.Values{"phone": {"3337654321"}, "fields.nome": {"Lucia"}, "fields.data_appuntamento": {"2026-11-30T10:00"}}))
+	v.post("/language", url.Values{"language": {"en"}})
+	rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(v.get(w.pages+"/messages/export").body, "\uFEFF"))).ReadAll()
+	w.must(err)
+	names := 0
+	for _, row := range rows[1:] {
+		if row[4] == "Lucia" {
+			names++
+		}
+		if row[1] == "Failed" && (row[11] != "Refused by the simulated network" || row[12] != "sandbox: the number ends in 9901") {
+			t.Errorf("what failed says %q, %q", row[11], row[12])
+		}
+		if row[1] == "Pending" && row[11] != "Waiting to be sent" {
+			t.Errorf("what waits says %q", row[11])
+		}
+	}
+	if names != 3 {
+		t.Errorf("%d rows have the name: %v", names, rows)
+	}
+}
+
+// TestErrorsKeepNavigation: a page that is not there, and one that the reader may not have, keep the way to all others.
+func TestErrorsKeepNavigation(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	reader, partner := w.visitor(w.clients[puntuale.Reader]), w.visitor(w.partners[puntuale.Owner])
+	partner.post("/partner/clients/"+w.client.String()+"/enter", nil)
+	for _, try := range []struct {
+		v      *visitor
+		path   string
+		status int
+		menu   string
+	}{
+		{reader, w.pages + "/nothing", http.StatusNotFound, w.pages + "/messages"},
+		{reader, w.pages + "/messages/1", http.StatusNotFound, w.pages + "/messages"},
+		{reader, "/nothing", http.StatusNotFound, w.pages + "/messages"},
+		{reader, w.pages + "/sequences/new", http.StatusForbidden, w.pages + "/messages"},
+		{reader, "/c/" + w.other.String(), http.StatusNotFound, w.pages + "/messages"},
+		{partner, w.pages + "/messages/1", http.StatusNotFound, w.pages + "/messages"},
+		{partner, "/partner/nothing", http.StatusNotFound, "/partner/totals"},
+		{partner, "/c/987654", http.StatusNotFound, "/partner/totals"},
+	} {
+		got := try.v.get(try.path)
+		if got.status != try.status || !strings.Contains(got.body, `href="`+try.menu+`"`) {
+			t.Errorf("%s: %d, without %s in its menu", try.path, got.status, try.menu)
+		}
+	}
+	if got := w.visitor(0).get("/nothing"); got.status != http.StatusNotFound || strings.Contains(got.body, `class="side`) {
+		t.Errorf("nobody: %d %s", got.status, got.body)
+	}
+}
+
+// TestPhoneListsNames: chats go by the name that a call gave; the list ends, and what is not in it is found by its number.
+func TestPhoneListsNames(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	f.request = `{"phone":"+393330000001","nome":"Lucia Neri"}`
+	f.ended("+393330000001", "Ciao Lucia", w.clock.Now().Add(-2*time.Hour), puntuale.Outcome{Verdict: puntuale.Sent})
+	f.request = ""
+	v := w.visitor(w.clients[puntuale.Reader])
+	page := w.pages + "/sessions/" + f.session.String() + "/phone"
+	if text := words(v.get(page).body); strings.Count(text, "Lucia Neri") != 2 {
+		t.Errorf("one chat: %s", text)
+	}
+	for i := range 60 {
+		f.ended("+3933312345"+string(rune('0'+i/10))+string(rune('0'+i%10)), "Ciao", w.clock.Now().Add(-time.Hour), puntuale.Outcome{Verdict: puntuale.Sent})
+	}
+	got := v.get(page).body
+	if n := strings.Count(got, `class="chat-top"`); n != 50 || strings.Contains(got, "Lucia Neri") {
+		t.Errorf("%d chats are listed", n)
+	}
+	if text := words(v.get(page + "?phone=333+000+0001").body); !strings.Contains(text, "Lucia Neri") || !strings.Contains(text, "Ciao Lucia") {
+		t.Errorf("found by its number: %s", text)
+	}
+}
+
+// TestPreviewTellsWhatIsMissing: a step that is not in the preview because its file has no address yet says so.
+func TestPreviewTellsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	form := formOf(v.get(w.pages + "/sequences/new?like=welcome").body)
+	form.Set("steps[1].kind", "media")
+	form.Set("do", "preview")
+	if text := words(v.htmx(w.pages+"/sequences/draft", form).body); !strings.Contains(text, "Passo 2 : Non è nell’anteprima finché non compili «Indirizzo del file».") {
+		t.Errorf("the preview says %s", text)
+	}
+}
+
+// TestExamplesStay: the examples can be had when there is a sequence already.
+func TestExamplesStay(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id := w.sequence(appointment())
+	v := w.visitor(w.clients[puntuale.Staff])
+	if page := v.get(w.pages + "/sequences/new").body; strings.Count(page, "/sequences/new?like=") != 3 {
+		t.Error("a new sequence offers no examples")
+	}
+	if page := v.get(w.pages + "/sequences/" + id + "/edit").body; strings.Contains(page, "?like=") {
+		t.Error("one that is there offers them, too")
+	}
+}
+
+// TestPagesTurnBack: a list leads to the page before, too.
+func TestPagesTurnBack(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.traffic()
+	for range 120 {
+		f.planned("+393331112233", "Ciao", w.clock.Now().Add(time.Hour))
+	}
+	v := w.visitor(w.clients[puntuale.Reader])
+	link := func(page, rel string) string {
+		return html.UnescapeString(between(page, `rel="`+rel+`" href="`, `"`))
+	}
+	first := v.get(w.pages + "/messages").body
+	second := link(first, "next")
+	third := link(v.get(second).body, "next")
+	if link(first, "prev") != "" || link(v.get(third).body, "next") != "" {
+		t.Error("the first page has one before, or the last one after")
+	}
+	if got := link(v.get(third).body, "prev"); got != second {
+		t.Errorf("before the third: %s, want %s", got, second)
+	}
+	if got := link(v.get(second).body, "prev"); got != w.pages+"/messages" {
+		t.Errorf("before the second: %s", got)
+	}
+}
+
+// TestTemplateFields: the editors offer fields by their names in the reader's language, and the parts of a date.
+func TestTemplateFields(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	for language, names := range map[string][2]string{"it": {"nome", "data_appuntamento"}, "en": {"name", "appointment_date"}} {
+		v.post("/language", url.Values{"language": {language}})
+		for _, path := range []string{"/templates/new", "/sequences/new"} {
+			page := v.get(w.pages + path).body
+			for _, insert := range []string{names[0], names[1], names[1] + ":data", names[1] + ":ora", names[1] + ":giorno"} {
+				if strings.Count(page, `data-insert="`+insert+`"`) != 1 {
+					t.Errorf("%s, %s: %q is not offered", language, path, insert)
+				}
+			}
+		}
+	}
+}
