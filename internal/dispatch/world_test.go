@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync/atomic"
@@ -20,6 +19,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
 )
 
 // postgresEnv names the environment variable with the address of a PostgreSQL where tests may create databases.
@@ -52,43 +52,18 @@ func onBoth(t *testing.T, run func(t *testing.T, open func(*testing.T) *world)) 
 	})
 }
 
-var databases atomic.Int64
-
-// newDatabase creates a database of the test's own and returns its address.
+// newDatabase creates a migrated database of the test's own and returns its address.
 func newDatabase(t testing.TB) string {
 	t.Helper()
-	address := os.Getenv(postgresEnv)
-	admin, err := sql.Open("pgx", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer admin.Close()
-	name := fmt.Sprintf("dispatch_%d_%d", os.Getpid(), databases.Add(1))
-	if _, err := admin.ExecContext(t.Context(), "create database "+name); err != nil {
-		t.Fatalf("create a database: %v", err)
-	}
-	t.Cleanup(func() {
-		admin, err := sql.Open("pgx", address)
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer admin.Close()
-		if _, err := admin.ExecContext(context.Background(), "drop database "+name+" with (force)"); err != nil {
-			t.Errorf("drop the database: %v", err)
-		}
-	})
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	return u.String()
+	return storetest.Postgres(t).Config.Database
 }
 
 func openWorld(t testing.TB, database string) *world {
 	t.Helper()
-	cfg := store.Config{Database: database, Data: t.TempDir(), Clock: clock.System(), Logger: quiet()}
+	cfg := store.Config{Database: database, Clock: clock.System(), Logger: quiet()}
+	if database == "" {
+		cfg.Data = storetest.SQLite(t).Config.Data
+	}
 	st, err := store.Open(t.Context(), cfg)
 	if err != nil {
 		t.Fatalf("open the store: %v", err)
