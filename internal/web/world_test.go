@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -44,15 +45,21 @@ type world struct {
 	sql      *sql.DB // beside the store
 	postgres bool
 
-	partner  puntuale.PartnerID    // Agenzia Aurora
-	client   puntuale.ClientID     // Studio Bianchi
-	key      string                // of the client
-	pages    string                // "/c/1": where the client's pages are
-	other    puntuale.ClientID     // another client of the partner: Officina Verdi
-	stranger puntuale.ClientID     // a client of another partner
-	dns      *dns                  // what partners' host names are proven by
-	files    string                // where files for messages are: http://127.0.0.1:…
-	owner    atomic.Pointer[owner] // looks after sessions; nil: nobody does
+	dns   *dns   // what partners' host names are proven by
+	files string // where files for messages are: http://127.0.0.1:…
+	cast
+	owner atomic.Pointer[owner] // looks after sessions; nil: nobody does
+}
+
+// cast is who is in a world's database, and the key that its secrets are sealed with.
+type cast struct {
+	dataKey  []byte
+	partner  puntuale.PartnerID // Agenzia Aurora
+	client   puntuale.ClientID  // Studio Bianchi
+	key      string             // of the client
+	pages    string             // "/c/1": where the client's pages are
+	other    puntuale.ClientID  // another client of the partner: Officina Verdi
+	stranger puntuale.ClientID  // a client of another partner
 
 	// Users, by role: the partner's and the client's.
 	partners, clients map[puntuale.Role]puntuale.LoginID
@@ -70,23 +77,79 @@ func newWorld(t testing.TB) *world {
 // newWorldAt is newWorld for a service that has a public address.
 func newWorldAt(t testing.TB, public string) *world {
 	t.Helper()
-	return newWorldOn(t, storetest.SQLite(t), public)
+	seeded(t)
+	db := storetest.SQLite(t)
+	if err := os.WriteFile(filepath.Join(db.Config.Data, "puntuale.db"), seed.file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	people := seed.cast
+	people.partners, people.clients = maps.Clone(people.partners), maps.Clone(people.clients)
+	w := openWorld(t, db, db.Open(t), people, public)
+	w.serve()
+	return w
 }
 
 // newWorldOn is newWorldAt on a database.
 func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	t.Helper()
-	ctx := context.Background()
-	w := &world{t: t, dns: &dns{}, store: db.Open(t), clock: db.Clock, sql: db.SQL, postgres: db.Postgres, partners: map[puntuale.Role]puntuale.LoginID{}, clients: map[puntuale.Role]puntuale.LoginID{}}
-	data := make([]byte, auth.DataKeySize)
-	_, _ = rand.Read(data)
-	w.vault, _ = auth.NewVault(data)
+	w := openWorld(t, db, db.Open(t), newCast(), public)
+	w.populate()
+	w.serve()
+	return w
+}
+
+// seed is a SQLite file with a world's people. Copying it spares each test the passwords' hashes.
+var seed struct {
+	once sync.Once
+	file []byte
+	cast cast
+}
+
+// seeded makes the seed, once.
+func seeded(t testing.TB) {
+	t.Helper()
+	seed.once.Do(func() {
+		db := storetest.SQLite(t)
+		st, err := store.Open(context.Background(), db.Config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := openWorld(t, db, st, newCast(), "")
+		w.populate()
+		w.must(st.Close())
+		seed.cast = w.cast
+		seed.file, err = os.ReadFile(filepath.Join(db.Config.Data, "puntuale.db"))
+		w.must(err)
+	})
+	if seed.file == nil {
+		t.Fatal("the world's people could not be made, see the first failure")
+	}
+}
+
+func newCast() cast {
+	c := cast{dataKey: make([]byte, auth.DataKeySize)}
+	_, _ = rand.Read(c.dataKey)
+	return c
+}
+
+// openWorld is a world on a store with these people.
+func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cast, public string) *world {
+	t.Helper()
+	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
+	w.vault, _ = auth.NewVault(w.dataKey)
 	files := filesOf(t, w.clock, &w.files)
 	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type == puntuale.Official || o != nil && o.numbers != nil
 		}, Hint: w.hint})
+	return w
+}
+
+// populate creates the world's people.
+func (w *world) populate() {
+	w.t.Helper()
+	ctx := context.Background()
 	partner := w.newPartner("Agenzia Aurora", "agenzia@example.com")
 	w.partner = partner.ID()
 	created, err := partner.CreateClient(ctx, control.NewClient{Name: "Studio Bianchi", Email: "studio@example.com", Password: password, Phone: "+39 011 765 4321", Type: "baby"}, control.Once[control.CreatedClient]{})
@@ -106,8 +169,6 @@ func newWorldOn(t testing.TB, db *storetest.Database, public string) *world {
 	team, err = partner.TeamOf(ctx, w.client.String())
 	w.must(err)
 	w.clients = w.users(team, map[string]string{"staff": "Anna Bianchi", "reader": "Paolo Grigi"})
-	w.serve()
-	return w
 }
 
 func (w *world) must(err error) {
