@@ -28,7 +28,7 @@ type disks struct {
 }
 
 func newDisks(cfg *serverConfig, m *meter) *disks {
-	d := &disks{folders: map[string]string{"data": cfg.Data}, low: map[string]bool{}, space: diskSpace, free: m.diskFree, size: m.diskSize, logger: cfg.Logger}
+	d := &disks{folders: map[string]string{"data": cfg.Data}, low: map[string]bool{}, space: diskSpace, free: m.alerts.diskFree, size: m.alerts.diskSize, logger: cfg.Logger}
 	if file := databaseFile(&cfg.baseSettings, cfg.Data); file != "" {
 		if d.folders["database"] = filepath.Dir(file); d.folders["database"] == d.folders["data"] {
 			delete(d.folders, "data")

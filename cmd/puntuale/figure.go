@@ -68,35 +68,45 @@ func (b *backlogs) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(b.age, prometheus.GaugeValue, max(0, now.Sub(b.at).Seconds()))
 }
 
+// alerts are the figures that are set where something happens.
+type alerts struct {
+	ready        *prometheus.GaugeVec
+	taskFailures *prometheus.CounterVec
+	taskDone     *prometheus.GaugeVec
+	deliveries   *prometheus.CounterVec
+	diskFree     *prometheus.GaugeVec
+	diskSize     *prometheus.GaugeVec
+}
+
 // registerAlerts registers what alerts are made of.
 func (m *meter) registerAlerts() {
-	m.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m.alerts.ready = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
 	}, []string{"part"})
-	m.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.alerts.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk.",
 	}, []string{"task"})
-	m.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m.alerts.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",
 	}, []string{"task"})
-	m.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
+	m.alerts.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "puntuale_webhook_deliveries_total",
 		Help: "What networks delivered, by result: accepted, refused (not signed, or not understood) or failed (it could not be stored; the network repeats it).",
 	}, []string{"network", "result"})
-	m.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
 	}, []string{"holds"})
-	m.diskSize = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+	m.alerts.diskSize = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_size_bytes", Help: "Size of these disks.",
 	}, []string{"holds"})
 	for _, result := range []string{"accepted", "refused", "failed"} {
-		m.deliveries.WithLabelValues("official", result) // 0 until the first
+		m.alerts.deliveries.WithLabelValues("official", result) // 0 until the first
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(),
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.ready, m.taskFailures, m.taskDone, m.deliveries, m.diskFree, m.diskSize, build)
+	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.diskFree, m.alerts.diskSize, build)
 }
 
 func buildLabels() prometheus.Labels {
@@ -118,7 +128,7 @@ func (m *meter) Ready(part string, yes bool) {
 	if yes {
 		value = 1
 	}
-	m.ready.WithLabelValues(part).Set(value)
+	m.alerts.ready.WithLabelValues(part).Set(value)
 }
 
 // Delivered counts what a network's webhook was answered. (Meta asks by GET whether the address is ours.)
@@ -133,5 +143,5 @@ func (m *meter) Delivered(network, route string, status int) {
 	case status >= http.StatusBadRequest:
 		result = "refused"
 	}
-	m.deliveries.WithLabelValues(network, result).Inc()
+	m.alerts.deliveries.WithLabelValues(network, result).Inc()
 }

@@ -36,13 +36,8 @@ type meter struct {
 	waited      prometheus.Histogram
 	closed      prometheus.Counter
 
-	backlog      *backlogs
-	ready        *prometheus.GaugeVec
-	taskFailures *prometheus.CounterVec
-	taskDone     *prometheus.GaugeVec
-	deliveries   *prometheus.CounterVec
-	diskFree     *prometheus.GaugeVec
-	diskSize     *prometheus.GaugeVec
+	backlog *backlogs
+	alerts  alerts
 }
 
 // newMeter registers all figures in a registry of its own.

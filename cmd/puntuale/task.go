@@ -101,7 +101,7 @@ func startTasks(all []task, c clock.Clock, logger *slog.Logger, m *meter) *taskR
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &taskRunner{clock: c, logger: logger, meter: m, cancel: cancel}
 	for i := range all {
-		m.taskFailures.WithLabelValues(all[i].name) // 0 until the first
+		m.alerts.taskFailures.WithLabelValues(all[i].name) // 0 until the first
 		r.loops.Go(func() { r.repeat(ctx, &all[i]) })
 	}
 	return r
@@ -142,14 +142,14 @@ type trouble struct {
 func (r *taskRunner) note(c *task, t *trouble, err error) {
 	now := r.clock.Now()
 	if err == nil {
-		r.meter.taskDone.WithLabelValues(c.name).Set(float64(now.Unix()))
+		r.meter.alerts.taskDone.WithLabelValues(c.name).Set(float64(now.Unix()))
 		if !t.since.IsZero() {
 			r.logger.Info("a background task works again", "task", c.name, "failed_for", now.Sub(t.since))
 		}
 		*t = trouble{}
 		return
 	}
-	r.meter.taskFailures.WithLabelValues(c.name).Inc()
+	r.meter.alerts.taskFailures.WithLabelValues(c.name).Inc()
 	if t.since.IsZero() {
 		t.since = now
 	}
