@@ -15,6 +15,7 @@ const (
 	MaxJitter     = 86_400  // seconds
 	MaxRequestIDs = 1000    // ids or phones in one request
 	MaxRequest    = 1 << 20 // bytes of a call's body, which are kept with its messages
+	MaxFields     = 1000    // that the steps of one sequence name, templates included
 	HorizonYears  = 5
 )
 

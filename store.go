@@ -56,7 +56,7 @@ type RunStore interface {
 // MessageStore reads messages, and acts on those named by their ids.
 type MessageStore interface {
 	// Details returns the messages found, in the order asked, a repeated id once. Messages of one run share the bytes of
-	// their Request. Codes: invalid, at query.message_ids, when the answer would be longer than 32 MiB.
+	// their Request. Codes: invalid, at query.message_ids, when the answer would be longer than 8 MiB.
 	Details(ctx context.Context, ids []MessageID) ([]MessageDetail, error)
 
 	// Outlines is Details without Content and Request, however long those are.

@@ -33,19 +33,24 @@ func (w *Window) Check() []Fault {
 	if w == nil {
 		return nil
 	}
-	var faults []Fault
-	weekdays := w.Weekdays
-	if n := len(weekdays); n > 7 {
-		faults, weekdays = append(faults, Fault{"weekdays", fmt.Sprintf("holds %d days, of at most 7", n), nil}), nil
-	}
-	for i, day := range weekdays {
-		if day < 1 || day > 7 {
-			faults = append(faults, Fault{fmt.Sprintf("weekdays[%d]", i), "a weekday is 1 (Monday) to 7 (Sunday)", day})
-		}
-	}
-	faults = w.checkHours(faults)
+	faults := w.checkHours(w.checkWeekdays())
 	if w.Holidays != "" && w.Holidays != HolidaysAvoid {
 		faults = append(faults, Fault{"holidays", `must be "avoid" or absent`, w.Holidays})
+	}
+	return faults
+}
+
+func (w *Window) checkWeekdays() (faults []Fault) {
+	if n := len(w.Weekdays); n > 7 { // their number first: there may be very many
+		return []Fault{{"weekdays", fmt.Sprintf("holds %d days, of at most 7", n), nil}}
+	}
+	for i, day := range w.Weekdays {
+		switch {
+		case day < 1 || day > 7:
+			faults = append(faults, Fault{fmt.Sprintf("weekdays[%d]", i), "a weekday is 1 (Monday) to 7 (Sunday)", day})
+		case slices.Contains(w.Weekdays[:i], day):
+			faults = append(faults, Fault{fmt.Sprintf("weekdays[%d]", i), "names a day twice", day})
+		}
 	}
 	return faults
 }

@@ -149,11 +149,11 @@ func (m *meter) Waited(d time.Duration) { m.waited.Observe(max(0, d.Seconds())) 
 // Closed counts connections that were closed for others.
 func (m *meter) Closed(n int) { m.closed.Add(float64(n)) }
 
-// watchGate shows what the gate holds.
-func (m *meter) watchGate(load func() httpkit.Load) {
+// watchAdmission shows what is worked on, what waits, and what memory it takes.
+func (m *meter) watchAdmission(load func() httpkit.Load, held func() int64) {
 	m.gauge("puntuale_calls", "Calls that are worked on.", func() float64 { return float64(load().Inside) })
 	m.gauge("puntuale_calls_waiting", "Calls that wait for their turn.", func() float64 { return float64(load().Waiting) })
-	m.gauge("puntuale_body_bytes", "Memory kept for large bodies.", func() float64 { return float64(load().Held) })
+	m.gauge("puntuale_body_bytes", "Memory kept for bodies and answers.", func() float64 { return float64(held()) })
 }
 
 // watchConnections shows how many connections there are.

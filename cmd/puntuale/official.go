@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -20,7 +21,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 		Mark: func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})
 	c := official.Config{
-		Store: s.store, Unseal: vault.Open, Take: s.intake.Take, Report: s.report,
+		Store: s.store, Unseal: vault.Open, Take: s.intake.Take, Report: s.report, ReadBody: readDelivery,
 		API: cfg.OfficialAPIURL, Version: cfg.OfficialVersion, Rate: cfg.OfficialRate, Clock: cfg.Clock, Logger: cfg.Logger,
 	}
 	if s.media != nil {
@@ -36,17 +37,75 @@ func (s *server) report(r puntuale.LinkReport) {
 	}
 }
 
-// webhooks answers Meta: no key, limits of its own. nil: this server answers no calls.
-func (s *server) webhooks(cfg serverConfig, m *meter) http.Handler {
+// webhooks answers Meta, which shows no key: its requests count by their addresses. nil: this server answers no calls.
+func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
 	}
 	hook := s.official.NewWebhook()
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
-		hook.ServeHTTP(w, r)
+		d := &delivery{}
+		err := d.begin(r, admit, hook.Expects)
+		defer d.end()
+		if err != nil {
+			httpkit.Quieten(r.Context())
+			if r.ContentLength != 0 {
+				w.Header().Set("Connection", "close") // the body stays unread
+			}
+			httpkit.NewProblem(r.Context(), cfg.Logger, err).Write(w)
+			return
+		}
+		hook.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
 	}), httpkit.Config{Logger: accessShare(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
 		m.Request(route, status, took)
 		m.Delivered("official", route, status)
 	}})
+}
+
+// delivery is one request to a webhook: its place among all requests, and the memory that it takes.
+type delivery struct {
+	pass    *httpkit.Pass
+	account *httpkit.Account
+}
+
+type deliveryKey struct{}
+
+// deliveredWithin is how long the body of a delivery may take to come.
+const deliveredWithin = 10 * time.Second
+
+// begin lets a request in. One that cannot be Meta's counts as a stranger's. Codes: overloaded, rate_limited.
+func (d *delivery) begin(r *http.Request, admit httpkit.Admission, expects func(*http.Request) bool) (err error) {
+	from := httpkit.From(r)
+	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, httpkit.LaneWrite); err != nil {
+		return err
+	}
+	d.account = admit.Budget.Open(from)
+	if !expects(r) {
+		return admit.Unknown(r)
+	}
+	return nil
+}
+
+func (d *delivery) end() {
+	d.account.Close()
+	d.pass.Leave()
+}
+
+// readDelivery reads the body of a request that was let in. Others have its place meanwhile.
+func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	d, _ := r.Context().Value(deliveryKey{}).(*delivery)
+	if d == nil {
+		d = &delivery{} // without limits
+	}
+	release := httpkit.ReadWithin(w, r, deliveredWithin)
+	defer release()
+	d.pass.Rest()
+	body, err := httpkit.ReadBody(w, r, most, d.account)
+	if err == nil {
+		_, err = d.pass.Return(r.Context())
+	} else {
+		w.Header().Set("Connection", "close") // there may be more of it
+	}
+	return body, err
 }

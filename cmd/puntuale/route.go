@@ -14,13 +14,7 @@ import (
 // routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API. Every other path is the API's to answer or to refuse, as it came: a
 // mux here would redirect those that are not clean, with the key in the address.
 func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
-	own := map[string]http.Handler{
-		"/healthz": http.HandlerFunc(h.live),
-		"/readyz":  http.HandlerFunc(h.ready),
-	}
-	if m != nil {
-		own["/metrics"] = m.handler()
-	}
+	own := ownRoutes(h, m)
 	for path, handler := range own {
 		own[path] = quiet(handler, c, logger)
 	}
@@ -60,6 +54,18 @@ func onlyFigures(m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
 		}
 		missing.ServeHTTP(w, r)
 	}), c, logger)
+}
+
+// ownRoutes are what an operator asks. Without a meter the figures are elsewhere.
+func ownRoutes(h *health, m *meter) map[string]http.Handler {
+	own := map[string]http.Handler{
+		"/healthz": http.HandlerFunc(h.live),
+		"/readyz":  http.HandlerFunc(h.ready),
+	}
+	if m != nil {
+		own["/metrics"] = m.handler()
+	}
+	return own
 }
 
 // readOnly refuses methods that would change something.

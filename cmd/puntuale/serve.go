@@ -14,6 +14,10 @@ import (
 // little, and collecting it half as often saves about a seventh of the processor time a message (docs/decisions/0020-hot-path.md).
 const garbage = 200
 
+// memoryLimit is how much memory, in bytes, the runtime tries to stay below by collecting more often, unless GOMEMLIMIT says
+// otherwise. Connections and [memoryBudget] stay well below it, so only what a flood leaves is collected early.
+const memoryLimit = 288 << 20
+
 // serveCommand runs a server until it is told to stop.
 type serveCommand struct {
 	serveSettings `embed:""`
@@ -35,6 +39,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	logger.Info("serving", "url", s.URL(), "version", versionText(), "roles", strings.Join(c.Roles, ","), "sandbox", c.Sandbox)
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(garbage)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 	debug.FreeOSMemory() // what only starting needed
 	failed := s.Wait(ctx)

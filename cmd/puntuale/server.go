@@ -175,11 +175,12 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 
 // newHTTP makes the HTTP server; it does not serve yet.
 func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
-	api, err := s.newAPI(cfg, m)
+	admit := admission(cfg, m)
+	api, err := s.newAPI(cfg, m, admit)
 	if err != nil {
 		return nil, err
 	}
-	pages, err := s.newPages(cfg, m)
+	pages, err := s.newPages(cfg, m, admit)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,7 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 		shown = nil
 	}
 	return &http.Server{
-		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m), s.health, shown, cfg.Clock, cfg.Logger)),
+		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m, admit), s.health, shown, cfg.Clock, cfg.Logger)),
 		ConnContext:       s.open.begun,
 		ConnState:         s.open.changed,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
@@ -217,14 +218,12 @@ func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) 
 }
 
 // newAPI makes what answers calls.
-func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
+func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (http.Handler, error) {
 	if !cfg.has(roleAPI) {
 		return withoutAPI(httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()}), nil
 	}
-	gate := httpkit.NewGate(httpkit.GateConfig{Places: cfg.calls(), Patience: cfg.Patience, Now: cfg.Clock.Now, Refused: m.Refused, Waited: m.Waited})
-	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
-		Gate: gate, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
+		Admit: admit, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
 		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
@@ -238,11 +237,11 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 }
 
 // newPages makes what people see; nil without the role.
-func (s *server) newPages(cfg serverConfig, m *meter) (http.Handler, error) {
+func (s *server) newPages(cfg serverConfig, m *meter, admit httpkit.Admission) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
+	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies(), Admit: admit})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}

@@ -63,6 +63,7 @@ type serveSettings struct {
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"Messages a second that an Official number sends at most: 80 unless Meta raised it to 1000, 20 for a number that the Business app uses too."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
+	AnonymousRate   float64       `placeholder:"CALLS" default:"20" help:"Calls a second that each server takes from one address (of IPv6: one network of 64 bits) without a valid key or a sign-in: wrong keys, sign-in pages, webhooks of sessions that are not there. Ten times as many may come at once; more are answered with 429. 0 sets no limit."`
 	Calls           int           `placeholder:"NUMBER" default:"0" help:"Calls that are worked on at once; a few thousand more wait for a moment, and what comes beyond is refused with 503 or 429. 0: 128 for each processor, at least 256."`
 	Patience        time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call waits for its turn before it is refused with 503; a stop or a cancellation, which prevents sends, waits five times as long."`
 	Connections     int           `placeholder:"NUMBER" default:"4096" help:"Connections that are kept open. For a new one beyond them the one that has been idle, or incomplete, for longest is closed."`
@@ -128,6 +129,9 @@ func (s *serveSettings) check() []fault {
 	}
 	if _, err := httpkit.ParseProxies(s.TrustedProxies); err != nil {
 		faults = append(faults, fault{"trusted-proxies", err.Error()})
+	}
+	if s.AnonymousRate != 0 && !(s.AnonymousRate >= leastRate && s.AnonymousRate <= mostRate) {
+		faults = append(faults, fault{"anonymous-rate", fmt.Sprintf("must be 0, or from %v to %v calls a second (it is %v)", leastRate, mostRate, s.AnonymousRate)})
 	}
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.checkOfficial()...)

@@ -124,7 +124,7 @@ func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.S
 	t.Helper()
 	system := clock.System()
 	handler, err := httpapi.New(httpapi.Config{
-		Logger: quiet(), Now: system.Now, Gate: httpkit.NewGate(httpkit.GateConfig{Places: 256, Now: system.Now}),
+		Logger: quiet(), Now: system.Now, Admit: httpkit.Admission{Gate: httpkit.NewGate(httpkit.GateConfig{Places: 256, Now: system.Now}), Budget: httpkit.NewBudget(96<<20, nil)},
 		Control: control.New(control.Config{Operator: operator, Clock: system, Sandbox: true}),
 	})
 	if err != nil {

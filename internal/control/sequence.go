@@ -189,6 +189,10 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	if err != nil {
 		return Sequence{}, err
 	}
+	fields := plan.Fields(expanded[0])
+	if n := len(fields); n > puntuale.MaxFields {
+		f.add("body.steps", fmt.Sprintf("name %d fields, of at most %d", n, puntuale.MaxFields), nil)
+	}
 	for i, step := range expanded[0].Steps {
 		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
 			f.add(at("body.steps", i)+".template", "names no template of the client", nil)
@@ -200,7 +204,7 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	if err := f.err(); err != nil {
 		return Sequence{}, err
 	}
-	checked := Sequence{Sequence: s, Fields: plan.Fields(expanded[0])}
+	checked := Sequence{Sequence: s, Fields: fields}
 	return checked, c.warn(ctx, &checked, expanded[0])
 }
 
@@ -215,6 +219,9 @@ func sequenceID(text string) (puntuale.SequenceID, error) {
 	return id, nil
 }
 
+// roomOfField is the memory, in bytes, of one field in an answer. A template may name many, and many steps may name it.
+const roomOfField = 256
+
 // withFields adds the parametric fields that the steps and their templates name.
 func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]Sequence, error) {
 	expanded, err := c.expand(ctx, rows...)
@@ -224,6 +231,9 @@ func (c *Client) withFields(ctx context.Context, rows ...puntuale.Sequence) ([]S
 	sequences := make([]Sequence, len(rows))
 	for i, s := range rows {
 		sequences[i] = Sequence{Sequence: s, Fields: plan.Fields(expanded[i])}
+		if err := puntuale.TakeRoom(ctx, roomOfField*int64(len(sequences[i].Fields))); err != nil {
+			return nil, err
+		}
 	}
 	return sequences, nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 )
@@ -16,16 +17,22 @@ import (
 // DocumentPath is where the OpenAPI document is served; it takes no key.
 const DocumentPath = "/openapi.json"
 
-// Config is what [New] needs; all but Observe, Rate, Gate and Refuse must be set.
+// Config is what [New] needs; all but Observe, Rate, Admit and Refuse must be set.
 type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
 	Now     func() time.Time                                   // for the access log and the rate
 	Rate    float64                                            // calls a second under one key; 0: as many as come
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
-	Gate    *httpkit.Gate                                      // keeps calls to so many as can be answered soon; nil: none
+	Admit   httpkit.Admission                                  // shared with the dashboards and the webhooks
 	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all there is; nil: none
 	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+}
+
+// pacedKey is a key whose calls are counted.
+type pacedKey struct {
+	side puntuale.Side
+	id   puntuale.KeyID
 }
 
 // api is what the operations share while they are registered.
@@ -33,8 +40,8 @@ type api struct {
 	huma.API
 	control *control.Control
 	logger  *slog.Logger
-	pace    *pace
-	gate    *httpkit.Gate
+	pace    *httpkit.Pace[pacedKey]
+	admits  httpkit.Admission
 	refusal *httpkit.Restraint
 	shares  shares
 
@@ -50,7 +57,7 @@ func init() {
 // access log and recovery. It fails only when a document cannot be made.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: newPace(cfg.Rate, cfg.Now), gate: cfg.Gate, refusal: cfg.Refuse, strictBodies: map[string]bool{}}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, strictBodies: map[string]bool{}}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

@@ -30,6 +30,8 @@ type call struct {
 	unknown []puntuale.Fault // what a strict call refuses in the query: what it does not have, what has two values
 	header  http.Header      // of the answer
 	match   []string         // the header If-Match, as it came
+	pass    *httpkit.Pass
+	account *httpkit.Account // of what the call takes in memory
 }
 
 type callKey struct{}
@@ -51,13 +53,20 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
 		key, err := presentedKey(r)
 		if err != nil {
-			a.refuseUnread(w, r, err)
+			a.refuseUnread(w, r, a.unknown(r, err))
 			return
 		}
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*httpkit.Pass)(nil), r.Context()
 		if plausible { // else it is refused without asking anybody
-			if pass, patient, err = a.gate.Enter(r.Context(), a.shares.of(hash), op.lane()); err != nil {
+			who, found := a.shares.of(hash)
+			if !found {
+				who, err = httpkit.From(r), a.admits.Strangers.Check(httpkit.From(r))
+			}
+			if err == nil {
+				pass, patient, err = a.admits.Gate.Enter(r.Context(), who, op.lane())
+			}
+			if err != nil {
 				a.turnAway(w, r, err)
 				return
 			}
@@ -73,20 +82,13 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			return
 		}
 		if err != nil {
-			a.refuseUnread(w, r, err)
+			a.refuseUnread(w, r, a.unknown(r, err))
 			return
 		}
-		if patient, err = a.read(patient, w, r, c, pass, op, known); err != nil {
-			unread := puntuale.CodeOf(err) == puntuale.CodeTooLarge
-			if puntuale.CodeOf(err) != puntuale.CodeOverloaded {
-				err = c.confirmed(patient, err)
-			}
-			pass.Rest()
-			if unread {
-				a.refuseUnread(w, r, err)
-			} else {
-				a.refuse(w, r, err)
-			}
+		c.pass, c.account = pass, a.admits.Budget.Open(c.share())
+		defer c.account.Close()
+		if patient, err = a.read(patient, w, r, c, op, known); err != nil {
+			a.refuseRead(patient, w, r, c, err)
 			return
 		}
 		c.scope, c.header, c.match = r.Method+" "+r.URL.Path, w.Header(), r.Header.Values("If-Match")
@@ -95,24 +97,58 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 }
 
 // read takes in what came with the call. While its body is on its way others may have its place.
-func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, pass *httpkit.Pass, op operation,
-	known map[string]bool,
-) (context.Context, error) {
+func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, op operation, known map[string]bool) (context.Context, error) {
+	if a.admits.Budget != nil && op.takesRoom() {
+		ctx = puntuale.WithRoom(ctx, c.account)
+	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
 	}
-	if err := httpkit.CheckLength(r); err != nil {
+	if err := httpkit.CheckLength(r, httpkit.MaxBody); err != nil {
 		return ctx, err
 	}
-	if err := pass.Hold(r.ContentLength); err != nil {
-		return ctx, err
-	}
-	pass.Rest()
+	c.pass.Rest()
 	if err := c.read(w, r, op, known); err != nil {
 		return ctx, err
 	}
-	return pass.Return(ctx)
+	return c.pass.Return(ctx)
 }
+
+// refuseRead answers a call whose body could not be taken in, or after which there was no place.
+func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, err error) {
+	unread := false
+	switch puntuale.CodeOf(err) {
+	case puntuale.CodeTooLarge:
+		unread = true
+		err = c.confirmed(ctx, err)
+	case puntuale.CodeOverloaded, puntuale.CodeRateLimited:
+		unread = c.body == nil
+	default:
+		err = c.confirmed(ctx, err)
+	}
+	c.pass.Rest()
+	if unread {
+		a.refuseUnread(w, r, err)
+		return
+	}
+	a.refuse(w, r, err)
+}
+
+// unknown is the error that a call without a valid key is refused with: that it came too soon, where it did.
+func (a *api) unknown(r *http.Request, err error) error {
+	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
+		return err
+	}
+	if early := a.admits.Unknown(r); early != nil {
+		httpkit.Quieten(r.Context())
+		return early
+	}
+	return err
+}
+
+// takesRoom reports whether an operation's answer, or what it reads, may be long. One that changes many things, a part in
+// each transaction, must not be stopped in their middle.
+func (op operation) takesRoom() bool { return op.method == http.MethodGet || op.proven != nil }
 
 // admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.
 func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntuale.Side, op operation) (*call, error) {
@@ -138,7 +174,7 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 	} else {
 		httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
 	}
-	return c, a.pace.take(side, caller.Key())
+	return c, a.pace.Take(pacedKey{side, caller.Key()})
 }
 
 // received begins a call of the caller's, if it may make it. Codes: forbidden.
@@ -168,11 +204,11 @@ func (c *call) confirmed(ctx context.Context, err error) error {
 // read takes in the body and looks at the query. Codes: too_large, unreadable.
 func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
 	if op.body == nil {
-		if err := httpkit.CheckLength(r); err != nil {
+		if err := httpkit.CheckLength(r, httpkit.MaxBody); err != nil {
 			return err
 		}
 	} else {
-		body, err := httpkit.ReadBody(w, r)
+		body, err := httpkit.ReadBody(w, r, httpkit.MaxBody, c.account)
 		if err != nil {
 			return err
 		}

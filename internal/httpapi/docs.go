@@ -58,7 +58,7 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 	for where, content := range map[string][]byte{DocumentPath: document, OlderDocumentPath: older} {
 		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = w.Write(named(content, a.nameAt(r))) //nolint:gosec // JSON by its type and its escapes; fails only when the caller is gone
+			writeNamed(w, content, a.nameAt(r))
 		})
 	}
 	for below, name := range docsFiles {

@@ -118,7 +118,7 @@ func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (a *api) problem(ctx context.Context, err error) *httpkit.Problem {
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeOverloaded && e.RetryAfter == 0 {
 		later := *e
-		later.RetryAfter, later.Err = a.gate.Overloaded("store"), err
+		later.RetryAfter, later.Err = a.admits.Gate.Overloaded("store"), err
 		err = &later
 	}
 	return httpkit.NewProblem(ctx, a.logger, err)

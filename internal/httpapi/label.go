@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html"
+	"io"
 	"net/http"
 
 	"puntuale"
@@ -19,6 +20,8 @@ func (a *api) nameAt(r *http.Request) string {
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return productName
+	case r.Context().Err() != nil: // the caller is gone
+		return productName
 	case err != nil:
 		a.logger.WarnContext(r.Context(), "the partner of a host name was not found out", "error", err)
 		return "API"
@@ -28,14 +31,15 @@ func (a *api) nameAt(r *http.Request) string {
 	return h.Partner.Name
 }
 
-// named is the document under a name.
-func named(document []byte, name string) []byte {
-	if name == productName {
-		return document
-	}
+// writeNamed writes the document under a name, without a copy: many may ask for it and not read it.
+func writeNamed(w io.Writer, document []byte, name string) {
 	ours, _ := json.Marshal(productName) // a string always has a form
 	theirs, _ := json.Marshal(name)
-	return bytes.Replace(document, append([]byte(`"title":`), ours...), append([]byte(`"title":`), theirs...), 1)
+	title := []byte(`"title":`)
+	before, after, _ := bytes.Cut(document, append(title, ours...))
+	for _, part := range [][]byte{before, title, theirs, after} {
+		_, _ = w.Write(part) // fails only when the caller is gone
+	}
 }
 
 // servePage serves the page under the name that its reader knows.

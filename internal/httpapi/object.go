@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/httpkit"
 )
 
 // object is a JSON object whose members are read one by one. An absent member and a null one are the same; a member of
@@ -33,6 +34,9 @@ func readObject(body []byte) (*object, error) {
 		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is empty; a JSON object is needed"})
 	case !utf8.Valid(body):
 		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not UTF-8"})
+	}
+	if httpkit.TooManyValues(body) {
+		return nil, unreadable(puntuale.Fault{Location: "body", Message: fmt.Sprintf("holds more than %d values", httpkit.MaxValues)})
 	}
 	o := &object{at: "body", faults: &[]puntuale.Fault{}, refused: &[]puntuale.Fault{}}
 	err := json.Unmarshal(body, &o.members)

@@ -86,7 +86,9 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 		SkipValidateParams: true, // a faulty parameter comes after a thing that is not there
 	}
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
-		body, err := verb(ctx, callOf(ctx), in)
+		c := callOf(ctx)
+		body, err := verb(ctx, c, in)
+		c.pass.Rest() // a slow reader needs no place
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}

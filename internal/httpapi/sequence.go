@@ -171,13 +171,21 @@ func readSequence(in *call) (control.NewSequence, error) {
 	}
 	asked := control.NewSequence{
 		Name: body.text("name"), Session: body.id("id_sessione"), IfRunning: body.text("if_running"),
-		Steps: each(body.objects("steps"), readStep),
+		Steps: readSteps(body),
 	}
 	if flag := body.flag("stop_on_reply"); flag != nil {
 		asked.StopOnReply = *flag
 	}
 	asked.Faults = *body.refused
 	return asked, body.err()
+}
+
+// readSteps reads the steps. Of too many it reads none: their number is what is refused.
+func readSteps(body *object) []puntuale.Step {
+	if n := len(body.list("steps")); n > puntuale.MaxSteps {
+		return make([]puntuale.Step, n)
+	}
+	return each(body.objects("steps"), readStep)
 }
 
 func readStep(o *object) puntuale.Step {

@@ -19,11 +19,12 @@ type shares struct {
 // mostShares bounds what is remembered; beyond it any key is forgotten, and its next call waits with those of strangers.
 const mostShares = 1 << 16
 
-// of returns whose a key is; with one that was not found yet its caller is a stranger among others.
-func (s *shares) of(key puntuale.KeyHash) httpkit.Share {
+// of returns whose a key is, if it was found lately.
+func (s *shares) of(key puntuale.KeyHash) (who httpkit.Share, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.owner[key]
+	who, found = s.owner[key]
+	return who, found
 }
 
 // found notes whose call a key let in, or that it is nobody's.
@@ -39,12 +40,7 @@ func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 	case s.owner == nil:
 		s.owner = map[puntuale.KeyHash]httpkit.Share{}
 	}
-	owner := httpkit.Share{Side: puntuale.PartnerSide}
-	if c.client != nil {
-		owner = httpkit.Share{Side: puntuale.ClientSide, ID: int64(c.client.ID())}
-	} else {
-		owner.ID = int64(c.partner.ID())
-	}
+	owner := c.share()
 	if _, known := s.owner[key]; !known && len(s.owner) >= mostShares {
 		for any := range s.owner {
 			delete(s.owner, any)
@@ -52,6 +48,14 @@ func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 		}
 	}
 	s.owner[key] = owner
+}
+
+// share is whose call it is.
+func (c *call) share() httpkit.Share {
+	if c.client != nil {
+		return httpkit.Share{Side: puntuale.ClientSide, ID: int64(c.client.ID())}
+	}
+	return httpkit.Share{Side: puntuale.PartnerSide, ID: int64(c.partner.ID())}
 }
 
 // lane is how the gate treats an operation's calls.

@@ -49,7 +49,7 @@ type offset struct {
 }
 
 type window struct {
-	Weekdays []int  `json:"weekdays,omitempty" doc:"1 Monday to 7 Sunday; none: every day"`
+	Weekdays []int  `json:"weekdays,omitempty" maxItems:"7" uniqueItems:"true" doc:"1 Monday to 7 Sunday; none: every day"`
 	From     string `json:"from,omitempty" doc:"HH:MM"`
 	To       string `json:"to,omitempty" doc:"HH:MM, exclusive; earlier than from: on the next day"`
 	Holidays string `json:"holidays,omitempty" enum:"avoid"`

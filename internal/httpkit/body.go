@@ -1,9 +1,13 @@
 package httpkit
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"slices"
+	"time"
 
 	"puntuale"
 )
@@ -11,30 +15,63 @@ import (
 // MaxBody is the largest body a call may have, in bytes.
 const MaxBody = 1 << 20
 
-// ReadBody reads the whole body, at most [MaxBody] bytes of it. A body whose length is announced is refused unread.
-// Codes: too_large; unreadable when it ends early.
-func ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if err := CheckLength(r); err != nil {
+// What a body takes.
+const (
+	firstBytes = 512 // at first; doubled whenever more come
+	workTimes  = 4   // as much memory as its length, once it is read and worked on
+)
+
+// ReadBody reads the whole body, at most so many bytes of it, and counts them as they come: what is only announced takes
+// nothing. A body whose length is announced as too large is refused unread. Codes: too_large; unreadable when it ends
+// early; overloaded and rate_limited as [Account.Take].
+func ReadBody(w http.ResponseWriter, r *http.Request, most int64, a *Account) ([]byte, error) {
+	if err := CheckLength(r, most); err != nil {
 		return nil, err
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return nil, bodyTooLarge()
+	src := http.MaxBytesReader(w, r.Body, most)
+	var body []byte
+	for {
+		if len(body) == cap(body) {
+			more := max(firstBytes, cap(body))
+			if err := a.Take(int64(more)); err != nil {
+				return nil, err
+			}
+			body = slices.Grow(body, more)
+		}
+		n, err := src.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if errors.Is(err, io.EOF) {
+			return body, a.Take(int64(len(body)) * (workTimes - 1))
+		}
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			return nil, bodyTooLarge(most)
+		}
+		if err != nil {
+			return nil, &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the body could not be read to its end", Err: err}
+		}
 	}
-	if err != nil {
-		return nil, &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the body could not be read to its end", Err: err}
-	}
-	return body, nil
 }
 
-// CheckLength refuses a body that announces more than [MaxBody] bytes, for calls whose body is not read.
-func CheckLength(r *http.Request) error {
-	if r.ContentLength > MaxBody {
-		return bodyTooLarge()
+// CheckLength refuses a body that announces more than so many bytes.
+func CheckLength(r *http.Request, most int64) error {
+	if r.ContentLength > most {
+		return bodyTooLarge(most)
 	}
 	return nil
 }
 
-func bodyTooLarge() error {
-	return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the body is larger than 1048576 bytes"}
+func bodyTooLarge(most int64) error {
+	return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: fmt.Sprintf("the body is larger than %d bytes", most)}
+}
+
+// ReadWithin ends the reading of a request's body after a time, for callers that nobody knows. Call release once it is read.
+func ReadWithin(w http.ResponseWriter, r *http.Request, d time.Duration) (release func()) {
+	ctx, cancel := context.WithTimeout(r.Context(), d)
+	out := http.NewResponseController(w)
+	stop := context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_ = out.SetReadDeadline(longAgo) // fails only when the caller is gone
+		}
+	})
+	return func() { stop(); cancel() }
 }

@@ -18,13 +18,6 @@ const (
 	lanes
 )
 
-// Share is whose calls they are, for nobody may take what is everybody's. The zero Share is all callers together of whom
-// nobody knows yet who they are.
-type Share struct {
-	Side puntuale.Side
-	ID   int64
-}
-
 // Bounds of what waits. A call waits for its turn, wherever it has to, no longer than its patience; one that prevents
 // sends has more of it. Whose calls have waited for a part of theirs already is refused at once: the next would fare no
 // better.
@@ -33,10 +26,8 @@ const (
 	preventTimes   = 5
 	impatientAfter = 8 // a part of the patience
 
-	waitersPerPlace = 8        // so many calls wait for each place at most
-	leastWaiters    = 4        // of one share, however many others wait
-	heldMost        = 64 << 20 // bytes of large bodies
-	smallBody       = 16 << 10 // bytes; smaller ones are not counted
+	waitersPerPlace = 8 // so many calls wait for each place at most
+	leastWaiters    = 4 // of one share, however many others wait
 )
 
 // GateConfig is what [NewGate] needs.
@@ -59,7 +50,6 @@ type Gate struct {
 	inside  int
 	reading int // of inside
 	waiting int
-	held    int64
 	shares  map[Share]*share
 	rings   [lanes][]*share // whose calls wait, the next first
 	turn    int             // counts who was let in from waiting
@@ -71,7 +61,6 @@ type share struct {
 	Share
 	calls                    int // from Enter to Leave
 	inside, reading, waiting int
-	held                     int64
 	queues                   [lanes][]*waiter
 }
 
@@ -100,7 +89,6 @@ type Pass struct {
 	gate  *Gate
 	share *share
 	lane  Lane
-	held  int64
 	in    bool
 	ends  context.Context
 	stop  context.CancelFunc
@@ -166,26 +154,6 @@ func (p *Pass) Return(ctx context.Context) (context.Context, error) {
 	return p.patient(ctx), nil
 }
 
-// Hold counts a body's bytes, -1 when nobody knows how many come, until the call leaves. Codes: as Enter.
-func (p *Pass) Hold(bytes int64) error {
-	if p == nil || bytes >= 0 && bytes <= smallBody {
-		return nil
-	}
-	if bytes < 0 {
-		bytes = MaxBody
-	}
-	g := p.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.held+bytes > heldMost || p.share.held+bytes > max(MaxBody, heldMost-g.held) {
-		return g.refuse(p.share, "bodies")
-	}
-	g.held += bytes
-	p.share.held += bytes
-	p.held += bytes
-	return nil
-}
-
 // Leave ends the call.
 func (p *Pass) Leave() {
 	if p == nil {
@@ -195,9 +163,6 @@ func (p *Pass) Leave() {
 	g := p.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.held -= p.held
-	p.share.held -= p.held
-	p.held = 0
 	g.release(p)
 	if p.share.calls--; p.share.calls == 0 {
 		delete(g.shares, p.share.Share)
@@ -207,14 +172,13 @@ func (p *Pass) Leave() {
 // Load is what a gate holds at the moment.
 type Load struct {
 	Inside, Waiting int
-	Held            int64 // bytes of large bodies
 }
 
 // Load returns what the gate holds.
 func (g *Gate) Load() Load {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return Load{g.inside, g.waiting, g.held}
+	return Load{g.inside, g.waiting}
 }
 
 // Overloaded counts a refusal that was made behind the gate, and returns the time after which the caller should come
@@ -392,7 +356,7 @@ func (g *Gate) letIn() bool {
 // refuse makes the refusal of one of the share's calls.
 func (g *Gate) refuse(s *share, reason string) error {
 	err := puntuale.Overloaded(g.tally.refused(g.cfg.Now()))
-	if s.Share != (Share{}) && (2*(s.inside+s.waiting) > g.inside+g.waiting || 2*s.held > g.held) {
+	if s.Share != (Share{}) && 2*(s.inside+s.waiting) > g.inside+g.waiting {
 		err.Code, err.Message = puntuale.CodeRateLimited, "too many calls of this caller at once: nothing of this one was done, repeat it after Retry-After"
 		reason = "caller"
 	}

@@ -91,9 +91,14 @@ func NewProblem(ctx context.Context, logger *slog.Logger, err error) *Problem {
 		p.Cap, p.Used, p.Remaining = new(u.Cap), new(u.Used), new(u.Remaining())
 	}
 	if e.RetryAfter > 0 {
-		p.header.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
+		p.header.Set("Retry-After", RetryAfter(e.RetryAfter))
 	}
 	return p
+}
+
+// RetryAfter is a time as the header of that name has it: in seconds, at least one.
+func RetryAfter(d time.Duration) string {
+	return strconv.FormatInt(max(1, int64((d+time.Second-1)/time.Second)), 10)
 }
 
 // Write answers with the problem. With its length the answer is whole before the handler ends.

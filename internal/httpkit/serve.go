@@ -1,6 +1,8 @@
 package httpkit
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -124,13 +126,40 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-func (w *recorder) Write(p []byte) (int, error) {
+// What is long is written in parts, each of which must be taken within a time: a reader that takes nothing keeps none of it
+// in memory for long.
+const (
+	writtenAtOnce = 64 << 10 // bytes
+	takenWithin   = 10 * time.Second
+)
+
+func (w *recorder) Write(p []byte) (written int, err error) {
 	if w.status == 0 {
 		w.status = http.StatusOK
 	}
-	n, err := w.ResponseWriter.Write(p)
-	w.bytes += int64(n)
-	return n, err
+	for len(p) > writtenAtOnce && err == nil {
+		var n int
+		n, err = w.writePart(p[:writtenAtOnce])
+		written, p = written+n, p[n:]
+	}
+	if err == nil {
+		var n int
+		n, err = w.ResponseWriter.Write(p)
+		written += n
+	}
+	w.bytes += int64(written)
+	return written, err
+}
+
+func (w *recorder) writePart(p []byte) (int, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), takenWithin)
+	defer cancel()
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(longAgo) // fails only when the reader is gone
+		}
+	})()
+	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap lets http.ResponseController reach the connection.

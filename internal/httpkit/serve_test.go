@@ -100,7 +100,7 @@ func TestReadBody(t *testing.T) {
 	read := func(body io.Reader, length int64) ([]byte, error) {
 		r := httptest.NewRequest(http.MethodPost, "/", body)
 		r.ContentLength = length
-		return httpkit.ReadBody(httptest.NewRecorder(), r)
+		return httpkit.ReadBody(httptest.NewRecorder(), r, httpkit.MaxBody, nil)
 	}
 	if got, err := read(strings.NewReader(strings.Repeat("x", httpkit.MaxBody)), -1); err != nil || len(got) != httpkit.MaxBody {
 		t.Errorf("the largest body: %d, %v", len(got), err)

@@ -55,7 +55,11 @@ func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, lim
 	if err := t.lists().each(ctx, text, []any{t.id, micros(from), micros(to), limit}, d.scan); err != nil {
 		return nil, outward(fmt.Errorf("list messages of a day: %w", err))
 	}
-	all := d.all[:min(len(d.all), d.fit())]
+	n, bytes := d.fit()
+	if err := takeRoom(ctx, n, bytes); err != nil {
+		return nil, err
+	}
+	all := d.all[:n]
 	return all, t.fill(ctx, all)
 }
 

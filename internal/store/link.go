@@ -36,10 +36,15 @@ func one(ctx context.Context, a asker, text string, args []any, into ...any) (fo
 	return found, err
 }
 
-// list scans all rows of a statement.
+// list scans all rows of a statement, as far as the caller's room allows.
 func list[T any](ctx context.Context, a asker, text string, args []any, scan func(r row, into *T) error) ([]T, error) {
 	var all []T
 	err := a.each(ctx, text, args, func(r row) error {
+		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // few rows need no room
+			if err := takeRoom(ctx, rowsAtOnce, 0); err != nil {
+				return err
+			}
+		}
 		var none T
 		all = append(all, none)
 		return scan(r, &all[len(all)-1])

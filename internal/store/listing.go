@@ -25,7 +25,11 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	if err := t.lists().each(ctx, l.statement(f), l.args, d.scan); err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
 	}
-	all, next := cut(d.all, min(limit, d.fit()), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
+	fit, bytes := d.fit()
+	if err := takeRoom(ctx, min(limit, fit), bytes); err != nil {
+		return nil, "", err
+	}
+	all, next := cut(d.all, min(limit, fit), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
 	if next == "" && floor > 0 {
 		next = cursorAt("message", floor)
 	}

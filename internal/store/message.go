@@ -11,7 +11,7 @@ import (
 
 // answerBytes bounds the requests and contents of one answer, each message's request counted: an answer repeats it. The
 // messages of one call may each hold a request of its own of up to a mebibyte.
-const answerBytes = 32 << 20
+const answerBytes = 2 * pageBytes
 
 // What is long in a run is read apart, once for all messages of it. A negative valid_until marks what was stopped in
 // flight (cancelMessages).
@@ -51,21 +51,22 @@ func (d *details) scan(rows row) error {
 	return err
 }
 
-// fit is how many of the messages, from the first on, one answer may hold: at least one.
-func (d *details) fit() int {
+// fit is how many of the messages, from the first on, one answer may hold, at least one, and their requests' and contents'
+// length in bytes.
+func (d *details) fit() (n, bytes int) {
 	seen := map[puntuale.RunID]bool{}
-	sum := 0
 	for i := range d.all {
-		sum += d.request[i]
+		more := d.request[i]
 		if run := d.all[i].Run; !seen[run] {
 			seen[run] = true
-			sum += d.content[i]
+			more += d.content[i]
 		}
-		if sum > answerBytes && i > 0 {
-			return i
+		if bytes+more > answerBytes && i > 0 {
+			return i, bytes
 		}
+		bytes += more
 	}
-	return len(d.all)
+	return len(d.all), bytes
 }
 
 func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntuale.MessageDetail, error) {
@@ -73,9 +74,13 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 	if err != nil {
 		return nil, err
 	}
-	if n := d.fit(); n < len(d.all) {
+	n, bytes := d.fit()
+	if n < len(d.all) {
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.message_ids",
 			Message: fmt.Sprintf("names messages whose requests are too long for one answer; ask for %d at a time", n)})
+	}
+	if err := takeRoom(ctx, n, bytes); err != nil {
+		return nil, err
 	}
 	all := inOrder(d.all, ids)
 	return all, t.fill(ctx, all)

@@ -87,12 +87,15 @@ func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntual
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
- from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1},
-		scanReceived)
+	page, err := stretchOf(ctx, t.lists(), "sandbox", `select seq, octet_length(content)
+ from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1}, limit)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list what the sandbox received: %w", err))
 	}
-	all, next := cut(all, limit, "sandbox", func(m *puntuale.SandboxMessage) int64 { return m.Seq })
-	return all, next, nil
+	all, err := list(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
+ from sandbox_message where client_id = $1 and seq > $2 and seq <= $3 order by seq`, []any{t.id, last, page.last}, scanReceived)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list what the sandbox received: %w", err))
+	}
+	return all, page.next, nil
 }

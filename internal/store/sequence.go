@@ -76,22 +76,41 @@ func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.
 	var q puntuale.Sequence
 	found, err := one(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`, []any{t.id, id}, sequenceFields(&q)...)
-	return q, foundOr(found, err, "sequence")
+	if err := foundOr(found, err, "sequence"); err != nil {
+		return q, err
+	}
+	return q, takeRoom(ctx, 0, lengthOf(q.Steps))
 }
+
+// lengthOf is about how long steps are, in bytes.
+func lengthOf(steps []puntuale.Step) (n int) {
+	for i := range steps {
+		s := &steps[i]
+		n += stepBytes + len(s.Text) + len(s.Media) + len(s.MediaName)
+	}
+	return n
+}
+
+// stepBytes is about how long a step without its texts is.
+const stepBytes = 100
 
 func (t tenant) Sequences(ctx context.Context, p puntuale.Page) ([]puntuale.Sequence, string, error) {
 	last, limit, err := after(p, "sequence")
 	if err != nil {
 		return nil, "", err
 	}
+	page, err := stretchOf(ctx, t.s.read, "sequence", `select q.id, octet_length(q.steps) from sequence q
+ where q.client_id = $1 and q.id > $2 and q.deleted_at = 0 order by q.id limit $3`, []any{t.id, last, limit + 1}, limit)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
+	}
 	all, err := list(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
- where q.client_id = $1 and q.id > $2 and q.deleted_at = 0 order by q.id limit $3`, []any{t.id, last, limit + 1},
+ where q.client_id = $1 and q.id > $2 and q.id <= $3 and q.deleted_at = 0 order by q.id`, []any{t.id, last, page.last},
 		func(rows row, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
 	}
-	all, next := cut(all, limit, "sequence", func(q *puntuale.Sequence) int64 { return int64(q.ID) })
-	return all, next, nil
+	return all, page.next, nil
 }
 
 func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {
@@ -102,7 +121,10 @@ func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale
   and (s.id = q.session_id or q.session_id = 0 and s.is_default = 1)
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`,
 		[]any{t.id, id}, append(sequenceFields(&q), sessionFields(&s)...)...)
-	return q, s, foundOr(found, err, "sequence")
+	if err := foundOr(found, err, "sequence"); err != nil {
+		return q, s, err
+	}
+	return q, s, takeRoom(ctx, 0, lengthOf(q.Steps))
 }
 
 // DeleteSequence cancels what is pending, a chunk a transaction, and deletes the sequence with the last of it.

@@ -120,13 +120,17 @@ func (t tenant) Templates(ctx context.Context, p puntuale.Page) ([]puntuale.Temp
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.read, `select `+templateColumns+` from template t
- where t.client_id = $1 and t.id > $2 order by t.id limit $3`, []any{t.id, last, limit + 1}, scanTemplate)
+	page, err := stretchOf(ctx, t.s.read, "template", `select t.id, octet_length(t.text) + octet_length(t.media) from template t
+ where t.client_id = $1 and t.id > $2 order by t.id limit $3`, []any{t.id, last, limit + 1}, limit)
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list templates: %w", err))
 	}
-	all, next := cut(all, limit, "template", func(m *puntuale.Template) int64 { return int64(m.ID) })
-	return all, next, nil
+	all, err := list(ctx, t.s.read, `select `+templateColumns+` from template t
+ where t.client_id = $1 and t.id > $2 and t.id <= $3 order by t.id`, []any{t.id, last, page.last}, scanTemplate)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list templates: %w", err))
+	}
+	return all, page.next, nil
 }
 
 func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {

@@ -34,7 +34,11 @@ func (t tenant) UnknownMessages(ctx context.Context, p puntuale.Page) ([]puntual
  where x.client_id = $1 and x.message_id > $2`+unknownStill+` order by x.message_id limit $3`, []any{t.id, last, limit + 1}, d.scan); err != nil {
 		return nil, "", outward(fmt.Errorf("list unknown messages: %w", err))
 	}
-	all, next := cut(d.all, min(limit, d.fit()), "unknown", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
+	fit, bytes := d.fit()
+	if err := takeRoom(ctx, min(limit, fit), bytes); err != nil {
+		return nil, "", err
+	}
+	all, next := cut(d.all, min(limit, fit), "unknown", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
 	return all, next, t.fill(ctx, all)
 }
 

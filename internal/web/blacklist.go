@@ -180,11 +180,15 @@ func (s *site) exportNumbers(v *visit) error {
 			_, _ = io.WriteString(v.w, "\ufeff") // spreadsheets know by it that it is UTF-8
 			_ = w.Write([]string{v.t("blacklist.column_phone"), v.t("blacklist.column_reason"), v.t("blacklist.column_added")})
 		}
+		v.pass.Rest() // a slow reader needs no place
 		if err := writeNumbers(w, all, func(e puntuale.BlacklistEntry) []string {
 			return []string{e.Phone, e.Reason, e.Added.In(v.frame.Zone).Format("2006-01-02 15:04")}
 		}); err != nil || next == "" {
 			return nil //nolint:nilerr // the reader is gone
 		}
 		cursor = next
+		if err := v.readOn(); err != nil {
+			v.breakOff(err)
+		}
 	}
 }

@@ -28,6 +28,10 @@ func (v *visit) brandOf() (puntuale.Host, error) {
 }
 
 func (v *visit) kept(kind string, content []byte) error {
+	if err := v.account.Take(int64(len(content))); err != nil {
+		return err
+	}
+	v.pass.Rest() // a slow reader needs no place
 	v.answered = true
 	h := v.w.Header()
 	h.Set("Content-Type", kind)

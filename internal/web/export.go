@@ -39,6 +39,10 @@ func (s *site) exportSequence(v *visit) error {
 	if err != nil {
 		return fmt.Errorf("write sequence %d: %w", found.ID, err)
 	}
+	if err := v.account.Take(2 * int64(len(text))); err != nil {
+		return err
+	}
+	v.pass.Rest() // a slow reader needs no place
 	h := v.w.Header()
 	h.Set("Content-Type", "application/json; charset=utf-8")
 	h.Set("Content-Disposition", `attachment; filename="sequence-`+found.ID.String()+`.json"`)
@@ -81,6 +85,9 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 	if text == "" {
 		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is required"})
 	}
+	if httpkit.TooManyValues([]byte(text)) {
+		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is not a sequence as it was exported"})
+	}
 	var raw struct {
 		Steps []map[string]json.RawMessage `json:"steps"`
 	}
@@ -88,6 +95,9 @@ func readExported(text string) (in exported, faults []puntuale.Fault, err error)
 	d.DisallowUnknownFields()
 	if d.Decode(&in) != nil || d.More() || json.Unmarshal([]byte(text), &raw) != nil {
 		return in, nil, puntuale.Invalid(puntuale.Fault{Location: "body.content", Message: "is not a sequence as it was exported"})
+	}
+	if len(in.Steps) > puntuale.MaxSteps {
+		return in, nil, nil // their number is what is refused
 	}
 	for i := range in.Steps {
 		in.Steps[i].Timing.Anchor = or(in.Steps[i].Timing.Anchor, puntuale.AnchorStart)

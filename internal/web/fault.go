@@ -73,6 +73,10 @@ func (v *visit) fail(err error) {
 		v.site.logger.ErrorContext(v.ctx(), "an answer broke off", "request_id", v.frame.Request, "error", err)
 		return
 	}
+	if v.ctx().Err() != nil { // the reader is gone
+		httpkit.NewProblem(v.ctx(), v.site.logger, err).Write(v.w)
+		return
+	}
 	if errors.Is(err, errSignIn) {
 		v.toSignIn()
 		return

@@ -292,6 +292,7 @@ func (s *site) exportMessages(v *visit) error {
 	_ = out.Write(strings.Split(v.t("message.columns"), "|"))
 	connection := http.NewResponseController(v.w)
 	for {
+		v.pass.Rest()                                           // a slow reader needs no place
 		_ = connection.SetWriteDeadline(deadline(exportAllows)) // as far as the connection has one
 		for i := range rows {
 			_ = out.Write(v.exported(&rows[i]))
@@ -302,11 +303,29 @@ func (s *site) exportMessages(v *visit) error {
 		}
 		_ = connection.Flush()
 		search.Cursor = next
-		if rows, next, err = v.client.Messages(v.ctx(), queryOf(search, exportRows)); err != nil {
-			v.site.logger.ErrorContext(v.ctx(), "an export broke off", "request_id", v.frame.Request, "error", err)
-			panic(http.ErrAbortHandler) // a file that ends early must not look whole
+		rows = nil
+		if err = v.readOn(); err == nil {
+			rows, next, err = v.client.Messages(v.ctx(), queryOf(search, exportRows))
+		}
+		if err != nil {
+			v.breakOff(err)
 		}
 	}
+}
+
+// readOn takes a place again for the next part of a file, once the part before was taken by its reader.
+func (v *visit) readOn() error {
+	v.account.Close()
+	_, err := v.pass.Return(v.ctx())
+	return err
+}
+
+// breakOff ends a file early, which must not look whole.
+func (v *visit) breakOff(err error) {
+	if v.ctx().Err() == nil { // else it is the reader who is gone
+		v.site.logger.ErrorContext(v.ctx(), "an export broke off", "request_id", v.frame.Request, "error", err)
+	}
+	panic(http.ErrAbortHandler)
 }
 
 // exported is a message as a row of the file.

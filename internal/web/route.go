@@ -2,9 +2,12 @@ package web
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"puntuale"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/static"
 )
 
 // side says who has a page.
@@ -38,6 +41,15 @@ func allRoutes() (all []route) {
 	return all
 }
 
+// Patterns are the patterns of all pages, as net/http writes them, and of what pages load.
+func Patterns() []string {
+	all := []string{http.MethodGet + " " + static.Path}
+	for _, r := range allRoutes() {
+		all = append(all, r.pattern)
+	}
+	return all
+}
+
 // serve finds out who somebody is and what they may reach, and calls the handler.
 func (s *site) serve(r *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -59,6 +71,12 @@ func (s *site) serve(r *route) http.Handler {
 func (s *site) admit(v *visit) error {
 	if err := v.identify(); err != nil {
 		return err
+	}
+	if v.person == nil && v.route.counted() {
+		if err := s.admits.Unknown(v.r); err != nil {
+			httpkit.Quieten(v.ctx())
+			return err
+		}
 	}
 	if v.route.side == anyone {
 		return nil
@@ -97,6 +115,28 @@ func (s *site) enter(v *visit) (err error) {
 	}
 	return s.askToEnter(v)
 }
+
+// preventing is what keeps messages from being sent, by what the audit log says of it: it goes before what others do, as in
+// the API.
+var preventing = []string{
+	"message.cancel", "message.all", "blacklist.add", "blacklist.import", "session.unlink", "client.suspend", "client.delete",
+	"key.revoke", "sequence.delete", "session.delete",
+}
+
+// lane is how the gate treats requests for the route.
+func (r *route) lane() httpkit.Lane {
+	switch {
+	case slices.Contains(preventing, r.audit):
+		return httpkit.LanePrevent
+	case r.method() == http.MethodGet:
+		return httpkit.LaneRead
+	}
+	return httpkit.LaneWrite
+}
+
+// counted reports whether a request of somebody who has not signed in counts towards what one address may ask: what a
+// sign-in page loads does not.
+func (r *route) counted() bool { return !strings.HasPrefix(r.path(), "/brand/") }
 
 // method is the pattern's method, path the rest.
 func (r *route) method() string { m, _, _ := strings.Cut(r.pattern, " "); return m }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/alexedwards/scs/v2"
 
+	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/static"
@@ -25,6 +26,7 @@ type Config struct {
 	Now     func() time.Time                                   // for the access log
 	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
 	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Admit   httpkit.Admission                                  // shared with the API and the webhooks
 }
 
 // site is what all pages share.
@@ -36,11 +38,13 @@ type site struct {
 	mux     *http.ServeMux
 	routes  []route
 	cross   *http.CrossOriginProtection
+	admits  httpkit.Admission
+	lanes   map[string]httpkit.Lane // by pattern
 }
 
 // New returns the handler of all pages.
 func New(cfg Config) (http.Handler, error) {
-	s := &site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection()}
+	s := &site{control: cfg.Control, logger: cfg.Logger, mux: http.NewServeMux(), routes: allRoutes(), cross: http.NewCrossOriginProtection(), admits: cfg.Admit, lanes: map[string]httpkit.Lane{}}
 	s.plain, s.secure = s.newVisits(false), s.newVisits(true)
 	for i := range s.routes {
 		r := &s.routes[i]
@@ -48,6 +52,7 @@ func New(cfg Config) (http.Handler, error) {
 			return nil, err
 		}
 		s.mux.Handle(r.pattern, s.serve(r))
+		s.lanes[r.pattern] = r.lane()
 	}
 	assets := static.Handler()
 	pages := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -96,17 +101,31 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 	h.Set("X-Frame-Options", "DENY")
 	h.Set("Referrer-Policy", "same-origin")
 	h.Add("Vary", "Cookie, HX-Request")
+	_, pattern := s.mux.Handler(r)
+	lane, known := s.lanes[pattern]
+	if !known {
+		lane = httpkit.LaneRead
+	}
+	// A page waits for the store as long as it takes: only the wait for a place is bounded.
+	pass, _, err := s.admits.Gate.Enter(r.Context(), httpkit.From(r), lane)
+	if err != nil {
+		httpkit.Quieten(r.Context())
+		v := s.newVisit(w, r)
+		v.bare = true
+		v.fail(err)
+		return
+	}
+	defer pass.Leave()
+	account := s.admits.Budget.Open(httpkit.From(r))
+	defer account.Close()
 	s.visits(r).LoadAndSave(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := s.newVisit(w, r)
+		v.pass, v.account = pass, account
 		defer v.recovered()
 		if err := s.cross.Check(r); err != nil {
 			v.fail(errCross)
 			return
 		}
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			r.Body = http.MaxBytesReader(w, r.Body, httpkit.MaxBody)
-		}
-		_, pattern := s.mux.Handler(r)
 		if pattern == "" || path.Clean(r.URL.Path) != r.URL.Path { // the mux would redirect, with all that is in the address
 			_ = v.identify() // for its looks only
 			v.fail(s.unmatched(r))
@@ -114,7 +133,7 @@ func (s *site) page(w http.ResponseWriter, r *http.Request) {
 		}
 		httpkit.Matched(r.Context(), pattern)
 		s.mux.ServeHTTP(w, r.WithContext(withVisit(r.Context(), v)))
-	})).ServeHTTP(w, r)
+	})).ServeHTTP(w, r.WithContext(puntuale.WithRoom(r.Context(), account)))
 }
 
 // unmatched tells a path that there is not from one that does not take the method.

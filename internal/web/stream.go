@@ -21,6 +21,9 @@ const streamLife = 25 * time.Second
 // streamAllows is how long one event may take to be sent.
 const streamAllows = 10 * time.Second
 
+// streamBytes is the memory of one stream that waits.
+const streamBytes = 64 << 10
+
 // stream sends a part of a page whenever the client's messages have changed since the version that the browser has.
 // Whoever does not ask for events gets none.
 func (v *visit) stream(part func() (string, error)) error {
@@ -36,6 +39,14 @@ func (v *visit) stream(part func() (string, error)) error {
 		if version, err = following.Next(ctx); err != nil {
 			return "", "", err
 		}
+		v.account.Close() // what the part before took
+		if err = v.account.Take(streamBytes); err != nil {
+			return "", "", err
+		}
+		if _, err = v.pass.Return(ctx); err != nil {
+			return "", "", err
+		}
+		defer v.pass.Rest()
 		v.frame.Now = v.site.control.Now()
 		content, err = part()
 		return version, content, err
@@ -58,6 +69,10 @@ func (v *visit) known(name string) string {
 // browser asks anew, and is told what is wrong.
 func (v *visit) events(next func(ctx context.Context) (version, content string, err error)) error {
 	httpkit.Quieten(v.ctx())
+	if err := v.account.Take(streamBytes); err != nil {
+		return err
+	}
+	v.pass.Rest()
 	v.answered = true
 	h := v.w.Header()
 	h.Set("Content-Type", "text/event-stream")

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -37,10 +36,13 @@ type visit struct {
 	partner *control.Partner // on the partner's side
 	client  *control.Client  // on the client's side
 	frame   *view.Frame
+	pass    *httpkit.Pass
+	account *httpkit.Account // of what the request takes in memory
 
 	target   string // what was done it to, for the audit log
 	quiet    bool   // nothing was done
 	answered bool
+	bare     bool // nothing was read of the visit: it was turned away before
 }
 
 type visitKey struct{}
@@ -103,9 +105,42 @@ func (v *visit) t(key string, pairs ...any) string { return v.frame.Language.T(k
 // partial reports whether htmx asks, which wants a part of a page.
 func (v *visit) partial() bool { return v.r.Header.Get("HX-Request") == "true" }
 
-// form reads what was sent. Codes: too_large, unreadable.
+// What may be sent by somebody who has not signed in, and how long it may take; and how many fields a form may have.
+const (
+	strangerBody   = 16 << 10 // bytes
+	strangerWithin = 10 * time.Second
+	mostFields     = 10_000
+)
+
+// body reads what was sent. Others may have the place meanwhile; who has not signed in gets none again, for a sign-in waits
+// in a queue of its own. Codes: too_large, unreadable, overloaded, rate_limited.
+func (v *visit) body() (content []byte, err error) {
+	most := int64(httpkit.MaxBody)
+	if v.person == nil {
+		most = strangerBody
+		defer httpkit.ReadWithin(v.w, v.r, strangerWithin)()
+	}
+	v.pass.Rest()
+	if content, err = httpkit.ReadBody(v.w, v.r, most, v.account); err != nil {
+		v.w.Header().Set("Connection", "close") // there may be more of it
+		return nil, err
+	}
+	if v.person != nil {
+		_, err = v.pass.Return(v.ctx())
+	}
+	return content, err
+}
+
+// form reads what was sent. Codes: as body.
 func (v *visit) form() (*view.Form, error) {
-	var err error
+	content, err := v.body()
+	if err != nil {
+		return nil, err
+	}
+	if bytes.Count(content, []byte("&")) >= mostFields {
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the form has too many fields"}
+	}
+	v.r.Body = io.NopCloser(bytes.NewReader(content))
 	if strings.HasPrefix(v.r.Header.Get("Content-Type"), "multipart/form-data") {
 		err = v.r.ParseMultipartForm(httpkit.MaxBody)
 	} else {
@@ -164,16 +199,29 @@ func (v *visit) whole(c templ.Component) error {
 // buffers are used again: a page is written at once, so that what goes wrong in its middle shows as an error.
 var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
 
+// putBuffer keeps a buffer for the next page, unless it is one of the few that are large.
+func putBuffer(b *bytes.Buffer) {
+	if b.Cap() <= 256<<10 {
+		buffers.Put(b)
+	}
+}
+
 func (v *visit) showAs(status int, c templ.Component) error {
 	b := buffers.Get().(*bytes.Buffer)
-	defer buffers.Put(b)
+	defer putBuffer(b)
 	b.Reset()
-	if !v.partial() {
+	if !v.partial() && !v.bare {
 		v.frame.Toasts = append(v.frame.Toasts, v.toasts()...)
 	}
 	if err := c.Render(view.With(v.ctx(), v.frame), b); err != nil {
 		return err
 	}
+	if status < http.StatusBadRequest { // what is refused is short, and must be said
+		if err := v.account.Take(2 * int64(b.Len())); err != nil {
+			return err
+		}
+	}
+	v.pass.Rest() // a slow reader needs no place
 	v.answered = true
 	h := v.w.Header()
 	h.Set("Content-Type", "text/html; charset=utf-8")
@@ -182,7 +230,7 @@ func (v *visit) showAs(status int, c templ.Component) error {
 	if b.Len() > 1400 && static.TakesGzip(v.r) {
 		h.Set("Content-Encoding", "gzip")
 		squeezed := buffers.Get().(*bytes.Buffer)
-		defer buffers.Put(squeezed)
+		defer putBuffer(squeezed)
 		squeezed.Reset()
 		z := zippers.Get().(*gzip.Writer)
 		defer zippers.Put(z)
@@ -209,7 +257,7 @@ func (v *visit) again(err error, f *view.Form, part, page templ.Component, field
 	v.quiet = true
 	f.Take(v.frame.Language, e, fields...)
 	if e.Code == puntuale.CodeRateLimited {
-		v.w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(e.RetryAfter.Seconds()))))
+		v.w.Header().Set("Retry-After", httpkit.RetryAfter(e.RetryAfter))
 		f.Message = v.t("form.wait", "Time", v.frame.Language.Span(e.RetryAfter.Round(time.Second)))
 	}
 	if v.partial() {

@@ -28,6 +28,9 @@ type Config struct {
 	Report func(puntuale.LinkReport)
 	// Take keeps what Meta told, on disk.
 	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
+	// no room for it, which Meta is told as 503; anything else is a body that broke off. nil: it is read without further limits.
+	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
 	Version string  // of the API; default [DefaultVersion]
@@ -86,6 +89,9 @@ func New(cfg Config) *Connector {
 	}
 	if cfg.Transport == nil {
 		cfg.Transport = newTransport()
+	}
+	if cfg.ReadBody == nil {
+		cfg.ReadBody = readBody
 	}
 	return &Connector{
 		cfg: cfg, graph: newGraph(strings.TrimSuffix(cfg.API, "/")+"/"+cfg.Version, cfg.Transport),

@@ -19,21 +19,25 @@ import (
 
 // What one delivery may cost.
 const (
-	webhookMost  = 3 << 20 // bytes: Meta's own bound
-	webhooksMost = 128     // at once
-	webhookWait  = 10 * time.Second
-	keysKept     = time.Second // in memory, so that a burst reads them once
-	keysMost     = 10_000
+	webhookMost = 3 << 20          // bytes: Meta's own bound
+	webhookWait = 10 * time.Second // until what was told is on disk
+	keysKept    = time.Second      // in memory, so that a burst reads them once
+	keysMost    = 10_000
 )
+
+// signatureHeader shows that a delivery is Meta's.
+const signatureHeader = "X-Hub-Signature-256"
+
+var signatureShape = regexp.MustCompile(`^sha256=[0-9a-fA-F]{64}$`)
 
 // challengeShape is what Meta wants to hear again: a number, as a rule.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
 // Webhook answers at [puntuale.OfficialWebhooks], on any node. A delivery is answered once all of it is on disk; until
-// then Meta tells it again. What is forged, or for a session that is not there, is refused in one and the same way.
+// then Meta tells it again. What is forged, or for a session that is not there, is refused with the same status; the latter
+// unread. How many come at once, and what they take in memory, is for whoever mounts it to bound.
 type Webhook struct {
-	c    *Connector
-	busy chan struct{}
+	c *Connector
 
 	mu   sync.Mutex
 	kept map[puntuale.SessionID]keptKeys
@@ -48,21 +52,17 @@ type keptKeys struct {
 
 // NewWebhook returns the handler. The connector needs to have no session open.
 func (c *Connector) NewWebhook() *Webhook {
-	return &Webhook{c: c, busy: make(chan struct{}, webhooksMost), kept: map[puntuale.SessionID]keptKeys{}}
+	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
+}
+
+// Expects reports whether a request may be Meta's: it names a session that has keys, and shows what Meta shows. It reads
+// nothing of the body. Whether it is Meta's shows only once it was read.
+func (h *Webhook) Expects(r *http.Request) bool {
+	_, keys, err := h.session(r.Context(), r.URL.Path)
+	return err != nil || keys != puntuale.OfficialKeys{} && (r.Method != http.MethodPost || signatureShape.MatchString(r.Header.Get(signatureHeader)))
 }
 
 func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	select {
-	case h.busy <- struct{}{}:
-		defer func() { <-h.busy }()
-	default:
-		w.Header().Set("Retry-After", "1")
-		w.WriteHeader(http.StatusServiceUnavailable)
-		return
-	}
-	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
-	defer cancel()
-	r = r.WithContext(ctx)
 	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method {
 	case http.MethodGet:
@@ -98,25 +98,35 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	if err != nil {
 		return http.StatusServiceUnavailable
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, webhookMost))
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return http.StatusRequestEntityTooLarge
-	}
-	if err != nil {
-		return http.StatusBadRequest
-	}
-	if !signed(body, r.Header.Get("X-Hub-Signature-256"), keys.AppSecret) {
+	signature := r.Header.Get(signatureHeader)
+	if keys.AppSecret == "" || !signatureShape.MatchString(signature) { // nobody reads what cannot be believed
 		return http.StatusUnauthorized
 	}
+	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
+	switch puntuale.CodeOf(err) {
+	case "":
+	case puntuale.CodeTooLarge:
+		return http.StatusRequestEntityTooLarge
+	case puntuale.CodeOverloaded, puntuale.CodeRateLimited:
+		w.Header().Set("Retry-After", "1")
+		return http.StatusServiceUnavailable
+	default:
+		return http.StatusBadRequest
+	}
+	if !signed(body, signature, keys.AppSecret) {
+		return http.StatusUnauthorized
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
+	defer cancel()
 	log := h.c.cfg.Logger.With("session_id", int64(at.session))
 	all, odd, err := h.c.read(body, func(number, account string) ([]origin, error) {
-		return h.concerned(r.Context(), at, keys, number, account)
+		return h.concerned(ctx, at, keys, number, account)
 	})
 	if odd > 0 {
 		log.Warn("Meta told something that is not understood, or of a number that is not here", "parts", odd)
 	}
 	for i := 0; i < len(all) && err == nil; i++ {
-		if err = h.c.cfg.Take(r.Context(), all[i].session, all[i].Incoming); err == nil {
+		if err = h.c.cfg.Take(ctx, all[i].session, all[i].Incoming); err == nil {
 			h.c.kept(&all[i])
 		}
 	}
@@ -125,6 +135,15 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusOK
+}
+
+// readBody is how bodies are read where nobody says otherwise.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the body is too large", Err: err}
+	}
+	return body, err
 }
 
 // kept does what follows once what was told is on disk.

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/httpapi"
+	"puntuale/internal/web"
+)
+
+// TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the dashboards and
+// the webhooks, and the server's own: whoever adds one says there who is looked at first, and what it may read and build.
+func TestEveryRouteIsInTheTable(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/decisions/0023-memory.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		cells := strings.Split(line, "|")
+		if len(cells) < 6 || !strings.Contains(cells[1], "`") {
+			continue
+		}
+		for _, m := range regexp.MustCompile("`([A-Z]+ [^`]+)`").FindAllStringSubmatch(cells[1], -1) {
+			if said[m[1]] {
+				t.Errorf("%s is in the table twice", m[1])
+			}
+			said[m[1]] = true
+		}
+		for _, cell := range cells[2:5] {
+			if strings.TrimSpace(cell) == "" {
+				t.Errorf("a cell is empty: %s", line)
+			}
+		}
+	}
+	server := start(t, newTerminal(t, nil), "serve", "--addr", "127.0.0.1:0")
+	there := everyRoute(t, server.logged.waitFor(t, `"url":"(http://[^"]+)"`))
+	for _, route := range slices.Sorted(maps.Keys(there)) {
+		if !said[route] {
+			t.Errorf("%s is not in the table", route)
+		}
+	}
+	for _, route := range slices.Sorted(maps.Keys(said)) {
+		if !there[route] {
+			t.Errorf("%s is in the table, and there is no such route", route)
+		}
+	}
+}
+
+// everyRoute walks all that a server answers.
+func everyRoute(t *testing.T, base string) map[string]bool {
+	t.Helper()
+	there := map[string]bool{}
+	for _, path := range []string{httpapi.DocumentPath, httpapi.OlderDocumentPath, httpapi.DocsPath} {
+		there["GET "+path] = true
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+httpapi.DocumentPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	content, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document struct{ Paths map[string]map[string]any }
+	if err := json.Unmarshal(content, &document); err != nil || len(document.Paths) == 0 {
+		t.Fatalf("%d paths, %v", len(document.Paths), err)
+	}
+	for path, methods := range document.Paths {
+		for method := range methods {
+			there[strings.ToUpper(method)+" "+path] = true
+		}
+	}
+	for _, pattern := range web.Patterns() {
+		there[pattern] = true
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost} {
+		there[method+" "+puntuale.OfficialWebhooks] = true
+	}
+	for path := range ownRoutes(&health{}, newMeter()) {
+		there["GET "+path] = true
+	}
+	return there
+}

@@ -1,0 +1,86 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+)
+
+// A page of sequences ends early where its rows are long, and the pages together hold all of them.
+func TestLongSequencesArePaged(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		key := s.newClient("a@x", "full")
+		step := `{"text":"` + strings.Repeat("x", puntuale.MaxText) + `","timing":{"anchor":"start","offset":{"amount":0}}}`
+		long := strings.TrimSuffix(strings.Repeat(step+",", puntuale.MaxSteps), ",")
+		const all = 30
+		for range all {
+			s.newSequence(key, long)
+		}
+		type page struct {
+			Sequences []struct {
+				ID string `json:"id"`
+			} `json:"sequences"`
+			Next string `json:"next_cursor"`
+		}
+		seen, pages := map[string]bool{}, 0
+		for cursor := ""; ; pages++ {
+			var p page
+			a := s.must(&p, "GET", "/api/sequences?limit=1000&cursor="+cursor, key, "")
+			if len(a.body) > 6<<20 {
+				t.Errorf("page %d has %d bytes", pages, len(a.body))
+			}
+			for _, q := range p.Sequences {
+				seen[q.ID] = true
+			}
+			if cursor = p.Next; cursor == "" {
+				break
+			}
+		}
+		if len(seen) != all || pages == 0 {
+			t.Errorf("%d sequences on %d pages", len(seen), pages+1)
+		}
+	})
+}
+
+// An array that is far too long is refused for its length, before anything in it is looked at: one fault, not one for each.
+func TestLongArraysAreRefused(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		key := s.newClient("a@x", "full")
+		const at = `"timing":{"anchor":"start","offset":{"amount":0}`
+		many := func(value string, n int) string { return strings.TrimSuffix(strings.Repeat(value+",", n), ",") }
+		for name, c := range map[string]struct {
+			body   string
+			status int
+			says   string
+		}{
+			"steps":           {`{"name":"x","steps":[` + many("{}", 51) + `]}`, 422, "holds 51 steps, of at most 50"},
+			"very many steps": {`{"name":"x","steps":[` + many("{}", 300_000) + `]}`, 400, fmt.Sprintf("holds more than %d values", httpkit.MaxValues)},
+			"weekdays":        {`{"name":"x","steps":[{"text":"x",` + at + `,"window":{"weekdays":[` + many("1", 9_000) + `]}}}]}`, 422, "holds 9000 days, of at most 7"},
+			"a weekday twice": {`{"name":"x","steps":[{"text":"x",` + at + `,"window":{"weekdays":[1,2,1]}}}]}`, 422, "names a day twice"},
+			"fields":          {`{"name":"x","steps":[` + many(`{"text":"%s",`+at+`}}`, 3) + `]}`, 422, "name 1500 fields, of at most 1000"},
+		} {
+			body := c.body
+			if name == "fields" {
+				texts := make([]any, 3)
+				for i := range texts {
+					var b strings.Builder
+					for n := range 500 {
+						fmt.Fprintf(&b, "{{f%d_%d}}", i, n)
+					}
+					texts[i] = b.String()
+				}
+				body = fmt.Sprintf(body, texts...)
+			}
+			a := s.call(http.MethodPost, "/api/sequences", key, body)
+			if a.status != c.status || strings.Count(a.body, `"message"`) != 1 || !strings.Contains(a.body, c.says) {
+				t.Errorf("%s: %d %.300s", name, a.status, a.body)
+			}
+		}
+	})
+}
