@@ -129,9 +129,11 @@ func (s Standing) Hold(now time.Time) string {
 // NewClient is a request to create a client with its login, its default session and its first key in one transaction.
 type NewClient struct {
 	Client  Client // ID zero
-	Login   Login
+	Login   Login  // without a password where there is an Invitation
 	Session Session
 	Key     Key
+
+	Invitation *Invitation // nil: none
 }
 
 // CreatedIDs names a new client and its default session.
@@ -162,6 +164,7 @@ type ClientPatch struct {
 	Region     Change[string]
 	Closed     Change[[]Date]
 	Suspended  Change[bool]
+	Quotas     map[Quota]*int64 // those that change; nil: the default again
 
 	Known []Version // the client's version must be one of these; none: any
 

@@ -19,6 +19,7 @@ const (
 	CodeConflict     Code = "conflict"      // contradicts what is stored
 	CodeBusy         Code = "busy"          // a twin of this call is under way; try again
 	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
+	CodeQuotaReached Code = "quota_reached" // the client has as many of these as its partner allows
 	CodeRateLimited  Code = "rate_limited"  // too many calls at once
 	CodeUnavailable  Code = "unavailable"   // the store cannot be reached
 	CodeStoreFull    Code = "store_full"    // the disk under the store is full

@@ -10,6 +10,9 @@ const (
 	ClientSide  Side = "client"
 )
 
+// MaxPartnerKeys is how many keys of its own a partner may have, those that were replaced not counted.
+const MaxPartnerKeys = 20
+
 // KeyHash is the SHA-256 of an API key; the key itself is never stored.
 type KeyHash [32]byte
 

@@ -208,13 +208,17 @@ type ClientStore interface {
 	Clients(ctx context.Context, p Page) ([]Client, string, error)                               // by id; invalid: the cursor
 	ClientsByID(ctx context.Context, ids []ClientID) (map[ClientID]Client, error)                // those found
 	UpdateClient(ctx context.Context, id ClientID, c ClientPatch, now time.Time) (Client, error) // not_found; invalid: the credits; precondition_failed
+	// Quotas returns what was set for the partner's clients among ids; a client without a row has the defaults. What
+	// creates something that a quota limits answers quota_reached, exactly under any concurrency.
+	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
 	// DeleteClient removes the client for good: its login is free, its keys are revoked, its sessions are gone, what is
 	// pending is cancelled; what is being sent finishes, as after a Stop. Messages and the ledger are kept.
 	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // not_found
 }
 
-// KeyStore keeps the keys of a partner's clients. A key that is unknown, revoked, or past its grace is not_found.
+// KeyStore keeps the keys of a partner (client 0) and of its clients. A key that is unknown, revoked, or past its grace is
+// not_found. Codes of what makes a key: quota_reached for a client, conflict for a partner that has MaxPartnerKeys.
 type KeyStore interface {
 	Keys(ctx context.Context, client ClientID, now time.Time) ([]Key, error) // the valid ones, by id
 	// CreateKey; o may be nil, and its Answer gets the KeyID.

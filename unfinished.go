@@ -11,7 +11,7 @@ const (
 	UnfinishedSignIn     UnfinishedKind = "sign-in"    // the password was right; a choice or a code is missing (control.Resume)
 	UnfinishedSecond     UnfinishedKind = "second"     // a secret is shown; its first code is missing ([Unfinished.Open])
 	UnfinishedTicket     UnfinishedKind = "ticket"     // a link signs in its user (control.Redeem)
-	UnfinishedInvitation UnfinishedKind = "invitation" // a link lets a new user set a password (control.Redeem)
+	UnfinishedInvitation UnfinishedKind = "invitation" // a link lets a user set a password (control.Join)
 	UnfinishedPairing    UnfinishedKind = "pairing"    // codes are shown; no phone has used one (control's state of a session)
 	UnfinishedDraft      UnfinishedKind = "draft"      // a form is changed and not saved; a browser's tab keeps it for its user
 )

@@ -54,6 +54,14 @@ type User struct {
 	Second   SecondFactor
 	Created  time.Time
 	Seen     time.Time // signed in last; zero: never
+	Joined   bool      // has a password; read only
+	Invited  time.Time // until then a link lets them set a password; zero: there is no link; read only
+}
+
+// Invitation is a link with which a user sets a password, once, until it expires. A user has one at most.
+type Invitation struct {
+	Hash    string // of the link's secret, which is stored nowhere
+	Expires time.Time
 }
 
 // SecondFactor is what is asked for besides the password.
@@ -147,6 +155,7 @@ const (
 type Door interface {
 	LoginStore
 	TicketStore
+	InvitationStore
 	VisitStore
 	TryStore
 }
@@ -173,12 +182,21 @@ type TicketStore interface {
 	SpendTicket(ctx context.Context, hash string, kind UnfinishedKind) (Unfinished, error)
 }
 
+// InvitationStore finds invitations, and takes them.
+type InvitationStore interface {
+	// Invited returns whose invitation is valid at now. Codes: not_found.
+	Invited(ctx context.Context, hash string, now time.Time) (LoginID, error)
+	// TakeInvitation takes an invitation that is valid at now, once, sets its user's password (the hash of it), and ends what the
+	// user has open. Codes: not_found.
+	TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (LoginID, error)
+}
+
 // VisitStore keeps visits.
 type VisitStore interface {
 	Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error)
 	KeepVisit(ctx context.Context, v Visit) error
 	EndVisit(ctx context.Context, token string) error // nil where there is none
-	// PurgeDoor removes visits, tickets and counted attempts whose time is over.
+	// PurgeDoor removes visits, tickets, invitations and counted attempts whose time is over.
 	PurgeDoor(ctx context.Context, now time.Time) error
 }
 
@@ -200,16 +218,20 @@ type TryStore interface {
 type UserStore interface {
 	Users(ctx context.Context, client ClientID) ([]User, error) // by id
 	User(ctx context.Context, client ClientID, id LoginID) (User, error)
-	// CreateUser; codes: conflict (the e-mail is in use among the partner's users; there are MaxUsers).
-	CreateUser(ctx context.Context, u User) (LoginID, error)
-	// UpdateUser changes what the patch sets. when, if not nil, is asked about the user as stored, whose row is locked:
+	// CreateUser creates a user, with an invitation if i is not nil. Codes: conflict (the e-mail is in use among the partner's users; the partner has MaxUsers), quota_reached.
+	CreateUser(ctx context.Context, u User, i *Invitation) (LoginID, error)
+	// Invite gives a user an invitation in the place of any other.
+	Invite(ctx context.Context, client ClientID, id LoginID, i Invitation) error
+	// Uninvite takes it back. Codes: not_found (also where the user has none).
+	Uninvite(ctx context.Context, client ClientID, id LoginID) error
+	// UpdateUser changes what the patch sets. A new password ends the user's invitation. when, if not nil, is asked about the user as stored, whose row is locked:
 	// its error is the answer. Codes: conflict (nobody would be left with the role of an owner).
 	UpdateUser(ctx context.Context, client ClientID, id LoginID, p UserPatch, when func(User) error) (User, error)
 	// DeleteUser; codes: conflict (nobody would be left with the role of an owner).
 	DeleteUser(ctx context.Context, client ClientID, id LoginID) error
 }
 
-// MaxUsers is how many users a partner, or one client, may have.
+// MaxUsers is how many users a partner may have, and the largest quota of users.
 const MaxUsers = 200
 
 // AuditStore keeps what was done in dashboards.

@@ -24,6 +24,7 @@ type NewClient struct {
 	Name     string
 	Email    string           // of the login: an @ between two parts
 	Password string           // any that is not empty; a weak one cannot log in until it is changed
+	Invite   bool             // without a password: the login's user sets one by an invitation
 	Phone    string           // kept as given
 	Type     string           // test, baby, full; "" is full
 	Faults   []puntuale.Fault // found by the caller in the request itself
@@ -36,6 +37,8 @@ type CreatedClient struct {
 	Session puntuale.SessionID
 	Key     string
 	Account puntuale.Client
+
+	Invitation Invitation // where one was asked for
 }
 
 // CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
@@ -60,7 +63,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 		return CreatedClient{}, err
 	}
 	account.Partner, account.Name, account.Email, account.Phone = p.id, r.Name, r.Email, r.Phone
-	password, err := auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // as much as a sign-in compares
+	login, invitation, invited, err := p.firstLogin(ctx, r)
 	if err != nil {
 		return CreatedClient{}, err
 	}
@@ -75,22 +78,34 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	result := func(stored any) CreatedClient {
 		ids, _ := stored.(puntuale.CreatedIDs)
 		account.ID = ids.Client
-		return CreatedClient{ID: ids.Client, Session: ids.Session, Key: plain, Account: account}
+		return CreatedClient{ID: ids.Client, Session: ids.Session, Key: plain, Account: account, Invitation: invitation}
 	}
 	keepSealed(box, o, once, result)
 	ids, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
 		Client: account,
-		Login:  puntuale.Login{Email: r.Email, Password: password},
+		Login:  login,
 		Session: puntuale.Session{
 			Name: firstSession, Type: puntuale.Socket, Sandbox: sandbox, Default: true, Created: now, Pace: puntuale.DefaultPace(puntuale.Socket, sandbox),
 		},
-		Key: key,
+		Key: key, Invitation: invited,
 	}, once)
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))
 	}
 	p.control.hint(ids.Session, time.Time{})
 	return result(ids), nil
+}
+
+// firstLogin is a new client's login: with its password, or with an invitation to set one.
+func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, Invitation, *puntuale.Invitation, error) {
+	login := puntuale.Login{Email: r.Email}
+	if r.Password == "" {
+		invitation, stored := p.control.newInvitation()
+		return login, invitation, stored, nil
+	}
+	var err error
+	login.Password, err = auth.HashPassword(ctx, askerOf(p.id), clipped(r.Password)) // as much as a sign-in compares
+	return login, Invitation{}, nil, err
 }
 
 func (r NewClient) check() (puntuale.AccountType, error) {
@@ -100,7 +115,7 @@ func (r NewClient) check() (puntuale.AccountType, error) {
 	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
 		f.add("body.email", "has no @ between two parts", r.Email)
 	}
-	if r.Password == "" {
+	if r.Password == "" && !r.Invite {
 		f.add("body.password", "is required", nil)
 	}
 	if !f.at("body.phone") {

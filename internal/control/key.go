@@ -21,28 +21,53 @@ type IssuedKey struct {
 	Plain string
 }
 
+// owned is whose keys a call is about: a client's, or the partner's own.
+type owned struct {
+	partner *Partner
+	client  puntuale.ClientID // 0: the partner's own
+	side    puntuale.Side
+}
+
+func (p *Partner) owned() owned { return owned{p, 0, puntuale.PartnerSide} }
+
+func (p *Partner) ownedBy(ctx context.Context, client string) (owned, error) {
+	account, err := p.Account(ctx, client)
+	return owned{p, account.ID, puntuale.ClientSide}, err
+}
+
+func (o owned) String() string {
+	if o.client == 0 {
+		return fmt.Sprintf("partner %d", o.partner.id)
+	}
+	return fmt.Sprintf("client %d", o.client)
+}
+
 // Keys lists a client's valid keys by id. Codes: not_found.
 func (p *Partner) Keys(ctx context.Context, client string) ([]puntuale.Key, error) {
-	account, err := p.Account(ctx, client)
+	of, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := p.tenant.Keys(ctx, account.ID, p.control.clock.Now())
+	return of.keys(ctx)
+}
+
+func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
+	keys, err := o.partner.tenant.Keys(ctx, o.client, o.partner.control.clock.Now())
 	if err != nil {
-		return nil, fmt.Errorf("list keys of client %d: %w", account.ID, err)
+		return nil, fmt.Errorf("list keys of %s: %w", o, err)
 	}
 	return keys, nil
 }
 
 // CreateKey makes another key for a client. found are faults that the caller found in the request itself. Codes:
-// not_found, invalid.
+// not_found, invalid, quota_reached.
 func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := faults(found)
 	box, once, clash, err := beginSealed(ctx, p, o, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	account, err := p.Account(ctx, client)
+	of, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -53,7 +78,11 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	plain, key, err := auth.NewKey(puntuale.ClientSide, name, p.control.clock.Now())
+	return of.create(ctx, name, box, o, once)
+}
+
+func (o owned) create(ctx context.Context, name string, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
+	plain, key, err := auth.NewKey(o.side, name, o.partner.control.clock.Now())
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -61,23 +90,27 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 		key.ID, _ = stored.(puntuale.KeyID)
 		return IssuedKey{key, plain}
 	}
-	keepSealed(box, o, once, result)
-	id, err := p.tenant.CreateKey(ctx, account.ID, key, once)
+	keepSealed(box, asked, once, result)
+	id, err := o.partner.tenant.CreateKey(ctx, o.client, key, once)
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("create a key of client %d: %w", account.ID, box.opened(once, err))
+		return IssuedKey{}, fmt.Errorf("create a key of %s: %w", o, box.opened(once, err))
 	}
 	return result(id), nil
 }
 
 // RotateKey makes a key in the place of another, of the same name, which stays valid for the grace period in seconds; nil is a
-// day. found are faults that the caller found in the request itself. Codes: not_found, invalid.
+// day. found are faults that the caller found in the request itself. Codes: not_found, invalid, quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := faults(found)
 	box, once, clash, err := beginSealed(ctx, p, o, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	account, old, err := p.key(ctx, client, key)
+	of, err := p.ownedBy(ctx, client)
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	old, err := of.key(ctx, key)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -95,8 +128,12 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	now := p.control.clock.Now()
-	plain, next, err := auth.NewKey(puntuale.ClientSide, old.Name, now)
+	return of.rotate(ctx, old, wait, box, o, once)
+}
+
+func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
+	now := o.partner.control.clock.Now()
+	plain, next, err := auth.NewKey(o.side, old.Name, now)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -104,39 +141,75 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 		next.ID, _ = stored.(puntuale.KeyID)
 		return IssuedKey{next, plain}
 	}
-	keepSealed(box, o, once, result)
-	id, err := p.tenant.RotateClientKey(ctx, account, old.ID, next, now.Add(wait), now, once)
+	keepSealed(box, asked, once, result)
+	id, err := o.partner.tenant.RotateClientKey(ctx, o.client, old.ID, next, now.Add(wait), now, once)
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("rotate a key of client %d: %w", account, box.opened(once, err))
+		return IssuedKey{}, fmt.Errorf("rotate a key of %s: %w", o, box.opened(once, err))
 	}
 	return result(id), nil
 }
 
 // RevokeKey ends a key at once. Codes: not_found.
 func (p *Partner) RevokeKey(ctx context.Context, client, key string) error {
-	account, old, err := p.key(ctx, client, key)
+	of, err := p.ownedBy(ctx, client)
 	if err != nil {
 		return err
 	}
-	if err := p.tenant.RevokeKey(ctx, account, old.ID, p.control.clock.Now()); err != nil {
-		return fmt.Errorf("revoke a key of client %d: %w", account, err)
+	return of.revoke(ctx, key)
+}
+
+func (o owned) revoke(ctx context.Context, key string) error {
+	old, err := o.key(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := o.partner.tenant.RevokeKey(ctx, o.client, old.ID, o.partner.control.clock.Now()); err != nil {
+		return fmt.Errorf("revoke a key of %s: %w", o, err)
 	}
 	return nil
 }
 
-// key finds a client's key.
-func (p *Partner) key(ctx context.Context, client, key string) (puntuale.ClientID, puntuale.Key, error) {
-	keys, err := p.Keys(ctx, client)
+// key finds one of the keys.
+func (o owned) key(ctx context.Context, key string) (puntuale.Key, error) {
+	keys, err := o.keys(ctx)
 	if err != nil {
-		return 0, puntuale.Key{}, err
+		return puntuale.Key{}, err
 	}
-	account, _ := clientID(client) // whose keys these are
 	for _, k := range keys {
 		if id, err := puntuale.ParseID[puntuale.KeyID](key); err == nil && k.ID == id {
-			return account, k, nil
+			return k, nil
 		}
 	}
-	return 0, puntuale.Key{}, puntuale.NotFound("key")
+	return puntuale.Key{}, puntuale.NotFound("key")
+}
+
+// A partner's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.
+
+// OwnKeys lists the partner's own valid keys by id.
+func (p *Partner) OwnKeys(ctx context.Context) ([]puntuale.Key, error) { return p.owned().keys(ctx) }
+
+// CreateOwnKey makes another key for the partner. Codes: invalid; conflict when it has [puntuale.MaxPartnerKeys].
+func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, error) {
+	var f faults
+	f.required("body.name", name, puntuale.MaxName)
+	if err := f.err(); err != nil {
+		return IssuedKey{}, err
+	}
+	return p.owned().create(ctx, name, sealer{}, Once[IssuedKey]{}, nil)
+}
+
+// RotateOwnKey makes a key in the place of another, which stays valid for a day. Codes: not_found; conflict as above.
+func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, error) {
+	old, err := p.owned().key(ctx, key)
+	if err != nil {
+		return IssuedKey{}, err
+	}
+	return p.owned().rotate(ctx, old, keyGrace, sealer{}, Once[IssuedKey]{}, nil)
+}
+
+// RevokeOwnKey ends a key at once. Codes: not_found.
+func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
+	return p.owned().revoke(ctx, key)
 }
 
 // A client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"puntuale"
@@ -19,6 +20,15 @@ func (p *Partner) Clients(ctx context.Context, page Page) ([]puntuale.Client, st
 	return rows, next, nil
 }
 
+// HasUser reports whether the e-mail is that of a user, of the partner or of one of its clients.
+func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
+	users, err := p.control.door.UsersByEmail(ctx, email, p.id, mostChecks)
+	if err != nil {
+		return false, fmt.Errorf("look for a user: %w", err)
+	}
+	return slices.ContainsFunc(users, func(u puntuale.User) bool { return u.Email == email }), nil
+}
+
 // Account returns one of the partner's clients. Codes: not_found.
 func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, error) {
 	wanted, err := clientID(id)
@@ -30,6 +40,19 @@ func (p *Partner) Account(ctx context.Context, id string) (puntuale.Client, erro
 		return puntuale.Client{}, fmt.Errorf("read client %d: %w", wanted, err)
 	}
 	return account, nil
+}
+
+// Quotas returns the limits that are set for clients of the partner; a client that is not in the answer has the defaults.
+func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[puntuale.ClientID]puntuale.Quotas, error) {
+	ids := make([]puntuale.ClientID, len(clients))
+	for i := range clients {
+		ids[i] = clients[i].ID
+	}
+	all, err := p.tenant.Quotas(ctx, ids)
+	if err != nil {
+		return nil, fmt.Errorf("read quotas: %w", err)
+	}
+	return all, nil
 }
 
 // Expirations returns the clients of a list of ids that location names, in the order asked, each once. found are faults

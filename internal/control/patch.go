@@ -36,6 +36,7 @@ type ClientChange struct {
 	Credits    puntuale.Change[*int64] // nil: unlimited
 	CreditsAdd puntuale.Change[int64]
 	Suspended  puntuale.Change[bool]
+	Quotas     map[puntuale.Quota]*int64 // nil: the default again
 
 	Known  []puntuale.Version // the client's version must be one of these; none: any
 	Faults []puntuale.Fault   // found by the caller in the request itself
@@ -64,10 +65,11 @@ func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) 
 	f := faults(r.Faults)
 	patch := puntuale.ClientPatch{
 		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
-		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Known: r.Known,
+		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Quotas: r.Quotas, Known: r.Known,
 	}
 	r.checkTexts(&f)
 	r.checkCredits(&f, account)
+	r.checkQuotas(&f)
 	if r.Region.Set {
 		patch.Region = puntuale.Change[string]{Set: true, To: region(&f, r.Region.To)}
 	}
@@ -142,6 +144,14 @@ func (r *ClientChange) checkCredits(f *faults, account puntuale.Client) {
 			f.add("body.credits_add", "cannot go with credits", nil)
 		case account.Credits == nil:
 			f.add("body.credits_add", "adds to unlimited credits", nil)
+		}
+	}
+}
+
+func (r *ClientChange) checkQuotas(f *faults) {
+	for _, q := range puntuale.AllQuotas {
+		if most := r.Quotas[q]; most != nil && (*most < 0 || *most > q.Most()) {
+			f.add("body.quotas."+string(q), fmt.Sprintf("is not 0 to %d", q.Most()), *most)
 		}
 	}
 }

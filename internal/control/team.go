@@ -15,11 +15,10 @@ type Team struct {
 	tenant  puntuale.PartnerTenant
 	partner puntuale.PartnerID
 	client  puntuale.ClientID // 0: the partner's own
-	about   string            // a name that makes a weak password
 }
 
 // Team returns who may enter the partner's dashboard.
-func (p *Partner) Team() *Team { return &Team{p.control, p.tenant, p.id, 0, ""} }
+func (p *Partner) Team() *Team { return &Team{p.control, p.tenant, p.id, 0} }
 
 // TeamOf returns who may enter a client's dashboard. Codes: not_found.
 func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
@@ -27,12 +26,12 @@ func (p *Partner) TeamOf(ctx context.Context, client string) (*Team, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Team{p.control, p.tenant, p.id, account.ID, account.Name}, nil
+	return &Team{p.control, p.tenant, p.id, account.ID}, nil
 }
 
 // Team returns who may enter the client's dashboard.
 func (c *Client) Team() *Team {
-	return &Team{c.control, c.control.operator.Partner(c.account.Partner), c.account.Partner, c.account.ID, c.account.Name}
+	return &Team{c.control, c.control.operator.Partner(c.account.Partner), c.account.Partner, c.account.ID}
 }
 
 // askerOf is on whose account passwords are hashed that a partner, or its client, sets for others.
@@ -47,7 +46,6 @@ var operators = auth.KnownAs("operator")
 type NewUser struct {
 	Email    string
 	Name     string
-	Password string
 	Role     string // reader, staff, owner
 	Language string // it, en, ""
 }
@@ -56,9 +54,8 @@ type NewUser struct {
 type UserChange struct {
 	Name     puntuale.Change[string]
 	Role     puntuale.Change[string]
-	Password puntuale.Change[string] // ends what they have open
-	NoSecond bool                    // they lost their phone, and the codes
-	Known    []puntuale.Version      // the user's version must be one of these; none: any
+	NoSecond bool               // they lost their phone, and the codes
+	Known    []puntuale.Version // the user's version must be one of these; none: any
 }
 
 // Users lists them by id, without their secrets.
@@ -82,9 +79,8 @@ func bare(u puntuale.User) puntuale.User {
 	return u
 }
 
-// Create lets somebody in. Codes: invalid; conflict when the e-mail is in use among the partner's users, those of its
-// clients included.
-func (t *Team) Create(ctx context.Context, r NewUser) (puntuale.User, error) {
+// newUser reads a request as a whole.
+func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.control.clock.Now()}
 	var f faults
 	f.required("body.email", u.Email, maxEmail)
@@ -93,19 +89,8 @@ func (t *Team) Create(ctx context.Context, r NewUser) (puntuale.User, error) {
 	}
 	f.text("body.name", u.Name, puntuale.MaxName)
 	f.word("body.language", r.Language, "it", "en", "")
-	f.password("body.password", r.Password, u.Email, u.Name, t.about)
 	u.Role = role(&f, r.Role)
-	if err := f.err(); err != nil {
-		return puntuale.User{}, err
-	}
-	var err error
-	if u.Password, err = auth.HashPassword(ctx, askerOf(t.partner), r.Password); err != nil {
-		return puntuale.User{}, err
-	}
-	if u.ID, err = t.tenant.CreateUser(ctx, u); err != nil {
-		return puntuale.User{}, fmt.Errorf("create a user: %w", err)
-	}
-	return bare(u), nil
+	return u, f.err()
 }
 
 func role(f *faults, text string) puntuale.Role {
@@ -135,10 +120,6 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	if err != nil {
 		return puntuale.User{}, err
 	}
-	present, err := t.tenant.User(ctx, t.client, login)
-	if err != nil {
-		return puntuale.User{}, fmt.Errorf("read a user: %w", err)
-	}
 	patch := puntuale.UserPatch{Name: r.Name}
 	var f faults
 	if r.Name.Set {
@@ -147,18 +128,8 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 	if r.Role.Set {
 		patch.Role = changeTo(role(&f, r.Role.To))
 	}
-	if r.Password.Set {
-		f.password("body.password", r.Password.To, present.Email, present.Name, t.about)
-	}
 	if err := f.err(); err != nil {
 		return puntuale.User{}, err
-	}
-	if r.Password.Set {
-		hash, err := auth.HashPassword(ctx, askerOf(t.partner), r.Password.To)
-		if err != nil {
-			return puntuale.User{}, err
-		}
-		patch.Password, patch.EndVisits = changeTo(hash), true
 	}
 	if r.NoSecond {
 		patch.Second = changeTo(puntuale.SecondFactor{})

@@ -104,6 +104,22 @@ type listedClient struct {
 	Holidays  []string `json:"holidays" doc:"Own holidays, besides the national ones"`
 	Suspended bool     `json:"suspended"`
 	Created   string   `json:"created_at" format:"date-time"`
+
+	Quotas quotasAnswer `json:"quotas" doc:"How many of each the client may have"`
+}
+
+type quotasAnswer struct {
+	Sessions  int64 `json:"sessions"`
+	Sequences int64 `json:"sequences"`
+	Templates int64 `json:"templates"`
+	Users     int64 `json:"users" doc:"Of its dashboard"`
+	Keys      int64 `json:"keys" doc:"API keys that were not replaced"`
+}
+
+func quotasOf(q puntuale.Quotas) quotasAnswer {
+	return quotasAnswer{
+		q.Of(puntuale.QuotaSessions), q.Of(puntuale.QuotaSequences), q.Of(puntuale.QuotaTemplates), q.Of(puntuale.QuotaUsers), q.Of(puntuale.QuotaKeys),
+	}
 }
 
 type clientsAnswer struct {
@@ -116,7 +132,16 @@ func listClients(ctx context.Context, p *control.Partner, in *call, q *ListInput
 	if err != nil {
 		return clientsAnswer{}, err
 	}
-	return clientsAnswer{each(rows, listedOf), textOrNull(next)}, nil
+	quotas, err := p.Quotas(ctx, rows...)
+	if err != nil {
+		return clientsAnswer{}, err
+	}
+	listed := each(rows, func(c puntuale.Client) listedClient {
+		l := listedOf(c)
+		l.Quotas = quotasOf(quotas[c.ID])
+		return l
+	})
+	return clientsAnswer{listed, textOrNull(next)}, nil
 }
 
 func listedOf(c puntuale.Client) listedClient {
@@ -147,6 +172,17 @@ type changeBody struct {
 	Region     string   `json:"region,omitempty" pattern:"^[A-Za-z]{2}$" doc:"Country that numbers written without one are taken to be of"`
 	Holidays   []string `json:"holidays,omitempty" maxItems:"1000" doc:"Own holidays, YYYY-MM-DD, besides the national ones"`
 	Suspended  *bool    `json:"suspended,omitempty" doc:"true: every call of the client is refused, and what is due waits"`
+
+	Quotas *quotasBody `json:"quotas,omitempty" doc:"How many of each the client may have; what is left out stays as it is, and a client that has more keeps them"`
+}
+
+// quotasBody documents a client's limits. Null stands for the default.
+type quotasBody struct {
+	Sessions  *int64 `json:"sessions,omitempty" nullable:"true" minimum:"0" maximum:"10000" doc:"10 by default"`
+	Sequences *int64 `json:"sequences,omitempty" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
+	Templates *int64 `json:"templates,omitempty" nullable:"true" minimum:"0" maximum:"100000" doc:"1000 by default"`
+	Users     *int64 `json:"users,omitempty" nullable:"true" minimum:"0" maximum:"200" doc:"Of its dashboard; 50 by default"`
+	Keys      *int64 `json:"keys,omitempty" nullable:"true" minimum:"0" maximum:"200" doc:"API keys that were not replaced; 20 by default"`
 }
 
 // credits documents how credits are given; nothing is ever kept in it.
@@ -204,8 +240,25 @@ func readChange(o *object) control.ClientChange {
 	} else if r.Expires.Set && r.Expires.To == "" {
 		o.refuse("expiration_date", "is not a day of the form YYYY-MM-DD; null is for never", "")
 	}
-	r.Credits = creditsChange(o)
+	r.Credits, r.Quotas = creditsChange(o), quotasChange(o)
 	return r
+}
+
+func quotasChange(o *object) map[puntuale.Quota]*int64 {
+	inner := o.object("quotas")
+	if inner == nil {
+		return nil
+	}
+	changes := map[puntuale.Quota]*int64{}
+	for _, q := range puntuale.AllQuotas {
+		if n := wholeChange(inner, string(q)); n.Set {
+			changes[q] = &n.To
+		} else if inner.null(string(q)) {
+			changes[q] = nil
+		}
+	}
+	inner.only(quotasBody{})
+	return changes
 }
 
 func creditsChange(o *object) (c puntuale.Change[*int64]) {

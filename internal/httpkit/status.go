@@ -25,6 +25,7 @@ var statuses = []struct {
 	{puntuale.CodeConflict, http.StatusConflict},
 	{puntuale.CodePrecondition, http.StatusPreconditionFailed},
 	{puntuale.CodeBusy, http.StatusConflict},
+	{puntuale.CodeQuotaReached, http.StatusConflict},
 	{puntuale.CodeCapReached, http.StatusTooManyRequests},
 	{puntuale.CodeRateLimited, http.StatusTooManyRequests},
 	{puntuale.CodeUnavailable, http.StatusServiceUnavailable},

@@ -27,15 +27,15 @@ func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntual
 		if _, err := insertKey(ctx, a, partner, 0, k); err != nil {
 			return err
 		}
-		return insertLogin(ctx, a, partner, 0, l, p.Created)
+		_, err = insertLogin(ctx, a, partner, 0, l, p.Created)
+		return err
 	}), false)
 	return puntuale.PartnerID(id), err
 }
 
 // insertLogin inserts the first user of a partner, or of a client: an owner.
-func insertLogin(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) error {
-	_, err := insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
-	return err
+func insertLogin(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.LoginID, error) {
+	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
 
 func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {
@@ -57,8 +57,14 @@ func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o
 		if _, err := insertKey(ctx, a, p.id, created.Client, n.Key); err != nil {
 			return nil, err
 		}
-		if err := insertLogin(ctx, a, p.id, created.Client, n.Login, n.Client.Created); err != nil {
+		login, err := insertLogin(ctx, a, p.id, created.Client, n.Login, n.Client.Created)
+		if err != nil {
 			return nil, err
+		}
+		if n.Invitation != nil {
+			if err := storeInvitation(ctx, a, login, *n.Invitation); err != nil {
+				return nil, err
+			}
 		}
 		s := n.Session
 		s.Default = true

@@ -77,6 +77,9 @@ func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, p
 			return err
 		}
 		c.Revision++
+		if err := storeQuotas(ctx, a, id, patch.Quotas); err != nil {
+			return err
+		}
 		return storeClient(ctx, a, old, c, now)
 	})
 	if err != nil {

@@ -107,6 +107,9 @@ func (s *Store) PurgeDoor(ctx context.Context, now time.Time) error {
 		if _, err := a.exec(ctx, `delete from ticket where expires_at <= $1`, micros(now)); err != nil {
 			return fmt.Errorf("remove tickets: %w", err)
 		}
+		if _, err := a.exec(ctx, `delete from invitation where expires_at <= $1`, micros(now)); err != nil {
+			return fmt.Errorf("remove invitations: %w", err)
+		}
 		_, err := a.exec(ctx, `delete from try where at <= $1`, micros(now.Add(-puntuale.ForgetTries)))
 		return err
 	})

@@ -54,31 +54,28 @@ func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.T
 // RotateKey answers unauthorized for a key that is not valid at now.
 func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
 	return s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
-		var p puntuale.PartnerID
-		var c puntuale.ClientID
-		if _, err := a.exec(ctx, `update client set revision = revision + 1
- where id in (select k.client_id from api_key k where k.hash = $1)`, hash[:]); err != nil {
-			return fmt.Errorf("change a key's client: %w", err)
+		p := partnerTenant{s: s}
+		var client puntuale.ClientID
+		var old puntuale.KeyID
+		found, err := one(ctx, a, `select partner_id, client_id, id from api_key where hash = $1`, []any{hash[:]}, &p.id, &client, &old)
+		if err != nil {
+			return fmt.Errorf("look for a key: %w", err)
 		}
-		found, err := one(ctx, a, `update api_key set expires_at = case when expires_at = 0 or expires_at > $2 then $2::bigint
- else expires_at end where hash = $1 and revoked_at = 0 and (expires_at = 0 or expires_at > $3)
- returning partner_id, client_id`, []any{hash[:], micros(graceEnds), micros(now)}, &p, &c)
-		switch {
-		case err != nil:
-			return fmt.Errorf("rotate a key: %w", err)
-		case !found:
+		if found {
+			_, err = p.rotate(ctx, a, client, old, next, graceEnds, now)
+		}
+		if !found || puntuale.CodeOf(err) == puntuale.CodeNotFound {
 			return errUnknownKey
 		}
-		_, err = insertKey(ctx, a, p, c, next)
 		return err
 	}), false)
 }
 
-// validOfClient is validKey for the keys of one client.
+// validOfClient is validKey for the keys of one client, or (client 0) of the partner itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
 
 func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
-	if _, err := p.Client(ctx, client); err != nil {
+	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
 	keys, err := list(ctx, p.s.read, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at from api_key k where`+validOfClient+
@@ -96,10 +93,13 @@ func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now t
 
 func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
-		if err := p.lockClient(ctx, a, client); err != nil {
+		err := p.lockUsers(ctx, a, client)
+		if err != nil {
 			return nil, err
 		}
-		var err error
+		if err := p.roomForKey(ctx, a, client, `k.expires_at = 0`); err != nil {
+			return nil, err
+		}
 		id, err = insertKey(ctx, a, p.id, client, k)
 		return id, err
 	})
@@ -108,29 +108,67 @@ func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, 
 
 func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
-		if err := p.lockClient(ctx, a, client); err != nil {
-			return nil, err
-		}
-		n, err := a.exec(ctx, `update api_key as k set expires_at = case when k.expires_at = 0 or k.expires_at > $5 then $5::bigint
- else k.expires_at end where k.id = $4 and`+validOfClient, p.id, client, micros(now), old, micros(graceEnds))
-		if err := thereOr(n > 0, err, "key"); err != nil {
-			return nil, err
-		}
-		if id, err = insertKey(ctx, a, p.id, client, next); err != nil {
-			return nil, err
-		}
-		return id, changed(ctx, a, client)
+		var err error
+		id, err = p.rotate(ctx, a, client, old, next, graceEnds, now)
+		return id, err
 	})
 	return id, err
 }
 
+// rotate puts a key in the place of another. There are no more keys than before, unless the old one was replaced already:
+// then it needs room. Keys that stay valid for their grace are counted apart, under the same limit.
+func (p partnerTenant) rotate(ctx context.Context, a asker, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
+	if err := p.lockUsers(ctx, a, client); err != nil {
+		return 0, err
+	}
+	var expires int64
+	found, err := one(ctx, a, `select k.expires_at from api_key k where k.id = $4 and`+validOfClient, []any{p.id, client, micros(now), old}, &expires)
+	if err := thereOr(found, err, "key"); err != nil {
+		return 0, err
+	}
+	if expires != 0 {
+		err = p.roomForKey(ctx, a, client, `k.expires_at = 0`)
+	} else if graceEnds.After(now) {
+		err = p.roomForKey(ctx, a, client, `k.expires_at > $3`, micros(now))
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := a.exec(ctx, `update api_key set expires_at = case when expires_at = 0 or expires_at > $2 then $2::bigint
+ else expires_at end where id = $1`, old, micros(graceEnds)); err != nil {
+		return 0, fmt.Errorf("rotate a key: %w", err)
+	}
+	id, err := insertKey(ctx, a, p.id, client, next)
+	if err != nil || client == 0 {
+		return id, err
+	}
+	return id, changed(ctx, a, client)
+}
+
+// roomForKey refuses one more of the valid keys of which the condition speaks, where there are as many as the client's
+// quota, or for the partner itself [puntuale.MaxPartnerKeys], allows. The owner's row is locked.
+func (p partnerTenant) roomForKey(ctx context.Context, a asker, client puntuale.ClientID, which string, args ...any) error {
+	var has int64
+	if _, err := one(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
+		append([]any{p.id, client}, args...), &has); err != nil {
+		return fmt.Errorf("count keys: %w", err)
+	}
+	if client != 0 {
+		return limit(ctx, a, client, puntuale.QuotaKeys, has)
+	}
+	if has >= puntuale.MaxPartnerKeys {
+		return puntuale.Conflict(fmt.Sprintf("there are %d keys already", puntuale.MaxPartnerKeys))
+	}
+	return nil
+}
+
 func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, id puntuale.KeyID, now time.Time) error {
 	return p.write(ctx, func(ctx context.Context, a asker) error {
-		if err := p.lockClient(ctx, a, client); err != nil {
+		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
 		n, err := a.exec(ctx, `update api_key as k set revoked_at = $3::bigint where k.id = $4 and`+validOfClient, p.id, client, micros(now), id)
-		if err := thereOr(n > 0, err, "key"); err != nil {
+		if err := thereOr(n > 0, err, "key"); err != nil || client == 0 {
 			return err
 		}
 		return changed(ctx, a, client)

@@ -30,7 +30,9 @@ var movedTables = []movedTable{
 	{name: "partner", columns: "id name slug created_at"},
 	{name: "client", columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
 		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at"},
+	{name: "quota", columns: "client_id noun most"},
 	{name: "login", columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
+	{name: "invitation", columns: "login_id hash expires_at"},
 	{name: "brand", columns: "partner_id name colour logo logo_kind host mark confirmed"},
 	{name: "day_total", columns: "client_id day sent failed"},
 	{name: "total_mark", columns: "client_id at"},

@@ -25,6 +25,9 @@ func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *punt
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return nil, err
 		}
+		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
+			return nil, err
+		}
 		if id, err = number(ctx, a, "sequence"); err != nil {
 			return nil, err
 		}
@@ -179,6 +182,9 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 			return err
 		}
 		if err := t.namedThere(ctx, a, q); err != nil {
+			return err
+		}
+		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
 			return err
 		}
 		if _, err := a.exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {

@@ -41,9 +41,8 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
 	err := t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
-		var n int64
-		found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-		if err := thereOr(found, err, "client"); err != nil {
+		err := t.roomFor(ctx, a, puntuale.QuotaSessions)
+		if err != nil {
 			return nil, err
 		}
 		if id, err = insertSession(ctx, a, t.id, s); err != nil || seal == nil {

@@ -40,6 +40,9 @@ var errTemplateName = puntuale.Conflict("the client has a template of this name"
 
 func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Once) (id puntuale.TemplateID, err error) {
 	err = t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+		if err := t.roomFor(ctx, a, puntuale.QuotaTemplates); err != nil {
+			return nil, err
+		}
 		n, err := number(ctx, a, "template")
 		if err != nil {
 			return nil, err

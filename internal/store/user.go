@@ -3,16 +3,18 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"puntuale"
 )
 
 const userColumns = `l.id, l.partner_id, l.client_id, l.email, l.name, l.password, l.role, l.language, l.stamp, l.second, l.second_last,
- l.recovery, l.created_at, l.seen_at`
+ l.recovery, l.created_at, l.seen_at, case when l.password <> '' then 1 else 0 end,
+ coalesce((select i.expires_at from invitation i where i.login_id = l.id), 0)`
 
 func userFields(u *puntuale.User) []any {
 	return []any{&u.ID, &u.Partner, &u.Client, &u.Email, &u.Name, &u.Password, &u.Role, &u.Language, &u.Stamp, &u.Second.Secret, &u.Second.Last,
-		inJSON{&u.Second.Recovery}, moment{&u.Created}, moment{&u.Seen}}
+		inJSON{&u.Second.Recovery}, moment{&u.Created}, moment{&u.Seen}, flag{&u.Joined}, moment{&u.Invited}}
 }
 
 func scanUser(rows row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
@@ -62,23 +64,36 @@ func (p partnerTenant) lockUsers(ctx context.Context, a asker, client puntuale.C
 	return thereOr(found, err, "partner")
 }
 
-func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User) (id puntuale.LoginID, err error) {
+func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.LoginID, err error) {
 	err = p.write(ctx, func(ctx context.Context, a asker) error {
 		if err := p.lockUsers(ctx, a, u.Client); err != nil {
 			return err
 		}
-		var n int64
-		if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2`, []any{p.id, u.Client}, &n); err != nil {
-			return fmt.Errorf("count users: %w", err)
-		}
-		if n >= puntuale.MaxUsers {
-			return puntuale.Conflict(fmt.Sprintf("there are %d users already", puntuale.MaxUsers))
+		if err := p.roomForUser(ctx, a, u.Client); err != nil {
+			return err
 		}
 		var err error
-		id, err = insertUser(ctx, a, p.id, u)
-		return err
+		if id, err = insertUser(ctx, a, p.id, u); err != nil || i == nil {
+			return err
+		}
+		return storeInvitation(ctx, a, id, *i)
 	})
 	return id, err
+}
+
+// roomForUser refuses one user more than a client's quota, or for the partner itself [puntuale.MaxUsers], allows.
+func (p partnerTenant) roomForUser(ctx context.Context, a asker, client puntuale.ClientID) error {
+	if client != 0 {
+		return room(ctx, a, client, puntuale.QuotaUsers)
+	}
+	var n int64
+	if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = 0`, []any{p.id}, &n); err != nil {
+		return fmt.Errorf("count users: %w", err)
+	}
+	if n >= puntuale.MaxUsers {
+		return puntuale.Conflict(fmt.Sprintf("there are %d users already", puntuale.MaxUsers))
+	}
+	return nil
 }
 
 func insertUser(ctx context.Context, a asker, p puntuale.PartnerID, u puntuale.User) (puntuale.LoginID, error) {
@@ -117,6 +132,12 @@ func (p partnerTenant) UpdateUser(ctx context.Context, client puntuale.ClientID,
 			}
 		}
 		changeUser(&u, patch)
+		if patch.Password.Set {
+			if err := endInvitation(ctx, a, id); err != nil {
+				return err
+			}
+			u.Joined, u.Invited = u.Password != "", time.Time{}
+		}
 		return storeUser(ctx, a, u)
 	})
 	if err != nil {
@@ -157,14 +178,15 @@ func storeUser(ctx context.Context, a asker, u puntuale.User) error {
 	return nil
 }
 
-// anotherOwner refuses what would leave nobody with the role of an owner.
+// anotherOwner refuses what would leave nobody with the role of an owner. Who was invited and did not come yet is none,
+// unless it is about one of those.
 func (p partnerTenant) anotherOwner(ctx context.Context, a asker, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil
 	}
 	var n int64
-	if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2 and role = $3 and id <> $4`,
-		[]any{p.id, u.Client, int64(puntuale.Owner), u.ID}, &n); err != nil {
+	if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2 and role = $3 and id <> $4
+ and (password <> '' or $5 = 0)`, []any{p.id, u.Client, int64(puntuale.Owner), u.ID, bit(u.Joined)}, &n); err != nil {
 		return fmt.Errorf("count owners: %w", err)
 	}
 	if n == 0 {
@@ -183,6 +205,9 @@ func (p partnerTenant) DeleteUser(ctx context.Context, client puntuale.ClientID,
 			return err
 		}
 		if err := p.anotherOwner(ctx, a, u); err != nil {
+			return err
+		}
+		if err := endInvitation(ctx, a, id); err != nil {
 			return err
 		}
 		_, err = a.exec(ctx, `delete from login where id = $1`, id)

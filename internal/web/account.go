@@ -1,10 +1,7 @@
 package web
 
 import (
-	"cmp"
-	"crypto/rand"
 	"encoding/json"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -31,9 +28,7 @@ var accountRoutes = []route{
 }
 
 func (s *site) newAccount(v *visit) error {
-	// A password that nobody has to think of; the client's user can change it.
-	f := view.NewForm("account_type", string(puntuale.AccountTest), "password", strings.ToLower(rand.Text()[:16]))
-	return v.show(view.AccountNew(f))
+	return v.show(view.AccountNew(view.NewForm("account_type", string(puntuale.AccountTest))))
 }
 
 func (s *site) createAccount(v *visit) error {
@@ -41,9 +36,17 @@ func (s *site) createAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
-	created, err := v.partner.CreateClient(v.ctx(), control.NewClient{
-		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Phone: f.Value("phone"), Type: f.Value("account_type"),
-	}, control.Once[control.CreatedClient]{})
+	asked := control.NewClient{
+		Name: f.Value("name"), Email: f.Value("email"), Password: f.Value("password"), Invite: true, Phone: f.Value("phone"), Type: f.Value("account_type"),
+	}
+	taken, err := v.partner.HasUser(v.ctx(), asked.Email)
+	if err != nil {
+		return err
+	}
+	if taken { // said beside all other faults, of which a call to the API gets to know first
+		asked.Faults = []puntuale.Fault{{Location: "body.email", Message: "the partner has a login with this e-mail"}}
+	}
+	created, err := v.partner.CreateClient(v.ctx(), asked, control.Once[control.CreatedClient]{})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: "the partner has a login with this e-mail"})
@@ -51,16 +54,20 @@ func (s *site) createAccount(v *visit) error {
 		return v.again(err, f, view.AccountNewForm(f), view.AccountNew(f), "name", "email", "password", "phone", "account_type")
 	}
 	v.did(created.ID.String())
-	return v.whole(view.AccountCreated(created.Account, created.Key, f.Value("password"), v.loginAddress()))
+	fresh := view.FreshAccount{Client: created.Account, Key: created.Key, Address: v.loginAddress()}
+	if i := created.Invitation; i.Secret != "" {
+		fresh.Link, fresh.Expires = v.invitationAddress(i), i.Expires
+	}
+	return v.whole(view.AccountCreated(fresh))
 }
 
 // loginAddress is where the partner's clients sign in.
 func (v *visit) loginAddress() string {
 	h := v.person.Host()
 	if h.Brand.Confirmed {
-		return "https://" + h.Brand.Host + "/login"
+		return v.ownAddress() + "/login"
 	}
-	return cmp.Or(v.site.control.Public(), readAt(v.r)) + "/p/" + h.Partner.Slug
+	return v.ownAddress() + "/p/" + h.Partner.Slug
 }
 
 // account is a client as its partner sees it.
@@ -97,11 +104,19 @@ func (s *site) editAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.AccountEdit(accountForm(c), c))
+	f, err := v.accountForm(c)
+	if err != nil {
+		return err
+	}
+	return v.show(view.AccountEdit(f, c))
 }
 
 // accountForm is a client as the form of its fields.
-func accountForm(c puntuale.Client) *view.Form {
+func (v *visit) accountForm(c puntuale.Client) (*view.Form, error) {
+	quotas, err := v.partner.Quotas(v.ctx(), c)
+	if err != nil {
+		return nil, err
+	}
 	number := func(n *int64) string {
 		if n == nil {
 			return ""
@@ -116,9 +131,15 @@ func accountForm(c puntuale.Client) *view.Form {
 	for i, d := range c.Closed {
 		closed[i] = d.String()
 	}
-	return view.NewForm(view.Version, string(c.Version()), "was.credits", number(c.Credits), "name", c.Name, "phone", c.Phone, "profile", c.Profile, "credits", number(c.Credits), "refill_period", c.Refill,
+	f := view.NewForm(view.Version, string(c.Version()), "was.credits", number(c.Credits), "name", c.Name, "phone", c.Phone, "profile", c.Profile, "credits", number(c.Credits), "refill_period", c.Refill,
 		"daily_api_cap", number(c.Cap), "expiration_date", expires, "timezone", c.Zone, "region", c.Region,
 		"active_features", strings.Join(c.Features, "\n"), "holidays", strings.Join(closed, "\n"))
+	for _, q := range puntuale.AllQuotas {
+		limit := strconv.FormatInt(quotas[c.ID].Of(q), 10)
+		f.Values.Set(view.QuotaField(q), limit)
+		f.Values.Set("was."+view.QuotaField(q), limit)
+	}
+	return f, nil
 }
 
 func (s *site) changeAccount(v *visit) error {
@@ -131,36 +152,45 @@ func (s *site) changeAccount(v *visit) error {
 		return err
 	}
 	f.Values.Set("holidays", strings.TrimSpace(strings.Join(f.Values["holidays"], "\n")))
-	stored := accountForm(c)
-	if shown, there := f.Values["was.credits"]; there { // messages are paid for while somebody looks at the form
-		stored.Values["credits"] = shown
-	}
-	change, err := readChange(f, stored)
-	change.Known = known(f)
-	if err == nil && v.endsAtOnce(c, change) && !f.Is("past", "on") {
-		v.quiet = true
-		f.Values.Set("past", "ask")
-		f.Refuse("expiration_date", v.t("account.expires_past"))
-		if v.partial() {
-			return v.showAs(http.StatusUnprocessableEntity, view.AccountForm(f, c))
-		}
-		return v.showAs(http.StatusUnprocessableEntity, view.AccountEdit(f, c))
-	}
-	if err == nil {
-		_, err = v.partner.ChangeClient(v.ctx(), v.path("id"), change)
-	}
+	stored, err := v.accountForm(c)
 	if err != nil {
+		return err
+	}
+	for _, name := range append([]string{"credits"}, quotaFields()...) { // no version has them: messages are paid for while somebody looks at the form
+		if shown, there := f.Values["was."+name]; there {
+			stored.Values[name] = shown
+		}
+	}
+	change := readChange(f, stored)
+	change.Known = known(f)
+	if v.endsAtOnce(c, change) && !f.Is("past", "on") {
+		f.Values.Set("past", "ask")
+		change.Faults = append(change.Faults, puntuale.Fault{Location: "body.expiration_date", Message: "has passed"})
+	}
+	if _, err := v.partner.ChangeClient(v.ctx(), v.path("id"), change); err != nil {
+		fields := []string{"name", "phone", "profile", "credits", "refill_period", "daily_api_cap", "expiration_date", "timezone", "region", "active_features", "holidays"}
+		fields = append(fields, quotaFields()...)
 		if v.compare(err, f, c.Version(), v.r.URL.Path) {
-			v.differ(f, accountForm(c), label{"name", "account.name"}, label{"phone", "account.phone"}, label{"profile", "account.profile"},
+			current, formErr := v.accountForm(c)
+			if formErr != nil {
+				return formErr
+			}
+			v.differ(f, current, label{"name", "account.name"}, label{"phone", "account.phone"}, label{"profile", "account.profile"},
 				label{"expiration_date", "clients.expires"}, label{"active_features", "account.features"}, label{"refill_period", "account.refill"},
 				label{"daily_api_cap", "account.cap"}, label{"timezone", "account.zone"}, label{"region", "account.region"}, label{"holidays", "account.holidays"})
 		}
-		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), "name", "phone", "profile", "credits", "refill_period", "daily_api_cap",
-			"expiration_date", "timezone", "region", "active_features", "holidays")
+		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
 	}
 	v.did(c.ID.String())
 	v.say("account.saved", "")
 	return v.to("/partner/clients/" + c.ID.String())
+}
+
+func quotaFields() (names []string) {
+	for _, q := range puntuale.AllQuotas {
+		names = append(names, view.QuotaField(q))
+	}
+	return names
 }
 
 // endsAtOnce reports whether a change lets an account expire on a day that has passed where the client is.
@@ -177,8 +207,7 @@ func (v *visit) endsAtOnce(c puntuale.Client, change control.ClientChange) bool 
 }
 
 // readChange takes over what somebody changed, and leaves what they did not touch to whoever changed it meanwhile.
-func readChange(f, before *view.Form) (control.ClientChange, error) {
-	var r control.ClientChange
+func readChange(f, before *view.Form) (r control.ClientChange) {
 	text := func(name string, into *puntuale.Change[string]) {
 		if value := strings.TrimSpace(f.Value(name)); value != before.Value(name) {
 			*into = puntuale.Change[string]{Set: true, To: value}
@@ -193,7 +222,7 @@ func readChange(f, before *view.Form) (control.ClientChange, error) {
 	text("region", &r.Region)
 	number := func(name string, into *puntuale.Change[*int64]) {
 		value := strings.TrimSpace(f.Value(name))
-		if value == before.Value(name) {
+		if !f.Values.Has(name) || value == before.Value(name) { // a page of the version before has no such field
 			return
 		}
 		into.Set = true
@@ -208,6 +237,13 @@ func readChange(f, before *view.Form) (control.ClientChange, error) {
 	}
 	number("credits", &r.Credits)
 	number("daily_api_cap", &r.Cap)
+	r.Quotas = map[puntuale.Quota]*int64{}
+	for _, q := range puntuale.AllQuotas {
+		var n puntuale.Change[*int64]
+		if number(view.QuotaField(q), &n); n.Set {
+			r.Quotas[q] = n.To
+		}
+	}
 	lines := func(name string, into *puntuale.Change[[]string]) {
 		if f.Value(name) != before.Value(name) {
 			*into = puntuale.Change[[]string]{Set: true, To: strings.FieldsFunc(f.Value(name), func(c rune) bool { return c == '\n' || c == ',' })}
@@ -223,7 +259,7 @@ func readChange(f, before *view.Form) (control.ClientChange, error) {
 			r.Closed.To[i] = day.Format(time.DateOnly)
 		}
 	}
-	return r, nil
+	return r
 }
 
 // addCredits adds to the credits, or takes from them, whatever is spent meanwhile.

@@ -39,7 +39,7 @@ func refusal(err error) (*puntuale.Error, int) {
 		return nil, 0
 	}
 	switch e.Code {
-	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeCapReached, puntuale.CodeRateLimited:
+	case puntuale.CodeInvalid, puntuale.CodeConflict, puntuale.CodeBusy, puntuale.CodeQuotaReached, puntuale.CodeCapReached, puntuale.CodeRateLimited:
 		return e, httpkit.Status(e.Code)
 	case puntuale.CodePrecondition: // a form has no such header
 		return e, http.StatusConflict

@@ -1,59 +1,86 @@
 package web
 
 import (
+	"context"
+
 	"puntuale"
+	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
-// keyRoutes are the client's API keys. Whoever may see one may do with it all that the client may.
+// keyRoutes are the API keys of a client, and of the partner itself. Who may see one may do with it all that its owner may.
 var keyRoutes = []route{
+	{"GET /partner/keys", partnerSide, puntuale.Owner, "", (*site).keys},
+	{"POST /partner/keys", partnerSide, puntuale.Owner, "key.create", (*site).createOwnKey},
+	{"POST /partner/keys/{key}/rotate", partnerSide, puntuale.Owner, "key.rotate", (*site).rotateOwnKey},
+	{"POST /partner/keys/{key}/revoke", partnerSide, puntuale.Owner, "key.revoke", (*site).revokeOwnKey},
+
 	{"GET /c/{client}/keys", clientSide, puntuale.Owner, "", (*site).keys},
 	{"POST /c/{client}/keys", clientSide, puntuale.Owner, "key.create", (*site).createOwnKey},
 	{"POST /c/{client}/keys/{key}/rotate", clientSide, puntuale.Owner, "key.rotate", (*site).rotateOwnKey},
 	{"POST /c/{client}/keys/{key}/revoke", clientSide, puntuale.Owner, "key.revoke", (*site).revokeOwnKey},
 }
 
-func (v *visit) keysURL() string { return v.frame.Place.Base + "/keys" }
+// ring is what the pages of keys ask, of a client or of the partner itself.
+type ring struct {
+	base   string
+	list   func(context.Context) ([]puntuale.Key, error)
+	create func(ctx context.Context, name string) (control.IssuedKey, error)
+	rotate func(ctx context.Context, key string) (control.IssuedKey, error)
+	revoke func(ctx context.Context, key string) error
+}
+
+func (v *visit) ring() ring {
+	if c := v.client; c != nil {
+		return ring{v.frame.Place.Base + "/keys", c.Keys, c.CreateKey, c.RotateKey, c.RevokeKey}
+	}
+	p := v.partner
+	return ring{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}
+}
 
 func (s *site) keys(v *visit) error {
-	all, err := v.client.Keys(v.ctx())
+	r := v.ring()
+	all, err := r.list(v.ctx())
 	if err != nil {
 		return err
 	}
-	return v.show(view.Keys(all, nil))
+	return v.show(view.Keys(r.base, all, nil))
 }
 
 func (s *site) createOwnKey(v *visit) error {
+	r := v.ring()
 	f, err := v.form()
 	if err != nil {
 		return err
 	}
-	key, err := v.client.CreateKey(v.ctx(), f.Value("name"))
+	key, err := r.create(v.ctx(), f.Value("name"))
 	if err != nil {
-		all, missing := v.client.Keys(v.ctx())
+		all, missing := r.list(v.ctx())
 		if missing != nil {
 			return missing
 		}
-		return v.again(err, f, view.KeyForm(f, v.keysURL()), view.Keys(all, f), "name")
+		return v.again(err, f, view.KeyForm(f, r.base), view.Keys(r.base, all, f), "name")
 	}
 	v.did(key.Prefix)
-	return v.whole(view.KeyIssued(key.Plain, key.Name, v.keysURL()))
+	return v.whole(view.KeyIssued(key.Plain, key.Name, r.base))
 }
 
 func (s *site) rotateOwnKey(v *visit) error {
-	key, err := v.client.RotateKey(v.ctx(), v.path("key"))
+	r := v.ring()
+	key, err := r.rotate(v.ctx(), v.path("key"))
 	if err != nil {
 		return err
 	}
 	v.did(key.Prefix)
-	return v.whole(view.KeyIssued(key.Plain, key.Name, v.keysURL()))
+	return v.whole(view.KeyIssued(key.Plain, key.Name, r.base))
 }
 
 func (s *site) revokeOwnKey(v *visit) error {
-	if err := v.client.RevokeKey(v.ctx(), v.path("key")); err != nil {
+	r := v.ring()
+	if err := r.revoke(v.ctx(), v.path("key")); err != nil {
 		return err
 	}
 	v.did(v.path("key"))
 	v.say("key.revoked", "")
-	return v.to(v.keysURL())
+	return v.to(r.base)
 }

@@ -22,6 +22,7 @@ var places = []place{
 	{title: "nav.expiries", icon: "calendar-due", path: "/partner/expiries", first: true},
 	{title: "nav.totals", icon: "chart-bar", path: "/partner/totals", first: true},
 	{group: "nav.group.partner", title: "nav.users", icon: "user", path: "/partner/users"},
+	{group: "nav.group.partner", title: "nav.keys", icon: "key", path: "/partner/keys"},
 	{group: "nav.group.partner", title: "nav.brand", icon: "palette", path: "/partner/brand"},
 	{group: "nav.group.partner", title: "nav.audit", icon: "history", path: "/partner/audit"},
 

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"crypto/rand"
 	"strings"
 
 	"puntuale"
@@ -23,6 +22,8 @@ func teamOf(base string, which side) []route {
 		{"POST " + base + "/new", which, puntuale.Owner, "user.create", (*site).createUser},
 		{"GET " + base + "/{user}", which, puntuale.Owner, "", (*site).editUser},
 		{"POST " + base + "/{user}", which, puntuale.Owner, "user.change", (*site).changeUser},
+		{"POST " + base + "/{user}/invite", which, puntuale.Owner, "user.invite", (*site).inviteUser},
+		{"POST " + base + "/{user}/uninvite", which, puntuale.Owner, "user.uninvite", (*site).uninviteUser},
 		{"POST " + base + "/{user}/delete", which, puntuale.Owner, "user.delete", (*site).deleteUser},
 	}
 }
@@ -63,7 +64,7 @@ func (s *site) newUser(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return v.show(view.UserNew(view.NewForm("role", "staff", "password", strings.ToLower(rand.Text()[:16])), crew))
+	return v.show(view.UserNew(view.NewForm("role", "staff"), crew))
 }
 
 func (s *site) createUser(v *visit) error {
@@ -75,16 +76,52 @@ func (s *site) createUser(v *visit) error {
 	if err != nil {
 		return err
 	}
-	u, err := team.Create(v.ctx(), control.NewUser{Email: f.Value("email"), Name: f.Value("name"), Password: f.Value("password"), Role: f.Value("role")})
+	u, invitation, err := team.Invite(v.ctx(), control.NewUser{Email: f.Value("email"), Name: f.Value("name"), Role: f.Value("role")})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeConflict {
 			e, _ := refusal(err)
 			err = puntuale.Invalid(puntuale.Fault{Location: "body.email", Message: e.Message})
 		}
-		return v.again(err, f, view.UserNewForm(f, crew), view.UserNew(f, crew), "email", "name", "password", "role")
+		return v.again(err, f, view.UserNewForm(f, crew), view.UserNew(f, crew), "email", "name", "role")
 	}
 	v.did(u.Email)
-	return v.whole(view.UserCreated(u, f.Value("password"), v.loginAddress(), crew))
+	return v.whole(view.UserInvited(u, v.invitationAddress(invitation), invitation.Expires, crew))
+}
+
+// inviteUser makes a link in the place of any other.
+func (s *site) inviteUser(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	u, err := team.User(v.ctx(), v.path("user"))
+	if err != nil {
+		return err
+	}
+	invitation, err := team.InviteAgain(v.ctx(), v.path("user"))
+	if err != nil {
+		return err
+	}
+	v.did(u.Email)
+	return v.whole(view.UserInvited(u, v.invitationAddress(invitation), invitation.Expires, crew))
+}
+
+// uninviteUser makes the link worth nothing.
+func (s *site) uninviteUser(v *visit) error {
+	team, crew, err := v.crew()
+	if err != nil {
+		return err
+	}
+	u, err := team.User(v.ctx(), v.path("user"))
+	if err != nil {
+		return err
+	}
+	if err := team.Uninvite(v.ctx(), v.path("user")); err != nil {
+		return err
+	}
+	v.did(u.Email)
+	v.say("user.uninvited", "")
+	return v.to(crew.Base + "/" + u.ID.String())
 }
 
 func (s *site) editUser(v *visit) error {
@@ -120,14 +157,11 @@ func (s *site) changeUser(v *visit) error {
 		Name: puntuale.Change[string]{Set: true, To: strings.TrimSpace(f.Value("name"))},
 		Role: puntuale.Change[string]{Set: true, To: f.Value("role")}, NoSecond: f.Is("no_second", "on"), Known: known(f),
 	}
-	if f.Value("password") != "" {
-		r.Password = puntuale.Change[string]{Set: true, To: f.Value("password")}
-	}
 	if _, err := team.Change(v.ctx(), v.path("user"), r); err != nil {
 		if v.compare(err, f, u.Version(), v.r.URL.Path) {
 			v.differ(f, userForm(u), label{"name", "me.name"}, label{"role", "users.role"})
 		}
-		return v.again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role", "password")
+		return v.again(err, f, view.UserForm(f, u, crew), view.UserEdit(f, u, crew), "name", "role")
 	}
 	v.did(u.Email)
 	v.say("user.saved", "")

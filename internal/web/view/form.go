@@ -60,7 +60,7 @@ func (f *Form) Refuse(name, says string) {
 // the field name, "body.steps[2].timing.at" is steps[2].timing.at), and reports whether the error was the form's to show. fields are those that the
 // form has; what is of no field is said above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
-	if len(e.Faults) == 0 {
+	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
 		f.Refuse("", l.Fault(e.Message))
 		return
 	}

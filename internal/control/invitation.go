@@ -1,0 +1,113 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+)
+
+// Invitation is a link's secret, which is shown only now: who has it sets the user's password, once.
+type Invitation struct {
+	Secret  string
+	Expires time.Time
+}
+
+func (c *Control) newInvitation() (Invitation, *puntuale.Invitation) {
+	i := Invitation{auth.NewToken(), c.clock.Now().Add(puntuale.UnfinishedInvitation.Lasts())}
+	return i, &puntuale.Invitation{Hash: ticketHash(i.Secret), Expires: i.Expires}
+}
+
+// Invite creates a user who sets a password by the invitation. Codes: invalid; quota_reached; conflict when the e-mail is
+// in use among the partner's users, those of its clients included.
+func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation, error) {
+	u, err := t.newUser(r)
+	if err != nil {
+		return puntuale.User{}, Invitation{}, err
+	}
+	invitation, stored := t.control.newInvitation()
+	if u.ID, err = t.tenant.CreateUser(ctx, u, stored); err != nil {
+		return puntuale.User{}, Invitation{}, fmt.Errorf("create a user: %w", err)
+	}
+	return bare(u), invitation, nil
+}
+
+// InviteAgain makes an invitation in the place of any other, also for a user who lost the password: that one is right
+// until the new one is set. Codes: not_found.
+func (t *Team) InviteAgain(ctx context.Context, id string) (Invitation, error) {
+	login, err := loginID(id)
+	if err != nil {
+		return Invitation{}, err
+	}
+	invitation, stored := t.control.newInvitation()
+	if err := t.tenant.Invite(ctx, t.client, login, *stored); err != nil {
+		return Invitation{}, fmt.Errorf("invite user %d: %w", login, err)
+	}
+	return invitation, nil
+}
+
+// Uninvite makes a user's invitation worth nothing. Codes: not_found.
+func (t *Team) Uninvite(ctx context.Context, id string) error {
+	login, err := loginID(id)
+	if err != nil {
+		return err
+	}
+	if err := t.tenant.Uninvite(ctx, t.client, login); err != nil {
+		return fmt.Errorf("take back the invitation of user %d: %w", login, err)
+	}
+	return nil
+}
+
+// errSpent is the one answer to an invitation that is used, withdrawn, too old, or never was.
+func errSpent() error { return unauthorized("the link is worth nothing any more") }
+
+// Invited returns who a valid invitation is for. Codes: unauthorized.
+func (c *Control) Invited(ctx context.Context, secret string) (*Person, error) {
+	id, err := c.door.Invited(ctx, ticketHash(secret), c.clock.Now())
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return nil, errSpent()
+	case err != nil:
+		return nil, fmt.Errorf("look for an invitation: %w", err)
+	}
+	return c.userOf(ctx, id)
+}
+
+// Join takes an invitation and sets the password of its user, who is not signed in by that. All that the user had open
+// ends. Codes: unauthorized, invalid.
+func (c *Control) Join(ctx context.Context, secret, password string) (*Person, error) {
+	p, err := c.Invited(ctx, secret)
+	if err != nil {
+		return nil, err
+	}
+	var f faults
+	f.password("body.password", password, p.user.Email, p.user.Name, p.host.Partner.Name)
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	hash, err := auth.HashPassword(ctx, p.asker(), password)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.door.TakeInvitation(ctx, ticketHash(secret), c.clock.Now(), hash)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return nil, errSpent()
+	case err != nil:
+		return nil, fmt.Errorf("take an invitation: %w", err)
+	}
+	return c.userOf(ctx, id)
+}
+
+func (c *Control) userOf(ctx context.Context, id puntuale.LoginID) (*Person, error) {
+	user, host, err := c.door.UserByID(ctx, id)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return nil, errSpent()
+	case err != nil:
+		return nil, fmt.Errorf("read a user: %w", err)
+	}
+	return &Person{c, user, host}, nil
+}

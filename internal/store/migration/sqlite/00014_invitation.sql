@@ -1,0 +1,8 @@
+-- +goose Up
+
+-- Links with which users set a password: who was invited, and who lost theirs.
+create table invitation (
+    login_id integer primary key,
+    hash text not null unique,
+    expires_at integer not null
+) strict;

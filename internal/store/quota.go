@@ -1,0 +1,92 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+)
+
+// inUse counts what a client ($1) has of each kind but keys, which the partner's handle counts. Each reads by an index.
+var inUse = map[puntuale.Quota]string{
+	puntuale.QuotaSessions:  `select count(*) from session where client_id = $1 and deleted_at = 0`,
+	puntuale.QuotaSequences: `select count(*) from sequence where client_id = $1 and deleted_at = 0`,
+	puntuale.QuotaTemplates: `select count(*) from template where client_id = $1`,
+	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
+}
+
+// room refuses one more where the client has as many as its quota allows. Who asks holds the lock on the client's row,
+// as whoever changes the quota does, until what it creates is committed.
+func room(ctx context.Context, a asker, client puntuale.ClientID, q puntuale.Quota) error {
+	var has int64
+	if _, err := one(ctx, a, inUse[q], []any{client}, &has); err != nil {
+		return fmt.Errorf("count %s: %w", q, err)
+	}
+	return limit(ctx, a, client, q, has)
+}
+
+// limit refuses one more than has.
+func limit(ctx context.Context, a asker, client puntuale.ClientID, q puntuale.Quota, has int64) error {
+	most := q.Default()
+	if _, err := one(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &most); err != nil {
+		return fmt.Errorf("read a quota: %w", err)
+	}
+	if has >= most {
+		return puntuale.QuotaReached(q, most)
+	}
+	return nil
+}
+
+// roomFor locks the client's row, the last one that a transaction locks, and asks for room.
+func (t tenant) roomFor(ctx context.Context, a asker, q puntuale.Quota) error {
+	var n int64
+	found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
+	if err := thereOr(found, err, "client"); err != nil {
+		return err
+	}
+	return room(ctx, a, t.id, q)
+}
+
+// storeQuotas writes the quotas that change of a client whose row is locked.
+func storeQuotas(ctx context.Context, a asker, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
+	for _, q := range puntuale.AllQuotas {
+		most, changes := changes[q]
+		if !changes {
+			continue
+		}
+		statement, args := `delete from quota where client_id = $1 and noun = $2`, []any{client, string(q)}
+		if most != nil {
+			statement, args = `insert into quota (client_id, noun, most) values ($1, $2, $3)
+ on conflict (client_id, noun) do update set most = excluded.most`, append(args, *most)
+		}
+		if _, err := a.exec(ctx, statement, args...); err != nil {
+			return fmt.Errorf("store a quota: %w", err)
+		}
+	}
+	return nil
+}
+
+func (p partnerTenant) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Quotas, error) {
+	all := make(map[puntuale.ClientID]puntuale.Quotas, len(ids))
+	if len(ids) == 0 {
+		return all, nil
+	}
+	type quotaRow struct {
+		client puntuale.ClientID
+		noun   string
+		most   int64
+	}
+	rows, err := list(ctx, p.s.read, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
+ join client c on c.id = q.client_id and c.partner_id = $1`, []any{p.id, batch{pick(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
+		func(r row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.most) })
+	if err != nil {
+		return nil, outward(fmt.Errorf("read quotas: %w", err))
+	}
+	for _, r := range rows {
+		if all[r.client] == nil {
+			all[r.client] = puntuale.Quotas{}
+		}
+		all[r.client][puntuale.Quota(r.noun)] = r.most
+	}
+	return all, nil
+}

@@ -1,0 +1,74 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// invitationRoutes are the page on which somebody who was invited sets a password. It has the looks of their partner.
+var invitationRoutes = []route{
+	{"GET /invitation", anyone, 0, "", (*site).invitation},
+	{"POST /invitation", anyone, 0, unaudited, (*site).join}, // notes who joined by itself
+}
+
+// invitationAddress is the link that is handed on.
+func (v *visit) invitationAddress(i control.Invitation) string {
+	return v.ownAddress() + "/invitation?" + url.Values{"t": {i.Secret}}.Encode()
+}
+
+// ownAddress is the address of the partner's pages: at its confirmed host name, where it has one.
+func (v *visit) ownAddress() string {
+	if b := v.person.Host().Brand; b.Confirmed {
+		return "https://" + b.Host
+	}
+	return cmp.Or(v.site.control.Public(), readAt(v.r))
+}
+
+func (s *site) invitation(v *visit) error {
+	p, err := s.control.Invited(v.ctx(), v.query("t"))
+	if err != nil {
+		return v.spent(err)
+	}
+	v.frame.Look = look(p.Host())
+	return v.show(view.Invitation(view.NewForm("t", v.query("t")), p.User().Email))
+}
+
+// spent says of an invitation that it is worth nothing any more.
+func (v *visit) spent(err error) error {
+	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
+		return err
+	}
+	if v.partial() {
+		return v.to("/invitation") // without a secret it says so
+	}
+	return v.showAs(http.StatusNotFound, view.InvitationSpent(v.door()))
+}
+
+func (s *site) join(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	invited, err := s.control.Invited(v.ctx(), f.Value("t"))
+	if err != nil {
+		return v.spent(err)
+	}
+	v.frame.Look = look(invited.Host())
+	p, err := s.control.Join(v.ctx(), f.Value("t"), f.Value("password"))
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeUnauthorized:
+		return v.spent(err)
+	case err != nil:
+		email := invited.User().Email
+		return v.again(err, f, view.InvitationForm(f, email), view.Invitation(f, email), "password")
+	}
+	if err := p.Note(v.ctx(), p.User().Client, "user.join", p.User().Email); err != nil {
+		return err
+	}
+	return v.passed(p, p.Begin(puntuale.UnfinishedSignIn))
+}

@@ -1,0 +1,61 @@
+package puntuale
+
+import "fmt"
+
+// Quota names a kind of thing of which a client has a limited number. Its partner sets the limits; a client that has more
+// than a new limit keeps what it has.
+type Quota string
+
+const (
+	QuotaSessions  Quota = "sessions"
+	QuotaSequences Quota = "sequences"
+	QuotaTemplates Quota = "templates"
+	QuotaUsers     Quota = "users" // of its dashboard
+	QuotaKeys      Quota = "keys"  // API keys; one that was replaced, and is still valid, is counted apart
+)
+
+// AllQuotas are the quotas, in the order in which people see them.
+var AllQuotas = [...]Quota{QuotaSessions, QuotaSequences, QuotaTemplates, QuotaUsers, QuotaKeys}
+
+// Default is the limit of a client whose partner set none.
+func (q Quota) Default() int64 {
+	switch q {
+	case QuotaSessions:
+		return 10
+	case QuotaUsers:
+		return 50
+	case QuotaKeys:
+		return 20
+	default:
+		return 1000
+	}
+}
+
+// Most is the largest limit that a partner can set. Users and keys are listed on one page.
+func (q Quota) Most() int64 {
+	switch q {
+	case QuotaSessions:
+		return 10_000
+	case QuotaUsers, QuotaKeys:
+		return MaxUsers
+	default:
+		return 100_000
+	}
+}
+
+// Quotas are the limits that a partner set for a client. The others are the defaults.
+type Quotas map[Quota]int64
+
+// Of returns the limit that holds.
+func (q Quotas) Of(which Quota) int64 {
+	if n, ok := q[which]; ok {
+		return n
+	}
+	return which.Default()
+}
+
+// QuotaReached refuses one more than a quota allows.
+func QuotaReached(which Quota, limit int64) *Error {
+	text := fmt.Sprintf("the limit of %d %s is reached", limit, which)
+	return &Error{Code: CodeQuotaReached, Message: text, Faults: []Fault{{Location: "quotas." + string(which), Message: text, Value: limit}}}
+}
