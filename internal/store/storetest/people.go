@@ -22,15 +22,15 @@ func testUsers(t *testing.T, w *World) {
 	}
 	want := puntuale.User{Partner: w.Partner, Client: c.ID, Email: "Anna@example.com", Name: "Anna", Password: "hash", Role: puntuale.Staff,
 		Language: "it", Created: Begin}
-	if want.ID, err = p.CreateUser(ctx, want); err != nil {
+	if want.ID, err = p.CreateUser(ctx, want, nil); err != nil {
 		t.Fatal(err)
 	}
-	want.Second.Recovery = []string{}
+	want.Second.Recovery, want.Joined = []string{}, true
 	got, err := p.User(ctx, c.ID, want.ID)
 	if got.Second.Secret = nil; err != nil || !reflect.DeepEqual(got, want) {
 		t.Fatalf("user = %+v, %v, want %+v", got, err, want)
 	}
-	_, err = p.CreateUser(ctx, puntuale.User{Client: other.ID, Email: "Anna@example.com", Role: puntuale.Staff})
+	_, err = p.CreateUser(ctx, puntuale.User{Client: other.ID, Email: "Anna@example.com", Role: puntuale.Staff}, nil)
 	wantCode(t, err, puntuale.CodeConflict)
 	for _, client := range []puntuale.ClientID{0, other.ID, 999} {
 		_, err := p.User(ctx, client, want.ID)
@@ -73,7 +73,7 @@ func testOwnerStays(t *testing.T, w *World) {
 	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
 		var owners []puntuale.LoginID
 		for range 4 {
-			if _, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("o") + "@example.com", Role: puntuale.Owner}); err != nil {
+			if _, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("o") + "@example.com", Role: puntuale.Owner}, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -110,7 +110,7 @@ func testUsersByEmail(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mine, err := w.Store.Partner(w.Partner).CreateUser(ctx, puntuale.User{Client: c.ID, Email: "Stessa@Example.com", Role: puntuale.Staff})
+	mine, err := w.Store.Partner(w.Partner).CreateUser(ctx, puntuale.User{Client: c.ID, Email: "Stessa@Example.com", Role: puntuale.Staff}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -406,4 +406,83 @@ func testHosts(t *testing.T, w *World) {
 		_, err := w.HostNamed(ctx, host)
 		wantCode(t, err, puntuale.CodeNotFound)
 	}
+}
+
+// An invitation sets a password once, whoever uses it at the same moment, and no longer than it lasts.
+func testInvitations(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	for _, client := range []puntuale.ClientID{0, w.Client(puntuale.AccountFull).ID} {
+		until := Begin.Add(time.Hour)
+		id, err := p.CreateUser(ctx, puntuale.User{Client: client, Email: Unique("i") + "@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: Unique("a"), Expires: until})
+		if err != nil {
+			t.Fatal(err)
+		}
+		invite := func(hash string) {
+			t.Helper()
+			if err := p.Invite(ctx, client, id, puntuale.Invitation{Hash: hash, Expires: until}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		first, second := Unique("b"), Unique("c")
+		invite(first)
+		invite(second)
+		if u, err := p.User(ctx, client, id); err != nil || u.Joined || !u.Invited.Equal(until) {
+			t.Errorf("invited: %+v, %v", u, err)
+		}
+		_, err = w.Invited(ctx, first, Begin)
+		wantCode(t, err, puntuale.CodeNotFound) // another took its place
+		_, err = w.Invited(ctx, second, until)
+		wantCode(t, err, puntuale.CodeNotFound)
+		_, err = w.TakeInvitation(ctx, second, until, "late")
+		wantCode(t, err, puntuale.CodeNotFound)
+		var joined atomic.Int64
+		together(8, func(int) {
+			switch user, err := w.TakeInvitation(ctx, second, Begin, "hash"); {
+			case err == nil && user == id:
+				joined.Add(1)
+			case puntuale.CodeOf(err) != puntuale.CodeNotFound:
+				t.Errorf("%v, %v", user, err)
+			}
+		})
+		if u, err := p.User(ctx, client, id); err != nil || joined.Load() != 1 || u.Password != "hash" || u.Stamp != 1 || !u.Joined || !u.Invited.IsZero() {
+			t.Errorf("used %d times: %+v, %v", joined.Load(), u, err)
+		}
+		third := Unique("d")
+		invite(third)
+		if err := p.Uninvite(ctx, client, id); err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, p.Uninvite(ctx, client, id), puntuale.CodeNotFound)
+		invite(third)
+		if _, err := p.UpdateUser(ctx, client, id, puntuale.UserPatch{Password: to("other")}, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err = w.TakeInvitation(ctx, third, Begin, "hash") // a password that was set meanwhile ends it
+		wantCode(t, err, puntuale.CodeNotFound)
+		wantCode(t, p.Invite(ctx, 999, id, puntuale.Invitation{}), puntuale.CodeNotFound)
+	}
+}
+
+// Who was invited and did not come yet is no owner for whom another may leave.
+func testInvitedOwner(t *testing.T, w *World) {
+	ctx := context.Background()
+	p, c := w.Store.Partner(w.Partner), w.Client(puntuale.AccountFull)
+	users, err := p.Users(ctx, c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := Unique("h")
+	id, err := p.CreateUser(ctx, puntuale.User{Client: c.ID, Email: "due@example.com", Role: puntuale.Owner}, &puntuale.Invitation{Hash: hash, Expires: Begin.Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, p.DeleteUser(ctx, c.ID, users[0].ID), puntuale.CodeConflict)
+	if _, err := w.TakeInvitation(ctx, hash, Begin, "hash"); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.DeleteUser(ctx, c.ID, users[0].ID); err != nil {
+		t.Errorf("once the other came: %v", err)
+	}
+	wantCode(t, p.DeleteUser(ctx, c.ID, id), puntuale.CodeConflict)
 }

@@ -404,7 +404,7 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		return nil, err
 	},
 	"CreateUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
-		_, err := theirs.CreateUser(context.Background(), puntuale.User{Client: c.ID, Email: "x@example.com", Role: puntuale.Owner})
+		_, err := theirs.CreateUser(context.Background(), puntuale.User{Client: c.ID, Email: "x@example.com", Role: puntuale.Owner}, nil)
 		return nil, err
 	},
 	"UpdateUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {

@@ -1,0 +1,147 @@
+package storetest
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// maker makes one more of what a quota limits.
+func (w *World) maker(t *testing.T, c puntuale.Client, q puntuale.Quota) func() error {
+	t.Helper()
+	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)
+	switch q {
+	case puntuale.QuotaSessions:
+		return func() error {
+			_, err := tenant.CreateSession(ctx, puntuale.Session{Name: "x", Type: puntuale.Socket, Created: Begin}, nil)
+			return err
+		}
+	case puntuale.QuotaSequences:
+		return func() error {
+			_, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "x", IfRunning: puntuale.Allow, Created: Begin, Updated: Begin}, nil)
+			return err
+		}
+	case puntuale.QuotaTemplates:
+		return func() error {
+			_, err := tenant.CreateTemplate(ctx, puntuale.Template{Name: Unique("x"), Text: "x", Created: Begin, Updated: Begin}, nil)
+			return err
+		}
+	case puntuale.QuotaUsers:
+		return func() error {
+			_, err := p.CreateUser(ctx, puntuale.User{Client: c.ID, Email: Unique("u") + "@example.com", Role: puntuale.Reader}, nil)
+			return err
+		}
+	case puntuale.QuotaKeys:
+		return func() error {
+			_, err := p.CreateKey(ctx, c.ID, puntuale.Key{Name: "x", Hash: keyHash(), Created: Begin}, nil)
+			return err
+		}
+	}
+	t.Fatalf("nothing makes %s", q)
+	return nil
+}
+
+// Of many who make the last one that a quota allows at the same moment, one does.
+func testQuotas(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	for _, q := range puntuale.AllQuotas {
+		c := w.Client(puntuale.AccountFull) // it has a session, a user and a key
+		another := w.maker(t, c, q)
+		if err := another(); err != nil {
+			t.Fatalf("%s below the default: %v", q, err)
+		}
+		has := int64(2)
+		if q == puntuale.QuotaSequences || q == puntuale.QuotaTemplates {
+			has = 1
+		}
+		set := func(most *int64) {
+			t.Helper()
+			if _, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{Quotas: map[puntuale.Quota]*int64{q: most}}, Begin); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(new(has + 1))
+		var made atomic.Int64
+		together(8, func(int) {
+			switch err := another(); {
+			case err == nil:
+				made.Add(1)
+			case puntuale.CodeOf(err) != puntuale.CodeQuotaReached:
+				t.Errorf("%s: %v", q, err)
+			}
+		})
+		if made.Load() != 1 {
+			t.Errorf("%s: %d were made, want 1", q, made.Load())
+		}
+		set(new(int64(0))) // what there is stays
+		if err := another(); puntuale.CodeOf(err) != puntuale.CodeQuotaReached || err.Error() == "" {
+			t.Errorf("%s over the limit: %v", q, err)
+		}
+		if all, err := p.Quotas(ctx, []puntuale.ClientID{c.ID, 999}); err != nil || len(all) != 1 || len(all[c.ID]) != 1 || all[c.ID].Of(q) != 0 {
+			t.Errorf("%s: quotas are %v, %v", q, all, err)
+		}
+		set(nil)
+		if err := another(); err != nil {
+			t.Errorf("%s by the default again: %v", q, err)
+		}
+	}
+}
+
+// A partner's own keys are a few, which rotating makes no more of, and nobody else's.
+func testPartnerKeys(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.Store.Partner(w.Partner)
+	list := func() []puntuale.Key {
+		t.Helper()
+		keys, err := p.Keys(ctx, 0, Begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return keys
+	}
+	create := func() error {
+		_, err := p.CreateKey(ctx, 0, puntuale.Key{Name: "x", Hash: keyHash(), Created: Begin}, nil)
+		return err
+	}
+	for range puntuale.MaxPartnerKeys - len(list()) {
+		if err := create(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantCode(t, create(), puntuale.CodeConflict)
+	rotate := func(id puntuale.KeyID) error {
+		_, err := p.RotateClientKey(ctx, 0, id, puntuale.Key{Name: "x", Hash: keyHash(), Created: Begin}, Begin.Add(time.Hour), Begin, nil)
+		return err
+	}
+	all := list()
+	if err := rotate(all[0].ID); err != nil {
+		t.Fatalf("rotate where there is no room: %v", err)
+	}
+	wantCode(t, rotate(all[0].ID), puntuale.CodeConflict) // it was replaced already: this would be one more
+	for i := 1; i < len(all); i++ {
+		if err := rotate(all[i].ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := list()
+	wantCode(t, rotate(newest[len(newest)-1].ID), puntuale.CodeConflict) // too many are in their grace
+	if n := len(newest); n != 2*puntuale.MaxPartnerKeys {
+		t.Errorf("%d keys are valid", n)
+	}
+	if err := p.RevokeKey(ctx, 0, all[0].ID, Begin); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, p.RevokeKey(ctx, 0, all[0].ID, Begin), puntuale.CodeNotFound)
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri-keys"}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, w.Store.Partner(other).RevokeKey(ctx, 0, all[1].ID, Begin), puntuale.CodeNotFound)
+	if keys, err := w.Store.Partner(other).Keys(ctx, 0, Begin); err != nil || len(keys) != 1 {
+		t.Errorf("another partner sees %d keys, %v", len(keys), err)
+	}
+}
