@@ -50,9 +50,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	listed, _, err := c.FindBlacklisted(ctx, "", control.Page{})
 	w.must(err)
 	has["blacklist"] = fmt.Sprint(listed[0].ID)
-	u, err := c.Team().Create(ctx, control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Password: password, Role: "reader"})
-	w.must(err)
-	has["users"] = u.ID.String()
+	has["users"] = w.letIn(c.Team(), control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
 	return has
 }
 
@@ -113,6 +111,11 @@ func halfway(w *world) map[string]func(*browser) {
 			secret := decode(b.t, strings.ReplaceAll(between(v.get("/me/second").body, `class="secret-text">`, "<"), " ", ""))
 			v.post("/me/second", map[string][]string{"code": {auth.Code(secret, w.clock.Now())}})
 			signIn(b, "estraneo@example.com")
+		},
+		"/invitation": func(b *browser) {
+			_, invitation, err := w.newPartnerHandle().Team().Invite(ctx, control.NewUser{Email: "invitata@example.com", Role: "reader"})
+			w.must(err)
+			b.open("/invitation?t=" + invitation.Secret)
 		},
 	}
 }

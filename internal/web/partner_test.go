@@ -240,13 +240,14 @@ func TestUsers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Owner])
-	r := v.post(w.pages+"/users/new", url.Values{"email": {"nuova@example.com"}, "name": {"Nuova"}, "password": {"tramonto sul lago"}, "role": {"reader"}})
-	if r.status != http.StatusOK || !strings.Contains(r.body, "tramonto sul lago") {
+	r := v.post(w.pages+"/users/new", url.Values{"email": {"nuova@example.com"}, "name": {"Nuova"}, "role": {"reader"}})
+	link := linkIn(r.body)
+	if r.status != http.StatusOK || link == "" {
 		t.Fatalf("%d", r.status)
 	}
 	them := w.visitor(0)
-	if r := them.post("/login", url.Values{"email": {"nuova@example.com"}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther || r.to() != w.pages {
-		t.Fatalf("sign in: %d %s", r.status, r.to())
+	if r := them.post("/invitation", url.Values{"t": {link}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther || r.to() != w.pages {
+		t.Fatalf("come in: %d %s", r.status, r.to())
 	}
 	team := w.users(w.Client().Team(), nil)
 	if r := them.get(w.pages + "/users"); r.status != http.StatusForbidden {

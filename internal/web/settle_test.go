@@ -21,7 +21,7 @@ func (b *browser) arrives(path string) {
 }
 
 // keysStory makes a key on the page where the browser is, sees it once, gives it a successor and revokes it.
-func (b *browser) keysStory() {
+func (b *browser) keysStory(prefix string) {
 	b.t.Helper()
 	here := evaluate[string](b, `location.pathname`)
 	b.tap("details summary:has(+ form[action$='/keys'])")
@@ -29,7 +29,7 @@ func (b *browser) keysStory() {
 	b.until(`document.querySelector("form[action$='/keys'] .fault") && document.activeElement?.name === "name"`)
 	b.fill("name", "gestionale")
 	b.tap("form[action$='/keys'] button")
-	b.until(`document.querySelector(".secret-text")?.innerText.startsWith("ck_")`)
+	b.until(`document.querySelector(".secret-text")?.innerText.startsWith(` + quote(prefix) + `)`)
 	first := b.text(".secret-text")
 	b.check("key")
 	b.tap("main .btn-primary")
@@ -40,7 +40,7 @@ func (b *browser) keysStory() {
 	b.tap(".row-item:last-child [data-open^=rotate]")
 	b.check("key-rotate")
 	b.tap("dialog[open] [type=submit]")
-	b.until(`document.querySelector(".secret-text")?.innerText.startsWith("ck_")`)
+	b.until(`document.querySelector(".secret-text")?.innerText.startsWith(` + quote(prefix) + `)`)
 	second := b.text(".secret-text")
 	if !b.w.works(first) || !b.w.works(second) || first == second {
 		b.t.Error("after a rotation one of the keys does not work")
@@ -67,10 +67,10 @@ func (b *browser) teamStory() {
 	if got := evaluate[string](b, `document.querySelector("[name=name]").value`); got != "Nuova Persona" {
 		b.t.Errorf("what was typed became %q", got)
 	}
-	b.fill("email", "nuova@example.com", "password", "tramonto sul lago")
+	b.fill("email", "nuova@example.com")
 	b.tap("[name=role][value=reader]")
 	b.tap("main form .btn-primary")
-	b.reads("tramonto sul lago")
+	b.until(`document.querySelector(".secret-text")?.innerText.includes("/invitation?t=")`)
 	b.check("user")
 	b.open(here)
 	b.press("Nuova Persona")
@@ -110,7 +110,9 @@ func TestPartnerSettles(t *testing.T) {
 		}
 		b.tap(`details:has(.code-block) summary`)
 		b.check("snapshot")
-		b.keysStory()
+		b.keysStory("ck_")
+		b.open("/partner/keys")
+		b.keysStory("pk_")
 
 		b.open("/partner/users")
 		b.teamStory()
@@ -147,7 +149,7 @@ func TestClientSettles(t *testing.T) {
 		w.must(err)
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/keys")
-		b.keysStory()
+		b.keysStory("ck_")
 		b.open(w.pages + "/users")
 		b.teamStory()
 

@@ -309,7 +309,8 @@ func TestWeakPassword(t *testing.T) {
 	users, err := team.Users(ctx)
 	w.must(err)
 	v := w.visitor(w.partners[puntuale.Owner])
-	if r := v.post("/partner/clients/"+created.ID.String()+"/users/"+users[0].ID.String(), url.Values{"name": {""}, "role": {"owner"}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther {
+	link := linkIn(v.post("/partner/clients/"+created.ID.String()+"/users/"+users[0].ID.String()+"/invite", nil).body)
+	if r := w.visitor(0).post("/invitation", url.Values{"t": {link}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther {
 		t.Fatalf("a new password: %d", r.status)
 	}
 	if r := w.visitor(0).post("/login", login("a@b", "tramonto sul lago")); r.to() != "/c/"+created.ID.String() {

@@ -194,8 +194,7 @@ func (w *world) users(team *control.Team, more map[string]string) map[puntuale.R
 	w.t.Helper()
 	for _, role := range slices.Sorted(maps.Keys(more)) {
 		name := more[role]
-		_, err := team.Create(context.Background(), control.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Password: password, Role: role})
-		w.must(err)
+		w.letIn(team, control.NewUser{Email: storetest.Unique(role) + "@example.com", Name: name, Role: role})
 	}
 	all, err := team.Users(context.Background())
 	w.must(err)
@@ -204,6 +203,16 @@ func (w *world) users(team *control.Team, more map[string]string) map[puntuale.R
 		by[u.Role] = u.ID
 	}
 	return by
+}
+
+// letIn invites a user, who sets everybody's password.
+func (w *world) letIn(team *control.Team, r control.NewUser) puntuale.User {
+	w.t.Helper()
+	u, invitation, err := team.Invite(context.Background(), r)
+	w.must(err)
+	_, err = w.control.Join(context.Background(), invitation.Secret, password)
+	w.must(err)
+	return u
 }
 
 // serve begins to answer at w.base.

@@ -10,7 +10,7 @@ import (
 )
 
 // maker makes one more of what a quota limits.
-func (w *World) maker(t *testing.T, c puntuale.Client, q puntuale.Quota) func() error {
+func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 	t.Helper()
 	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)
 	switch q {
@@ -21,7 +21,7 @@ func (w *World) maker(t *testing.T, c puntuale.Client, q puntuale.Quota) func() 
 		}
 	case puntuale.QuotaSequences:
 		return func() error {
-			_, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "x", IfRunning: puntuale.Allow, Created: Begin, Updated: Begin}, nil)
+			_, err := tenant.CreateSequence(ctx, puntuale.Sequence{Name: "x", IfRunning: puntuale.IfRunningAllow, Created: Begin, Updated: Begin}, nil)
 			return err
 		}
 	case puntuale.QuotaTemplates:
