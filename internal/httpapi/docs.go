@@ -57,8 +57,10 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 	}
 	for where, content := range map[string][]byte{DocumentPath: document, OlderDocumentPath: older} {
 		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, r *http.Request) {
+			name, _ := a.labelAt(r)
 			w.Header().Set("Content-Type", "application/json")
-			writeNamed(w, content, a.nameAt(r))
+			w.Header().Set("Vary", "Cookie")
+			writeNamed(w, content, name)
 		})
 	}
 	for below, name := range docsFiles {
@@ -121,7 +123,7 @@ func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Security-Policy", docsPolicy)
 	content, tag := a.plain, a.tag
 	if a.squeezed != nil {
-		h.Set("Vary", "Accept-Encoding")
+		h.Add("Vary", "Accept-Encoding")
 		if takesGzip(r) {
 			content, tag = a.squeezed(), a.tag+"-gzip"
 			h.Set("Content-Encoding", "gzip")

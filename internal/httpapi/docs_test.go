@@ -17,6 +17,7 @@ import (
 
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit"
 )
 
 // TestOlderDocument: the 3.0 document is one, says the same of every call, and lost nothing on the way.
@@ -205,7 +206,7 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.SetBrand(t.Context(), control.BrandChange{Name: `Rossi & "Figli" <API>`, Host: "msg.rossi.example"}); err != nil {
+	if err := p.SetBrand(t.Context(), control.BrandChange{Name: `Rossi & "Figli" <API>`, Colour: "#224466", Host: "msg.rossi.example"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.ConfirmHost(t.Context(), p.ID(), "msg.rossi.example"); err != nil {
@@ -215,9 +216,12 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := func(host, path string) string {
+	at := func(host, path string, cookies ...*http.Cookie) string {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil)
 		r.Host = host
+		for _, c := range cookies {
+			r.AddCookie(c)
+		}
 		a := s.send(r)
 		if a.status != http.StatusOK {
 			t.Errorf("%s%s: %d", host, path, a.status)
@@ -234,6 +238,17 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 				t.Errorf("%s%s has not the partner's name alone", host, path)
 			} else if path != httpapi.DocsPath && !json.Valid([]byte(body)) {
 				t.Errorf("%s%s is no JSON", host, path)
+			}
+		}
+		seen := &http.Cookie{Name: httpkit.LooksCookie, Value: "agenzia-rossi"} // of somebody who signed in to the partner's pages
+		if body := at("service.example", path, seen); strings.Contains(body, "Puntuale") || !strings.Contains(body, name) {
+			t.Errorf("%s has not the name that its reader knows", path)
+		} else if path == httpapi.DocsPath && !strings.Contains(body, `/style.css">`) {
+			t.Errorf("%s has not the partner's colour", path)
+		}
+		for _, value := range []string{"nobody", "<script>", ""} {
+			if at("service.example", path, &http.Cookie{Name: httpkit.LooksCookie, Value: value}) != ours {
+				t.Errorf("%s changed for the cookie %q", path, value)
 			}
 		}
 		for _, host := range []string{"localhost", "service.example", "[::1]:80"} {

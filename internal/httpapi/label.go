@@ -2,33 +2,46 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"fmt"
 	"html"
 	"io"
 	"net/http"
 
 	"puntuale"
+	"puntuale/internal/httpkit"
 )
 
 // productName is in the document and on the page; at a partner's own host name the partner's stands in its place.
 const productName = "Puntuale"
 
-// nameAt is the name under which a caller knows the service: that of the partner whose own host name it called, else the
-// product's. Where that cannot be found out it is neither's.
-func (a *api) nameAt(r *http.Request) string {
+// hostAt is the partner whose own host name a caller called, or whose pages its browser showed last. Codes: not_found.
+func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
 	h, err := a.control.PartnerAt(r.Context(), r.Host, "")
+	if slug := httpkit.SlugIn(r, httpkit.LooksCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return a.control.PartnerAt(r.Context(), "", slug)
+	}
+	return h, err
+}
+
+// labelAt is the name under which a caller knows the service, and the address of the style that goes with it ("": the
+// product's): those of a partner, else the product's. Where that cannot be found out the name is neither's.
+func (a *api) labelAt(r *http.Request) (name, style string) {
+	h, err := a.hostAt(r)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-		return productName
+		return productName, ""
 	case r.Context().Err() != nil: // the caller is gone
-		return productName
+		return productName, ""
 	case err != nil:
 		a.logger.WarnContext(r.Context(), "the partner of a host name was not found out", "error", err)
-		return "API"
-	case h.Brand.Name != "":
-		return h.Brand.Name
+		return "API", ""
 	}
-	return h.Partner.Name
+	if h.Brand.Colour != "" {
+		style = fmt.Sprintf("/brand/%d/%s/style.css", h.Partner.ID, h.Brand.Mark)
+	}
+	return cmp.Or(h.Brand.Name, h.Partner.Name), style
 }
 
 // writeNamed writes the document under a name, without a copy: many may ask for it and not read it.
@@ -42,10 +55,15 @@ func writeNamed(w io.Writer, document []byte, name string) {
 	}
 }
 
-// servePage serves the page under the name that its reader knows.
+// servePage serves the page under the name and in the colour that its reader knows.
 func (a *api) servePage(page *asset, w http.ResponseWriter, r *http.Request) {
-	if name := a.nameAt(r); name != productName {
-		page = newAsset("docs.html", bytes.ReplaceAll(page.plain, []byte(productName), []byte(html.EscapeString(name))))
+	w.Header().Add("Vary", "Cookie")
+	if name, style := a.labelAt(r); name != productName {
+		content := bytes.ReplaceAll(page.plain, []byte(productName), []byte(html.EscapeString(name)))
+		if style != "" {
+			content = bytes.Replace(content, []byte("</head>"), []byte(`<link rel="stylesheet" href="`+style+"\">\n</head>"), 1)
+		}
+		page = newAsset("docs.html", content)
 	}
 	page.ServeHTTP(w, r)
 }

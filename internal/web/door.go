@@ -4,13 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/httpkit"
 	"puntuale/internal/web/language"
 	"puntuale/internal/web/view"
 )
@@ -47,13 +47,31 @@ const doorCookie = "door"
 // door is the address of the sign-in page that somebody knows: their partner's, where they came in by it. At a partner's
 // own host name it is its page anyway.
 func (v *visit) door() string {
-	if c, err := v.r.Cookie(doorCookie); err == nil && slugs.MatchString(c.Value) {
-		return "/p/" + c.Value
+	if slug := httpkit.SlugIn(v.r, doorCookie); slug != "" {
+		return "/p/" + slug
 	}
 	return "/login"
 }
 
-var slugs = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,99}$`)
+// keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
+func (v *visit) keepLooks(p *control.Person) {
+	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: p.Host().Partner.Slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
+}
+
+// dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.
+func (v *visit) dressAsBefore() error {
+	slug := httpkit.SlugIn(v.r, httpkit.LooksCookie)
+	if slug == "" {
+		return nil
+	}
+	h, err := v.site.control.PartnerAt(v.ctx(), "", slug)
+	if err == nil {
+		v.frame.Look = look(h)
+	} else if puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		return err
+	}
+	return nil
+}
 
 // keepDoor remembers by which page somebody came in.
 func (v *visit) keepDoor() {
@@ -82,7 +100,7 @@ func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
 	h, err := s.control.PartnerAt(v.ctx(), v.r.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
-		return 0, nil
+		return 0, v.dressAsBefore()
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
 		return 0, errNoPage
 	case err != nil:
@@ -179,6 +197,7 @@ func (v *visit) arrive(p *control.Person) error {
 	if err := v.begin(p); err != nil {
 		return err
 	}
+	v.keepLooks(p)
 	if !ownAddress(next) {
 		next = homeOf(p)
 	}

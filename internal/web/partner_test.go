@@ -279,6 +279,9 @@ func TestWhiteLabel(t *testing.T) {
 	pages := []string{v.get(w.pages).body, v.get("/me").body, v.get(w.pages + "/missing").body, w.visitor(0).get("/p/agenzia-aurora").body}
 	r := w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {"msg.aurora.example"}})
 	pages = append(pages, r.body)
+	out := w.visitor(w.clients[puntuale.Owner])
+	out.post("/logout", nil)
+	pages = append(pages, out.get("/login").body)
 	for i, page := range pages {
 		if strings.Contains(page, "Puntuale") || !strings.Contains(page, "Messaggi Aurora") || !strings.Contains(page, "/logo\"") || !strings.Contains(page, "/style.css\"") {
 			t.Errorf("page %d is not the partner's", i)
