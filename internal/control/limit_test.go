@@ -438,12 +438,12 @@ var partnerLimits = []limit{
 		_, err := w.partner.CreateClient(ctx, control.NewClient{Name: long, Email: long, Password: "x", Phone: nul, Type: nul}, control.Once[control.CreatedClient]{})
 		return err
 	}},
-	{"ChangeClient", "invalid body.name body.phone body.profile body.refill_period body.active_features body.daily_api_cap body.credits body.refill_to body.credits_add body.credits_add body.region body.holidays body.timezone body.expiration_date",
+	{"ChangeClient", "invalid body.name body.phone body.profile body.refill_period body.active_features body.daily_api_cap body.credits body.refill_to body.credits_add body.credits_add body.quotas.users body.region body.holidays body.timezone body.expiration_date",
 		func(ctx context.Context, w *limited) error {
 			huge := int64(math.MaxInt64)
 			_, err := w.partner.ChangeClient(ctx, w.id, control.ClientChange{Name: setTo(long), Phone: setTo(nul), Profile: setTo(nul), Refill: setTo(nul), RefillTo: setTo(int64(-1)),
 				Zone: setTo("posixrules"), Region: setTo("XXX"), Expires: setTo("9999999-01-01"), Closed: setTo(many), Features: setTo(many),
-				Cap: setTo(&huge), Credits: setTo(&huge), CreditsAdd: setTo(huge)})
+				Cap: setTo(&huge), Credits: setTo(&huge), CreditsAdd: setTo(huge), Quotas: map[puntuale.Quota]*int64{puntuale.QuotaUsers: &huge}})
 			return err
 		}},
 	{"Partner.CreateKey", "invalid body.name", func(ctx context.Context, w *limited) error {
@@ -457,6 +457,14 @@ var partnerLimits = []limit{
 		}
 		huge := int64(math.MaxInt64)
 		_, err = w.partner.RotateKey(ctx, w.id, keys[0].ID.String(), &huge, control.Once[control.IssuedKey]{})
+		return err
+	}},
+	{"CreateOwnKey", "invalid body.name", func(ctx context.Context, w *limited) error {
+		_, err := w.partner.CreateOwnKey(ctx, long)
+		return err
+	}},
+	{"HasUser", "", func(ctx context.Context, w *limited) error {
+		_, err := w.partner.HasUser(ctx, nul+long)
 		return err
 	}},
 	{"Expirations", "invalid body.client_ids", func(ctx context.Context, w *limited) error {
@@ -483,12 +491,16 @@ var partnerLimits = []limit{
 
 // peopleLimits are what people, and whoever runs the server, ask.
 var peopleLimits = []limit{
-	{"Team.Create", "invalid body.email body.name body.language body.password body.role", func(ctx context.Context, w *limited) error {
-		_, err := w.client.Team().Create(ctx, control.NewUser{Email: "a@" + long, Name: nul, Language: nul, Password: long, Role: nul})
+	{"Team.Invite", "invalid body.email body.name body.language body.role", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Team().Invite(ctx, control.NewUser{Email: "a@" + long, Name: nul, Language: nul, Role: nul})
 		return err
 	}},
-	{"Team.Change", "invalid body.name body.role body.password", func(ctx context.Context, w *limited) error {
-		_, err := w.client.Team().Change(ctx, w.person.User().ID.String(), control.UserChange{Name: setTo(long), Role: setTo(nul), Password: setTo(long)})
+	{"Team.Change", "invalid body.name body.role", func(ctx context.Context, w *limited) error {
+		_, err := w.client.Team().Change(ctx, w.person.User().ID.String(), control.UserChange{Name: setTo(long), Role: setTo(nul)})
+		return err
+	}},
+	{"Join", "unauthorized", func(ctx context.Context, w *limited) error {
+		_, err := w.control.Join(ctx, nul+long, long)
 		return err
 	}},
 	{"Rename", "invalid body.name", func(ctx context.Context, w *limited) error { return w.person.Rename(ctx, long) }},
@@ -555,11 +567,12 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.TestSession
 	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
-	Team.User Team.Change Team.Delete`)
+	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited are the verbs that take nothing from outside, or only what cannot be too much.
 var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID Client.Keys Client.MayCreate Client.Pulse
-	Client.Team Client.Today Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.ProveHost Partner.Team Team.Users`)
+	Client.Team Client.Today Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
+	Partner.Team Team.Users`)
 
 // TestEveryVerbHasItsLimits: a verb that nobody gave a row is found here. Give it one in the tables above, or say in
 // unlimited that nothing of what it takes can be too much.

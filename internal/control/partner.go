@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"puntuale"
 )
@@ -22,6 +23,9 @@ func (p *Partner) Clients(ctx context.Context, page Page) ([]puntuale.Client, st
 
 // HasUser reports whether the e-mail is that of a user, of the partner or of one of its clients.
 func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
+	if strings.ContainsRune(email, 0) {
+		return false, nil // no database keeps one
+	}
 	users, err := p.control.door.UsersByEmail(ctx, email, p.id, mostChecks)
 	if err != nil {
 		return false, fmt.Errorf("look for a user: %w", err)
