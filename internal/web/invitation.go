@@ -67,7 +67,7 @@ func (s *site) join(v *visit) error {
 		email := invited.User().Email
 		return v.again(err, f, view.InvitationForm(f, email), view.Invitation(f, email), "password")
 	}
-	if err := p.Note(v.ctx(), p.User().Client, "user.join", p.User().Email); err != nil {
+	if err := p.Note(v.ctx(), p.User().Client, "user.join", p.User().Email, v.caller().Address); err != nil {
 		return err
 	}
 	return v.passed(p, p.Begin(puntuale.UnfinishedSignIn))
