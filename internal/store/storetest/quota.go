@@ -49,13 +49,13 @@ func testQuotas(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
 	for _, q := range puntuale.AllQuotas {
-		c := w.Client(puntuale.AccountFull) // it has a session, a user and a key
+		c := w.Client(puntuale.AccountFull) // it has a session, a sequence, a user and a key
 		another := w.maker(t, c, q)
 		if err := another(); err != nil {
 			t.Fatalf("%s below the default: %v", q, err)
 		}
 		has := int64(2)
-		if q == puntuale.QuotaSequences || q == puntuale.QuotaTemplates {
+		if q == puntuale.QuotaTemplates {
 			has = 1
 		}
 		set := func(most *int64) {
