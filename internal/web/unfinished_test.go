@@ -113,7 +113,7 @@ func TestUnfinishedSteps(t *testing.T) {
 				p := w.newPartnerHandle()
 				team, err := p.TeamOf(context.Background(), w.client.String())
 				w.must(err)
-				_, err = team.Create(context.Background(), control.NewUser{Email: "altra@example.com", Password: password, Role: "owner"})
+				_, err = team.Change(context.Background(), w.clients[puntuale.Staff].String(), control.UserChange{Role: puntuale.Change[string]{Set: true, To: "owner"}})
 				w.must(err)
 				w.must(team.Delete(context.Background(), w.clients[puntuale.Owner].String()))
 			}, false},
