@@ -16,9 +16,10 @@ type timing struct {
 	loc    *time.Location
 	window *puntuale.Window // nil: always open
 	anchor time.Time
-	at     time.Duration  // of At; only with At
-	before bool           // the step must leave before its anchor
-	own    *time.Duration // the step's own time of day: At, or that of its moment; nil: it has none (hours and below)
+	at     time.Duration // of At; only with At
+	before bool          // the step must leave before its anchor
+	own    time.Duration // the step's own time of day: At, or that of its moment; only with keeps
+	keeps  bool          // the step keeps its own time of day when the window moves it back; hours and below have none
 }
 
 // place finds a step's moments before jitter, or why the step is left out. DueMax is the latest moment that the step's
@@ -88,21 +89,19 @@ func (b *builder) desired(i int, t *timing) (time.Time, bool) {
 		t.before = t.Offset.Direction == puntuale.Before
 	}
 	desired := t.shift(t.anchor, amount, t.Offset.Unit)
-	t.own = t.ownTime(desired)
+	t.own, t.keeps = t.ownTime(desired)
 	return desired, true
 }
 
-// ownTime returns the time of day that the step keeps when the window moves it back, nil for none.
-func (t *timing) ownTime(desired time.Time) *time.Duration {
+// ownTime returns the time of day that the step keeps when the window moves it back, false for none.
+func (t *timing) ownTime(desired time.Time) (time.Duration, bool) {
 	switch t.Offset.Unit {
 	case puntuale.Days, puntuale.Weeks, puntuale.Months:
 		_, shown := local(desired, t.loc)
-		return &shown
+		return shown, true
+	case puntuale.Seconds, puntuale.Minutes, puntuale.Hours:
 	}
-	if t.At != "" {
-		return &t.at
-	}
-	return nil
+	return t.at, t.At != ""
 }
 
 // fromField reports a step that is anchored to a date field.
@@ -213,12 +212,12 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 // two years.
 func (t *timing) back(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
-	if !ok || t.own == nil {
+	if !ok || !t.keeps {
 		return last, ok
 	}
 	opened := t.window.Opened(last, t.loc)
 	for _, day := range [...]puntuale.Date{opened.AddDays(1), opened} { // an opening that crosses midnight has two days
-		own := day.At(*t.own, t.loc)
+		own := day.At(t.own, t.loc)
 		if own.Before(m) && t.window.Contains(own, t.loc) && t.window.Opened(own, t.loc) == opened {
 			return own, true
 		}
