@@ -153,14 +153,14 @@ func TestQuotaForm(t *testing.T) {
 	save("1")
 	client := w.visitor(w.clients[puntuale.Owner])
 	number := url.Values{"name": {"Banco"}, "kind": {"sandbox"}}
-	if r := client.post(w.pages+"/sessions/new", number); r.status != http.StatusConflict || !strings.Contains(r.body, "limite di 1 numeri") {
+	if r := client.post(w.pages+"/sessions", number); r.status != http.StatusConflict || !strings.Contains(r.body, "limite di 1 numeri") {
 		t.Errorf("one more than the limit: %d", r.status)
 	}
 	save("")
 	if got := formOf(mainOf(v.get(edit).body)).Get("quotas.sessions"); got != "10" {
 		t.Errorf("an empty limit became %q", got)
 	}
-	if r := client.post(w.pages+"/sessions/new", number); r.status != http.StatusSeeOther {
+	if r := client.post(w.pages+"/sessions", number); r.status != http.StatusSeeOther {
 		t.Errorf("within the limit: %d", r.status)
 	}
 }
