@@ -33,7 +33,7 @@ func TestQuotas(t *testing.T) {
 	s.must(nil, "PATCH", client, s.partner, `{"quotas":{"sessions":1,"sequences":0,"templates":0,"keys":1}}`)
 	for what, call := range map[string]struct{ path, key, body string }{
 		"limit of 1 sessions":  {"/api/sessions", key, `{"name":"Banco","connection_type":"Socket","sandbox":true}`},
-		"limit of 0 sequences": {"/api/sequences", key, `{"name":"x","steps":[`+stepNow+`]}`},
+		"limit of 0 sequences": {"/api/sequences", key, `{"name":"x","steps":[` + stepNow + `]}`},
 		"limit of 0 templates": {"/api/templates", key, `{"name":"x","text":"Ciao"}`},
 		"limit of 1 keys":      {client + "/keys", s.partner, `{"name":"CRM"}`},
 	} {
