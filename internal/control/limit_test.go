@@ -321,6 +321,22 @@ var messageLimits = []limit{
 		_, err := w.client.Resend(ctx, control.ResendCall{IDs: many, Date: long, Time: nul})
 		return err
 	}},
+	{"ResendUnknown", "invalid body.id", func(ctx context.Context, w *limited) error {
+		_, err := w.client.ResendUnknown(ctx, control.UnknownCall{IDs: many})
+		return err
+	}},
+	{"CloseUnknown", "invalid body.id", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CloseUnknown(ctx, control.UnknownCall{IDs: many})
+		return err
+	}},
+	{"UnknownMessages", "invalid query.limit", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.UnknownMessages(ctx, control.Page{Limit: "1001"})
+		return err
+	}},
+	{"BlacklistedAmong", "", func(ctx context.Context, w *limited) error {
+		_, err := w.client.BlacklistedAmong(ctx, nul, long)
+		return err
+	}},
 	{"Resend", "invalid body.date", func(ctx context.Context, w *limited) error {
 		_, err := w.client.Resend(ctx, control.ResendCall{IDs: []string{w.message}, Date: "3000-01-01"})
 		return err
@@ -571,7 +587,7 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 
 // unlimited are the verbs that take nothing from outside, or only what cannot be too much.
 var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID Client.Keys Client.MayCreate Client.Pulse
-	Client.Team Client.Today Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
+	Client.ReleaseHeld Client.Restored Client.Team Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
 	Partner.Team Team.Users`)
 
 // TestEveryVerbHasItsLimits: a verb that nobody gave a row is found here. Give it one in the tables above, or say in

@@ -23,8 +23,8 @@ func (p *Partner) Clients(ctx context.Context, page Page) ([]puntuale.Client, st
 
 // HasUser reports whether the e-mail is that of a user, of the partner or of one of its clients.
 func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
-	if strings.ContainsRune(email, 0) {
-		return false, nil // no database keeps one
+	if !kept(email) {
+		return false, nil
 	}
 	users, err := p.control.door.UsersByEmail(ctx, email, p.id, mostChecks)
 	if err != nil {

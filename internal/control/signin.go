@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"puntuale"
 	"puntuale/internal/auth"
@@ -68,9 +69,12 @@ func (c *Control) attempt(r SignIn, users []puntuale.User) attempt {
 // [ErrWeak].
 func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
-	users, err := c.door.UsersByEmail(ctx, r.Email, r.Partner, mostChecks)
-	if err != nil {
-		return nil, fmt.Errorf("look for users: %w", err)
+	var users []puntuale.User
+	if kept(r.Email) {
+		var err error
+		if users, err = c.door.UsersByEmail(ctx, r.Email, r.Partner, mostChecks); err != nil {
+			return nil, fmt.Errorf("look for users: %w", err)
+		}
 	}
 	a := c.attempt(r, users)
 	turn, err := auth.Enter(ctx, a.asker)
@@ -104,6 +108,9 @@ func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	}
 	return strong, nil
 }
+
+// kept reports whether a database could hold the text. PostgreSQL refuses a question about any other.
+func kept(text string) bool { return utf8.ValidString(text) && !strings.ContainsRune(text, 0) }
 
 // stillFitting reads users whose password was right, without those that were removed or changed it meanwhile.
 func (c *Control) stillFitting(ctx context.Context, compared []puntuale.User) (people []*Person, err error) {
@@ -160,7 +167,7 @@ func (p *Person) Arrived(ctx context.Context) error {
 // PartnerAt returns the partner that is known by a confirmed host name, in any form, or by a slug where that is not "".
 // The host of the service's own address is no partner's, whatever is stored. Codes: not_found.
 func (c *Control) PartnerAt(ctx context.Context, host, slug string) (puntuale.Host, error) {
-	if c.door == nil {
+	if c.door == nil || !kept(slug) {
 		return puntuale.Host{}, puntuale.NotFound("partner")
 	}
 	if slug != "" {
