@@ -256,6 +256,31 @@ var foreignCalls = map[string]foreign{
 	"SandboxChat": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return mine.SandboxChat(context.Background(), other.Session, "", 10)
 	},
+	"AmongBlacklisted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return mine.AmongBlacklisted(context.Background(), []string{"+393330000009"})
+	},
+	"Uncertain": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return mine.Uncertain(context.Background(), time.Time{})
+	},
+	"UnknownMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		all, _, err := mine.UnknownMessages(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"CloseUnknown": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		theirs, _, err := other.UnknownMessages(context.Background(), puntuale.Page{})
+		if err != nil || len(theirs) != 1 {
+			return nil, errors.Join(errors.New("there is nothing to close"), err)
+		}
+		return mine.CloseUnknown(context.Background(), []puntuale.MessageID{theirs[0].ID}, Day, Begin)
+	},
+	"Restored": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		r, err := mine.Restored(context.Background())
+		if r == (puntuale.Restored{}) {
+			return []puntuale.Restored(nil), err
+		}
+		return r, err
+	},
+	"Release": nil, // names nothing of anybody
 	"SandboxMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := mine.SandboxMessages(context.Background(), puntuale.Page{})
 		return all, err
@@ -304,6 +329,9 @@ func testTenantsApart(t *testing.T, w *World) {
 	}
 	sent := other.MustStart("+393330000008", Begin, 1)
 	other.MustSend(w.MustJoin(), Begin, sent...)
+	lost := other.MustStart("+393330000007", Begin, 1)
+	w.MustClaim(w.MustJoin(), Begin, other.Items("+393330000007", 0, lost...)...)
+	w.Exec("insert into unknown_message (client_id, message_id, since, at) values ($1, $2, 1, 2)", other.ID, lost[0])
 	if _, err := other.CreateTemplate(ctx, puntuale.Template{Name: "benvenuto", Text: "Ciao"},
 		&puntuale.Once{Scope: "POST /api/templates", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("theirs"), nil }}); err != nil {
 		t.Fatal(err)
@@ -442,7 +470,19 @@ var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Clien
 		}
 		return all, err
 	},
-	"Host": nil, // names nothing of anybody
+	"Host":         nil, // names nothing of anybody, like the next two
+	"ConfirmHost":  nil,
+	"WithdrawHost": nil,
+	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Quotas(context.Background(), []puntuale.ClientID{c.ID})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"Invite": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.Invite(context.Background(), c.ID, c.login(), puntuale.Invitation{Hash: "h", Expires: Begin.Add(time.Hour)})
+	},
+	"Uninvite": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.Uninvite(context.Background(), c.ID, c.login())
+	},
 	"Logo": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
 		logo, _, err := theirs.Logo(context.Background())
 		return logo, err
