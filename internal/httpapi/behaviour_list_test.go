@@ -114,6 +114,7 @@ func behaviourSandboxLedger(t *testing.T, s *service) {
 // A session is as the server makes them unless the call says otherwise, shows that it is a sandbox, and keeps its type.
 func behaviourSandboxSessions(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
+	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"quotas":{"sessions":20}}`)
 	for _, kind := range []string{"Socket", "Send_app", "Official"} {
 		for member, want := range map[string]string{"": "true", `,"sandbox":null`: "true", `,"sandbox":true`: "true", `,"sandbox":false`: "false"} {
 			var made struct{ ID string }

@@ -36,12 +36,24 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	const shown = 10
-	if more := len(missing) - shown; more > 0 {
-		missing = append(missing[:shown], fmt.Sprintf("%d more", more))
+	besides := ""
+	if added := slices.DeleteFunc(have, func(line string) bool { // a column changes a table's definition on SQLite
+		_, found := slices.BinarySearch(want, line)
+		return found || !strings.HasPrefix(line, "column ")
+	}); len(added) > 0 {
+		besides = " It has besides: " + listed(added) + "."
 	}
-	return fmt.Errorf("%w: its tables are not as this program's migrations make them, although all of them ran. It lacks: %s. "+
-		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, strings.Join(missing, "; "))
+	return fmt.Errorf("%w: its tables are not as this program's migrations make them, although all of them ran. It lacks: %s.%s "+
+		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), besides)
+}
+
+// listed names things, the first few of many.
+func listed(all []string) string {
+	const shown = 10
+	if more := len(all) - shown; more > 0 {
+		all = append(all[:shown:shown], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(all, "; ")
 }
 
 // known keeps the tables' descriptions: one process builds them once for each kind of database.
