@@ -93,6 +93,7 @@ func (f *Form) first(name string) bool {
 // Input describes a field of a form.
 type Input struct {
 	Name     string
+	ID       string // of the element, where another form of the page has a field of this name; "": the name
 	Label    string // in the reader's language
 	Hint     string // said below; ""
 	Kind     string // of the input: text (default), email, password, tel, number, date, time, search, color, file
@@ -108,6 +109,14 @@ type Input struct {
 	Focus    bool   // gets the focus where nothing is wrong
 	ReadOnly bool
 	More     map[string]any // further attributes, such as hx- and x- ones
+}
+
+// id is that of the element.
+func (in Input) id() string {
+	if in.ID != "" {
+		return fieldID(in.ID)
+	}
+	return fieldID(in.Name)
 }
 
 // Option is one choice.

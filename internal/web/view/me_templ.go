@@ -706,7 +706,7 @@ func SecondOffForm(m Mine) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(fresh(m.SecondForm), Input{Name: "present", Label: T(ctx, "me.present"), Kind: "password", Auto: "current-password", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(fresh(m.SecondForm), Input{Name: "present", ID: "second-off-present", Label: T(ctx, "me.present"), Kind: "password", Auto: "current-password", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -714,7 +714,7 @@ func SecondOffForm(m Mine) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(fresh(m.SecondForm), Input{Name: "code", Label: T(ctx, "second.code"), Hint: T(ctx, "login.code.hint"), Auto: "one-time-code", Max: 30, Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(fresh(m.SecondForm), Input{Name: "code", ID: "second-off-code", Label: T(ctx, "second.code"), Hint: T(ctx, "login.code.hint"), Auto: "one-time-code", Max: 30, Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -809,7 +809,7 @@ func CodesForm(m Mine) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(fresh(m.CodesForm), Input{Name: "present", Label: T(ctx, "me.present"), Kind: "password", Auto: "current-password", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(fresh(m.CodesForm), Input{Name: "present", ID: "second-codes-present", Label: T(ctx, "me.present"), Kind: "password", Auto: "current-password", Need: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -817,7 +817,7 @@ func CodesForm(m Mine) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = Field(fresh(m.CodesForm), Input{Name: "code", Label: T(ctx, "second.code"), Hint: T(ctx, "login.code.hint"), Auto: "one-time-code", Max: 30, Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Field(fresh(m.CodesForm), Input{Name: "code", ID: "second-codes-code", Label: T(ctx, "second.code"), Hint: T(ctx, "login.code.hint"), Auto: "one-time-code", Max: 30, Need: true, Short: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
