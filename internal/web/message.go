@@ -234,7 +234,10 @@ func (s *site) moveMessage(v *visit) error {
 // moveBack takes a move back.
 func (s *site) moveBack(v *visit) error {
 	at, err := strconv.ParseInt(v.query("at"), 10, 64)
-	if err != nil {
+	if err != nil { // another's message is not there, whatever else is wrong
+		if _, missing := v.client.Story(v.ctx(), v.path("id")); missing != nil {
+			return missing
+		}
 		return puntuale.Invalid(puntuale.Fault{Location: "query.at", Message: "is not a moment"})
 	}
 	moved, err := v.client.MoveTo(v.ctx(), v.path("id"), time.UnixMicro(at))

@@ -45,7 +45,11 @@ func TestWebhookAddress(t *testing.T) {
 				header = http.Header{}
 			}
 			signedIn := v.do(http.MethodPost, "/ticket", url.Values{"t": {w.ticket(w.clients[puntuale.Owner])}}, header)
-			header.Set("Cookie", strings.Split(signedIn.header.Get("Set-Cookie"), ";")[0]) // whatever a jar thinks of the host
+			var cookies []string // whatever a jar thinks of the host
+			for _, set := range signedIn.header.Values("Set-Cookie") {
+				cookies = append(cookies, strings.Split(set, ";")[0])
+			}
+			header.Set("Cookie", strings.Join(cookies, "; "))
 			got := v.do(http.MethodGet, page, nil, header)
 			if !strings.Contains(got.body, `data-copy="`+test.address+s.ID.WebhookPath()+`"`) {
 				t.Errorf("%d: %s is not to be copied: %s", got.status, test.address+s.ID.WebhookPath(), between(got.body, "secret-text", "</code>"))

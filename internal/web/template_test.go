@@ -51,7 +51,7 @@ func TestTemplates(t *testing.T) {
 		t.Errorf("the same name again: %d", got.status)
 	}
 	w.sequence(control.NewSequence{Name: "Usa il modello", Steps: []puntuale.Step{{Template: "Saluto", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}})
-	if got := v.post(at+"/delete", nil); got.status != http.StatusConflict || !strings.Contains(got.body, "Una sequenza usa questo modello") {
+	if got := v.post(at+"/delete", nil); got.status != http.StatusConflict || !strings.Contains(got.body, "Una sequenza usa questo template") {
 		t.Errorf("delete one in use: %d %s", got.status, got.body)
 	}
 	form.Set("name", "Altro nome")

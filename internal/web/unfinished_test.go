@@ -265,8 +265,10 @@ func TestPairingEnds(t *testing.T) {
 	w.must(err)
 	id, now := sessions[0].ID, w.clock.Now()
 	code := w.vault.Seal(puntuale.SealedCode, id.SealPlace(), []byte(`{"method":"qr","text":"2@abc"}`))
-	_, err = w.sql.Exec("update session set link = $1, link_at = $2, owner = 1, code = $3, code_until = $4 where id = $5",
-		puntuale.LinkPairing, now.UnixMicro(), code, now.Add(time.Hour).UnixMicro(), id)
+	node, err := w.store.Join(ctx, time.Hour)
+	w.must(err)
+	_, err = w.sql.Exec("update session set link = $1, link_at = $2, owner = $6, code = $3, code_until = $4 where id = $5",
+		puntuale.LinkPairing, now.UnixMicro(), code, now.Add(time.Hour).UnixMicro(), id, node)
 	w.must(err)
 	shown := func() control.Session {
 		s, err := w.Client().Session(ctx, id.String())
