@@ -64,7 +64,9 @@ func TestOfficialTable(t *testing.T) {
 		r := &metaTableRig{t: t, peer: graphtest.New(t), refuses: map[string]int{}, asked: map[string]int{}}
 		r.peer.Answer(r.answer)
 		r.s = serve(t, database, "--official-api-url", r.peer.URL)
-		r.who = createTenant(t, r.s.base, createPartner(t, database), "full", step("x", 0, ""))
+		partner := createPartner(t, database)
+		r.who = createTenant(t, r.s.base, partner, "full", step("x", 0, ""))
+		must(t, "PATCH", r.s.base+"/api/client/"+r.who.id, partner, map[string]any{"quotas": map[string]any{"sessions": 100}}) // one for each code
 		for _, name := range []string{"uno", "due"} {
 			must(t, "POST", r.s.base+"/api/templates", r.who.key, map[string]any{"name": name, "text": "Ciao", "official": map[string]any{"name": name, "language": "it"}})
 		}
