@@ -21,10 +21,17 @@ import (
 
 // What hostile connections may cost.
 const (
-	hostileConnections = 4096
-	hostileMemory      = 400 // MB
-	hostileDelay       = 250 * time.Millisecond
+	hostileMemory = 400 // MB
+	hostileDelay  = 250 * time.Millisecond
 )
+
+// hostileConnections are as many as the server keeps; a quarter of them where the test shares a short run with others.
+func hostileConnections() int64 {
+	if long {
+		return 4096
+	}
+	return 1024
+}
 
 // TestHostileMix opens as many connections as the server keeps, each of which tries to take memory or a place in its own
 // way: with bodies that never end, for every kind of route; with answers that are not read; with imports; with webhooks of
@@ -60,7 +67,7 @@ func TestHostileMix(t *testing.T) {
 		if most := peak(t, s); most > hostileMemory {
 			t.Errorf("%d MB", most)
 		}
-		if mix.open.Load() < hostileConnections*9/10 {
+		if mix.open.Load() < hostileConnections()*9/10 {
 			t.Errorf("only %d connections were open at once", mix.open.Load())
 		}
 		if log, err := os.ReadFile(s.log); err != nil || bytes.Contains(log, []byte(`"level":"ERROR"`)) {
@@ -194,11 +201,11 @@ func signedIn(t *testing.T, s *server, client string) string {
 }
 
 func (m *hostileMix) begin() {
-	for i := range hostileConnections {
+	for i := range hostileConnections() {
 		m.done.Go(func() {
 			pause(m.ended, time.Duration(i)*time.Millisecond) // not all at once: the kernel's queue of new ones is short
 			for n := i; !over(m.ended); n++ {
-				m.attack(&m.attacks[n%len(m.attacks)])
+				m.attack(&m.attacks[n%int64(len(m.attacks))])
 				pause(m.ended, 2*time.Second+time.Duration(rand.Int64N(int64(2*time.Second))))
 			}
 		})
