@@ -46,7 +46,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter)
 		// Years of old contents take many minutes.
 		{name: "maintenance", every: taskEvery, do: s.control.Maintain},
 		{name: "disk", every: taskEvery, do: newDisks(cfg, m).look},
-		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { s.health.probe(ctx); return nil }},
+		{name: "readiness", every: readinessEvery, do: func(ctx context.Context) error { _ = s.health.probe(ctx); return nil }},
 	}
 	if databaseFile(&cfg.baseSettings, cfg.Data) != "" {
 		all = append(all, task{name: "check", first: checkFirst, every: checkEvery, do: s.store.Verify})

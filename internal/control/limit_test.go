@@ -564,7 +564,7 @@ func (w *limited) missing() (rows []limit) {
 			for _, id := range ids {
 				rows = append(rows, limit{fmt.Sprintf("%s(%.10q)", m.Name, id), "not_found", func(ctx context.Context, w *limited) error {
 					in := []reflect.Value{reflect.ValueOf(on), reflect.ValueOf(ctx), reflect.ValueOf(id)}
-					for n := 3; n < m.Type.NumIn() && !(m.Type.IsVariadic() && n == m.Type.NumIn()-1); n++ {
+					for n := 3; n < m.Type.NumIn() && (!m.Type.IsVariadic() || n < m.Type.NumIn()-1); n++ {
 						in = append(in, reflect.Zero(m.Type.In(n)))
 					}
 					out := m.Func.Call(in)

@@ -130,7 +130,7 @@ func TestThrottledPreparationsStop(t *testing.T) {
 			defer m.mu.Unlock()
 			asked = append(asked, time.Now())
 			if time.Since(begin) < 10*time.Second {
-				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Per ora no", After: begin.Add(10 * time.Second).Sub(time.Now())}
+				return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "Per ora no", After: time.Until(begin.Add(10 * time.Second))}
 			}
 			return nil
 		}

@@ -39,7 +39,7 @@ func Backup(ctx context.Context, cfg Config, to io.Writer, b BackupConfig) (arch
 		return err
 	})
 	if linked {
-		defer os.Remove(b.Scratch)
+		defer func() { _ = os.Remove(b.Scratch) }()
 	}
 	if err != nil {
 		return header, err

@@ -109,7 +109,7 @@ func (v *visit) secret() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	content, err := json.Marshal(secondStep{v.person.Begin(puntuale.UnfinishedSecond), secret})
+	content, err := json.Marshal(secondStep{v.person.Begin(puntuale.UnfinishedSecond), secret}) //nolint:gosec // it is kept in the visit, which is sealed
 	if err != nil {
 		return nil, err
 	}

@@ -181,7 +181,7 @@ func (r *BackupReader) Copy(name string, to io.Writer) error {
 	}
 	defer f.Close()
 	sum := newSummer(to)
-	if _, err := io.Copy(sum, f); err != nil {
+	if _, err := io.Copy(sum, io.LimitReader(f, r.Files[i].Size+1)); err != nil { // one byte more shows what is too long
 		if sum.failed {
 			return fmt.Errorf("copy %s: %w", name, err)
 		}
