@@ -349,7 +349,9 @@ func TestBacklogIsReadOnce(t *testing.T) {
 		if at[lost] > 6*time.Second || at[hinted] > 2*time.Second {
 			t.Errorf("without a hint it left after %v, with one after %v", at[lost], at[hinted])
 		}
-		if m.seen > messages*5/4 {
+		// About 69,000 on a quiet machine. The hint and the retry have a part read again, and a crowded machine makes that part
+		// longer (76,775 were seen). A backlog that is read twice has 120,000.
+		if m.seen > messages*3/2 {
 			t.Errorf("%d rows were read for %d messages", m.seen, messages)
 		}
 	})
