@@ -10,21 +10,19 @@ import (
 type Code string
 
 const (
-	CodeUnauthorized Code = "unauthorized"  // no key, an unknown or a revoked one
-	CodeForbidden    Code = "forbidden"     // right key, wrong side; client suspended or expired
-	CodeTooLarge     Code = "too_large"     // the body exceeds the limit
-	CodeUnreadable   Code = "unreadable"    // not JSON, not UTF-8, wrong type
-	CodeNotFound     Code = "not_found"     // missing, or belongs to somebody else: the same answer
-	CodeInvalid      Code = "invalid"       // readable, but not allowed
-	CodeConflict     Code = "conflict"      // contradicts what is stored
-	CodeBusy         Code = "busy"          // a twin of this call is under way; try again
-	CodeCapReached   Code = "cap_reached"   // the client's daily cap is used up
-	CodeRateLimited  Code = "rate_limited"  // too many calls at once
-	CodeUnavailable  Code = "unavailable"   // the store cannot be reached
-	CodeStoreFull    Code = "store_full"    // the disk under the store is full
-	CodeStoreDamaged Code = "store_damaged" // what the disk holds of the store is damaged
-	CodeOverloaded   Code = "overloaded"    // more calls came than can be answered in time; nothing was done
-	CodeInternal     Code = "internal"      // a defect of ours
+	CodeUnauthorized Code = "unauthorized" // no key, an unknown or a revoked one
+	CodeForbidden    Code = "forbidden"    // right key, wrong side; client suspended or expired
+	CodeTooLarge     Code = "too_large"    // the body exceeds the limit
+	CodeUnreadable   Code = "unreadable"   // not JSON, not UTF-8, wrong type
+	CodeNotFound     Code = "not_found"    // missing, or belongs to somebody else: the same answer
+	CodeInvalid      Code = "invalid"      // readable, but not allowed
+	CodeConflict     Code = "conflict"     // contradicts what is stored
+	CodeBusy         Code = "busy"         // a twin of this call is under way; try again
+	CodeCapReached   Code = "cap_reached"  // the client's daily cap is used up
+	CodeRateLimited  Code = "rate_limited" // too many calls at once
+	CodeUnavailable  Code = "unavailable"  // the store cannot be reached
+	CodeOverloaded   Code = "overloaded"   // more calls came than can be answered in time; nothing was done
+	CodeInternal     Code = "internal"     // a defect of ours
 )
 
 // Fault is one thing wrong with a request, and where. Location reads "body.steps[2].timing.offset", "query.timezone"
@@ -96,30 +94,6 @@ func Conflict(message string) *Error { return &Error{Code: CodeConflict, Message
 // Unavailable wraps a failure to reach the store.
 func Unavailable(err error) *Error {
 	return &Error{Code: CodeUnavailable, Message: "the store cannot be reached", RetryAfter: time.Second, Err: err}
-}
-
-// StoreFull wraps a write that found no room. Nothing was stored; reading still works.
-func StoreFull(err error) *Error {
-	return &Error{Code: CodeStoreFull, Message: "the disk of the store is full", RetryAfter: fullRetry, Err: err}
-}
-
-// StoreDamaged wraps what a damaged file or page made impossible. It does not pass by itself.
-func StoreDamaged(err error) *Error {
-	return &Error{Code: CodeStoreDamaged, Message: "the store is damaged", RetryAfter: fullRetry, Err: err}
-}
-
-// fullRetry is when a caller may try again where an operator must act first.
-const fullRetry = 30 * time.Second
-
-// StoreAway reports whether the store itself refused, so that any other call would meet the same: it cannot be reached, is
-// full or damaged.
-func StoreAway(err error) bool {
-	switch CodeOf(err) {
-	case CodeUnavailable, CodeStoreFull, CodeStoreDamaged:
-		return true
-	default:
-		return false
-	}
 }
 
 // ErrStale refuses a start that was planned from what is not so any more: the client's revision is another one. Nothing

@@ -26,6 +26,7 @@ type Tenant interface {
 	RestoreStore
 	OnceStore
 	OfficialTenant
+	GatewayTenant
 	NetworkTemplateTenant
 }
 

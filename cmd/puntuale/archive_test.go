@@ -1,8 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
+	"log/slog"
 	"strings"
 	"testing"
+
+	"puntuale"
 )
 
 // What cannot be meant is refused, before anything is archived.
@@ -46,5 +51,23 @@ func TestArchiveBegin(t *testing.T) {
 	}
 	if code, _, errs := term.runs("", "archive", "show", "--archive", "first", "--id", "7"); code != exitFailed || !strings.Contains(errs, "holds no such message") {
 		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// Why nothing is archived is said once, and when it is over.
+func TestArchivedSays(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	logger := slog.New(slog.NewTextHandler(&log, nil))
+	full, away := errors.New("disk full"), puntuale.Unavailable(errors.New("no connection"))
+	last := ""
+	for _, err := range []error{nil, full, full, away, nil, nil} {
+		last = archived(context.Background(), err, last, logger)
+	}
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	archived(ended, full, last, logger)
+	if got := log.String(); strings.Count(got, "level=ERROR") != 1 || strings.Count(got, "level=WARN") != 1 || strings.Count(got, "archived again") != 1 {
+		t.Error(got)
 	}
 }

@@ -19,7 +19,6 @@ type commands struct {
 	Key      keyGroup        `cmd:"" help:"API keys."`
 	Link     linkCommand     `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the database up to date, and end."`
-	Check    checkCommand    `cmd:"" help:"Read the whole database and say whether it is damaged, also beside a running server; exit code 0 means it is whole."`
 	Export   exportCommand   `cmd:"" help:"Write the whole installation into one file, also beside running servers."`
 	Import   importCommand   `cmd:"" help:"Fill an empty database, SQLite or PostgreSQL, with an exported installation."`
 	Backup   backupCommand   `cmd:"" help:"Write a checked backup of the whole installation into one file, also beside running servers."`

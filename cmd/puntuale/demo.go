@@ -45,7 +45,7 @@ func (c *demoCommand) Run(ctx context.Context, p *program) error {
 	s, err := openServer(ctx, serverConfig{
 		serveSettings: serveSettings{
 			baseSettings: baseSettings{Data: folder}, Addr: c.Addr, Roles: allRoles, Sandbox: true, Migrate: true,
-			StopWithin: 10 * time.Second, Lease: 6 * time.Second, UncertainAfter: 24 * time.Hour, AccessLog: 1,
+			StopWithin: 10 * time.Second, Lease: 6 * time.Second, UncertainAfter: 24 * time.Hour,
 		},
 		Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
 		Observe: screen.message,

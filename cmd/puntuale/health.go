@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -22,12 +21,11 @@ type health struct {
 	healthy  func() error                // the dispatcher does its rounds; nil: there is none
 	roles    []string
 	logger   *slog.Logger
-	figure   func(part string, ready bool) // is told of each examination; nil: nobody is
 	stopping atomic.Bool
 
 	mu      sync.Mutex // one probe at a time; those that waited share its answer
 	checked time.Time
-	problem *puntuale.Error // nil: all is well
+	problem string
 }
 
 // Anybody may ask, and a probe writes: its answer holds for a moment.
@@ -43,17 +41,18 @@ func (h *health) live(w http.ResponseWriter, _ *http.Request) {
 
 // ready answers GET /readyz.
 func (h *health) ready(w http.ResponseWriter, r *http.Request) {
-	if problem := h.probe(r.Context()); problem != nil {
-		httpkit.NewProblem(r.Context(), slog.New(slog.DiscardHandler), problem).Write(w) // the cause was logged when it began
+	if problem := h.probe(r.Context()); problem != "" {
+		err := &puntuale.Error{Code: puntuale.CodeUnavailable, Message: problem, RetryAfter: time.Second}
+		httpkit.NewProblem(r.Context(), slog.New(slog.DiscardHandler), err).Write(w) // the cause was logged when it began
 		return
 	}
 	writeJSON(w, http.StatusOK, status{Status: "ready", Roles: h.roles})
 }
 
-// probe returns what is wrong, nil when nothing is: a sentence without internals, whose cause is in the log.
-func (h *health) probe(ctx context.Context) *puntuale.Error {
+// probe returns what is wrong, "" when nothing is: a sentence without internals, whose cause is in the log.
+func (h *health) probe(ctx context.Context) string {
 	if h.stopping.Load() {
-		return notReady("the server is stopping")
+		return "the server is stopping"
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -65,44 +64,28 @@ func (h *health) probe(ctx context.Context) *puntuale.Error {
 	return h.problem
 }
 
-func (h *health) examine(ctx context.Context) (problem *puntuale.Error, cause error) {
+func (h *health) examine(ctx context.Context) (problem string, cause error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := h.check(ctx)
-	h.note("store", err == nil)
-	if err != nil {
-		problem, cause = notReady("the store does not answer"), err
-		if e, ok := errors.AsType[*puntuale.Error](err); ok && (e.Code == puntuale.CodeStoreFull || e.Code == puntuale.CodeStoreDamaged) {
-			problem = &puntuale.Error{Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter}
-		}
+	if err := h.check(ctx); err != nil {
+		return "the store does not answer", err
 	}
 	if h.healthy != nil {
-		err := h.healthy()
-		h.note("dispatcher", err == nil)
-		if err != nil && problem == nil {
-			problem, cause = notReady("the dispatcher is not at work"), err
+		if err := h.healthy(); err != nil {
+			return "the dispatcher is not at work", err
 		}
 	}
-	return problem, cause
-}
-
-func (h *health) note(part string, ready bool) {
-	if h.figure != nil {
-		h.figure(part, ready)
-	}
-}
-
-func notReady(why string) *puntuale.Error {
-	return &puntuale.Error{Code: puntuale.CodeUnavailable, Message: why, RetryAfter: time.Second}
+	return "", nil
 }
 
 // tell logs what changed since the last probe; a line for each would fill the log while nothing changes.
-func (h *health) tell(problem *puntuale.Error, cause error) {
-	switch {
-	case problem == nil && h.problem != nil:
+func (h *health) tell(problem string, cause error) {
+	switch problem {
+	case h.problem: // nothing changed
+	case "":
 		h.logger.Warn("ready again")
-	case problem != nil && (h.problem == nil || h.problem.Message != problem.Message):
-		h.logger.Warn("not ready", "problem", problem.Message, "error", cause)
+	default:
+		h.logger.Warn("not ready", "problem", problem, "error", cause)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
 )
 
@@ -33,19 +32,11 @@ type meter struct {
 	refused     *prometheus.CounterVec
 	waited      prometheus.Histogram
 	closed      prometheus.Counter
-
-	backlog      *backlogs
-	ready        *prometheus.GaugeVec
-	taskFailures *prometheus.CounterVec
-	taskDone     *prometheus.GaugeVec
-	deliveries   *prometheus.CounterVec
-	diskFree     *prometheus.GaugeVec
-	diskSize     *prometheus.GaugeVec
 }
 
 // newMeter registers all figures in a registry of its own.
 func newMeter() *meter {
-	m := &meter{registry: prometheus.NewRegistry(), backlog: newBacklogs(clock.System())}
+	m := &meter{registry: prometheus.NewRegistry()}
 	m.roles = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_role", Help: "1 for each thing that this server does: api, web, dispatch.",
 	}, []string{"role"})
@@ -58,7 +49,7 @@ func newMeter() *meter {
 		Name: "puntuale_outcomes_total", Help: "What became of messages and attempts, by connector.",
 	}, []string{"connector", "outcome"})
 	m.queued = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "puntuale_queue_messages", Help: "Messages due soon that the dispatcher holds in memory, at most so many of each session. All that is due: puntuale_backlog_messages.",
+		Name: "puntuale_queue_messages", Help: "Messages due soon that the dispatcher holds in memory.",
 	})
 	m.sessions = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "puntuale_queue_sessions", Help: "Sessions that these messages belong to.",
@@ -107,8 +98,7 @@ func newMeter() *meter {
 	m.registry.MustRegister(m.refused, m.waited, m.closed)
 	m.registry.MustRegister(m.roles, m.lateness, m.outcomes, m.queued, m.sessions, m.capRefused, m.batchSize, m.batchTime,
 		m.deadlocks, m.fenced, m.quarantined, m.requests, m.requestTime,
-		m.backlog, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m.registerAlerts()
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
 }
 

@@ -2,7 +2,7 @@ package main
 
 import (
 	"net/http"
-	"time"
+	"strings"
 
 	"puntuale"
 	"puntuale/internal/auth"
@@ -27,6 +27,7 @@ func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 		c.Media = s.media
 	}
 	s.official = official.New(c)
+	official.WarnOfVersion(cfg.Logger, cfg.OfficialVersion, cfg.Clock.Now())
 }
 
 // report takes what a connector tells of a session.
@@ -36,17 +37,22 @@ func (s *server) report(r puntuale.LinkReport) {
 	}
 }
 
-// webhooks answers Meta: no key, limits of its own. nil: this server answers no calls.
+// webhooks answers Meta and gateways: no key, limits of their own. nil: this server answers no calls.
 func (s *server) webhooks(cfg serverConfig, m *meter) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
 	}
-	hook := s.official.NewWebhook()
+	meta, gateways := s.official.NewWebhook(), s.sendapp.NewWebhook()
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
-		hook.ServeHTTP(w, r)
-	}), httpkit.Config{Logger: accessShare(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
-		m.Request(route, status, took)
-		m.Delivered("official", route, status)
-	}})
+		switch {
+		case strings.HasPrefix(r.URL.Path, puntuale.OfficialWebhooks):
+			httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
+			meta.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks): // its secret never stands in a log
+			httpkit.Matched(r.Context(), r.Method+" "+puntuale.GatewayWebhooks+"{id}")
+			gateways.ServeHTTP(w, r)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}), httpkit.Config{Logger: cfg.Logger, Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
 }

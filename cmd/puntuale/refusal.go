@@ -15,7 +15,7 @@ import (
 // forPeople says what was refused without codes, and names faults as flags.
 func forPeople(err error) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
-	if !ok || e.Code == puntuale.CodeInternal || puntuale.StoreAway(e) {
+	if !ok || e.Code == puntuale.CodeInternal || e.Code == puntuale.CodeUnavailable {
 		return err
 	}
 	if len(e.Faults) == 0 {
@@ -40,7 +40,7 @@ func opening(err error, s *baseSettings) error {
 		return err
 	case e.Code == puntuale.CodeConflict:
 		return fmt.Errorf("this database is in use: %s (%s)", e.Message, where)
-	case !puntuale.StoreAway(e):
+	case e.Code != puntuale.CodeUnavailable:
 		return forPeople(err)
 	}
 	if denied, ok := errors.AsType[*fs.PathError](err); ok {

@@ -11,18 +11,17 @@ import (
 	"puntuale/internal/web"
 )
 
-// routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API. Every other path is the API's to answer or to refuse, as it came: a
+// routes puts what an operator asks, and the pages (nil: none), beside the API. Every other path is the API's to answer or to refuse, as it came: a
 // mux here would redirect those that are not clean, with the key in the address.
 func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := map[string]http.Handler{
 		"/healthz": http.HandlerFunc(h.live),
 		"/readyz":  http.HandlerFunc(h.ready),
-	}
-	if m != nil {
-		own["/metrics"] = m.handler()
+		"/metrics": m.handler(),
 	}
 	for path, handler := range own {
-		own[path] = quiet(handler, c, logger)
+		// They are asked every few seconds, so their lines in the access log are for whoever looks for them.
+		own[path] = httpkit.Wrap(readOnly(handler, logger), httpkit.Config{Logger: slog.New(lowered{logger.Handler()}), Now: c.Now})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path := r.URL.Path
@@ -33,7 +32,7 @@ func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Cloc
 			handler.ServeHTTP(w, r)
 			return
 		}
-		if webhooks != nil && strings.HasPrefix(path, puntuale.OfficialWebhooks) {
+		if webhooks != nil && strings.HasPrefix(path, "/webhooks/") {
 			webhooks.ServeHTTP(w, r)
 			return
 		}
@@ -43,23 +42,6 @@ func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Cloc
 		}
 		api.ServeHTTP(w, r)
 	})
-}
-
-// quiet serves what is asked every few seconds, so that its lines in the access log are at debug.
-func quiet(h http.Handler, c clock.Clock, logger *slog.Logger) http.Handler {
-	return httpkit.Wrap(readOnly(h, logger), httpkit.Config{Logger: slog.New(lowered{logger.Handler()}), Now: c.Now})
-}
-
-// onlyFigures answers /metrics, and nothing else.
-func onlyFigures(m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
-	figures, missing := m.handler(), http.NotFoundHandler()
-	return quiet(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.TrimSuffix(r.URL.Path, "/") == "/metrics" {
-			figures.ServeHTTP(w, r)
-			return
-		}
-		missing.ServeHTTP(w, r)
-	}), c, logger)
 }
 
 // readOnly refuses methods that would change something.

@@ -39,15 +39,11 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	debug.FreeOSMemory() // what only starting needed
 	failed := s.Wait(ctx)
 	logger.Info("stopping", "within", c.StopWithin)
-	err = s.Close()
-	if failed != nil { // what could not be closed then, could not for the same reason
-		return failed
-	}
-	if err != nil {
+	if err := s.Close(); err != nil {
 		return err
 	}
 	logger.Info("stopped")
-	return nil
+	return failed
 }
 
 // migrateCommand brings the database up to date without serving.

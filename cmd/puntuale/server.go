@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/control"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
@@ -47,17 +48,17 @@ type server struct {
 	unlock   func() error
 	media    *media.Fetcher // nil: nothing fetches
 	official *official.Connector
+	sendapp  *sendapp.Connector
 	socket   socketWay // nil: not in this build, or nothing is sent from here
 	intake   *intake.Intake
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
 	control  *control.Control
-	tasks    *taskRunner
+	refills  *refills
 	health   *health
 	http     *http.Server
 	listener net.Listener
-	figures  *http.Server // of its own for /metrics; nil: there is none
-	served   chan error   // what ended an HTTP server
+	served   chan error // what ended the HTTP server
 	open     *connections
 	outage   *outage
 	clock    clock.Clock
@@ -79,9 +80,8 @@ type serverConfig struct {
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
-	cfg.Logger = withoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{
-		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 2), clock: cfg.Clock,
+		logger: cfg.Logger, within: cfg.StopWithin, served: make(chan error, 1), clock: cfg.Clock,
 		outage: &outage{clock: cfg.Clock, logger: cfg.Logger},
 	}
 	defer func() {
@@ -105,7 +105,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.listener, err = listen(ctx, &cfg, cfg.Addr); err != nil {
+	if s.listener, err = listen(ctx, cfg); err != nil {
 		return nil, err
 	}
 	if cfg.has(roleDispatch) {
@@ -118,25 +118,23 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Files: s.files(),
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0,
 	})
 	s.openOfficial(cfg, vault)
+	s.openGateways(cfg, vault)
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
 		}
 	}
-	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger, figure: meter.Ready}
+	s.health = &health{clock: cfg.Clock, check: s.store.Check, roles: cfg.Roles, logger: cfg.Logger}
 	if s.dispatch != nil {
 		s.health.healthy = s.dispatch.Healthy
 	}
 	if s.http, err = s.newHTTP(cfg, meter); err != nil {
 		return nil, err
 	}
-	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
-		return nil, err
-	}
-	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter), cfg.Clock, cfg.Logger, meter)
+	s.refills = startRefills(s.control.Refill, s.control.Maintain, s.archive(&cfg, vault), cfg.Clock, cfg.Logger)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
 }
@@ -153,6 +151,8 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 				return out
 			case session.Type == puntuale.Official:
 				return s.official
+			case session.Type == puntuale.SendApp:
+				return s.sendapp
 			case session.Type == puntuale.Socket && s.socket != nil:
 				return s.socket
 			}
@@ -182,37 +182,14 @@ func (s *server) newHTTP(cfg serverConfig, m *meter) (*http.Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := m
-	if cfg.MetricsAddr != "" {
-		shown = nil
-	}
 	return &http.Server{
-		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m), s.health, shown, cfg.Clock, cfg.Logger)),
+		Handler:           s.open.watch(routes(api, pages, s.webhooks(cfg, m), s.health, m, cfg.Clock, cfg.Logger)),
 		ConnContext:       s.open.begun,
 		ConnState:         s.open.changed,
 		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog:       slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), // peers that break off
 	}, nil
-}
-
-// serveFigures serves /metrics at an address of its own, where one is set.
-func (s *server) serveFigures(ctx context.Context, cfg *serverConfig, m *meter) error {
-	if cfg.MetricsAddr == "" {
-		return nil
-	}
-	l, err := listen(ctx, cfg, cfg.MetricsAddr)
-	if err != nil {
-		return err
-	}
-	s.figures = &http.Server{
-		Handler:           onlyFigures(m, cfg.Clock, cfg.Logger),
-		ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
-	}
-	cfg.Logger.Info("serving figures", "addr", l.Addr().String())
-	go func() { s.served <- s.figures.Serve(l) }()
-	return nil
 }
 
 // newAPI makes what answers calls.
@@ -224,7 +201,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter) (http.Handler, error) {
 	m.watchGate(gate.Load)
 	api, err := httpapi.New(httpapi.Config{
 		Gate: gate, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
+		Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.answered(route, status)
@@ -241,7 +218,7 @@ func (s *server) newPages(cfg serverConfig, m *meter) (http.Handler, error) {
 	if !cfg.has(roleWeb) {
 		return nil, nil
 	}
-	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
+	pages, err := web.New(web.Config{Control: s.control, Logger: s.outage.watching(cfg.Logger), Now: cfg.Clock.Now, Observe: m.Request, Proxies: cfg.proxies()})
 	if err != nil {
 		return nil, fmt.Errorf("make the pages: %w", err)
 	}
@@ -262,13 +239,13 @@ func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.
 	return store.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
 
-func listen(ctx context.Context, cfg *serverConfig, addr string) (net.Listener, error) {
+func listen(ctx context.Context, cfg serverConfig) (net.Listener, error) {
 	if cfg.Listen != nil {
-		return cfg.Listen(ctx, addr)
+		return cfg.Listen(ctx, cfg.Addr)
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", addr)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Addr)
 	if err != nil {
-		return nil, fmt.Errorf("listen at %s: %w", addr, err)
+		return nil, fmt.Errorf("listen at %s: %w", cfg.Addr, err)
 	}
 	return l, nil
 }
@@ -291,9 +268,6 @@ func (s *server) Wait(ctx context.Context) error {
 	case err := <-s.served:
 		return fmt.Errorf("serve HTTP: %w", err)
 	case <-s.store.Failed():
-		if puntuale.CodeOf(s.store.Failure()) == puntuale.CodeStoreDamaged {
-			return errors.New("the database file is damaged: restore a backup. The next start checks the whole file")
-		}
 		return errors.New("the disk failed under the database; start again once it is sound")
 	}
 }
@@ -316,11 +290,8 @@ func (s *server) Close() error {
 	} else if s.listener != nil {
 		_ = s.listener.Close()
 	}
-	if s.figures != nil {
-		_ = s.figures.Close()
-	}
-	if s.tasks != nil {
-		s.tasks.stop()
+	if s.refills != nil {
+		s.refills.stop()
 	}
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))

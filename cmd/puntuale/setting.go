@@ -52,8 +52,6 @@ type serveSettings struct {
 	Addr            string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
 	publicSettings  `embed:""`
 	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"Proxies that are believed about a caller's address (X-Forwarded-For) and scheme (X-Forwarded-Proto): networks such as 203.0.113.0/24, addresses, loopback, private. Name every proxy on the way, and nothing else: every machine in these networks can claim any address. Empty: nobody is believed."`
-	MetricsAddr     string        `placeholder:"HOST:PORT" help:"Where /metrics alone listens, and then nowhere else: 127.0.0.1:9090 keeps the figures from those who use the API. Without it they are at the address of the API."`
-	AccessLog       float64       `placeholder:"SHARE" default:"1" help:"The share of answered calls that the log names: 1 all, 0.01 every hundredth, 0 none. Calls that were refused or that failed are always there."`
 	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
 	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
@@ -61,6 +59,7 @@ type serveSettings struct {
 	OfficialAPIURL  string        `name:"official-api-url" placeholder:"URL" default:"https://graph.facebook.com" help:"The address of Meta's Graph API, for Official sessions."`
 	OfficialVersion string        `placeholder:"VERSION" default:"v25.0" help:"The version of the Graph API. The log warns when its end is near."`
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"Messages a second that an Official number sends at most: 80 unless Meta raised it to 1000, 20 for a number that the Business app uses too."`
+	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Networks in which gateways of Send_app sessions may stand although they are not public, such as 10.1.2.0/24. Only gateways there may be reached by http."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
 	Calls           int           `placeholder:"NUMBER" default:"0" help:"Calls that are worked on at once; a few thousand more wait for a moment, and what comes beyond is refused with 503 or 429. 0: 128 for each processor, at least 256."`
@@ -104,14 +103,6 @@ func (s *serveSettings) check() []fault {
 	if f := checkAddr(s.Addr); f != "" {
 		faults = append(faults, fault{"addr", f})
 	}
-	if s.MetricsAddr != "" {
-		if f := checkAddr(s.MetricsAddr); f != "" {
-			faults = append(faults, fault{"metrics-addr", f})
-		}
-	}
-	if !(s.AccessLog >= 0 && s.AccessLog <= 1) {
-		faults = append(faults, fault{"access-log", fmt.Sprintf("must be from 0 to 1 (it is %v)", s.AccessLog)})
-	}
 	if f := checkRoles(s.Roles); f != "" {
 		faults = append(faults, fault{"roles", f})
 	}
@@ -131,6 +122,9 @@ func (s *serveSettings) check() []fault {
 	}
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.checkOfficial()...)
+	if _, err := s.gatewayNetworks(); err != nil {
+		faults = append(faults, fault{"gateway-allow", err.Error()})
+	}
 	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
 		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})
 	}

@@ -48,7 +48,7 @@ var Rules = []Rule{
 	{Package: "internal/intake", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/httpkit", Module: []string{".", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/httpapi", Module: []string{".", "internal/control", "internal/auth", "internal/httpkit"}, Library: []string{"*"}, Never: []string{"database"}},
-	{Package: "internal/web", Module: []string{".", "internal/clock", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/web", Module: []string{".", "internal/control", "internal/auth", "internal/httpkit", "internal/web"}, Library: []string{"*"}, Never: []string{"database"}},
 	{Package: "internal/web/view", Module: []string{".", "internal/web/language", "internal/web/static"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/language", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/static", Never: []string{"database"}},
@@ -76,6 +76,7 @@ var Owners = map[string][]string{
 	"github.com/prometheus":             {"cmd"},
 	"code.dny.dev/ssrf":                 {"internal/media"},
 	"go.mau.fi":                         {"internal/connector/socket"},
+	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
 	"github.com/chromedp":               {}, // tests only
 	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},

@@ -10,19 +10,18 @@ import (
 
 // Bounds of following.
 const (
-	linkEvery     = time.Second // between two looks at the links of a client's sessions
+	linkEvery     = time.Second // between two looks at a session's link
 	followEvery   = 2 * time.Second
 	followClient  = 40
 	followEntire  = 1000
 	followAgainIn = 10 * time.Second
 )
 
-// follows are the clients whose messages, or links, somebody looks at. However many look at one client, the store is
-// asked once each time.
+// follows are the clients whose messages somebody looks at. However many look at a client, the store is asked for one.
 type follows struct {
 	mu    sync.Mutex
 	of    map[puntuale.ClientID]*followed
-	links map[puntuale.ClientID]*linkWatch
+	links map[puntuale.ClientID]int // who waits for news of a session's link
 	all   int
 	ended chan struct{} // closed when nobody may follow any more; nil: not made yet
 	over  bool
@@ -68,6 +67,58 @@ func (c *Client) Follow(known string) (*Following, error) {
 }
 
 var errFollowers = &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many look at the same time", RetryAfter: followAgainIn}
+
+// AwaitSession returns a session as soon as it is not as it was seen. It fails when the context ends, or the server stops.
+// Codes: not_found; rate_limited when too many wait already.
+func (c *Client) AwaitSession(ctx context.Context, id string, seen func(Session) bool) (Session, error) {
+	f, ctx, cancel, err := c.waits(ctx)
+	if err != nil {
+		return Session{}, err
+	}
+	defer func() {
+		cancel()
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.all--
+		if f.links[c.account.ID]--; f.links[c.account.ID] == 0 {
+			delete(f.links, c.account.ID)
+		}
+	}()
+	for {
+		s, err := c.Session(ctx, id)
+		if err != nil || !seen(s) {
+			return s, err
+		}
+		if err := c.control.clock.Sleep(ctx, linkEvery); err != nil {
+			return Session{}, err
+		}
+	}
+}
+
+// waits counts one more who waits for news of a link. The context ends when the server stops; cancel must be called.
+func (c *Client) waits(ctx context.Context) (*follows, context.Context, context.CancelFunc, error) {
+	f := &c.control.follows
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.over || f.all >= followEntire || f.links[c.account.ID] >= followClient {
+		return nil, nil, nil, errFollowers
+	}
+	if f.links == nil {
+		f.links = map[puntuale.ClientID]int{}
+	}
+	f.links[c.account.ID]++
+	f.all++
+	ended := f.end()
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-ended:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return f, ctx, cancel, nil
+}
 
 // Stop ends it.
 func (w *Following) Stop() {

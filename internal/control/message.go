@@ -47,13 +47,12 @@ type MessageQuery struct {
 	Standing bool   // without those in whose place another message stands
 	Page     Page
 
-	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once. A state that
-	// few messages have is looked for so in any case.
+	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once.
 	Brief bool
 }
 
-// BriefCalls are calls, so many that a page looks through them within some 20 ms.
-const BriefCalls = 10_000
+// briefCalls are so many that a page looks through them within some 20 ms.
+const briefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
 func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.MessageDetail, string, error) {
@@ -99,8 +98,8 @@ func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, erro
 		return filter, err
 	}
 	filter.From, filter.To = q.Period.loose(f, loc)
-	if q.Brief || filter.State != nil {
-		filter.Look = BriefCalls
+	if q.Brief {
+		filter.Look = briefCalls
 	}
 	return filter, nil
 }

@@ -132,7 +132,7 @@ func (r *recorder) try(ctx context.Context, batch []recording, alone bool) (left
 			continue
 		}
 		left, err = append(left, batch[i]), one
-		if puntuale.StoreAway(one) || ctx.Err() != nil {
+		if puntuale.CodeOf(one) == puntuale.CodeUnavailable || ctx.Err() != nil {
 			return append(left, batch[i+1:]...), err
 		}
 	}

@@ -3,10 +3,8 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,56 +118,4 @@ func TestRefusesSecondDispatcher(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "puntuale.db")
 	serve(t, path)
 	refuses(t, path, "another process")
-}
-
-// TestDamageIsMetAtAnySize: a start does not read a large file to its end, but no call goes on after one that met damage,
-// and no start takes the file from then on.
-func TestDamageIsMetAtAnySize(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "puntuale.db")
-	s := serve(t, path)
-	who := createTenant(t, s.base, createPartner(t, path), "full", step("ciao", 0, ""))
-	if code := s.terminate(20 * time.Second); code != 0 {
-		t.Fatalf("exit code %d", code)
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := db.Exec(`insert into sandbox_message (client_id, message_id, connector_id, phone, content, received_at)
- with recursive n(i) as (select 1 union all select i + 1 from n where i < 250)
- select c.id, i, 'x' || i, '+39', json_object('text', hex(randomblob(50000))), 1 from n, client c`); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if out := command(t, "check", "--database", databaseFlag(path)); !strings.Contains(out, "is whole") {
-		t.Errorf("check printed %q", out)
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	if _, err := f.WriteAt(bytes.Repeat([]byte{0xa5}, 10<<20), 12<<20); err != nil {
-		t.Fatal(err)
-	}
-	s.start()
-	a, err := call("GET", s.base+"/api/sandbox/messages?limit=1000", who.key, nil)
-	if err != nil || a.status != http.StatusServiceUnavailable || !strings.Contains(string(a.body), `"code":"store_damaged"`) {
-		t.Errorf("the call is answered with %d %s (%v)", a.status, a.body, err)
-	}
-	select {
-	case err := <-s.exited:
-		s.exited <- err
-		if code := s.cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(tail(s.log, 2000), "the database file is damaged") {
-			t.Errorf("it ended with %d:\n%s", code, tail(s.log, 2000))
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("it goes on")
-	}
-	refuses(t, path, "is damaged")
-	if out, err := exec.Command(binary, "check", "--database", databaseFlag(path)).CombinedOutput(); err == nil || !strings.Contains(string(out), "is damaged") {
-		t.Errorf("check: %v %s", err, out)
-	}
 }

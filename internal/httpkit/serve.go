@@ -71,19 +71,6 @@ func recovered(logger *slog.Logger, r *http.Request, out *recorder) {
 // keyLike finds what looks like a key, for a caller who puts it into the path.
 var keyLike = regexp.MustCompile(`[pc]k_[0-9A-Za-z]+`)
 
-// numberLike finds what looks like a phone number.
-var numberLike = regexp.MustCompile(`\+?[0-9][0-9 ().-]{3,}[0-9]`)
-
-// place says what was asked for: the pattern, because a path may hold a phone number. A path that matched none has what
-// looks like a number or a key left out.
-func place(r *http.Request, route string) slog.Attr {
-	if route != "" {
-		return slog.String("route", route)
-	}
-	path := r.URL.Path[:min(len(r.URL.Path), 200)]
-	return slog.String("path", numberLike.ReplaceAllString(keyLike.ReplaceAllString(path, "[key]"), "[number]"))
-}
-
 // access logs one request. The query is left out: it holds the key.
 func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Time) {
 	took := cfg.Now().Sub(begun)
@@ -99,10 +86,11 @@ func access(cfg Config, t *trail, r *http.Request, out *recorder, begun time.Tim
 	if !cfg.Logger.Enabled(r.Context(), level) {
 		return
 	}
+	path := r.URL.Path[:min(len(r.URL.Path), 200)]
 	attrs := []slog.Attr{
 		slog.String("request_id", t.id),
 		slog.String("method", r.Method),
-		place(r, route),
+		slog.String("path", keyLike.ReplaceAllString(path, "[key]")),
 		slog.Int("status", out.status),
 		slog.Int64("bytes", out.bytes),
 		slog.Duration("took", took),

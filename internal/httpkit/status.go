@@ -27,8 +27,6 @@ var statuses = []struct {
 	{puntuale.CodeCapReached, http.StatusTooManyRequests},
 	{puntuale.CodeRateLimited, http.StatusTooManyRequests},
 	{puntuale.CodeUnavailable, http.StatusServiceUnavailable},
-	{puntuale.CodeStoreFull, http.StatusServiceUnavailable},
-	{puntuale.CodeStoreDamaged, http.StatusServiceUnavailable},
 	{puntuale.CodeOverloaded, http.StatusServiceUnavailable},
 	{puntuale.CodeInternal, http.StatusInternalServerError},
 }

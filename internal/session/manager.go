@@ -106,23 +106,22 @@ func (m *Manager) Stop(ctx context.Context) {
 
 // State names sessions of a type that are in a state.
 type State struct {
-	Type    puntuale.ConnectionType
-	State   string // as callers are told it
-	Sandbox bool
+	Type  puntuale.ConnectionType
+	State string // as callers are told it
 }
 
-// States counts the sessions that the node owns.
+// States counts the sessions that the node owns, but for sandboxes.
 func (m *Manager) States() map[State]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	all := map[State]int{}
 	for _, p := range m.places {
-		if p.owned {
+		if p.owned && !p.session.Sandbox {
 			l := puntuale.Link{State: p.session.LinkOf(), Condition: p.session.Link.Condition}
 			if p.told > 0 {
 				l = puntuale.Link{State: p.last.State, Condition: p.last.Condition}
 			}
-			all[State{p.session.Type, l.Word(), p.session.Sandbox}]++
+			all[State{p.session.Type, l.Word()}]++
 		}
 	}
 	return all

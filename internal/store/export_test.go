@@ -42,7 +42,6 @@ var Statements = map[string]Statement{
 	"failed":    {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"upcoming":  {upcomingMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"quarters":  {upcomingCounts, []any{int64(1), int64(1), int64(9), quarter}},
-	"overdue":   {overdue, []any{int64(9)}},
 	"version":   {clientVersion, []any{int64(1)}},
 	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},

@@ -97,26 +97,6 @@ func onKey(err error) error {
 	return err
 }
 
-// corrupt reports that the database found its own file damaged.
-func corrupt(err error) bool {
-	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return p.Code == "XX001" || p.Code == "XX002"
-	}
-	if s, ok := errors.AsType[*sqlite.Error](err); ok {
-		return s.Code()&0xff == sqlite3.SQLITE_CORRUPT || s.Code()&0xff == sqlite3.SQLITE_NOTADB
-	}
-	return false
-}
-
-// full reports that the disk has no room.
-func full(err error) bool {
-	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return p.Code == "53100"
-	}
-	s, ok := errors.AsType[*sqlite.Error](err)
-	return ok && s.Code()&0xff == sqlite3.SQLITE_FULL
-}
-
 // broken reports that the disk under SQLite failed. What the file holds is then not known until it is opened anew.
 func broken(err error) bool {
 	s, ok := errors.AsType[*sqlite.Error](err)
@@ -149,12 +129,6 @@ func outward(err error) error {
 	if _, ok := errors.AsType[*puntuale.Error](err); ok {
 		return err
 	}
-	switch {
-	case full(err):
-		return puntuale.StoreFull(err)
-	case corrupt(err):
-		return puntuale.StoreDamaged(err)
-	}
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		switch p.Code {
 		case "22021", "22P05": // characters that PostgreSQL cannot keep: NUL, invalid UTF-8
@@ -165,7 +139,8 @@ func outward(err error) error {
 	}
 	if s, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch s.Code() & 0xff {
-		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_INTERRUPT:
+		case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY,
+			sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_INTERRUPT:
 			return puntuale.Unavailable(err)
 		}
 	}

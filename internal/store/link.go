@@ -172,8 +172,6 @@ type pool struct {
 	watch *watch
 	stmts stmts
 
-	noticed func(error) // is told of every statement's error; nil: nobody is
-
 	within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
 
 	places chan struct{} // one for each connection, for whoever has no patience to wait for one; nil: nobody asks
@@ -208,14 +206,6 @@ func (p *pool) leave() {
 }
 
 func (p *pool) each(ctx context.Context, text string, args []any, scan func(r row) error) error {
-	err := p.query(ctx, text, args, scan)
-	if err != nil && p.noticed != nil {
-		p.noticed(err)
-	}
-	return err
-}
-
-func (p *pool) query(ctx context.Context, text string, args []any, scan func(r row) error) error {
 	if err := p.watch.away(); err != nil {
 		return err
 	}

@@ -41,7 +41,6 @@ var access = map[string]struct {
 	"failed":          {reads: true, wants: []string{"message_done", "key"}},
 	"upcoming":        {reads: true, wants: []string{"message_open", "key"}},
 	"quarters":        {reads: true, wants: []string{"message_open"}},
-	"overdue":         {reads: true, wants: []string{"message_open"}, allows: "SCAN s\n"},
 	"version":         {reads: true, wants: []string{"message_done", "message_open"}},
 	"resent as":       {reads: true, wants: []string{"message_resent"}},
 	"outcomes":        {reads: true, wants: []string{"message_done"}},

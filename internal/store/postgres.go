@@ -79,10 +79,10 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	s.work = &pool{d: s.d, db: workers, watch: s.watch, noticed: s.noticed}
-	s.read = &pool{d: s.d, db: readers, watch: s.watch, places: make(chan struct{}, postgresReaders), noticed: s.noticed}
-	s.list = &pool{d: s.d, db: listers, watch: s.watch, within: 2 * s.cfg.ListTimeout, noticed: s.noticed} // half of it to wait for a connection
-	s.look = &pool{d: s.d, db: lookers, watch: s.watch, noticed: s.noticed}
+	s.work = &pool{d: s.d, db: workers, watch: s.watch}
+	s.read = &pool{d: s.d, db: readers, watch: s.watch, places: make(chan struct{}, postgresReaders)}
+	s.list = &pool{d: s.d, db: listers, watch: s.watch, within: 2 * s.cfg.ListTimeout} // half of it to wait for a connection
+	s.look = &pool{d: s.d, db: lookers, watch: s.watch}
 	writers, err := s.postgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	s.past, s.archives = &pool{d: s.d, db: archivers, watch: s.watch, noticed: s.noticed}, on(archivers)
+	s.past, s.archives = &pool{d: s.d, db: archivers, watch: s.watch}, on(archivers)
 	return nil
 }
 

@@ -28,7 +28,7 @@ func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Cl
 			if err != nil {
 				failed = append(failed, fmt.Errorf("refill client %d: %w", c.ID, err))
 			}
-			if puntuale.StoreAway(err) { // it would meet the others alike
+			if puntuale.CodeOf(err) == puntuale.CodeUnavailable { // it would meet the others alike
 				return refilled, errors.Join(failed...)
 			}
 			if done {

@@ -25,6 +25,8 @@ const (
 	sqliteListers = 2
 	sqliteLookers = 1 // the dispatcher's: reading ahead by several at once takes the processors from who writes
 	sqliteWorkers = 1 // for what maintains the store
+	// Files up to this size are read to the end when they are opened.
+	integrityLimit = 256 << 20
 )
 
 // applicationID marks our files ("PUNT"); the first migration writes it. Other programs' files are left untouched.
@@ -60,7 +62,6 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	unclean := endedUncleanly(path)
 	if s.name == serverName { // before it looks whether the installation moved
 		if s.leave, err = s.shareFile(); err != nil {
 			return err
@@ -82,7 +83,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	if err != nil {
 		return err
 	}
-	if err := trustSQLite(ctx, db, path, unclean); err != nil {
+	if err := trustSQLite(ctx, db, path); err != nil {
 		return err
 	}
 	if err := s.migrate(ctx, db, migration.SQLite); err != nil {
@@ -97,7 +98,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 		if err != nil {
 			return err
 		}
-		*p.of = &pool{d: s.d, db: readers, within: p.within, noticed: s.noticed}
+		*p.of = &pool{d: s.d, db: readers, within: p.within}
 	}
 	s.past = s.work
 	s.read.places = make(chan struct{}, sqliteReaders)
@@ -232,7 +233,7 @@ func syncFolder(path string) error {
 }
 
 // trustSQLite refuses a damaged file and settings that would lose accepted data.
-func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) error {
+func trustSQLite(ctx context.Context, db *sql.DB, path string) error {
 	var journal string
 	var level int
 	if err := db.QueryRowContext(ctx, "pragma journal_mode").Scan(&journal); err != nil {
@@ -245,7 +246,22 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 		return untrusted(path, fmt.Sprintf("is opened with journal_mode %s and synchronous %d and would lose what it has accepted; "+
 			"leave both out of the address (WAL and FULL)", journal, level))
 	}
-	return inspect(ctx, db, path, unclean)
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("look at the database file: %w", err)
+	}
+	check := "pragma integrity_check(1)"
+	if info.Size() > integrityLimit {
+		check = "select 'ok' from sqlite_schema limit 1" // reads the header and the schema
+	}
+	var found string
+	if err := db.QueryRowContext(ctx, check).Scan(&found); err != nil {
+		return damaged(path, err)
+	}
+	if found != "ok" {
+		return damaged(path, verdict(found))
+	}
+	return nil
 }
 
 // damaged tells a damaged file from one that cannot be read just now.

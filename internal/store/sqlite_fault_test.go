@@ -30,7 +30,7 @@ func TestSQLiteFull(t *testing.T) {
 			answered++
 			continue
 		}
-		if puntuale.CodeOf(err) != puntuale.CodeStoreFull {
+		if puntuale.CodeOf(err) != puntuale.CodeUnavailable {
 			t.Fatalf("full: %v", err)
 		}
 	}

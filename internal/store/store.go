@@ -76,8 +76,7 @@ type Store struct {
 
 	kinds  kinds
 	broken atomic.Pointer[error]
-	damage atomic.Pointer[error] // that PostgreSQL told of
-	failed chan struct{}         // closed once broken
+	failed chan struct{} // closed once broken
 	closed sync.Once
 	err    error // of Close
 }
@@ -182,9 +181,6 @@ func (s *Store) Close() error {
 
 // Check reports whether the store answers, with a write that reaches the disk, and still is where its installation is.
 func (s *Store) Check(ctx context.Context) error {
-	if err := s.damage.Load(); err != nil {
-		return puntuale.StoreDamaged(*err)
-	}
 	return s.fleet.perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
 		if err := s.refuseGone(ctx, a); err != nil {
 			return err
@@ -197,13 +193,8 @@ func (s *Store) Check(ctx context.Context) error {
 // fail makes the store refuse everything: what the disk holds after a failed write is known only after opening anew.
 func (s *Store) fail(err error) {
 	if s.broken.CompareAndSwap(nil, &err) {
-		if s.file != "" && damage(err) {
-			s.markSuspect(err)
-			s.cfg.Logger.Error("the database file is damaged, nothing is written any more: restore a backup", "error", err)
-		} else {
-			s.cfg.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
-		}
 		close(s.failed)
+		s.cfg.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
 	}
 }
 
@@ -211,20 +202,12 @@ func (s *Store) fail(err error) {
 // that whoever starts it again opens the database anew.
 func (s *Store) Failed() <-chan struct{} { return s.failed }
 
-// Failure says why the store failed; nil while it has not.
-func (s *Store) Failure() error {
-	err := s.broken.Load()
-	switch {
-	case err == nil:
-		return nil
-	case damage(*err):
-		return puntuale.StoreDamaged(*err)
+func (s *Store) failure() error {
+	if err := s.broken.Load(); err != nil {
+		return fmt.Errorf("the disk failed under the database: %w", *err)
 	}
-	return puntuale.Unavailable(fmt.Errorf("the disk failed under the database: %w", *err))
+	return nil
 }
-
-// damage tells a file that was found damaged from a disk that failed.
-func damage(err error) bool { return corrupt(err) || errors.Is(err, puntuale.ErrUntrusted) }
 
 // migrate compares the tables with this program and brings them up to date.
 func (s *Store) migrate(ctx context.Context, db *sql.DB, which migration.Database) error {

@@ -71,10 +71,7 @@ func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 }
 
 func (w *writer) submit(t *task, urgent bool) error {
-	if err := w.s.Failure(); err != nil {
-		return err
-	}
-	if err := w.s.watch.away(); err != nil {
+	if err := errors.Join(w.s.failure(), w.s.watch.away()); err != nil {
 		return puntuale.Unavailable(err)
 	}
 	w.mu.Lock()
@@ -187,7 +184,7 @@ func decided(err error) bool {
 
 // hopeless reports an error that would meet every task alike.
 func hopeless(err error) bool {
-	return lost(err) || exhausted(err) || broken(err) || corrupt(err) || puntuale.StoreAway(err)
+	return lost(err) || exhausted(err) || broken(err) || puntuale.CodeOf(err) == puntuale.CodeUnavailable
 }
 
 func (w *writer) answer(u *unit) {
@@ -219,10 +216,7 @@ func (w *writer) persist(all []*unit) error {
 		case broken(err):
 			w.s.fail(err)
 			return err
-		case corrupt(err):
-			w.s.noticed(err)
-			return err
-		case puntuale.StoreAway(err) || try == maxTries:
+		case puntuale.CodeOf(err) == puntuale.CodeUnavailable || try == maxTries:
 			return err
 		case lost(err):
 			// Lost before COMMIT was sent, so nothing was stored. An old connection deserves one more try.

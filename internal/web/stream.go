@@ -9,7 +9,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"puntuale/internal/clock"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/view"
 )
@@ -90,4 +89,9 @@ func (v *visit) rendered(c templ.Component) (string, error) {
 }
 
 // deadline is the moment that lies so far ahead by the machine's clock, which is the one that connections go by.
-func deadline(d time.Duration) time.Time { return clock.System().Now().Add(d) }
+func deadline(d time.Duration) time.Time {
+	ctx, end := context.WithTimeout(context.Background(), d)
+	defer end()
+	at, _ := ctx.Deadline()
+	return at
+}
