@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,8 +18,8 @@ func testVersions(t *testing.T, w *World) {
 		t.Fatal(err)
 	}
 	p := w.Store.Partner(w.Partner)
-	later := 0
-	next := func() time.Time { later++; return Begin.Add(time.Duration(later) * time.Second) }
+	var later atomic.Int64
+	next := func() time.Time { return Begin.Add(time.Duration(later.Add(1)) * time.Second) }
 	text := func() string { return Unique("testo") }
 	for name, thing := range map[string]struct {
 		version func() (puntuale.Version, error)
