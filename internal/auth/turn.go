@@ -47,7 +47,7 @@ const (
 	retryAfter     = 2 * time.Second
 )
 
-// errFull is the answer to an asker for whom the queue has no place.
+// errFull is the answer when the queue has no place left.
 var errFull = &puntuale.Error{Code: puntuale.CodeRateLimited, Message: "too many sign-ins at once; try again shortly", RetryAfter: retryAfter}
 
 // Queue gives turns to hash passwords. It is safe for concurrent use.
