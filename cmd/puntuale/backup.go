@@ -43,7 +43,7 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	bar := p.progress()
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
 	header, err := store.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, store.BackupConfig{
-		Program: versionText(), Key: key, Scratch: out.file.Name() + ".whatsapp", Progress: bar.tell,
+		Program: versionText(), Key: key, Progress: bar.tell,
 		Finish: func() error {
 			if err := store.CheckBackup(ctx, out.file.Name()); err != nil {
 				return fmt.Errorf("the backup was read back: %w", err)
@@ -109,12 +109,20 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	bar := p.progress()
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	done, err := store.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, store.RestoreConfig{Hold: c.Hold, Progress: bar.tell})
+	done, err := store.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, store.RestoreConfig{
+		Hold: c.Hold, Progress: bar.tell, MakeNumbers: makeNumbers,
+	})
 	bar.end()
 	if err != nil {
 		return errors.Join(moving(err, &c.baseSettings), placed.remove())
 	}
 	fmt.Fprintf(p.stderr, "Restored %s from the backup of %s.\n%s", databaseName(&c.baseSettings), backup.At.Format(time.RFC3339), placed.said)
+	switch {
+	case done.LeftOut:
+		fmt.Fprint(p.stderr, "Its linked numbers were left out: this program is built without them. Link them anew.\n")
+	case done.Linked > 0:
+		fmt.Fprintf(p.stderr, "%d linked numbers stay linked, as far as they were not unlinked since.\n", done.Linked)
+	}
 	p.tellRestored(&done, c.Hold)
 	return nil
 }
@@ -168,7 +176,7 @@ func (c *restoredCommand) Run(ctx context.Context, p *program) error {
 	return nil
 }
 
-// place puts the backup's key and linked numbers where servers look for them.
+// place puts the backup's key where servers look for it.
 func (c *restoreCommand) place(files *placedFiles) error {
 	database := databaseFile(&c.baseSettings, c.Data)
 	key := filepath.Join(c.Data, "puntuale.key")
@@ -186,14 +194,7 @@ func (c *restoreCommand) place(files *placedFiles) error {
 	} else {
 		files.said += "The backup has no key: start servers with the key that the old ones had.\n"
 	}
-	if !files.backup.Has(archive.WhatsAppEntry) {
-		return nil
-	}
-	if database == "" {
-		files.said += "Linked numbers were not restored, because their keys stood in a SQLite file: link them anew.\n"
-		return nil
-	}
-	return files.put(archive.WhatsAppEntry, store.WhatsAppFile(database))
+	return nil
 }
 
 // placedFiles are the files of a backup that a restore has put in their places.

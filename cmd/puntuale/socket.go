@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 
 	"puntuale/internal/auth"
 	"puntuale/internal/connector/socket"
@@ -12,6 +13,11 @@ import (
 // socketBuilt tells that this build links numbers. Without it, neither does it contain the library for that, which is
 // under the GPL.
 const socketBuilt = true
+
+// makeNumbers makes the empty tables of linked numbers.
+var makeNumbers = func(ctx context.Context, db *sql.DB, postgres bool) error {
+	return socket.MakeTables(ctx, socket.Database{DB: db, Postgres: postgres})
+}
 
 // newSocket makes the way out through linked numbers.
 func newSocket(s *server, cfg serverConfig, vault *auth.Vault) socketWay {

@@ -27,7 +27,7 @@ func runTask(t *testing.T, c task, lasts time.Duration, outcomes ...error) (log 
 			return outcomes[min(times, len(outcomes))-1]
 		}
 		r := startTasks([]task{c}, clock.System(), slog.New(slog.NewTextHandler(&written, nil)), m)
-		time.Sleep(lasts)
+		<-time.After(lasts)
 		r.stop()
 		r.stop()
 	})

@@ -104,11 +104,9 @@ func must(t *testing.T, err error) {
 // eventually waits until something is so, as long as a slow machine may need.
 func eventually(t *testing.T, so func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
-	for !so() {
+	for deadline := time.Now().Add(time.Minute); !so(); <-time.After(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("not within a minute")
 		}
-		time.Sleep(time.Millisecond)
 	}
 }

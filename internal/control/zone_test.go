@@ -14,7 +14,7 @@ func TestZoneNames(t *testing.T) {
 	t.Parallel()
 	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip")) //nolint:staticcheck // a test runs beside the toolchain that built it
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer database.Close()
 	var names []string

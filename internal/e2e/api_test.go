@@ -15,7 +15,7 @@ import (
 )
 
 // transport keeps connections alive for many workers at once.
-var web = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
+var web = &http.Client{Timeout: 15 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 
 // answer is a response, read to its end.
 type answer struct {

@@ -28,6 +28,7 @@ type load struct {
 	mu     sync.Mutex
 	book   []*promise
 	wrong  []string
+	starts int // acknowledged
 	calls  int // requests sent, repeats included
 	repeat int // repeats of an answered call
 }
@@ -66,14 +67,22 @@ func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []
 // callers is how many call at once: enough to keep several nodes busy, not so many that lateness shows the machine.
 const callers = 12
 
+// manyCallers make 300 starts a second and more. One in eight waits a second before it stops its run, and all rest.
+const manyCallers = 150
+
 // newLoad begins to call.
 func newLoad(seed uint64, tenants []tenant, bases ...string) *load {
+	return newLoadOf(callers, seed, tenants, bases...)
+}
+
+// newLoadOf is newLoad with a number of callers.
+func newLoadOf(callers int, seed uint64, tenants []tenant, bases ...string) *load {
 	l := &load{bases: bases, tenants: tenants, begun: time.Now(), stop: make(chan struct{})}
 	for w := range callers {
 		random := rand.New(rand.NewPCG(seed, uint64(w)))
 		l.workers.Go(func() {
 			for n := 0; l.rest(time.Duration(random.IntN(40)) * time.Millisecond); n++ {
-				c := caller{load: l, random: random, name: fmt.Sprintf("%d-%d", w, n), phone: fmt.Sprintf("+39347%02d%05d", w, n),
+				c := caller{load: l, random: random, name: fmt.Sprintf("%d-%d", w, n), phone: fmt.Sprintf("+39347%03d%04d", w, n),
 					tenant: l.tenants[random.IntN(len(l.tenants))]}
 				c.run()
 			}
@@ -137,6 +146,9 @@ func (c *caller) start() (made []*promise) {
 	for i, id := range ids {
 		made = append(made, &promise{id: id, tenant: c.tenant, text: fmt.Sprintf("%d %s", i, c.name), after: loadSteps[i]})
 	}
+	c.mu.Lock()
+	c.starts++
+	c.mu.Unlock()
 	return made
 }
 

@@ -182,8 +182,10 @@ func TestSocket(t *testing.T) {
 		t.Run("logged out", func(t *testing.T) { s.loggedOut(t, anna) })
 		s.secrets(t)
 		if !strings.HasPrefix(database, "postgres") {
-			t.Run("restored from a copy", func(t *testing.T) { s.restored(t, anna) })
+			copies := t.TempDir()
+			t.Run("restored from a copy", func(t *testing.T) { s.copied(t, anna, copies) })
 		}
+		t.Run("restored from a backup", func(t *testing.T) { s.restored(t, anna) })
 		if hosts := s.proxy.Tunnels(); len(hosts) == 0 || hosts[whatsapptest.Host] == 0 {
 			t.Errorf("the proxy was passed by: %v", hosts)
 		}
@@ -419,27 +421,77 @@ func TestSocketMoves(t *testing.T) {
 	}
 }
 
-// restored has a copy of the folders, made while the server is down, on another server: the number is linked there, and
-// writes.
-func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
+// data is where the server keeps what is not in the database.
+func (s *shop) data() string { return s.args[slices.Index(s.args, "--data")+1] }
+
+// on has the server work on another folder and database, once it is started again.
+func (s *shop) on(data, database string) {
+	s.args[slices.Index(s.args, "--data")+1] = data
+	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(database)
+	s.database = database
+}
+
+// shows sends a text and waits until the phone shows it.
+func (s *shop) shows(anna *whatsapptest.Phone, text string) {
+	s.t.Helper()
+	id := s.write(annaNumber, text)
+	anna.Await(s.t, whatsapptest.Text(text))
+	s.becomes(id, 10*time.Second, completed)
+}
+
+// copied has a copy of the folders, of before the last messages, on another server: the number is linked there, and what
+// it writes is shown.
+func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.t = t
+	since := time.Now()
 	s.kill()
-	to := t.TempDir()
-	data := s.args[slices.Index(s.args, "--data")+1]
-	for _, folder := range []string{filepath.Dir(s.database), data} {
+	for _, folder := range []string{filepath.Dir(s.database), s.data()} {
 		if err := os.CopyFS(to, os.DirFS(folder)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.RemoveAll(folder); err != nil {
-			t.Fatal(err)
-		}
 	}
-	s.args[slices.Index(s.args, "--data")+1] = to
-	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(filepath.Join(to, filepath.Base(s.database)))
 	s.start()
 	s.is("online")
-	s.becomes(s.write(annaNumber, "da una copia"), 10*time.Second, completed)
-	anna.Await(t, whatsapptest.Text("da una copia"))
+	s.shows(anna, "dopo la copia")
+	s.shows(anna, "ancora dopo la copia")
+	s.kill()
+	s.on(to, filepath.Join(to, filepath.Base(s.database)))
+	command(t, "restored", "--since", since.UTC().Format(time.RFC3339), "--data", to, "--database", databaseFlag(s.database))
+	s.start()
+	s.is("online")
+	s.shows(anna, "da una copia")
+}
+
+// restored has a backup, of before the last messages, on databases of both kinds: the number is linked there.
+func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
+	s.t = t
+	file := filepath.Join(t.TempDir(), "backup.zip")
+	command(t, "backup", "--to", file, "--data", s.data(), "--database", databaseFlag(s.database))
+	s.shows(anna, "dopo il backup")
+	s.shows(anna, "ancora dopo il backup")
+	s.kill()
+	devices := len(s.account.Devices())
+	for kind, database := range map[string]string{"SQLite": filepath.Join(t.TempDir(), "puntuale.db"), "PostgreSQL": postgres(t)} {
+		data := t.TempDir()
+		command(t, "restore", "--from", file, "--data", data, "--database", databaseFlag(database))
+		s.on(data, database)
+		s.env = s.proxy.Env()
+		if key := filepath.Join(data, "puntuale.key"); kind == "PostgreSQL" && there(key) {
+			s.env = append(s.env, "PUNTUALE_KEY_FILE="+key)
+		}
+		s.start()
+		s.is("online")
+		s.shows(anna, "da un backup, su "+kind)
+		s.kill()
+	}
+	if n := len(s.account.Devices()); n != devices {
+		t.Errorf("%d devices, and %d before: it was linked anew", n, devices)
+	}
+}
+
+func there(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // secrets looks for what must not stand in the log.

@@ -33,7 +33,7 @@ func backedUp(t *testing.T, d *storetest.Database) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "backup.zip")
 	var file bytes.Buffer
-	_, err := store.Backup(t.Context(), d.Config, &file, store.BackupConfig{Program: "test", Key: []byte("chiave"), Scratch: name + ".whatsapp", Finish: func() error {
+	_, err := store.Backup(t.Context(), d.Config, &file, store.BackupConfig{Program: "test", Key: []byte("chiave"), Finish: func() error {
 		if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
 			return err
 		}
@@ -153,6 +153,41 @@ func details(t *testing.T, c puntuale.Tenant, ids ...puntuale.MessageID) []puntu
 		t.Fatalf("details: %v, %v", found, err)
 	}
 	return found
+}
+
+// Two installations restored from one backup, within the hour that identifiers are ahead of the clock, share none.
+func TestRestoredTwice(t *testing.T) {
+	onDrivers(t, func(t *testing.T, driver storetest.Driver) {
+		d := driver(t)
+		w := storetest.NewWorld(t, d)
+		c := w.Client(puntuale.AccountFull)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.MarkRestored(t.Context(), d.Config, storetest.Begin, store.RestoreConfig{}); err != nil {
+			t.Fatal(err)
+		}
+		name := backedUp(t, d)
+		made := map[puntuale.MessageID]bool{}
+		for range 2 {
+			d.Clock.Advance(10 * time.Second)
+			to := driver(t)
+			to.Config.Clock = d.Clock
+			restored(t, to, name, false)
+			for range 3 {
+				started, err := to.Open(t).Tenant(c.ID).Start(t.Context(), c.Run(patient, storetest.Begin.Add(time.Hour), 4))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, id := range started.IDs {
+					if made[id] {
+						t.Errorf("%d was given out twice", id)
+					}
+					made[id] = true
+				}
+			}
+		}
+	})
 }
 
 // A person sends again or closes what is unknown, each once; evidence decides, too.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"puntuale/internal/store/archive"
@@ -21,9 +22,6 @@ type ExportConfig struct {
 	// Finish puts the file where it belongs; nil: nothing to do. A final export whose Finish fails marks nothing. It comes
 	// last: once it returned nil there is a file that counts, and nothing takes the mark away.
 	Finish func() error
-
-	// Begun is called once it is fixed of which moment the file is; nil: nothing to do.
-	Begun func(ctx context.Context, s *Store) error
 }
 
 // Export writes the whole installation as it is at one moment, also beside servers that run, and returns the file's
@@ -87,7 +85,7 @@ const beginSnapshot = "begin isolation level repeatable read, read only"
 
 // run reads everything, and then finishes.
 func (x *export) run(ctx context.Context, to io.Writer) error {
-	if err := x.read(ctx, to); err != nil {
+	if err := x.during(ctx, func(ctx context.Context) error { return x.write(ctx, to) }); err != nil {
 		return err
 	}
 	if x.cfg.Finish != nil {
@@ -96,29 +94,33 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-func (x *export) read(ctx context.Context, to io.Writer) (err error) {
+// during calls do while the database is seen as it is at one moment, and the header says what it holds.
+func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
 	if x.link, free, err = x.s.mover(ctx, true); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	begin := "begin" // the first read decides what is seen
-	if x.s.d.postgres {
-		begin = beginSnapshot
+	if err := x.link.beginSnapshot(ctx); err != nil {
+		return err
 	}
-	if _, err := x.link.exec(ctx, begin); err != nil {
-		return fmt.Errorf("begin to read: %w", err)
-	}
-	x.link.open = true
 	if err := x.describe(ctx); err != nil {
 		return err
 	}
-	if x.cfg.Begun != nil {
-		if err := x.cfg.Begun(ctx, x.s); err != nil {
-			return err
-		}
+	return do(ctx)
+}
+
+// beginSnapshot begins a transaction that sees one moment: on SQLite that of its first read.
+func (l *link) beginSnapshot(ctx context.Context) error {
+	begin := "begin"
+	if l.d.postgres {
+		begin = beginSnapshot
 	}
-	return x.write(ctx, to)
+	if _, err := l.exec(ctx, begin); err != nil {
+		return fmt.Errorf("begin to read: %w", err)
+	}
+	l.open = true
+	return nil
 }
 
 // describe makes the header.
@@ -136,12 +138,19 @@ func (x *export) describe(ctx context.Context) error {
 	if x.header.Tables, foreign, err = x.s.catalogue(ctx, x.link); err != nil {
 		return err
 	}
+	if x.cfg.Backup { // it holds those of linked numbers, too
+		foreign = slices.DeleteFunc(foreign, ofNumbers)
+	}
 	if len(foreign) > 0 {
 		x.s.cfg.Logger.Warn("tables that are none of Puntuale's stay where they are", "tables", foreign)
 	}
-	for i := range x.header.Tables {
-		t := &x.header.Tables[i]
-		if _, err := one(ctx, x.link, "select count(*) from "+t.Name, nil, &t.Rows); err != nil {
+	return countRows(ctx, x.link, x.header.Tables)
+}
+
+func countRows(ctx context.Context, a asker, tables []archive.Table) error {
+	for i := range tables {
+		t := &tables[i]
+		if _, err := one(ctx, a, "select count(*) from "+t.Name, nil, &t.Rows); err != nil {
 			return fmt.Errorf("count the rows of %s: %w", t.Name, err)
 		}
 	}
@@ -149,16 +158,21 @@ func (x *export) describe(ctx context.Context) error {
 }
 
 func (x *export) write(ctx context.Context, to io.Writer) error {
-	w, err := archive.NewWriter(to, x.header)
+	return writeTables(ctx, x.link, to, x.header, x.cfg.Progress)
+}
+
+// writeTables writes a file of the header's tables.
+func writeTables(ctx context.Context, a asker, to io.Writer, h archive.Header, tell Progress) error {
+	w, err := archive.NewWriter(to, h)
 	if err != nil {
 		return err
 	}
-	rows := &rowCounter{stage: Exporting, total: x.header.Rows(), tell: x.cfg.Progress}
-	for _, t := range x.header.Tables {
+	rows := &rowCounter{stage: Exporting, total: h.Rows(), tell: tell}
+	for _, t := range h.Tables {
 		if err := w.Begin(); err != nil {
 			return err
 		}
-		if err := readTable(ctx, x.link, t, func(row []any) error {
+		if err := readTable(ctx, a, t, func(row []any) error {
 			rows.row()
 			return w.Row(row)
 		}); err != nil {

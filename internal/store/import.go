@@ -20,7 +20,7 @@ type ImportConfig struct {
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *Store, a asker) error // sets a backup's messages aside; nil: a backup is refused
+	restored func(ctx context.Context, s *Store, l *link) error // sets a backup's messages aside; nil: a backup is refused
 }
 
 // ErrNotFinal is returned for a file of an installation that may go on sending.

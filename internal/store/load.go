@@ -68,6 +68,9 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 				break
 			}
 			for i, value := range from.row {
+				if b, ok := value.(bool); ok {
+					value = bit(b) // SQLite has no booleans
+				}
 				columns[i] = append(columns[i], value)
 			}
 		}

@@ -82,7 +82,7 @@ const (
 
 var kindOf = map[string]archive.Kind{
 	"smallint": archive.Integer, "integer": archive.Integer, "bigint": archive.Integer, "text": archive.Text, "bytea": archive.Bytes,
-	"double precision": archive.Real, "blob": archive.Bytes, "real": archive.Real,
+	"double precision": archive.Real, "blob": archive.Bytes, "real": archive.Real, "boolean": archive.Boolean, "uuid": archive.Text,
 }
 
 // catalogue reads the database's tables and compares them with those that we know. It returns the columns that move,
@@ -181,6 +181,12 @@ func plain(values []any, t archive.Table) {
 			if c.Kind == archive.Text {
 				values[i] = string(v)
 			}
+		case int64:
+			if c.Kind == archive.Boolean {
+				values[i] = v != 0
+			}
+		case [16]byte: // a UUID
+			values[i] = fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
 		case int16:
 			values[i] = int64(v)
 		case int32:
@@ -211,7 +217,12 @@ func (s *Store) mover(ctx context.Context, readOnly bool) (l *link, free func() 
 	if err != nil {
 		return nil, nil, err
 	}
-	l = &link{d: s.d, db: db}
+	return newLink(ctx, s.d, db)
+}
+
+// newLink connects to a database that free closes, too.
+func newLink(ctx context.Context, d *dialect, db *sql.DB) (l *link, free func() error, err error) {
+	l = &link{d: d, db: db}
 	free = func() error {
 		err := l.rollback(context.WithoutCancel(ctx))
 		l.drop()

@@ -252,5 +252,13 @@ func (q *quarantine) finish(ctx context.Context, a asker) error {
 			return fmt.Errorf("renew the timeline: %w", err)
 		}
 	}
-	return nil
+	if q.lossless {
+		return nil
+	}
+	var linked bool // numbers, in the same database
+	if _, err := one(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
+		nil, &linked); err != nil || !linked {
+		return err
+	}
+	return renewNumbers(ctx, a)
 }

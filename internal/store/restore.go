@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"puntuale"
@@ -32,6 +34,10 @@ const (
 type RestoreConfig struct {
 	Hold     bool // keep everything from leaving until a person releases each client
 	Progress Progress
+
+	// MakeNumbers makes the empty tables of linked numbers, as its library wants them. nil: this program links none, and a
+	// backup's are left out.
+	MakeNumbers func(ctx context.Context, db *sql.DB, postgres bool) error
 }
 
 // Restored is what a restore found.
@@ -40,6 +46,9 @@ type Restored struct {
 	Unknown int64     // messages set aside
 	Clients int64     // of so many clients
 	Later   int64     // messages that are due later
+
+	Linked  int64 // numbers that stay linked
+	LeftOut bool  // the backup's linked numbers were
 }
 
 // Restore fills an empty database of either kind with a backup's, and sets aside what was due. It is one transaction, like
@@ -54,11 +63,76 @@ func Restore(ctx context.Context, cfg Config, backup *archive.BackupReader, r Re
 		return done, err
 	}
 	defer from.Close()
-	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *Store, a asker) (err error) {
-		done, err = s.setAside(ctx, a, aside{since: backup.At, now: s.cfg.Clock.Now(), hold: r.Hold})
+	made := "" // a file of linked numbers that was not there before
+	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *Store, l *link) (err error) {
+		if done, err = s.setAside(ctx, l, aside{since: backup.At, now: s.cfg.Clock.Now(), hold: r.Hold}); err != nil {
+			return err
+		}
+		if !backup.Has(archive.NumbersEntry) {
+			return nil
+		}
+		if done.LeftOut = r.MakeNumbers == nil; done.LeftOut {
+			return nil
+		}
+		made = s.numbersFileToCome()
+		done.Linked, err = s.restoreNumbers(ctx, l, backup, r)
 		return err
 	}})
+	if err != nil && made != "" {
+		for _, rest := range []string{"", "-wal", "-shm"} {
+			_ = os.Remove(made + rest) // whatever is left of it is found, and told, by the next try
+		}
+	}
 	return done, err
+}
+
+// numbersFileToCome is the path of the file of linked numbers, where there is none yet.
+func (s *Store) numbersFileToCome() string {
+	if s.file == "" {
+		return ""
+	}
+	path := WhatsAppFile(s.file)
+	if _, err := os.Lstat(path); err == nil {
+		return ""
+	}
+	return path
+}
+
+// restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. A SQLite file cannot commit
+// together with another, so its transaction ends just before that of l.
+func (s *Store) restoreNumbers(ctx context.Context, l *link, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
+	db, postgres, err := s.WhatsApp(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(r.MakeNumbers(ctx, db, postgres), db.Close()); err != nil {
+		return 0, err
+	}
+	n, err := s.openNumbers(ctx, l, false)
+	if err == nil && n == nil {
+		err = errors.New("the tables of linked numbers were not made")
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, n.free()) }()
+	if linked, err = n.load(ctx, backup); err != nil {
+		return 0, err
+	}
+	return linked, n.commit(ctx)
+}
+
+// renewLinked renews the keys of a copy that was made by other means, where it holds linked numbers.
+func (s *Store) renewLinked(ctx context.Context, l *link) (err error) {
+	n, err := s.openNumbers(ctx, l, false)
+	if n == nil || err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, n.free()) }()
+	if err := n.renew(ctx); err != nil {
+		return err
+	}
+	return n.commit(ctx)
 }
 
 // MarkRestored sets aside what is due in a copy that was made by other means at a moment. No server may work on it.
@@ -90,6 +164,9 @@ func MarkRestored(ctx context.Context, cfg Config, since time.Time, r RestoreCon
 		return done, outward(err)
 	}
 	if err := m.disownSessions(ctx); err != nil {
+		return done, err
+	}
+	if err := s.renewLinked(ctx, l); err != nil {
 		return done, err
 	}
 	if err := l.commit(ctx); err != nil {
@@ -184,6 +261,10 @@ func chargeAside(ctx context.Context, a asker, token int64, now time.Time) error
 	return nil
 }
 
+// leap moves identifiers of messages on to $1 beyond the clock, by which they grow in any case. So two installations
+// restored from one backup use different ones, and no network takes a message of the second for one of the first.
+const leap = `update id_block set next = greatest(next, $clock - 1767225600000000 + $1::bigint) where one = 1`
+
 // beginAnew keeps what the lost installation gave out apart from what this one will: nodes, sessions' owners, numbers. It
 // records the database's timeline, so that no failover is seen in the restore.
 func (s *Store) beginAnew(ctx context.Context, a asker) error {
@@ -194,7 +275,7 @@ func (s *Store) beginAnew(ctx context.Context, a asker) error {
 		{`delete from node`, nil},
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
-		{takeBlock, []any{idLeap.Microseconds()}},
+		{leap, []any{idLeap.Microseconds()}},
 		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
 	} {
 		if _, err := a.exec(ctx, step.text, step.args...); err != nil {

@@ -50,25 +50,40 @@ type devices struct {
 }
 
 func openDevices(ctx context.Context, d Database, s sealer, c clock.Clock, log waLog.Logger) (*devices, error) {
+	shared, inner, err := upgraded(ctx, d, log)
+	if err != nil {
+		return nil, err
+	}
+	return &devices{db: d.DB, shared: shared, inner: inner, sealer: s, clock: c, log: log}, nil
+}
+
+// MakeTables makes the tables of linked numbers, or brings them up to date, for a restore that fills them.
+func MakeTables(ctx context.Context, d Database) error {
+	_, _, err := upgraded(ctx, d, waLog.Noop)
+	return err
+}
+
+// upgraded opens the tables, which are brought up to date.
+func upgraded(ctx context.Context, d Database, log waLog.Logger) (*dbutil.Database, *sqlstore.Container, error) {
 	dialect := "sqlite"
 	if d.Postgres {
 		dialect = "pgx"
 	}
-	wrapped, err := dbutil.NewWithDB(d.DB, dialect)
+	shared, err := dbutil.NewWithDB(d.DB, dialect)
 	if err != nil {
-		return nil, fmt.Errorf("use the database of linked numbers: %w", err)
+		return nil, nil, fmt.Errorf("use the database of linked numbers: %w", err)
 	}
-	wrapped.UpgradeTable, wrapped.VersionTable = upgrades.Table, "whatsmeow_version"
-	inner := sqlstore.NewWithWrappedDB(wrapped, log)
+	shared.UpgradeTable, shared.VersionTable = upgrades.Table, "whatsmeow_version"
+	inner := sqlstore.NewWithWrappedDB(shared, log)
 	for try := 1; ; try++ {
 		if err = inner.Upgrade(ctx); err == nil {
 			_, err = d.DB.ExecContext(ctx, ownTables)
 		}
 		if err == nil {
-			return &devices{db: d.DB, shared: wrapped, inner: inner, sealer: s, clock: c, log: log}, nil
+			return shared, inner, nil
 		}
 		if try == upgradeTries || ctx.Err() != nil {
-			return nil, fmt.Errorf("bring the tables of linked numbers up to date: %w", err)
+			return nil, nil, fmt.Errorf("bring the tables of linked numbers up to date: %w", err)
 		}
 	}
 }

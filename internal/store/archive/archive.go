@@ -6,7 +6,7 @@
 // each table in that order, a line {"table": "client"}, its rows, each a JSON array of the columns' values, and a line
 // {"end": "client", "rows": 12, "digest": "…"}. The last line is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
-// Values are integers, reals, texts, bytes (in base64) and null. A row has exactly one way to be written (AppendRow).
+// Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written (AppendRow).
 // A table's digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line break: it does
 // not depend on the order in which a database gives its rows, and so tells whether two databases hold the same. The
 // last line's sha256 is that of all lines before it, which depends on everything.
@@ -96,6 +96,7 @@ const (
 	Real    Kind = "real"    // float64, neither infinite nor NaN
 	Text    Kind = "text"    // string of UTF-8
 	Bytes   Kind = "bytes"   // []byte
+	Boolean Kind = "boolean" // bool
 )
 
 // Digest is a table's digest. The zero value is that of no rows.

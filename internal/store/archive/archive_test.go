@@ -14,13 +14,14 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-var columns = []archive.Column{{Name: "id", Kind: archive.Integer}, {Name: "at", Kind: archive.Real}, {Name: "name", Kind: archive.Text}, {Name: "body", Kind: archive.Bytes}}
+var columns = []archive.Column{{Name: "id", Kind: archive.Integer}, {Name: "at", Kind: archive.Real}, {Name: "name", Kind: archive.Text}, {Name: "body", Kind: archive.Bytes},
+	{Name: "last", Kind: archive.Boolean}}
 
 var rows = [][]any{
-	{int64(1), 45.5, "Rossi", []byte{0, 255, '"'}},
-	{int64(math.MinInt64), nil, "a\"b\\c\n\x01\u2028,]<&", []byte{}},
-	{int64(math.MaxInt64), 1e-300, "", nil},
-	{nil, -0.1, strings.Repeat("lungo ", 1<<18), []byte("x")},
+	{int64(1), 45.5, "Rossi", []byte{0, 255, '"'}, true},
+	{int64(math.MinInt64), nil, "a\"b\\c\n\x01\u2028,]<&", []byte{}, false},
+	{int64(math.MaxInt64), 1e-300, "", nil, nil},
+	{nil, -0.1, strings.Repeat("lungo ", 1<<18), []byte("x"), true},
 }
 
 // written is a file of two tables, of which the second has no rows.

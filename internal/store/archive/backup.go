@@ -15,13 +15,14 @@ import (
 )
 
 // A backup is a zip file. Its last entry, backup.json, is a [Backup] with the SHA-256 of every other entry. The entry
-// database.gz is an export (see above) whose header says that it is a backup.
+// database.gz is an export (see above) whose header says that it is a backup. So is whatsapp.gz, of the tables of linked
+// numbers; its header's Schema is the version of their library.
 const (
 	BackupFormat  = "puntuale backup"
 	BackupVersion = 1
 
 	DatabaseEntry = "database.gz"
-	WhatsAppEntry = "whatsapp.db" // the keys of linked numbers, a SQLite file
+	NumbersEntry  = "whatsapp.gz" // the keys of linked numbers
 	KeyEntry      = "key"         // the key file that seals the secrets in the database
 
 	backupEntry = "backup.json"
@@ -62,8 +63,8 @@ func NewBackupWriter(to io.Writer) *BackupWriter { return &BackupWriter{zip: zip
 // Add adds an entry, whose contents fill writes.
 func (w *BackupWriter) Add(name string, fill func(to io.Writer) error) error {
 	method := zip.Deflate
-	if name == DatabaseEntry {
-		method = zip.Store // it is compressed already
+	if name == DatabaseEntry || name == NumbersEntry {
+		method = zip.Store // they are compressed already
 	}
 	entry, err := w.zip.CreateHeader(&zip.FileHeader{Name: name, Method: method})
 	if err != nil {

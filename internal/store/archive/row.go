@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// AppendRow appends a row's line, without a break: int64, float64, string, []byte or nil for each column.
+// AppendRow appends a row's line, without a break: int64, float64, string, []byte, bool or nil for each column.
 func AppendRow(line []byte, row []any) ([]byte, error) {
 	line = append(line, '[')
 	for i, value := range row {
@@ -27,6 +27,8 @@ func AppendRow(line []byte, row []any) ([]byte, error) {
 				return nil, fmt.Errorf("value %d is %v", i+1, v)
 			}
 			line = strconv.AppendFloat(line, v, 'g', -1, 64)
+		case bool:
+			line = strconv.AppendBool(line, v)
 		case []byte:
 			line = append(line, '"')
 			line = base64.StdEncoding.AppendEncode(line, v)
@@ -116,6 +118,11 @@ func parseValue(text []byte, kind Kind) (any, error) {
 		return nil, nil
 	case kind == Integer:
 		return strconv.ParseInt(string(text), 10, 64)
+	case kind == Boolean:
+		if b := string(text); b != "true" && b != "false" {
+			return nil, fmt.Errorf("%.20q is neither true nor false", text)
+		}
+		return text[0] == 't', nil
 	case kind == Real:
 		f, err := strconv.ParseFloat(string(text), 64)
 		if err == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {

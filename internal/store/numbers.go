@@ -1,0 +1,239 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/store/archive"
+)
+
+// The keys of linked numbers stand in tables that a library makes (whatsmeow_…) and in two of the connector's (socket_…).
+// On PostgreSQL they are in the product's database, on SQLite in a file of their own. A backup holds their rows as a second
+// export. A restore puts them into tables that the library has made.
+//
+// Such a copy is older than what the network knows, and not all of it is safe to go on with:
+//
+//   - States of encryption (whatsmeow_sessions, whatsmeow_sender_keys) count messages. An older one would encrypt a new
+//     message under a number that was used: the recipient takes it for a repeat and never shows it. A restore deletes
+//     them all. The first message to each device then begins a new state.
+//   - A message that somebody sends under a deleted state cannot be read. The library asks the sender for it again, and
+//     the sender begins a new state.
+//   - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may hold later ones, so a restore
+//     skips numbers. It marks those that it has as handed out.
+//   - Who the device is does not change, so the number stays linked.
+
+// renewals do that. Numbers of keys have 24 bits.
+var renewals = []string{
+	`delete from whatsmeow_sessions`,
+	`delete from whatsmeow_sender_keys`,
+	`update whatsmeow_pre_keys set uploaded = true where uploaded = false`,
+	`insert into whatsmeow_pre_keys (jid, key_id, key, uploaded) select p.jid, p.key_id + 10000, p.key, true from whatsmeow_pre_keys p
+ where p.key_id = (select max(q.key_id) from whatsmeow_pre_keys q where q.jid = p.jid) and p.key_id < 16777215 - 10000`,
+}
+
+// linkedNumbers are the tables of linked numbers, in a transaction.
+type linkedNumbers struct {
+	s      *Store
+	link   *link
+	free   func() error // ends a transaction of its own
+	tables []archive.Table
+
+	version, compatible int64 // of the library's tables: a program that knows compatible can work on them
+}
+
+const numbersVersion = "whatsmeow_version"
+
+// numberParents come before the tables that refer to them.
+var numberParents = []string{"whatsmeow_device", "whatsmeow_app_state_version"}
+
+func ofNumbers(table string) bool {
+	return strings.HasPrefix(table, "whatsmeow_") || strings.HasPrefix(table, "socket_")
+}
+
+// openNumbers finds the tables of linked numbers; nil: there are none. On PostgreSQL it reads in the transaction of own,
+// on SQLite it begins one in the numbers' file.
+func (s *Store) openNumbers(ctx context.Context, own *link, readOnly bool) (n *linkedNumbers, err error) {
+	n = &linkedNumbers{s: s, link: own, free: func() error { return nil }}
+	if !s.d.postgres {
+		if n, err = s.openNumbersFile(ctx, readOnly); n == nil || err != nil {
+			return nil, err
+		}
+	}
+	err = n.describe(ctx)
+	if err != nil || n.version == 0 {
+		return nil, errors.Join(err, n.free())
+	}
+	return n, nil
+}
+
+func (s *Store) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumbers, error) {
+	path := WhatsAppFile(s.file)
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	db, err := (&Store{cfg: s.cfg, d: s.d}).sqlitePool(path, "", readOnly, 1)
+	if err != nil {
+		return nil, err
+	}
+	l, free, err := newLink(ctx, s.d, db)
+	if err != nil {
+		return nil, fmt.Errorf("open the file of linked numbers: %w", err)
+	}
+	begin := l.begin
+	if readOnly {
+		begin = l.beginSnapshot
+	}
+	if err := begin(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("read the file of linked numbers: %w", err), free())
+	}
+	return &linkedNumbers{s: s, link: l, free: free}, nil
+}
+
+// describe reads which tables there are.
+func (n *linkedNumbers) describe(ctx context.Context) error {
+	text := sqliteCatalogue
+	if n.s.d.postgres {
+		text = postgresCatalogue
+	}
+	versioned := false
+	if err := n.link.each(ctx, text, nil, func(rows row) error {
+		var table, column, kind string
+		if err := rows.Scan(&table, &column, &kind); err != nil || !ofNumbers(table) {
+			return err
+		}
+		if table == numbersVersion {
+			versioned = true
+			return nil
+		}
+		last := len(n.tables) - 1
+		if last < 0 || n.tables[last].Name != table {
+			n.tables, last = append(n.tables, archive.Table{Name: table}), last+1
+		}
+		of, ok := kindOf[strings.ToLower(kind)]
+		if !ok {
+			return fmt.Errorf("its table %s has a column %s of a type %q that this program does not move", table, column, kind)
+		}
+		n.tables[last].Columns = append(n.tables[last].Columns, archive.Column{Name: column, Kind: of})
+		return nil
+	}); err != nil {
+		return fmt.Errorf("read the catalogue of linked numbers: %w", err)
+	}
+	slices.SortStableFunc(n.tables, func(a, b archive.Table) int { return numberOrder(a) - numberOrder(b) })
+	if !versioned {
+		return nil
+	}
+	if _, err := one(ctx, n.link, "select version, compat from "+numbersVersion, nil, &n.version, &n.compatible); err != nil {
+		return fmt.Errorf("read the version of linked numbers: %w", err)
+	}
+	return nil
+}
+
+func numberOrder(t archive.Table) int {
+	if i := slices.Index(numberParents, t.Name); i >= 0 {
+		return i
+	}
+	return len(numberParents)
+}
+
+// write writes them as the header says, which is that of the database's part of a backup.
+func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Header) error {
+	h.Schema, h.Tables = n.version, n.tables
+	if err := countRows(ctx, n.link, h.Tables); err != nil {
+		return err
+	}
+	return writeTables(ctx, tidy{n.link}, to, h, nil)
+}
+
+// tidy reads texts that every database takes. Contacts choose their names, and SQLite keeps whatever bytes they have.
+type tidy struct{ asker }
+
+func (t tidy) each(ctx context.Context, text string, args []any, scan func(r row) error) error {
+	return t.asker.each(ctx, text, args, func(r row) error { return scan(tidyRow{r}) })
+}
+
+type tidyRow struct{ row }
+
+func (t tidyRow) Scan(into ...any) error {
+	if err := t.row.Scan(into...); err != nil {
+		return err
+	}
+	for _, value := range into {
+		if p, ok := value.(*any); ok {
+			if text, ok := (*p).(string); ok {
+				*p = strings.ReplaceAll(strings.ToValidUTF8(text, "�"), "\x00", "")
+			}
+		}
+	}
+	return nil
+}
+
+// load fills the empty tables with a backup's, makes them safe to go on with, and counts the linked numbers.
+func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) (linked int64, err error) {
+	from, err := backup.Open(archive.NumbersEntry)
+	if err != nil {
+		return 0, err
+	}
+	defer from.Close()
+	file, err := archive.NewReader(from)
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case file.Header.Schema > n.version:
+		return 0, fmt.Errorf("%w: its linked numbers have version %d, this program knows up to %d", archive.ErrNewer, file.Header.Schema, n.version)
+	case file.Header.Schema < n.compatible:
+		return 0, fmt.Errorf("the backup's linked numbers have version %d, and this program takes %d and later: restore with the program that made it (%s), then upgrade",
+			file.Header.Schema, n.compatible, backup.Program)
+	}
+	m := &importer{s: n.s, link: n.link, file: file, tables: map[string]archive.Table{}}
+	for _, t := range n.tables {
+		m.tables[t.Name] = t
+		var there int64
+		if found, err := one(ctx, n.link, "select 1 from "+t.Name+" limit 1", nil, &there); err != nil {
+			return 0, fmt.Errorf("look whether %s is empty: %w", t.Name, err)
+		} else if found {
+			return 0, puntuale.Conflict("there are linked numbers already (the table " + t.Name + " is not empty), so nothing was restored")
+		}
+	}
+	if err := m.compareTables(n.tables, file.Header.Schema == n.version); err != nil {
+		return 0, err
+	}
+	for _, step := range []func(context.Context) error{m.load, m.check, n.renew} {
+		if err := step(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if _, err := one(ctx, n.link, `select count(*) from socket_device`, nil, &linked); err != nil {
+		return 0, fmt.Errorf("count the linked numbers: %w", err)
+	}
+	return linked, nil
+}
+
+func (n *linkedNumbers) renew(ctx context.Context) error { return renewNumbers(ctx, n.link) }
+
+// renewNumbers makes keys that are older than what the network knows safe to go on with.
+func renewNumbers(ctx context.Context, a asker) error {
+	for _, text := range renewals {
+		if _, err := a.exec(ctx, text); err != nil {
+			return fmt.Errorf("renew the keys of linked numbers: %w", err)
+		}
+	}
+	return nil
+}
+
+// commit ends a transaction of its own; on PostgreSQL the caller's goes on.
+func (n *linkedNumbers) commit(ctx context.Context) error {
+	if n.s.d.postgres {
+		return nil
+	}
+	if err := n.link.commit(ctx); err != nil {
+		return fmt.Errorf("commit the linked numbers: %w", err)
+	}
+	return nil
+}
