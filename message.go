@@ -1,7 +1,9 @@
 package puntuale
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -188,6 +190,28 @@ type MessageDetail struct {
 	Blanked      bool      // Content and Request are gone; an erased person's Phone, RunName and Detail, too
 }
 
+// longestCall bounds how much of a call is read for a name, in bytes.
+const longestCall = 16 << 10
+
+// RecipientName is the name that a call's body gives of its recipient, in its member nome or name; "" where it gives none,
+// or the body is longer than 16 KiB.
+func RecipientName(request []byte) string {
+	var call map[string]json.RawMessage
+	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // what nobody can read has no name
+		return ""
+	}
+	for _, field := range []string{"nome", "name"} {
+		var text string
+		if json.Unmarshal(call[field], &text) != nil {
+			continue
+		}
+		if text = strings.Join(strings.Fields(text), " "); text != "" {
+			return text
+		}
+	}
+	return ""
+}
+
 // Moved reports whether another message took its place before it was sent, or failed: it was moved, or restored.
 func (m *MessageDetail) Moved() bool { return m.State == Rescheduled && !m.Ended }
 
@@ -208,6 +232,11 @@ type MessageFilter struct {
 	Origin   Origin
 	From, To time.Time // of the planned moment: from inclusive, to exclusive
 	Standing bool      // leaves out RESCHEDULED ones: another message stands in their place
+
+	// Text is words that the message's text and its recipient's name ([RecipientName]) hold together, in any order, each
+	// perhaps as part of a word. Case and accents do not count. A page with a text looks through 10,000 messages at most;
+	// it may hold less than its limit, or nothing, and name a next one.
+	Text string
 
 	// Look is how many calls one page looks through at most, from the newest on that may have messages before To; 0: as many
 	// as it takes. Then a page may hold less than its limit, or nothing, and name a next one. Not where Phone is given.

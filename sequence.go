@@ -32,6 +32,12 @@ type Sequence struct {
 	Updated     time.Time
 }
 
+// SequenceFilter narrows and orders a list of sequences.
+type SequenceFilter struct {
+	Text   string // words that the name holds, compared as in [MessageFilter], or the id; "": all
+	Newest bool   // by falling id, else by rising id
+}
+
 // Step is one message to be: what it says, and when. Texts may hold {{field}} and {{field|fallback}}. The JSON form is
 // both the wire's and what stores keep.
 type Step struct {

@@ -41,6 +41,10 @@ type RunStore interface {
 	// Replay returns the answer kept under the idempotency key, nil when there is none. Codes: conflict (another body).
 	Replay(ctx context.Context, key Idempotency) (*StartedRun, error)
 
+	// LastStarted lists the sequences that were started last, the latest first, at most limit. It looks no further back than
+	// the client's last 2,000 calls, and leaves out deleted sequences.
+	LastStarted(ctx context.Context, limit int) ([]SequenceID, error)
+
 	// Stop cancels every PENDING message without an open intent of the sequence's runs for the phone, and counts one
 	// call, never refused. Messages go in chunks of at most 1,000 a transaction. A cancelled message is never sent. One
 	// in flight is not in the answer; it is CANCELLED if its attempt comes back for a retry, and not repeated if the
@@ -99,8 +103,8 @@ type SequenceStore interface {
 	// UpdateSequence replaces it if its version is one of those known (none: any). Codes: not_found; invalid as above;
 	// precondition_failed.
 	UpdateSequence(ctx context.Context, s Sequence, known ...Version) error
-	Sequence(ctx context.Context, id SequenceID) (Sequence, error)     // not_found
-	Sequences(ctx context.Context, p Page) ([]Sequence, string, error) // by id; invalid: the cursor
+	Sequence(ctx context.Context, id SequenceID) (Sequence, error)                       // not_found
+	Sequences(ctx context.Context, f SequenceFilter, p Page) ([]Sequence, string, error) // invalid: the cursor
 
 	// StartInfo reads what a start needs in one go: the sequence and the session that it would use.
 	StartInfo(ctx context.Context, id SequenceID) (Sequence, Session, error) // not_found

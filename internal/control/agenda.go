@@ -24,6 +24,7 @@ type Today struct {
 	Pulse     puntuale.Pulse
 	Ended     []puntuale.MessageDetail // the last ones, newest first
 	Uncertain []puntuale.MessageDetail // the latest attempts whose outcome is uncertain, newest first
+	Partly    bool                     // so much waits that not all uncertain ones were looked for
 	Upcoming  []puntuale.MessageDetail // the next ones until midnight and those that are late, soonest first
 	Next      *puntuale.MessageDetail  // where nothing more is to leave today: the first of the days after; nil: none
 	Failures  []Failure                // the most frequent first
@@ -49,7 +50,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	for _, read := range []func() error{
 		func() (err error) { t.Ended, err = c.tenant.Ended(ctx, begin, end, false, todayRows); return },
 		func() (err error) { failed, err = c.tenant.Ended(ctx, begin, end, true, todayFailed); return },
-		func() (err error) { t.Uncertain, t.Upcoming, err = c.open(ctx, end); return },
+		func() error { return c.open(ctx, &t, end) },
 		func() (err error) { t.Pulse, err = c.Pulse(ctx); return },
 		func() (err error) { t.Sessions, err = c.everySession(ctx); return },
 		func() error {
@@ -73,21 +74,23 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	return t, nil
 }
 
-// open returns the latest attempts whose outcome is uncertain, and what is to leave before a moment.
-func (c *Client) open(ctx context.Context, end time.Time) (uncertain, upcoming []puntuale.MessageDetail, err error) {
-	attempts, err := c.uncertain(ctx)
+// open reads the latest attempts whose outcome is uncertain, and what is to leave before a moment.
+func (c *Client) open(ctx context.Context, t *Today, end time.Time) error {
+	attempts, all, err := c.uncertain(ctx)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	if uncertain, err = c.attempts(ctx, attempts[:min(todayRows, len(attempts))]); err != nil {
-		return nil, nil, err
+	t.Partly = !all
+	if t.Uncertain, err = c.attempts(ctx, attempts[:min(todayRows, len(attempts))]); err != nil {
+		return err
 	}
-	upcoming, err = c.leaving(ctx, attempts, time.Time{}, end, todayRows)
-	return uncertain, upcoming, err
+	t.Upcoming, err = c.leaving(ctx, attempts, time.Time{}, end, todayRows)
+	return err
 }
 
-// uncertain lists the attempts whose outcome is uncertain, the latest first. One whose next look is under way counts, too.
-func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, error) {
+// uncertain lists the attempts whose outcome is uncertain, the latest first, and reports whether it looked for all. One
+// whose next look is under way counts, too.
+func (c *Client) uncertain(ctx context.Context) ([]puntuale.UncertainAttempt, bool, error) {
 	return c.tenant.Uncertain(ctx, c.control.clock.Now().Add(-time.Minute))
 }
 
@@ -143,7 +146,7 @@ func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
 
 // next is the first message that is to leave from a moment on; nil: none.
 func (c *Client) next(ctx context.Context, from time.Time) (*puntuale.MessageDetail, error) {
-	uncertain, err := c.uncertain(ctx)
+	uncertain, _, err := c.uncertain(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("list uncertain messages: %w", err)
 	}
@@ -361,8 +364,9 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 
 // Agenda is what is to leave on several days.
 type Agenda struct {
-	Days []AgendaDay
-	Next *puntuale.MessageDetail // where nothing is to leave on them: the first that is to leave at all; nil: none
+	Days   []AgendaDay
+	Next   *puntuale.MessageDetail // where nothing is to leave on them: the first that is to leave at all; nil: none
+	Partly bool                    // so much waits that uncertain messages may stand at their next look
 }
 
 // AgendaDay is what is to leave on one day.
@@ -407,10 +411,11 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 			return Agenda{}, err
 		}
 	}
-	uncertain, err := c.uncertain(ctx)
+	uncertain, all, err := c.uncertain(ctx)
 	if err != nil {
 		return Agenda{}, fmt.Errorf("list uncertain messages: %w", err)
 	}
+	a.Partly = !all
 	for i := range a.Days {
 		d := &a.Days[i]
 		d.Day = from.AddDays(i)

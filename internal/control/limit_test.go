@@ -405,6 +405,14 @@ var listLimits = []limit{
 		}
 		return nil
 	}},
+	{"LastStarted", "", func(ctx context.Context, w *limited) error {
+		for _, far := range []int{math.MinInt, math.MaxInt} {
+			if found, err := w.client.LastStarted(ctx, far); err != nil || len(found) > 20 {
+				return fmt.Errorf("%d sequences, %w", len(found), err)
+			}
+		}
+		return nil
+	}},
 	{"Chat", "invalid query.phone", func(ctx context.Context, w *limited) error {
 		_, _, err := w.client.Chat(ctx, w.session, nul, math.MaxInt)
 		return err
@@ -419,7 +427,10 @@ var listLimits = []limit{
 		_, _, err := w.client.SandboxMessages(ctx, wide)
 		return err
 	}},
-	{"Sequences", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sequences(ctx, wide); return err }},
+	{"Sequences", saysWide + " query.text", func(ctx context.Context, w *limited) error {
+		_, _, err := w.client.Sequences(ctx, control.SequenceSearch{Text: long, Page: wide})
+		return sorted(err, "query.limit", "query.cursor")
+	}},
 	{"Sessions", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sessions(ctx, wide); return err }},
 	{"Templates", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Templates(ctx, wide); return err }},
 	{"NetworkTemplates", saysWide, func(ctx context.Context, w *limited) error {

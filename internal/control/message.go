@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"strings"
 
 	"puntuale"
 )
@@ -44,11 +45,12 @@ type MessageQuery struct {
 	Sequence string // id
 	Phone    string
 	Period   Period // of the planned moment
+	Text     string // words of the text and of the recipient's name; see [puntuale.MessageFilter]
 	Standing bool   // without those in whose place another message stands
 	Page     Page
 
 	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once. A state that
-	// few messages have is looked for so in any case.
+	// few messages have, or a text, is looked for so in any case.
 	Brief bool
 }
 
@@ -73,7 +75,8 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 }
 
 func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, error) {
-	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), Standing: q.Standing}
+	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), Standing: q.Standing, Text: strings.TrimSpace(q.Text)}
+	f.text("query.text", q.Text, puntuale.MaxName)
 	if q.State != "" {
 		state, err := puntuale.ParseState(q.State)
 		if err != nil {
@@ -99,7 +102,7 @@ func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, erro
 		return filter, err
 	}
 	filter.From, filter.To = q.Period.loose(f, loc)
-	if q.Brief || filter.State != nil {
+	if q.Brief || filter.State != nil || filter.Text != "" {
 		filter.Look = BriefCalls
 	}
 	return filter, nil

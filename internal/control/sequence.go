@@ -97,14 +97,51 @@ func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
 	return found, c.warn(ctx, &found, expanded[0])
 }
 
-// Sequences lists the client's sequences by id. Codes: invalid.
-func (c *Client) Sequences(ctx context.Context, p Page) ([]Sequence, string, error) {
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Sequence, string, error) { return c.tenant.Sequences(ctx, p) })
+// SequenceSearch asks for a part of the list of sequences.
+type SequenceSearch struct {
+	Text   string // words of the name, or the id; "": all
+	Newest bool   // the newest first, else by id
+	Page   Page
+}
+
+// Sequences lists the client's sequences. Codes: invalid.
+func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, string, error) {
+	f := faults(s.Page.Unknown)
+	f.text("query.text", s.Text, puntuale.MaxName)
+	s.Page.Unknown = f
+	filter := puntuale.SequenceFilter{Text: strings.TrimSpace(s.Text), Newest: s.Newest}
+	rows, next, err := list(s.Page, func(p puntuale.Page) ([]puntuale.Sequence, string, error) {
+		return c.tenant.Sequences(ctx, filter, p)
+	})
 	if err != nil {
 		return nil, "", fmt.Errorf("list sequences: %w", err)
 	}
 	sequences, err := c.withFields(ctx, rows...)
 	return sequences, next, err
+}
+
+// mostRecent bounds how many sequences LastStarted returns.
+const mostRecent = 20
+
+// LastStarted returns the sequences that were started last, the latest first, at most limit, and at most 20. One that was
+// deleted meanwhile is left out.
+func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error) {
+	ids, err := c.tenant.LastStarted(ctx, max(0, min(limit, mostRecent)))
+	if err != nil {
+		return nil, fmt.Errorf("list the sequences started last: %w", err)
+	}
+	all := make([]puntuale.Sequence, 0, len(ids))
+	for _, id := range ids {
+		s, err := c.tenant.Sequence(ctx, id)
+		switch {
+		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		case err != nil:
+			return nil, fmt.Errorf("read sequence %d: %w", id, err)
+		default:
+			all = append(all, s)
+		}
+	}
+	return c.withFields(ctx, all...)
 }
 
 // DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep" (they are

@@ -263,7 +263,7 @@ func behaviourLists(t *testing.T, s *service) {
 	id, other := s.newSequence(a.Key, stepNow+","+stepLater), s.newSequence(a.Key, stepLater)
 	var run, second, single started
 	s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
-	s.must(&second, "POST", "/api/start/"+other, a.Key, `{"phone":"3337654321","testo":"t"}`)
+	s.must(&second, "POST", "/api/start/"+other, a.Key, `{"phone":"3337654321","testo":"t","nome":"Lucia"}`)
 	s.must(&single, "POST", "/api/messages", a.Key, `{"phone":"3331234567","text":"x","date":"2026-11-25"}`)
 	s.end(a, run.ID[0], "+393331234567", sent)
 	all := []string{single.ID[0], second.ID[0], run.ID[1], run.ID[0]} // newest first
@@ -272,6 +272,7 @@ func behaviourLists(t *testing.T, s *service) {
 		"phone=%2B393337654321": {all[1]}, "phone=3331234567": {all[0], all[2], all[3]}, "origin=SINGLE": all[:1], "origin=SEQUENCE": all[1:],
 		"start=20/11/2026+10:31": all[:3], "end=20/11/2026+10:30": all[3:], "from=2026-11-20&to=2026-11-20": all[1:], "inizio=25/11/2026&fine=2026-11-25": all[:1],
 		"phone=3331234567&state=PENDING&sequence=" + id: {all[2]}, "limit=2": all[:2],
+		"text=LUCÍA": {all[1]}, "text=t+lucia": {all[1]}, "text=x": {all[0]}, "text=%25": {}, "text=lucia&state=COMPLETED": {}, "text=3337654321": {},
 	} {
 		var page struct {
 			Messages []struct{ ID int64 }

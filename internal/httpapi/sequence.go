@@ -12,7 +12,7 @@ import (
 func registerSequences(a *api) {
 	const all, one = "/api/sequences", "/api/sequences/{id}"
 	client(a, operation{id: "listSequences", method: http.MethodGet, path: all, strict: true,
-		summary: "List the sequences, by id"}, listSequences)
+		summary: "List the sequences, by id; those with a name, or all"}, listSequences)
 	clientOnce(a, operation{id: "createSequence", method: http.MethodPost, path: all, creates: always, body: sequenceBody{},
 		summary: "Create a sequence", refusals: []int{http.StatusConflict}}, createSequence)
 	client(a, operation{id: "getSequence", method: http.MethodGet, path: one, versioned: true,
@@ -36,6 +36,12 @@ type sequenceBody struct {
 type ListInput struct {
 	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
 	Cursor string `query:"cursor" doc:"The next_cursor of the page before"`
+}
+
+// sequencesInput documents the query of a list of sequences.
+type sequencesInput struct {
+	ListInput
+	Text string `query:"text" maxLength:"200" doc:"Words of the name, in any order and case, with or without accents; or the ID"`
 }
 
 func (in *ListInput) page(c *call) control.Page {
@@ -86,8 +92,8 @@ type messageAnswer struct {
 	Message string `json:"message"`
 }
 
-func listSequences(ctx context.Context, c *control.Client, in *call, p *ListInput) (sequencesAnswer, error) {
-	rows, next, err := c.Sequences(ctx, p.page(in))
+func listSequences(ctx context.Context, c *control.Client, in *call, p *sequencesInput) (sequencesAnswer, error) {
+	rows, next, err := c.Sequences(ctx, control.SequenceSearch{Text: p.Text, Page: p.page(in)})
 	if err != nil {
 		return sequencesAnswer{}, err
 	}

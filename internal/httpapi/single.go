@@ -71,6 +71,7 @@ type messagesInput struct {
 	State    string `query:"state" enum:"PENDING,COMPLETED,FAILED,CANCELLED,RESCHEDULED,BLACKLISTED"`
 	Sequence string `query:"sequence" doc:"ID of a sequence"`
 	Phone    string `query:"phone" doc:"Recipient"`
+	Text     string `query:"text" maxLength:"200" doc:"Words of the text and of the name that the call gave of the recipient (nome or name), in any order and case, with or without accents"`
 	Origin   string `query:"origin" enum:"SINGLE,SEQUENCE,MASSIVE,AUTOMATION"`
 	Start    string `query:"start" doc:"Planned from this moment on, or from this day: 20/11/2026 10:30, 2026-11-20. Also read as from, start_date, inizio"`
 	End      string `query:"end" doc:"Planned up to this minute, or to the end of this day. Also read as to, end_date, fine"`
@@ -90,7 +91,7 @@ type messagesAnswer struct {
 func listMessages(ctx context.Context, c *control.Client, in *call, p *messagesInput) (messagesAnswer, error) {
 	in.allow(append(periodNames[0], periodNames[1]...)...)
 	rows, next, err := c.Messages(ctx, control.MessageQuery{
-		State: p.State, Origin: p.Origin, Sequence: p.Sequence, Phone: p.Phone, Period: in.period(), Page: p.page(in),
+		State: p.State, Origin: p.Origin, Sequence: p.Sequence, Phone: p.Phone, Text: p.Text, Period: in.period(), Page: p.page(in),
 	})
 	if err != nil {
 		return messagesAnswer{}, err

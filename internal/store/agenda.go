@@ -83,6 +83,13 @@ func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, mos
 	if err != nil {
 		return 0, false, outward(fmt.Errorf("bound a count of messages: %w", err))
 	}
+	if f.Text != "" {
+		found, reached, err := t.searched(ctx, f, last, floor, most+1)
+		if err != nil {
+			return 0, false, outward(fmt.Errorf("count messages: %w", err))
+		}
+		return min(len(found), most), len(found) <= most && reached == 0, nil
+	}
 	l := t.listing(last, floor, most+1)
 	text := `select count(*) from (` + l.found(f) + `) as found`
 	var n int

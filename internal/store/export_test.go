@@ -44,6 +44,8 @@ var Statements = map[string]Statement{
 	"quarters":  {upcomingCounts, []any{int64(1), int64(1), int64(9), quarter}},
 	"overdue":   {overdue, []any{int64(9)}},
 	"version":   {clientVersion, []any{int64(1)}},
+	"uncertain": {uncertainAttempts, []any{int64(1), int64(1)}},
+	"recent":    {lastStarted, []any{int64(1), 5}},
 	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"retrying":  {retryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"puntuale"
@@ -20,9 +22,8 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("bound a list of messages: %w", err))
 	}
-	l := t.listing(last, floor, limit+1)
-	var d details
-	if err := t.lists().each(ctx, l.statement(f), l.args, d.scan); err != nil {
+	d, floor, err := t.listed(ctx, f, last, floor, limit+1)
+	if err != nil {
 		return nil, "", outward(fmt.Errorf("list messages: %w", err))
 	}
 	fit, bytes := d.fit()
@@ -34,6 +35,25 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 		next = cursorAt("message", floor)
 	}
 	return all, next, t.fill(ctx, all)
+}
+
+// listed finds the messages of a filter below last and from floor on, newest first, at most limit. A search by text may
+// reach less far: it returns the floor that it reached.
+func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
+	if f.Text == "" {
+		d, l := &details{}, t.listing(last, floor, limit)
+		return d, floor, t.lists().each(ctx, l.statement(f), l.args, d.scan)
+	}
+	found, floor, err := t.searched(ctx, f, last, floor, limit)
+	if err != nil {
+		return nil, 0, err
+	}
+	d, err := t.details(ctx, found)
+	if err != nil {
+		return nil, 0, err
+	}
+	slices.SortFunc(d.all, func(a, b puntuale.MessageDetail) int { return cmp.Compare(b.ID, a.ID) })
+	return d, floor, nil
 }
 
 const (

@@ -20,6 +20,12 @@ func takeRoom(ctx context.Context, rows, bytes int) error {
 	return puntuale.TakeRoom(ctx, int64(rows*roomOfRow+bytes*roomTimes))
 }
 
+// sized is a row as a page reckons with it.
+type sized struct {
+	id    int64
+	bytes int
+}
+
 // stretch is the part of a list that one page shows: its rows' first and last identifiers.
 type stretch struct {
 	rows int
@@ -30,14 +36,15 @@ type stretch struct {
 // stretchOf finds how far a page reaches: limit rows, or as many as hold [pageBytes], but at least one. It takes the room
 // that they need. The statement returns id and length of each row, one row more than the page may show.
 func stretchOf(ctx context.Context, a asker, noun, text string, args []any, limit int) (s stretch, err error) {
-	type sized struct {
-		id    int64
-		bytes int
-	}
 	all, err := list(ctx, a, text, args, func(r row, into *sized) error { return r.Scan(&into.id, &into.bytes) })
 	if err != nil {
 		return s, err
 	}
+	return stretchFrom(ctx, noun, all, limit)
+}
+
+// stretchFrom is [stretchOf] of rows that were read.
+func stretchFrom(ctx context.Context, noun string, all []sized, limit int) (s stretch, err error) {
 	sum := 0
 	for _, row := range all[:min(limit, len(all))] {
 		if sum+row.bytes > pageBytes && s.rows > 0 {

@@ -1,26 +1,43 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
 	"time"
 
 	"puntuale"
 )
 
-// uncertainAttempts bounds the rows that it reads by openWithin: no index knows of attempts, so that claims stay cheap.
+// uncertainAttempts bounds the rows that it reads by openWithin: no index knows of attempts, so that claims stay cheap. Its
+// first row counts them.
 const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_at > $2 limit ` + openWithin + `)
- select m.id, m.intent_at, m.next_at from f join message m on m.client_id = $1 and m.id = f.i
- where m.intent > 0 and m.next_at > m.intent_at order by m.intent_at desc, m.id desc`
+ select count(*), 0, 0 from f
+ union all select m.id, m.intent_at, m.next_at from f cross join message m
+ where m.client_id = $1 and m.id = f.i and m.intent > 0 and m.next_at > m.intent_at`
 
-func (t tenant) Uncertain(ctx context.Context, after time.Time) ([]puntuale.UncertainAttempt, error) {
-	all, err := list(ctx, t.lists(), uncertainAttempts, []any{t.id, micros(after)}, func(rows row, u *puntuale.UncertainAttempt) error {
-		return rows.Scan(&u.ID, moment{&u.At}, moment{&u.Next})
+func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntuale.UncertainAttempt, all bool, err error) {
+	err = t.lists().each(ctx, uncertainAttempts, []any{t.id, micros(after)}, func(rows row) error {
+		var u puntuale.UncertainAttempt
+		if err := rows.Scan(&u.ID, moment{&u.At}, moment{&u.Next}); err != nil {
+			return err
+		}
+		if u.At.IsZero() {
+			all = strconv.FormatInt(int64(u.ID), 10) != openWithin
+			return nil
+		}
+		found = append(found, u)
+		return nil
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("list uncertain attempts: %w", err))
+		return nil, false, outward(fmt.Errorf("list uncertain attempts: %w", err))
 	}
-	return all, nil
+	slices.SortFunc(found, func(a, b puntuale.UncertainAttempt) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID))
+	})
+	return found, all, nil
 }
 
 const amongBlacklisted = `select b.phone from $u(p text) join blacklist b on b.client_id = $1 and b.phone = u.p`

@@ -43,6 +43,8 @@ var access = map[string]struct {
 	"quarters":        {reads: true, wants: []string{"message_open"}},
 	"overdue":         {reads: true, wants: []string{"message_open"}, allows: "SCAN s\n"},
 	"version":         {reads: true, wants: []string{"message_done", "message_open"}},
+	"uncertain":       {reads: true, wants: []string{"message_open", "key"}},
+	"recent":          {reads: true},
 	"resent as":       {reads: true, wants: []string{"message_resent"}},
 	"outcomes":        {reads: true, wants: []string{"message_done"}},
 	"resendable":      {wants: []string{"key"}, avoids: "message_open"},

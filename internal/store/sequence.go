@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -97,23 +98,61 @@ func lengthOf(steps []puntuale.Step) (n int) {
 // stepBytes is about how long a step without its texts is.
 const stepBytes = 100
 
-func (t tenant) Sequences(ctx context.Context, p puntuale.Page) ([]puntuale.Sequence, string, error) {
-	last, limit, err := after(p, "sequence")
+func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p puntuale.Page) ([]puntuale.Sequence, string, error) {
+	noun, from, order := "sequence", "q.id > $2", "q.id"
+	if f.Newest {
+		noun, from, order = "newest sequence", "q.id < $2", "q.id desc"
+	}
+	last, limit, err := after(p, noun)
 	if err != nil {
 		return nil, "", err
 	}
-	page, err := stretchOf(ctx, t.s.read, "sequence", `select q.id, octet_length(q.steps) from sequence q
- where q.client_id = $1 and q.id > $2 and q.deleted_at = 0 order by q.id limit $3`, []any{t.id, last, limit + 1}, limit)
-	if err != nil {
+	if f.Newest && last == 0 {
+		last = puntuale.MaxID + 1
+	}
+	text, args := `select q.id, octet_length(q.steps), q.name from sequence q
+ where q.client_id = $1 and `+from+` and q.deleted_at = 0 order by `+order, []any{t.id, last}
+	if f.Text == "" { // else all names are read, of which a quota bounds the number
+		text, args = text+` limit $3`, append(args, limit+1)
+	}
+	var found []sized
+	of := needleOf(f.Text)
+	if err := t.s.read.each(ctx, text, args, func(r row) error {
+		var q sized
+		var name string
+		err := r.Scan(&q.id, &q.bytes, &name)
+		if of.in(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.id).String() {
+			found = append(found, q)
+		}
+		return err
+	}); err != nil {
 		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
 	}
-	all, err := list(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
- where q.client_id = $1 and q.id > $2 and q.id <= $3 and q.deleted_at = 0 order by q.id`, []any{t.id, last, page.last},
+	page, err := stretchFrom(ctx, noun, found, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	ids := pick(found[:page.rows], func(q *sized) int64 { return q.id })
+	all, err := list(ctx, t.s.read, `select `+sequenceColumns+` from $u(i bigint) join sequence q on q.client_id = $1 and q.id = u.i
+ where q.deleted_at = 0 order by `+order, []any{t.id, batch{ids}},
 		func(rows row, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
 	if err != nil {
 		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
 	}
 	return all, page.next, nil
+}
+
+// lastStarted reads the client's last calls only: no index knows of sequences.
+const lastStarted = `select x.sequence_id from (select r.id, r.sequence_id from run r where r.client_id = $1 order by r.id desc limit 2000) as x
+ join sequence q on q.client_id = $1 and q.id = x.sequence_id and q.deleted_at = 0
+ group by x.sequence_id order by max(x.id) desc limit $2`
+
+func (t tenant) LastStarted(ctx context.Context, limit int) ([]puntuale.SequenceID, error) {
+	all, err := list(ctx, t.lists(), lastStarted, []any{t.id, limit}, func(rows row, id *puntuale.SequenceID) error { return rows.Scan(id) })
+	if err != nil {
+		return nil, outward(fmt.Errorf("list the sequences started last: %w", err))
+	}
+	return all, nil
 }
 
 func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {

@@ -156,7 +156,8 @@ func (s *site) changeAccount(v *visit) error {
 	if err != nil {
 		return err
 	}
-	for _, name := range append([]string{"credits"}, quotaFields()...) { // no version has them: messages are paid for while somebody looks at the form
+	for _, l := range unversioned() {
+		name := l.name
 		if shown, there := f.Values["was."+name]; there {
 			stored.Values[name] = shown
 		}
@@ -178,12 +179,36 @@ func (s *site) changeAccount(v *visit) error {
 			v.differ(f, current, label{"name", "account.name"}, label{"phone", "account.phone"}, label{"profile", "account.profile"},
 				label{"expiration_date", "clients.expires"}, label{"active_features", "account.features"}, label{"refill_period", "account.refill"},
 				label{"daily_api_cap", "account.cap"}, label{"timezone", "account.zone"}, label{"region", "account.region"}, label{"holidays", "account.holidays"})
+			v.differUnversioned(f, current)
 		}
 		return v.again(err, f, view.AccountForm(f, c), view.AccountEdit(f, c), fields...)
 	}
 	v.did(c.ID.String())
 	v.say("account.saved", "")
 	return v.to("/partner/clients/" + c.ID.String())
+}
+
+// unversioned are the fields that no version of a client has: messages are paid for while somebody looks at the form, and
+// quotas are kept apart.
+func unversioned() []label {
+	all := []label{{"credits", "clients.credits"}}
+	for _, q := range puntuale.AllQuotas {
+		all = append(all, label{view.QuotaField(q), "quota." + string(q)})
+	}
+	return all
+}
+
+// differUnversioned notes which of these fields somebody changed who meanwhile was not the only one. One that they left
+// alone shows what is stored now.
+func (v *visit) differUnversioned(f, stored *view.Form) {
+	for _, l := range unversioned() {
+		if strings.TrimSpace(f.Value(l.name)) == f.Value("was."+l.name) {
+			f.Values.Set(l.name, stored.Value(l.name))
+		} else {
+			v.differ(f, stored, l)
+		}
+		f.Values.Set("was."+l.name, stored.Value(l.name))
+	}
 }
 
 func quotaFields() (names []string) {

@@ -37,7 +37,7 @@ func (s *site) calendar(v *visit) error {
 	if err != nil {
 		return err
 	}
-	c.Next = agenda.Next
+	c.Next, c.Partly = agenda.Next, agenda.Partly
 	var shown [][]puntuale.MessageDetail
 	for _, d := range agenda.Days {
 		c.Days = append(c.Days, view.AgendaDay(d))

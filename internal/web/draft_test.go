@@ -7,12 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+
 	"puntuale"
 )
 
 // TestDraftSurvivesTheSession: what was written is offered again after the session has ended, on the page where one was.
 func TestDraftSurvivesTheSession(t *testing.T) {
 	onScreens(t, func(_ *testing.T, w *world, b *browser) {
+		command(b, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Pacific/Auckland"})
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/sequences/new?like=welcome")
 		b.until(`document.querySelector(".draft-found") && document.readyState === "complete"`)
@@ -33,6 +36,11 @@ func TestDraftSurvivesTheSession(t *testing.T) {
 		b.click("form [type=submit]")
 		b.until(`location.pathname.endsWith("/sequences/new") && document.querySelector(".draft-found:not([hidden])")`)
 		b.check("offered")
+		// The reader may be elsewhere: the moment is told in the client's zone, as all others are.
+		const told = `document.querySelector("[data-draft-at]").textContent === new Date(JSON.parse(Object.entries({...sessionStorage}).find(([k]) => k.startsWith("puntuale:draft:"))[1]).at).toLocaleString(document.documentElement.lang, {timeZone: `
+		if !evaluate[bool](b, told+`"Europe/Rome"})`) || evaluate[bool](b, told+`"Pacific/Auckland"})`) {
+			b.t.Errorf("the draft is of %s", b.text("[data-draft-at]"))
+		}
 		const kept = `Object.keys(sessionStorage).find(k => k.startsWith("puntuale:draft:"))`
 		evaluate[bool](b, `(() => { window.name = sessionStorage.getItem(`+kept+`); return true })()`)
 		for what, change := range map[string]string{"too old": fmt.Sprint("at: Date.now() - ", puntuale.UnfinishedDraft.Lasts().Milliseconds()), "another user's": `of: "0"`} {

@@ -24,7 +24,9 @@ func (s *site) tryFile(v *visit) error {
 		return v.show(view.FileFacts(note))
 	}
 	facts, err := v.client.TryFile(v.ctx(), address)
-	if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
+	if e, _ := refusal(err); e != nil && e.Code == puntuale.CodeInvalid {
+		note.Tone, note.Says = "warn", v.frame.Language.Fault(said(e))
+	} else if refused, ok := errors.AsType[*puntuale.SendError](err); ok {
 		note.Tone, note.Says = "warn", v.fileRefusal(refused)
 	} else if puntuale.CodeOf(err) == puntuale.CodeRateLimited {
 		note.Says = v.t("file.wait")

@@ -58,6 +58,8 @@ func TestFilesAreTried(t *testing.T) {
 		"http://169.254.169.254/meta.png":  "indirizzo pubblico",
 		"ftp://example.com/x.png":          "indirizzo pubblico",
 		"https://example.com/{{nome}}.png": "contiene campi",
+
+		"https://example.com/" + strings.Repeat("x", puntuale.MaxURL): "più lungo di 2048 caratteri",
 	} {
 		if got := says(address); !strings.Contains(got, want) {
 			t.Errorf("%s: %s", address, got)

@@ -15,7 +15,7 @@ func (s *site) home(v *visit) error {
 	if err != nil {
 		return err
 	}
-	page := view.HomePage{Restored: restored, Account: v.client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Upcoming: today.Upcoming, Next: today.Next}
+	page := view.HomePage{Restored: restored, Account: v.client.Account(), Day: today.Day, Total: today.Total, Pulse: today.Pulse, Ended: today.Ended, Uncertain: today.Uncertain, Partly: today.Partly, Upcoming: today.Upcoming, Next: today.Next}
 	if page.Unwanted, err = v.client.Unwanted(v.ctx(), today.Upcoming); err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"encoding/csv"
 	"net/http"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,15 +33,22 @@ const messageRows = "50"
 
 // sought is what the list is asked for, from the address or a form.
 func sought(value func(string) string) view.MessageSearch {
-	return view.MessageSearch{
-		State: value("state"), Origin: value("origin"), Sequence: value("sequence"), Phone: strings.TrimSpace(value("phone")),
-		From: value("from"), To: value("to"), Cursor: value("cursor"),
+	search := view.MessageSearch{
+		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"),
+		Phone: strings.TrimSpace(value("phone")), From: value("from"), To: value("to"), Cursor: value("cursor"),
 	}
+	if search.Phone == "" && dialled.MatchString(search.Text) {
+		search.Phone, search.Text = search.Text, ""
+	}
+	return search
 }
+
+// dialled is what is a phone number where names, texts and numbers may be written.
+var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	return control.MessageQuery{
-		State: s.State, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Phone: s.Phone,
+		State: s.State, Text: s.Text, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Phone: s.Phone,
 		Period: control.Period{Start: []control.Bound{{Name: "from", Text: s.From}}, End: []control.Bound{{Name: "to", Text: s.To}}},
 		Page:   control.Page{Limit: limit, Cursor: s.Cursor},
 	}
@@ -57,12 +66,13 @@ func (s *site) messageList(v *visit) (view.MessageList, error) {
 	l.Rows, l.Next, err = v.client.Messages(v.ctx(), q)
 	e, _ := refusal(err)
 	if e != nil && e.Code == puntuale.CodeInvalid {
-		l.Form.Take(v.frame.Language, e, "state", "origin", "sequence", "phone", "from", "to")
+		l.Form.Take(v.frame.Language, e, "text", "state", "origin", "sequence", "phone", "from", "to")
 		return l, nil
 	}
 	if err != nil {
 		return l, err
 	}
+	l.Short = l.Search.Text != "" && l.Next != "" && len(l.Rows) > 0 && strconv.Itoa(len(l.Rows)) != messageRows
 	if l.Unwanted, err = v.client.Unwanted(v.ctx(), l.Rows); err != nil {
 		return l, err
 	}
@@ -81,17 +91,36 @@ func (s *site) messages(v *visit) error {
 	if err != nil {
 		return err
 	}
-	sequences, _, err := v.client.Sequences(v.ctx(), control.Page{Limit: "200"})
-	if err != nil {
+	if l.Sequences, err = s.sequenceChoices(v, l.Search.Sequence); err != nil {
 		return err
-	}
-	for _, q := range sequences {
-		l.Sequences = append(l.Sequences, view.Option{Value: q.ID.String(), Text: q.Name})
 	}
 	if l.Form.Bad() {
 		return v.showAs(http.StatusUnprocessableEntity, view.Messages(l))
 	}
 	return v.show(view.Messages(l))
+}
+
+// mostSequences is how many sequences the list of messages may be narrowed to, besides the one that it is narrowed to: the
+// newest ones. Each is read with all its steps.
+const mostSequences = "200"
+
+// sequenceChoices are the newest sequences and the chosen one.
+func (s *site) sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
+	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: control.Page{Limit: mostSequences}})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]view.Option, 0, len(found)+1)
+	for _, q := range found {
+		all = append(all, view.Option{Value: q.ID.String(), Text: q.Name})
+	}
+	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
+		return all, nil
+	}
+	if name := s.sequenceName(v, chosen); name != "" {
+		all = append(all, view.Option{Value: chosen, Text: name})
+	}
+	return all, nil
 }
 
 // liveMessages sends the first page of a list again whenever it has changed.

@@ -26,12 +26,24 @@ var sequenceRoutes = []route{
 	{"POST /c/{client}/sequences/{id}/delete", clientSide, puntuale.Staff, "sequence.delete", (*site).deleteSequence},
 }
 
+// sequences is the list. To htmx, which asks while one types, it is the list alone.
 func (s *site) sequences(v *visit) error {
-	rows, next, err := v.client.Sequences(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	l, err := v.sequenceList("/sequences")
 	if err != nil {
 		return err
 	}
-	return v.show(view.Sequences(view.SequenceList{Rows: sequenceRows(rows), Cursor: v.query("cursor"), Next: next}))
+	if v.partial() {
+		return v.show(view.SequenceTable(l))
+	}
+	return v.show(view.Sequences(l))
+}
+
+// sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
+func (v *visit) sequenceList(path string) (view.SequenceList, error) {
+	l := view.SequenceList{URL: v.frame.Place.Base + path, Text: strings.TrimSpace(v.query("text")), Cursor: v.query("cursor")}
+	rows, next, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: control.Page{Limit: rowsOfPage, Cursor: l.Cursor}})
+	l.Rows, l.Next = sequenceRows(rows), next
+	return l, lost(err)
 }
 
 func sequenceRows(rows []control.Sequence) []view.SequenceRow {

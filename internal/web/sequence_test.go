@@ -46,6 +46,15 @@ func TestSequenceStory(t *testing.T) {
 		b.click(".begin-card")
 		b.until(`document.querySelectorAll(".step").length === 3 && document.readyState === "complete"`)
 		b.check("editor")
+		// The hint below the hours says where a step goes: one before a date moves earlier, unless it is given another direction.
+		hints := `[...document.querySelectorAll(".step")].map(s => [...s.querySelectorAll(".timing-later, .timing-earlier")].filter(e => getComputedStyle(e).display !== "none").map(e => e.className).join()).join(" ")`
+		if got := evaluate[string](b, hints); got != "timing-later timing-earlier timing-later" {
+			b.t.Errorf("the hints are %s", got)
+		}
+		b.fill("steps[1].timing.offset.direction", "after")
+		b.until(hints + ` === "timing-later timing-later timing-later"`)
+		b.fill("steps[1].timing.offset.direction", "before")
+		b.until(hints + ` === "timing-later timing-earlier timing-later"`)
 		evaluate[bool](b, `(scrollTo(0, 1e6), true)`)
 		b.until(`scrollY > 0 && Math.abs(document.querySelector(innerWidth > 960 ? ".side" : ".top").getBoundingClientRect().top) < 1`) // the way elsewhere stays in view
 

@@ -92,7 +92,7 @@ func (v *visit) oneSession(id string) (view.OneSession, error) {
 		return view.OneSession{}, err
 	}
 	o := view.OneSession{Sender: v.sender(found), Sequences: []view.Option{{Text: v.t("session.pair_none")}}}
-	sequences, _, err := v.client.Sequences(v.ctx(), control.Page{Limit: mostChoices})
+	sequences, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Page: control.Page{Limit: mostChoices}})
 	if err != nil {
 		return view.OneSession{}, err
 	}

@@ -3,7 +3,9 @@ package web_test
 import (
 	"context"
 	"html"
+	"mime/multipart"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -40,6 +42,93 @@ func TestTwoTabs(t *testing.T) {
 	if a := luca.htmx(address, formOf(refused.body)); a.status != http.StatusOK || text() != "Il testo di Luca" {
 		t.Errorf("saved again: %d, stored: %s", a.status, text())
 	}
+}
+
+// TestTwoTabsOfQuotas: a client's form that was refused shows quotas that somebody else set. One that was left alone is not set
+// back, one that was changed is decided.
+func TestTwoTabsOfQuotas(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.partners[puntuale.Owner])
+	account := "/partner/clients/" + w.client.String() + "/edit"
+	first := formTo(v.get(account).body, account)
+	second := formTo(v.get(account).body, account)
+	for name, value := range map[string]string{"name": "Studio Uno", "quotas.sessions": "21", "quotas.keys": "22"} {
+		first.Set(name, value)
+	}
+	if a := v.htmx(account, first); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, mainOf(a.body))
+	}
+	second.Set("name", "Studio Due")
+	second.Set("quotas.sessions", "31")
+	refused := v.htmx(account, second)
+	text := words(between(refused.body, `class="differs"`, "</section>"))
+	if refused.status != http.StatusConflict || !strings.Contains(text, "Numeri Hai scritto 31 Salvato ora 21") || strings.Contains(text, "Chiavi API") || strings.Contains(text, "Template") {
+		t.Errorf("%d %s", refused.status, text)
+	}
+	again := formTo(refused.body, account)
+	if a := v.htmx(account, again); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, mainOf(a.body))
+	}
+	stored := formTo(v.get(account).body, account)
+	for name, want := range map[string]string{"name": "Studio Due", "quotas.sessions": "31", "quotas.keys": "22", "quotas.users": "50"} {
+		if got := stored.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+// TestTwoTabsOfBrand: of two tabs with the partner's looks the second to save sees both, saves nothing, and then decides. The form
+// holds a file, so it is sent in parts.
+func TestTwoTabsOfBrand(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	v := w.visitor(w.partners[puntuale.Owner])
+	const page = "/partner/brand"
+	form := formTo(v.get(page).body, page)
+	if form.Get("version") == "" {
+		t.Fatalf("no version in %v", form)
+	}
+	save := func(form url.Values, name string) answer {
+		form.Set("name", name)
+		body, kind := inParts(t, form)
+		return v.send(page, body, http.Header{"Content-Type": {kind}, "Hx-Request": {"true"}})
+	}
+	if a := save(form, "Aurora Uno"); a.status != http.StatusOK {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	refused := save(form, "Aurora Due")
+	text := words(refused.body)
+	if refused.status != http.StatusConflict || !strings.Contains(text, "Hai scritto Aurora Due Salvato ora Aurora Uno") {
+		t.Errorf("%d %s", refused.status, text)
+	}
+	if got := formTo(v.get(page).body, page).Get("name"); got != "Aurora Uno" {
+		t.Errorf("stored: %s", got)
+	}
+	if a := save(formTo(refused.body, page), "Aurora Due"); a.status != http.StatusOK {
+		t.Errorf("saved again: %d %s", a.status, a.body)
+	}
+	if got := formTo(v.get(page).body, page).Get("name"); got != "Aurora Due" {
+		t.Errorf("stored in the end: %s", got)
+	}
+}
+
+// inParts is a form as a browser sends one that may hold a file.
+func inParts(t *testing.T, form url.Values) (body, kind string) {
+	t.Helper()
+	var b strings.Builder
+	parts := multipart.NewWriter(&b)
+	for name, values := range form {
+		for _, value := range values {
+			if err := parts.WriteField(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := parts.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), parts.FormDataContentType()
 }
 
 // TestTwoTabsOfSmallForms: the same for what else people edit.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"puntuale"
-	"puntuale/internal/control"
 	"puntuale/internal/web/view"
 )
 
@@ -11,11 +10,24 @@ var whichRoutes = []route{
 	{"GET /c/{client}/start", clientSide, puntuale.Staff, "", (*site).which},
 }
 
-// which asks which sequence is to be started.
+// which asks which sequence is to be started. To htmx, which asks while one types, it is the list alone.
 func (s *site) which(v *visit) error {
-	rows, next, err := v.client.Sequences(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	l, err := v.sequenceList("/start")
 	if err != nil {
-		return lost(err)
+		return err
 	}
-	return v.show(view.WhichSequence(view.SequenceList{Rows: sequenceRows(rows), Cursor: v.query("cursor"), Next: next}))
+	if l.Long() {
+		recent, err := v.client.LastStarted(v.ctx(), recentRows)
+		if err != nil {
+			return err
+		}
+		l.Recent = sequenceRows(recent)
+	}
+	if v.partial() {
+		return v.show(view.SequenceChoice(l))
+	}
+	return v.show(view.WhichSequence(l))
 }
+
+// recentRows is how many sequences that were started lately stand above all others.
+const recentRows = 5

@@ -24,7 +24,7 @@ func testPages(t *testing.T, w *World) {
 	var ids []puntuale.SequenceID
 	page := puntuale.Page{Limit: 2}
 	for pages := 1; ; pages++ {
-		part, next, err := c.Sequences(ctx, page)
+		part, next, err := c.Sequences(ctx, puntuale.SequenceFilter{}, page)
 		if err != nil || len(part) > 2 {
 			t.Fatalf("page = %v, %v", part, err)
 		}
@@ -47,7 +47,7 @@ func testPages(t *testing.T, w *World) {
 	if len(ids) != 6 || !slices.IsSorted(ids) || len(slices.Compact(slices.Clone(ids))) != 6 {
 		t.Fatalf("ids = %v", ids)
 	}
-	_, sequences, err := c.Sequences(ctx, puntuale.Page{Limit: 1})
+	_, sequences, err := c.Sequences(ctx, puntuale.SequenceFilter{}, puntuale.Page{Limit: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

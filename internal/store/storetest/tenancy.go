@@ -26,6 +26,9 @@ var foreignCalls = map[string]foreign{
 		r, err := mine.Replay(context.Background(), puntuale.Idempotency{Scope: "s", Key: "k", Hash: "h"})
 		return r, err
 	},
+	"LastStarted": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
+		return mine.LastStarted(context.Background(), 10)
+	},
 	"Stop": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		r, err := mine.Stop(context.Background(), other.Sequence, phone, Day, Begin)
 		return r.IDs, err
@@ -159,7 +162,7 @@ var foreignCalls = map[string]foreign{
 		return nil, err
 	},
 	"Sequences": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		all, _, err := mine.Sequences(context.Background(), puntuale.Page{})
+		all, _, err := mine.Sequences(context.Background(), puntuale.SequenceFilter{}, puntuale.Page{})
 		return all, err
 	},
 	"StartInfo": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
@@ -260,7 +263,8 @@ var foreignCalls = map[string]foreign{
 		return mine.AmongBlacklisted(context.Background(), []string{"+393330000009"})
 	},
 	"Uncertain": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		return mine.Uncertain(context.Background(), time.Time{})
+		found, _, err := mine.Uncertain(context.Background(), time.Time{})
+		return found, err
 	},
 	"UnknownMessages": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
 		all, _, err := mine.UnknownMessages(context.Background(), puntuale.Page{})

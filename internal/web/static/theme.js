@@ -4,6 +4,8 @@
   const system = matchMedia("(prefers-color-scheme: dark)");
   const apply = () => root.setAttribute("data-bs-theme", root.dataset.theme || (system.matches ? "dark" : "light"));
   system.addEventListener("change", apply);
+  addEventListener("beforeprint", () => root.setAttribute("data-bs-theme", "light")); // paper is white, and backgrounds are not printed
+  addEventListener("afterprint", apply);
   apply();
   globalThis.puntualeTheme = {
     toggle() {

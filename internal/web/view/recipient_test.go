@@ -21,9 +21,9 @@ func TestCalledName(t *testing.T) {
 		`["nome"]`:                                 "",
 		`{"nome":"Lucia"`:                          "",
 		``:                                         "",
-		`{"nome":"` + strings.Repeat("è", mostName) + `"}`:                 strings.Repeat("è", mostName),
-		`{"nome":"` + strings.Repeat("è", mostName+1) + `"}`:               strings.Repeat("è", mostName-1) + "…",
-		`{"nome":"Lucia","testo":"` + strings.Repeat("x", mostCall) + `"}`: "",
+		`{"nome":"` + strings.Repeat("è", mostName) + `"}`:               strings.Repeat("è", mostName),
+		`{"nome":"` + strings.Repeat("è", mostName+1) + `"}`:             strings.Repeat("è", mostName-1) + "…",
+		`{"nome":"Lucia","testo":"` + strings.Repeat("x", 16<<10) + `"}`: "",
 	} {
 		if got := CalledName(puntuale.MessageDetail{Request: []byte(call)}); got != want {
 			t.Errorf("%.60s: %q instead of %q", call, got, want)

@@ -20,10 +20,43 @@ type SequenceRow struct {
 	Fields []puntuale.Field
 }
 
-// SequenceList is the list of sequences.
+// SequenceList is a part of the list of sequences.
 type SequenceList struct {
+	URL          string // of the page
+	Text         string // what was searched for
 	Rows         []SequenceRow
 	Cursor, Next string
+	Recent       []SequenceRow // started lately, the latest first
+}
+
+// None reports that the client has no sequence.
+func (l SequenceList) None() bool { return len(l.Rows) == 0 && l.Cursor == "" && l.Text == "" }
+
+// manySequences are more than one looks through without a search.
+const manySequences = 8
+
+// Long reports that this is the beginning of a list of many.
+func (l SequenceList) Long() bool {
+	return l.Cursor == "" && l.Text == "" && (l.Next != "" || len(l.Rows) > manySequences)
+}
+
+// address is the page with what was searched for.
+func (l SequenceList) address() string {
+	if l.Text == "" {
+		return l.URL
+	}
+	return withQuery(l.URL, "text", l.Text)
+}
+
+// found says how many sequences a search found.
+func (l SequenceList) found(ctx context.Context) string {
+	switch {
+	case l.Text == "" || l.Cursor != "":
+		return ""
+	case l.Next != "":
+		return T(ctx, "sequences.found_more", "N", len(l.Rows))
+	}
+	return T(ctx, "sequences.found", "N", len(l.Rows))
 }
 
 // SequencePage is one sequence.

@@ -1,0 +1,238 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// named starts one message to somebody, by a call that gives their name.
+func (c *Client) named(name, text string) puntuale.MessageID {
+	c.w.t.Helper()
+	run := c.Run(phone, Begin.Add(time.Hour), 1)
+	run.Run.Request = []byte(fmt.Sprintf(`{"phone":%q,"nome":%q}`, phone, name))
+	run.Messages[0].Content.Text = text
+	started, err := c.Start(context.Background(), run)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return started.IDs[0]
+}
+
+// testSearchMessages: a text is found in the name and in the message, whatever its case and accents; nothing in it is a
+// wildcard, and nothing of another client is found.
+func testSearchMessages(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	nicolo := c.named("Nicolò D'Angelo", "A domani alle 10%")
+	maria := c.named("Maria Rossi", "Perché no? \"Sì\" <b>\n100_000")
+	other.named("Nicolò Altrui", "domani")
+	again := c.MustResend(c.failed(maria))
+	for text, want := range map[string][]puntuale.MessageID{
+		"nicolo": {nicolo}, "NICOLÒ": {nicolo}, "nicolo\u0300 angelo": {nicolo}, "angelo DOMANI": {nicolo}, "d'a": {nicolo},
+		"perche": {again[0], maria}, "rossi si": {again[0], maria}, "\"sì\" <b> 100_0": {again[0], maria},
+		"10%": {nicolo}, "%": {nicolo}, "_": {again[0], maria}, "\\": nil, "1_0": nil, "rossi domani": nil, "altrui": nil, phone: nil,
+		" ": {again[0], maria, nicolo},
+	} {
+		found, next, err := c.Messages(ctx, puntuale.MessageFilter{Text: text, Look: 100}, puntuale.Page{})
+		if err != nil || next != "" || !slices.Equal(idsOf(found), want) {
+			t.Errorf("%q: %v, %q, %v; want %v", text, idsOf(found), next, err, want)
+		}
+		n, all, err := c.CountMessages(ctx, puntuale.MessageFilter{Text: text, Look: 100}, 10)
+		if err != nil || !all || n != len(want) {
+			t.Errorf("%q: %d counted, %v, %v", text, n, all, err)
+		}
+	}
+	pending := puntuale.Pending
+	found, _, err := c.Messages(ctx, puntuale.MessageFilter{Text: "perche", State: &pending, Phone: phone, Sequence: c.Sequence}, puntuale.Page{})
+	if err != nil || !slices.Equal(idsOf(found), again) || found[0].Content.Text == "" {
+		t.Errorf("of those that wait: %v, %v", idsOf(found), err)
+	}
+	testSearchPages(t, w.Client(puntuale.AccountFull))
+}
+
+// failed ends a message as FAILED and returns it.
+func (c *Client) failed(id puntuale.MessageID) puntuale.MessageID {
+	c.w.t.Helper()
+	c.MustEnd(c.w.MustJoin(), Begin.Add(time.Hour), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "no"}, id)
+	return id
+}
+
+// testSearchPages: the pages of a search hold each match once. One that looked as far as it may names the next.
+func testSearchPages(t *testing.T, c *Client) {
+	t.Helper()
+	ctx := context.Background()
+	var want []puntuale.MessageID
+	for i := range 9 {
+		if id := c.named([]string{"Ugo", "Ada", "Ida"}[i%3], "ciao"); i%3 == 0 {
+			want = append([]puntuale.MessageID{id}, want...)
+		}
+	}
+	for _, look := range []int{0, 2, 100} {
+		for _, limit := range []int{1, 2, 10} {
+			var got []puntuale.MessageID
+			p := puntuale.Page{Limit: limit}
+			for pages := 0; pages == 0 || p.Cursor != ""; pages++ {
+				found, next, err := c.Messages(ctx, puntuale.MessageFilter{Text: "ugo", Look: look}, p)
+				if err != nil || len(found) > limit || pages > 9 || look == 2 && len(found) > 1 {
+					t.Fatalf("look %d, limit %d, page %d: %v, %v", look, limit, pages, idsOf(found), err)
+				}
+				got, p.Cursor = append(got, idsOf(found)...), next
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("look %d, limit %d: %v, want %v", look, limit, got, want)
+			}
+		}
+	}
+	if _, all, err := c.CountMessages(ctx, puntuale.MessageFilter{Text: "ugo", Look: 2}, 10); err != nil || all {
+		t.Errorf("a count that did not look at all says so: %v, %v", all, err)
+	}
+}
+
+// testSearchSequences: by words of the name, or the id, page after page in both orders.
+func testSearchSequences(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	ids := []puntuale.SequenceID{c.Sequence}
+	for _, name := range []string{"Caffè 100%", "Richiamo caffe", "Visita_1", "Caffè freddo"} {
+		id, err := c.CreateSequence(ctx, puntuale.Sequence{Name: name, Steps: []puntuale.Step{{Text: "uno"}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	if _, err := other.CreateSequence(ctx, puntuale.Sequence{Name: "Caffè altrui"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]puntuale.SequenceID{
+		"": ids, "CAFFE": {ids[1], ids[2], ids[4]}, "caffè richiamo": {ids[2]}, "%": {ids[1]}, "_": {ids[3]}, "altrui": nil,
+		" " + ids[3].String() + " ": {ids[3]}, other.Sequence.String(): nil,
+	} {
+		for _, newest := range []bool{false, true} {
+			var got []puntuale.SequenceID
+			p := puntuale.Page{Limit: 2}
+			for pages := 0; pages == 0 || p.Cursor != ""; pages++ {
+				part, next, err := c.Sequences(ctx, puntuale.SequenceFilter{Text: text, Newest: newest}, p)
+				if err != nil || len(part) > 2 || pages > 3 {
+					t.Fatalf("%q: %v, %v", text, part, err)
+				}
+				for _, q := range part {
+					if len(q.Steps) == 0 {
+						t.Errorf("%q: without steps: %+v", text, q)
+					}
+					got = append(got, q.ID)
+				}
+				p.Cursor = next
+			}
+			if newest {
+				slices.Reverse(got)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("%q, newest first %v: %v, want %v", text, newest, got, want)
+			}
+		}
+	}
+	_, cursor, err := c.Sequences(ctx, puntuale.SequenceFilter{}, puntuale.Page{Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _, err = c.Sequences(ctx, puntuale.SequenceFilter{Newest: true}, puntuale.Page{Cursor: cursor})
+	wantCode(t, err, puntuale.CodeInvalid)
+}
+
+func testLastStarted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	var ids []puntuale.SequenceID
+	for range 3 {
+		id, err := c.CreateSequence(ctx, puntuale.Sequence{Name: "altra"}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	started := func(id puntuale.SequenceID) {
+		run := c.Run(phone, Begin.Add(time.Hour), 1)
+		run.Run.Sequence = id
+		if _, err := c.Start(ctx, run); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, id := range []puntuale.SequenceID{ids[0], ids[1], ids[2], ids[0]} {
+		started(id)
+	}
+	other.MustStart(phone, Begin, 1)
+	if err := c.DeleteSequence(ctx, ids[2], true, false, Begin); err != nil {
+		t.Fatal(err)
+	}
+	for limit, want := range map[int][]puntuale.SequenceID{10: {ids[0], ids[1]}, 1: {ids[0]}} {
+		if got, err := c.LastStarted(ctx, limit); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the last %d = %v, %v, want %v", limit, got, err, want)
+		}
+	}
+}
+
+// testUncertainFound: the latest attempt first; not what is in flight, what ended, what waits for a retry, or another's. Behind
+// more open messages than it looks at it says that there may be more.
+func testUncertainFound(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	unsure := func(of *Client, number string, at time.Time) puntuale.MessageID {
+		item, token := of.attempt(node, number)
+		if !w.MustRecord(at, item, token, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: Begin.Add(24 * time.Hour)}) {
+			t.Fatal("not applied")
+		}
+		return item.ID
+	}
+	first, last := unsure(c, "+393330000001", Begin), unsure(c, "+393330000002", Begin)
+	unsure(other, "+393330000003", Begin)
+	c.attempt(node, "+393330000004")
+	again, token := c.attempt(node, "+393330000005")
+	w.MustRecord(Begin, again, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: Begin.Add(time.Minute)})
+	c.MustSend(node, Begin, c.MustStart("+393330000006", Begin, 1)...)
+	look := func(after time.Time, whole bool, want ...puntuale.MessageID) {
+		t.Helper()
+		found, all, err := c.Uncertain(ctx, after)
+		var got []puntuale.MessageID
+		for _, u := range found {
+			if got = append(got, u.ID); !u.At.Equal(Begin) || !u.Next.Equal(Begin.Add(24*time.Hour)) {
+				t.Errorf("%+v", u)
+			}
+		}
+		if err != nil || all != whole || !slices.Equal(got, want) {
+			t.Errorf("after %s: %v, %v, %v; want %v, %v", after, got, all, err, want, whole)
+		}
+	}
+	look(Begin, true, last, first)
+	look(Begin.Add(24*time.Hour), true)
+	n := "generate_series(1, 20000) as n(i)"
+	if !w.DB.Postgres {
+		n = "(with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000) select i from n) as n"
+	}
+	w.Exec(fmt.Sprintf(`insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone)
+ select %d, 8000000000000000 + i, %d, 1, 0, %d, %d, %d, 0, 2, '' from %s`, c.ID, c.Session, Begin.UnixMicro()+1, Begin.UnixMicro()+1, Begin.UnixMicro()+2, n))
+	look(Begin, false)
+	look(Begin.Add(time.Hour), true, last, first)
+}
+
+func testAmongBlacklisted(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
+	for of, number := range map[*Client]string{c: "+393330000001", other: "+393330000002"} {
+		if err := of.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: number, Added: Begin}, Day, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := c.AmongBlacklisted(ctx, []string{"+393330000003", "+393330000002", "+393330000001", "%"})
+	if err != nil || !slices.Equal(got, []string{"+393330000001"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := c.AmongBlacklisted(ctx, nil); err != nil || len(got) > 0 {
+		t.Errorf("of none: %v, %v", got, err)
+	}
+}
