@@ -43,7 +43,8 @@ func TestOrphanIsRepeated(t *testing.T) {
 // uncertain at its deadline.
 func TestOrphanWithoutRepeats(t *testing.T) {
 	t.Parallel()
-	setup := func(_ *dispatch.Config, m *memory, n *network) {
+	setup := func(cfg *dispatch.Config, m *memory, n *network) {
+		aDay(cfg)
 		n.traits.Recovery = puntuale.RecoverNone
 		orphaned(m, "+391")
 	}

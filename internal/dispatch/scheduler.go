@@ -135,7 +135,7 @@ func (s *scheduler) wait() {
 	if first, ok := s.alarms.first(); ok && first.Before(next) {
 		next = first
 	}
-	if s.nextRound.Before(next) && s.held > 0 {
+	if s.nextRound.Before(next) && s.held+len(s.alive) > smallLane { // else no lane has much in memory
 		next = s.nextRound
 	}
 	now := s.cfg.Clock.Now()

@@ -5,16 +5,12 @@ package e2e
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -26,7 +22,7 @@ const (
 )
 
 // hostileConnections are as many as the server keeps; a quarter of them where the test shares a short run with others.
-func hostileConnections() int64 {
+func hostileConnections() int {
 	if long {
 		return 4096
 	}
@@ -50,25 +46,30 @@ func TestHostileMix(t *testing.T) {
 		if long {
 			window, windows = time.Minute, 3
 		}
-		mix.begin()
+		attackers := mix.begin(t)
 		var delays []time.Duration
 		for n := range windows { // a machine that others use may need another try; memory gets none
 			delays = startDelays(t, s, victim, window)
 			t.Logf("window %d: %d starts, p50 %v, p99 %v, max %v; %d MB at most; %v", n, len(delays),
-				quantile(delays, 0.5), quantile(delays, 0.99), quantile(delays, 1), peak(t, s), mix)
+				quantile(delays, 0.5), quantile(delays, 0.99), quantile(delays, 1), peak(t, s), attackers.seen())
 			if quantile(delays, 0.99) <= hostileDelay && !long {
 				break
 			}
 		}
-		mix.end()
+		seen := attackers.end(t)
 		if p99 := quantile(delays, 0.99); p99 > hostileDelay {
 			t.Errorf("another client's starts: p99 %v", p99)
 		}
 		if most := peak(t, s); most > hostileMemory {
 			t.Errorf("%d MB", most)
 		}
-		if mix.open.Load() < hostileConnections()*9/10 {
-			t.Errorf("only %d connections were open at once", mix.open.Load())
+		if seen.Open < mix.Connections*9/10 {
+			t.Errorf("only %d connections were open at once", seen.Open)
+		}
+		for _, a := range mix.Attacks {
+			if seen.Made[a.Name] == 0 {
+				t.Errorf("no connection attacked by: %s", a.Name)
+			}
 		}
 		if log, err := os.ReadFile(s.log); err != nil || bytes.Contains(log, []byte(`"level":"ERROR"`)) {
 			at := bytes.Index(log, []byte(`"level":"ERROR"`))
@@ -102,25 +103,7 @@ func timedStart(s *server, who tenant, n int64) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// hostileMix is many connections, each with an attack of its own, repeated for as long as the mix lasts.
-type hostileMix struct {
-	addr    string
-	attacks []hostileAttack
-	ended   chan struct{}
-	done    sync.WaitGroup
-	now     atomic.Int64
-	open    atomic.Int64 // the most at once
-	refused atomic.Int64 // dials
-}
-
-// hostileAttack is what one connection sends. One that drips sends another byte now and then; whatever is answered is not
-// read unless it reads.
-type hostileAttack struct {
-	name, request string
-	drips, reads  bool
-}
-
-func newHostileMix(t *testing.T, s *server, partner string) *hostileMix {
+func newHostileMix(t *testing.T, s *server, partner string) hostileMix {
 	t.Helper()
 	text := strings.Repeat("x", 4096)
 	var steps []any
@@ -136,9 +119,9 @@ func newHostileMix(t *testing.T, s *server, partner string) *hostileMix {
 	}
 	must(t, "POST", s.base+"/api/start/"+attacker.sequence, attacker.key, map[string]any{"phone": "+393470000000"}).into(t, &started)
 	cookie := signedIn(t, s, attacker.id)
-	m := &hostileMix{addr: strings.TrimPrefix(s.base, "http://"), ended: make(chan struct{})}
+	m := hostileMix{Addr: strings.TrimPrefix(s.base, "http://"), Connections: hostileConnections()}
 	add := func(name, head, body string, drips, reads bool) {
-		m.attacks = append(m.attacks, hostileAttack{name, strings.ReplaceAll(head, "\n", "\r\n") + "\r\nHost: x\r\n\r\n" + body, drips, reads})
+		m.Attacks = append(m.Attacks, hostileAttack{name, strings.ReplaceAll(head, "\n", "\r\n") + "\r\nHost: x\r\n\r\n" + body, drips, reads})
 	}
 	half, key := strings.Repeat("x", 512<<10), "\nAuthorization: Bearer "+attacker.key
 	form := "\nContent-Type: application/x-www-form-urlencoded"
@@ -166,7 +149,7 @@ func newHostileMix(t *testing.T, s *server, partner string) *hostileMix {
 	steps300 := url.Values{"content": {`{"name":"x","steps":[` + strings.Repeat("{},", 99_999) + `{}]}`}}.Encode()
 	add("import", fmt.Sprintf("POST %s/sequences/import HTTP/1.1\nContent-Length: %d%s%s", page, len(steps300), form, cookie), steps300, false, true)
 	add("head that does not end", "GET / HTTP/1.1\nX-A: b", "", true, false)
-	m.attacks[len(m.attacks)-1].request = "GET / HTTP/1.1\r\nX-A: b"
+	m.Attacks[len(m.Attacks)-1].Request = "GET / HTTP/1.1\r\nX-A: b"
 	return m
 }
 
@@ -198,77 +181,4 @@ func signedIn(t *testing.T, s *server, client string) string {
 	cookie := strings.Join(pairs, "; ")
 	post("/partner/clients/"+client+"/enter", cookie, nil)
 	return "\nCookie: " + cookie
-}
-
-func (m *hostileMix) begin() {
-	for i := range hostileConnections() {
-		m.done.Go(func() {
-			pause(m.ended, time.Duration(i)*time.Millisecond) // not all at once: the kernel's queue of new ones is short
-			for n := i; !over(m.ended); n++ {
-				m.attack(&m.attacks[n%int64(len(m.attacks))])
-				pause(m.ended, 2*time.Second+time.Duration(rand.Int64N(int64(2*time.Second))))
-			}
-		})
-	}
-}
-
-func (m *hostileMix) end() {
-	close(m.ended)
-	m.done.Wait()
-}
-
-func (m *hostileMix) String() string {
-	return fmt.Sprintf("%d connections at most, %d dials failed", m.open.Load(), m.refused.Load())
-}
-
-// attack holds one connection for as long as the server does, ten seconds at most.
-func (m *hostileMix) attack(a *hostileAttack) {
-	conn, err := net.DialTimeout("tcp", m.addr, 5*time.Second)
-	if err != nil {
-		m.refused.Add(1)
-		return
-	}
-	defer conn.Close()
-	_ = conn.(*net.TCPConn).SetReadBuffer(4096) //nolint:forcetypeassert // it is TCP
-	most(&m.open, m.now.Add(1))
-	defer m.now.Add(-1)
-	deadline := time.Now().Add(10 * time.Second)
-	_ = conn.SetDeadline(deadline)
-	if _, err := io.WriteString(conn, a.request); err != nil {
-		return
-	}
-	if a.reads {
-		_, _ = io.Copy(io.Discard, conn)
-		return
-	}
-	for !over(m.ended) && time.Now().Before(deadline) {
-		pause(m.ended, time.Second)
-		if !a.drips {
-			continue
-		}
-		if _, err := conn.Write([]byte("x")); err != nil {
-			return
-		}
-	}
-}
-
-func most(into *atomic.Int64, n int64) {
-	for old := into.Load(); n > old && !into.CompareAndSwap(old, n); old = into.Load() {
-	}
-}
-
-func over(ended <-chan struct{}) bool {
-	select {
-	case <-ended:
-		return true
-	default:
-		return false
-	}
-}
-
-func pause(ended <-chan struct{}, d time.Duration) {
-	select {
-	case <-ended:
-	case <-time.After(d):
-	}
 }

@@ -32,6 +32,9 @@ var binary string
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
+	if os.Getenv(attackersEnv) != "" {
+		return attack()
+	}
 	dir, err := os.MkdirTemp("", "puntuale-e2e-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

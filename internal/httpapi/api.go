@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"encoding/json"
 	"log/slog"
 	"net/http"
 	"time"
@@ -54,7 +53,7 @@ func init() {
 }
 
 // New returns the handler of every path below /api, of the OpenAPI documents and of their page, with request ids,
-// access log and recovery. It fails only when a document cannot be made.
+// access log and recovery. It fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, strictBodies: map[string]bool{}}
@@ -74,6 +73,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerKeys(a)
 	registerContacts(a)
 	registerRestore(a)
+	a.open()
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err
 	}
@@ -95,18 +95,12 @@ func settings() huma.Config {
 	return config
 }
 
-// document renders the OpenAPI document once everything is registered.
-func (a *api) document() ([]byte, error) {
+// open lets the document's objects have more members than it describes, as answers may in later versions and bodies
+// may today; those of strict calls may not. It comes after everything is registered and before the first call.
+func (a *api) open() {
 	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which nothing answers
 		delete(a.OpenAPI().Components.Schemas.Map(), name)
 	}
-	a.open()
-	return json.Marshal(a.OpenAPI())
-}
-
-// open lets the document's objects have more members than it describes, as answers may in later versions and bodies
-// may today; those of strict calls may not.
-func (a *api) open() {
 	for name, schema := range a.OpenAPI().Components.Schemas.Map() {
 		if closed, ok := schema.AdditionalProperties.(bool); ok && !closed && !a.strictBodies[name] {
 			schema.AdditionalProperties = nil

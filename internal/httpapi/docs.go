@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"net/http"
@@ -13,6 +14,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"puntuale/internal/httpkit"
 )
 
 // DocsPath is where people read the document and try calls; it takes no key, and works offline.
@@ -47,20 +50,20 @@ var docsFiles = map[string]string{
 
 // serveDocuments serves the OpenAPI document, its rendering in 3.0, and the page.
 func (a *api) serveDocuments(mux *http.ServeMux) error {
-	document, err := a.document()
-	if err != nil {
-		return fmt.Errorf("make the OpenAPI document: %w", err)
-	}
-	older, err := a.OpenAPI().Downgrade()
-	if err != nil {
-		return fmt.Errorf("make the OpenAPI 3.0 document: %w", err)
-	}
-	for where, content := range map[string][]byte{DocumentPath: document, OlderDocumentPath: older} {
+	// A server whose document nobody reads does not make it: it takes longer than the rest of a start.
+	older := sync.OnceValues(a.OpenAPI().Downgrade)
+	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.OpenAPI()) })
+	for where, content := range map[string]func() ([]byte, error){DocumentPath: document, OlderDocumentPath: older} {
 		mux.HandleFunc("GET "+where, func(w http.ResponseWriter, r *http.Request) {
+			made, err := content()
+			if err != nil {
+				httpkit.NewProblem(r.Context(), a.logger, fmt.Errorf("make the OpenAPI document: %w", err)).Write(w)
+				return
+			}
 			name, _ := a.labelAt(r)
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Vary", "Cookie")
-			writeNamed(w, content, name)
+			writeNamed(w, made, name)
 		})
 	}
 	for below, name := range docsFiles {

@@ -2,7 +2,6 @@ package httpapi_test
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"io"
@@ -16,10 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/getkin/kin-openapi/openapi3"
-	"github.com/getkin/kin-openapi/openapi3filter"
-	"github.com/getkin/kin-openapi/routers"
-	"github.com/getkin/kin-openapi/routers/legacy"
 	"github.com/google/go-cmp/cmp"
 
 	"puntuale"
@@ -236,62 +231,6 @@ func (l *lockedBuffer) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.b.String()
-}
-
-// document is the OpenAPI document with a router over its paths.
-type document struct {
-	raw    []byte
-	router routers.Router
-}
-
-var loadDocument = sync.OnceValues(func() (document, error) {
-	h, err := httpapi.New(httpapi.Config{
-		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
-		Now: func() time.Time { return morning },
-	})
-	if err != nil {
-		return document{}, err
-	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, httpapi.DocumentPath, nil))
-	d, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
-	if err != nil {
-		return document{}, err
-	}
-	if err := d.Validate(context.Background()); err != nil {
-		return document{}, err
-	}
-	// Answers may get members in later versions, but have none today that the document does not name.
-	for _, schema := range d.Components.Schemas {
-		if schema.Value.Type.Is("object") && schema.Value.AdditionalProperties.Has == nil {
-			schema.Value.AdditionalProperties.Has = new(false)
-		}
-	}
-	router, err := legacy.NewRouter(d)
-	return document{w.Body.Bytes(), router}, err
-})
-
-// checkAgainstDocument finds fault with an answer that the OpenAPI document does not describe.
-func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
-	t.Helper()
-	d, err := loadDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
-	tidied := r.Clone(r.Context())
-	tidied.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
-	route, params, err := d.router.FindRoute(tidied)
-	if err != nil || a.status == http.StatusMethodNotAllowed || strings.Contains(a.body, `"no such path"`) { // no operation of ours
-		return
-	}
-	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}
-	out := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: in, Status: a.status, Header: a.header, Options: &openapi3filter.Options{IncludeResponseStatus: true},
-	}
-	out.SetBodyBytes([]byte(a.body))
-	if err := openapi3filter.ValidateResponse(r.Context(), out); err != nil {
-		t.Errorf("%s %s: the answer %d %s is not in the document: %v", r.Method, r.URL.Path, a.status, a.body, err)
-	}
 }
 
 // golden compares text with a file of testdata, or writes it there.

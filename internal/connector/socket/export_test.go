@@ -25,3 +25,11 @@ func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link 
 
 // Sweep looks at once for keys of sessions that are not there any more.
 func (c *Connector) Sweep(ctx context.Context) error { return c.sweepOnce(ctx) }
+
+// Waiting counts the people that a session's next query will ask about.
+func (c *Connector) Waiting(session puntuale.SessionID) int {
+	p := c.number(session).people
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.waiting)
+}

@@ -142,7 +142,6 @@ const countersSchema = `select 'counter ' || noun from counter`
 
 var (
 	sqlComment = regexp.MustCompile(`--[^\n]*`)
-	sqlSpace   = regexp.MustCompile(`\s+`)
 	pgSchema   = regexp.MustCompile(` ON (ONLY )?[^ .]+\.`) // before an index's table
 )
 
@@ -176,8 +175,13 @@ func describeBy(ctx context.Context, q querier, query string, all []string) ([]s
 		if err := rows.Scan(&line); err != nil {
 			return nil, err
 		}
-		line = strings.TrimSpace(sqlSpace.ReplaceAllString(sqlComment.ReplaceAllString(line, ""), " "))
-		line = pgSchema.ReplaceAllString(line, " ON ")
+		if strings.Contains(line, "--") {
+			line = sqlComment.ReplaceAllString(line, "")
+		}
+		line = strings.Join(strings.Fields(line), " ")
+		if strings.HasPrefix(line, "index ") {
+			line = pgSchema.ReplaceAllString(line, " ON ")
+		}
 		if name, text, ok := strings.Cut(line, " as "); ok && strings.HasPrefix(name, "table ") { // too long to be shown
 			line = fmt.Sprintf("%s defined as %.4x", name, sha256.Sum256([]byte(text)))
 		}

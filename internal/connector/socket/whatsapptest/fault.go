@@ -131,9 +131,11 @@ type QueryFault struct {
 	Tag   string // of the query's first child; "" matches any
 	Times int    // how many queries; 0: until it is removed
 
-	Code  int           // the error it is answered with, as 429
-	Text  string        // of the error, as rate-overlimit
-	Delay time.Duration // after which it is answered; with neither Code nor Delay it is not answered at all
+	// With none of Code, Delay and Until the query gets no answer at all.
+	Code  int             // the error it is answered with, as 429
+	Text  string          // of the error, as rate-overlimit
+	Delay time.Duration   // after which it is answered
+	Until <-chan struct{} // closed by the test: the query is answered then
 }
 
 type queryFault struct {

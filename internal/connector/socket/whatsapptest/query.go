@@ -116,14 +116,25 @@ func (c *connection) suffer(f *queryFault, s stanza, known queryKind) {
 	case f.Code != 0:
 		c.refuse(s, f.Code, f.Text)
 	case f.Delay > 0:
-		time.AfterFunc(f.Delay, func() {
-			c.n.mu.Lock()
-			defer c.n.mu.Unlock()
-			if c.ctx.Err() == nil && (c.device != nil || known.guest) {
-				known.answer(c, s)
-				c.n.notify()
+		time.AfterFunc(f.Delay, func() { c.answerLate(s, known) })
+	case f.Until != nil:
+		go func() {
+			select {
+			case <-f.Until:
+				c.answerLate(s, known)
+			case <-c.ctx.Done():
 			}
-		})
+		}()
+	}
+}
+
+// answerLate answers a query that a fault held, if its connection is still there.
+func (c *connection) answerLate(s stanza, known queryKind) {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	if c.ctx.Err() == nil && (c.device != nil || known.guest) {
+		known.answer(c, s)
+		c.n.notify()
 	}
 }
 

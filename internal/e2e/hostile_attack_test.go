@@ -1,0 +1,215 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// hostileMix is many connections, each with an attack of its own, repeated for as long as the mix lasts.
+type hostileMix struct {
+	Addr        string
+	Connections int
+	Attacks     []hostileAttack
+}
+
+// hostileAttack is what one connection sends. One that drips sends another byte now and then. A connection leaves its answer
+// unread unless the attack reads.
+type hostileAttack struct {
+	Name, Request string
+	Drips, Reads  bool
+}
+
+// hostileCount is what the attackers saw so far.
+type hostileCount struct {
+	Open    int            // connections, the most at once
+	Refused int            // dials
+	Made    map[string]int // connections by attack
+}
+
+func (c hostileCount) String() string {
+	made := 0
+	for _, n := range c.Made {
+		made += n
+	}
+	return fmt.Sprintf("%d connections at most, %d in all, %d dials failed", c.Open, made, c.Refused)
+}
+
+// attackersEnv tells this test's binary to be the attackers.
+const attackersEnv = "PUNTUALE_ATTACKERS"
+
+// attackers are a process of their own. Real attackers use the processors of other machines, so these come last on this one.
+type attackers struct {
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	asks  *json.Encoder
+	reply *json.Decoder
+}
+
+// begin starts the attackers.
+func (m hostileMix) begin(t *testing.T) *attackers {
+	t.Helper()
+	a := &attackers{cmd: exec.Command(os.Args[0])}
+	a.cmd.Env, a.cmd.Stderr = append(os.Environ(), attackersEnv+"=1"), os.Stderr
+	in, err := a.cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := a.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = a.cmd.Wait() })
+	a.in, a.asks, a.reply = in, json.NewEncoder(in), json.NewDecoder(out)
+	if err := a.asks.Encode(m); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// seen asks the attackers what they saw so far.
+func (a *attackers) seen() (count hostileCount) {
+	if err := a.asks.Encode("count"); err == nil {
+		_ = a.reply.Decode(&count) // a missing count fails the test
+	}
+	return count
+}
+
+// end returns what the attackers saw in all, and ends them.
+func (a *attackers) end(t *testing.T) hostileCount {
+	t.Helper()
+	count := a.seen()
+	a.in.Close()
+	if err := a.cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	return count
+}
+
+// attack is the attackers' process. It lasts as long as its input.
+func attack() int {
+	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // where it is refused, the test is only harder
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	r := &raid{ended: make(chan struct{}), count: hostileCount{Made: map[string]int{}}}
+	if err := in.Decode(&r.mix); err != nil {
+		fmt.Fprintln(os.Stderr, "attackers:", err)
+		return 1
+	}
+	r.begin()
+	for asked := ""; in.Decode(&asked) == nil; {
+		if out.Encode(r.seen()) != nil {
+			break
+		}
+	}
+	close(r.ended)
+	r.done.Wait()
+	return 0
+}
+
+// raid is a mix under way.
+type raid struct {
+	mix   hostileMix
+	ended chan struct{}
+	done  sync.WaitGroup
+
+	mu    sync.Mutex
+	now   int
+	count hostileCount
+}
+
+func (r *raid) seen() hostileCount {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := r.count
+	count.Made = maps.Clone(count.Made)
+	return count
+}
+
+func (r *raid) begin() {
+	for i := range r.mix.Connections {
+		r.done.Go(func() {
+			r.pause(time.Duration(i) * time.Millisecond) // not all at once: the kernel's queue of new ones is short
+			for n := i; !r.over(); n++ {
+				r.attack(&r.mix.Attacks[n%len(r.mix.Attacks)])
+				r.pause(2*time.Second + time.Duration(rand.Int64N(int64(2*time.Second))))
+			}
+		})
+	}
+}
+
+// attack holds one connection for as long as the server does, ten seconds at most.
+func (r *raid) attack(a *hostileAttack) {
+	conn, err := net.DialTimeout("tcp", r.mix.Addr, 5*time.Second)
+	if err != nil {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.count.Refused++
+		return
+	}
+	defer conn.Close()
+	_ = conn.(*net.TCPConn).SetReadBuffer(4096) //nolint:forcetypeassert // it is TCP
+	r.opened(a.Name)
+	defer r.closed()
+	deadline := time.Now().Add(10 * time.Second)
+	_ = conn.SetDeadline(deadline)
+	if _, err := io.WriteString(conn, a.Request); err != nil {
+		return
+	}
+	if a.Reads {
+		_, _ = io.Copy(io.Discard, conn)
+		return
+	}
+	for !r.over() && time.Now().Before(deadline) {
+		r.pause(time.Second)
+		if !a.Drips {
+			continue
+		}
+		if _, err := conn.Write([]byte("x")); err != nil {
+			return
+		}
+	}
+}
+
+func (r *raid) opened(attack string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now++
+	r.count.Open = max(r.count.Open, r.now)
+	r.count.Made[attack]++
+}
+
+func (r *raid) closed() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now--
+}
+
+func (r *raid) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *raid) pause(d time.Duration) {
+	select {
+	case <-r.ended:
+	case <-time.After(d):
+	}
+}

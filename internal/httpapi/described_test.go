@@ -1,0 +1,156 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"mime"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"puntuale/internal/clock"
+	"puntuale/internal/control"
+	"puntuale/internal/httpapi"
+)
+
+// document is the OpenAPI document with a router over its paths.
+type document struct {
+	raw     []byte
+	router  routers.Router
+	answers *answerSchemas
+}
+
+var loadDocument = sync.OnceValues(func() (document, error) {
+	h, err := httpapi.New(httpapi.Config{
+		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
+		Now: func() time.Time { return morning },
+	})
+	if err != nil {
+		return document{}, err
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, httpapi.DocumentPath, nil))
+	d, err := openapi3.NewLoader().LoadFromData(w.Body.Bytes())
+	if err != nil {
+		return document{}, err
+	}
+	if err := d.Validate(context.Background()); err != nil {
+		return document{}, err
+	}
+	router, err := legacy.NewRouter(d)
+	if err != nil {
+		return document{}, err
+	}
+	answers, err := newAnswerSchemas(w.Body.Bytes())
+	return document{w.Body.Bytes(), router, answers}, err
+})
+
+// answerSchemas are the schemas of answers, each compiled once: compiling takes a hundred times as long as a check.
+type answerSchemas struct {
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
+	compiled map[string]*jsonschema.Schema // by their place in the document
+}
+
+const documentAddress = "https://example.com/openapi.json"
+
+func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
+	d, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, err
+	}
+	// Answers may get members in later versions, but have none today that the document does not name.
+	components, _ := d.(map[string]any)["components"].(map[string]any)
+	schemas, _ := components["schemas"].(map[string]any)
+	if len(schemas) == 0 {
+		return nil, fmt.Errorf("the document has no schemas")
+	}
+	for _, schema := range schemas {
+		if s, ok := schema.(map[string]any); ok && s["type"] == "object" && s["additionalProperties"] == nil {
+			s["additionalProperties"] = false
+		}
+	}
+	s := &answerSchemas{compiler: jsonschema.NewCompiler(), compiled: map[string]*jsonschema.Schema{}}
+	s.compiler.DefaultDraft(jsonschema.Draft2020)
+	s.compiler.AssertFormat()
+	return s, s.compiler.AddResource(documentAddress, d)
+}
+
+// at returns the schema of an answer. The route must describe its status and its kind.
+func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*jsonschema.Schema, error) {
+	key := strconv.Itoa(status)
+	if route.Operation.Responses.Value(key) == nil {
+		return nil, fmt.Errorf("the status is not described")
+	}
+	place := documentAddress + "#"
+	for _, part := range []string{"paths", route.Path, strings.ToLower(route.Method), "responses", key, "content", kind, "schema"} {
+		place += "/" + strings.NewReplacer("~", "~0", "/", "~1", "{", "%7B", "}", "%7D").Replace(part)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := s.compiled[place]; known != nil {
+		return known, nil
+	}
+	schema, err := s.compiler.Compile(place)
+	if err != nil {
+		return nil, err
+	}
+	s.compiled[place] = schema
+	return schema, nil
+}
+
+// check finds fault with the body of an answer.
+func (s *answerSchemas) check(route *routers.Route, a response) error {
+	kind, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
+	if err != nil {
+		return err
+	}
+	schema, err := s.at(route, a.status, kind)
+	if err != nil {
+		return err
+	}
+	body, err := jsonschema.UnmarshalJSON(strings.NewReader(a.body))
+	if err != nil {
+		return err
+	}
+	return schema.Validate(body)
+}
+
+// checkAgainstDocument finds fault with an answer that the OpenAPI document does not describe.
+func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
+	t.Helper()
+	d, err := loadDocument()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tidied := r.Clone(r.Context())
+	tidied.URL.Path = strings.TrimSuffix(r.URL.Path, "/")
+	route, params, err := d.router.FindRoute(tidied)
+	if err != nil || a.status == http.StatusMethodNotAllowed || strings.Contains(a.body, `"no such path"`) { // no operation of ours
+		return
+	}
+	in := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: a.status, Header: a.header,
+		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeResponseBody: true},
+	}
+	err = openapi3filter.ValidateResponse(r.Context(), out)
+	if err == nil {
+		err = d.answers.check(route, a)
+	}
+	if err != nil {
+		t.Errorf("%s %s: the answer %d %s is not in the document: %v", r.Method, r.URL.Path, a.status, a.body, err)
+	}
+}
