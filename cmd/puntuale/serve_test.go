@@ -159,11 +159,12 @@ func TestServe(t *testing.T) {
 		t.Errorf("the log lacks the stop, or holds a key or a number:\n%s", log)
 	}
 
-	again := start(t, term, args...)
+	again := start(t, term, append(args, "--anonymous-rate", "0.2")...)
 	base = again.logged.waitFor(t, `"url":"([^"]+)"`)
 	if _, body := call(t, "GET", base+"/api/sandbox/messages", key, ""); strings.Count(body, "message_id") != 1 {
 		t.Errorf("after a restart the sandbox shows %s", body)
 	}
+	strangersArePaced(t, base, key)
 }
 
 // besideServer runs commands on the same data with a line of input, and returns the key that they print.

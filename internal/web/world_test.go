@@ -221,8 +221,15 @@ func (w *world) serve() { w.serveBehind(nil) }
 // serveBehind is serve with the proxies that are believed; nil: the default.
 func (w *world) serveBehind(proxies httpkit.Proxies) {
 	w.t.Helper()
-	logger := slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	pages, err := web.New(web.Config{Control: w.control, Logger: logger, Now: w.clock.Now, Proxies: proxies})
+	w.serveAs(web.Config{Proxies: proxies})
+}
+
+// serveAs is serve with more of the configuration.
+func (w *world) serveAs(cfg web.Config) {
+	w.t.Helper()
+	cfg.Control, cfg.Now = w.control, w.clock.Now
+	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	pages, err := web.New(cfg)
 	w.must(err)
 	server := httptest.NewServer(pages)
 	w.t.Cleanup(server.Close)

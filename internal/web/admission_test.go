@@ -1,0 +1,129 @@
+package web_test
+
+import (
+	"context"
+	"html"
+	"mime/multipart"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web"
+)
+
+// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). One too many is refused with the
+// time after which to come again, whole or as a part; what others hold is no fault of the caller's.
+func TestPagesKeepToTheLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	gate := httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: 20 * time.Millisecond, Now: w.clock.Now})
+	w.serveAs(web.Config{Admit: httpkit.Admission{Gate: gate}})
+	v := w.visitor(w.clients[puntuale.Staff])
+	here := httpkit.AddressShare(netip.MustParseAddr("127.0.0.1"))
+	elsewhere := httpkit.AddressShare(netip.MustParseAddr("203.0.113.7"))
+	part := http.Header{"Hx-Request": {"true"}}
+	for _, try := range []struct {
+		name   string
+		holds  []httpkit.Share
+		header http.Header
+		status int
+		says   string
+	}{
+		{"the caller's own", []httpkit.Share{here}, nil, http.StatusTooManyRequests, "Troppe richieste"},
+		{"the caller's own, a part", []httpkit.Share{here}, part, http.StatusTooManyRequests, ""},
+		{"others'", []httpkit.Share{elsewhere, elsewhere}, nil, http.StatusServiceUnavailable, ""},
+		{"nobody's", nil, nil, http.StatusOK, "Messaggi"},
+	} {
+		var held []*httpkit.Pass
+		for _, who := range try.holds {
+			lane := httpkit.LanePrevent // which has places of its own, so that all of them are taken
+			if len(held) == 0 {
+				lane = httpkit.LaneRead
+			}
+			pass, _, err := gate.Enter(context.Background(), who, lane)
+			w.must(err)
+			held = append(held, pass)
+		}
+		got := v.do(http.MethodGet, w.pages+"/messages", nil, try.header)
+		if got.status != try.status || !strings.Contains(html.UnescapeString(got.body), try.says) {
+			t.Errorf("%s: %d %s", try.name, got.status, words(got.body))
+		}
+		if after := got.header.Get("Retry-After"); (after == "") != (try.status == http.StatusOK) || after == "0" {
+			t.Errorf("%s: Retry-After %q", try.name, after)
+		}
+		for _, pass := range held {
+			pass.Leave()
+		}
+	}
+}
+
+// TestPagesForStrangers: who has not signed in may ask for so many pages a second from one address (--anonymous-rate), and is told
+// when to come again. Signed in, nobody is counted, nor is what a sign-in page loads.
+func TestPagesForStrangers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	user := w.visitor(w.clients[puntuale.Staff])
+	w.serveAs(web.Config{Admit: httpkit.Admission{Strangers: httpkit.NewPace[httpkit.Share](1, 3, w.clock.Now)}})
+	nobody := w.visitor(0)
+	last := answer{}
+	for i := range 4 {
+		if last = nobody.get("/login"); (last.status == http.StatusOK) != (i < 3) {
+			t.Errorf("call %d: %d", i+1, last.status)
+		}
+	}
+	if last.status != http.StatusTooManyRequests || last.header.Get("Retry-After") != "1" {
+		t.Errorf("the fourth: %d, Retry-After %q", last.status, last.header.Get("Retry-After"))
+	}
+	if got := nobody.post("/login", url.Values{"email": {"studio@example.com"}, "password": {password}}); got.status != http.StatusTooManyRequests {
+		t.Errorf("a sign-in: %d", got.status)
+	}
+	far := w.visitor(0)
+	far.forwarded = "203.0.113.7"
+	for who, got := range map[string]answer{"another address": far.get("/login"), "who signed in": user.get(w.pages), "a picture": nobody.get("/static/none.png")} {
+		if got.status == http.StatusTooManyRequests {
+			t.Errorf("%s: %d", who, got.status)
+		}
+	}
+	w.clock.Advance(time.Second)
+	if got := nobody.get("/login"); got.status != http.StatusOK {
+		t.Errorf("a second later: %d", got.status)
+	}
+}
+
+// TestImportOfEmptySteps: a file of a great many empty steps is refused before anything is made of each. It runs alone, for it
+// reads how much memory the process takes.
+func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
+	w := newWorld(t)
+	v := w.visitor(w.clients[puntuale.Staff])
+	for steps, want := range map[int]struct {
+		status int
+		says   string
+	}{
+		300_000: {http.StatusUnprocessableEntity, "non è una sequenza"},
+		5_000:   {http.StatusOK, "5000, al massimo 50"}, // the editor, with the first ones
+	} {
+		var body strings.Builder
+		form := multipart.NewWriter(&body)
+		file, err := form.CreateFormFile("file", "sequence.json")
+		w.must(err)
+		_, err = file.Write([]byte(`{"name":"x","steps":[` + strings.Repeat("{},", steps-1) + `{}]}`))
+		w.must(err)
+		w.must(form.Close())
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got := v.send(w.pages+"/sequences/import", body.String(), http.Header{"Content-Type": {form.FormDataContentType()}})
+		runtime.ReadMemStats(&after)
+		if got.status != want.status || !strings.Contains(strings.ToLower(words(got.body)), want.says) {
+			t.Errorf("%d steps: %d %.600s", steps, got.status, words(got.body))
+		}
+		if taken := (after.TotalAlloc - before.TotalAlloc) >> 20; taken > 64 {
+			t.Errorf("%d steps took %d MiB", steps, taken)
+		}
+	}
+}
