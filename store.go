@@ -53,8 +53,10 @@ type RunStore interface {
 	// Codes: not_found for a sequence that never was the client's, nothing counted; a deleted one can still be stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (Stopped, error)
 
-	// CancelPending does the same for all messages to the phones, or for all of the client when all is true.
-	CancelPending(ctx context.Context, phones []string, all bool, day Date, now time.Time) ([]CancelledMessage, error)
+	// CancelPending does the same for all messages to the phones, or for all of the client when all is true. It tells took
+	// of each chunk that is cancelled, and keeps none. Chunks are sorted by id, and so are the first 50,000 messages. An
+	// error of took ends it; what was cancelled stays so.
+	CancelPending(ctx context.Context, phones []string, all bool, day Date, now time.Time, took func([]CancelledMessage) error) error
 }
 
 // MessageStore reads messages, and acts on those named by their ids.

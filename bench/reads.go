@@ -70,8 +70,12 @@ var questions = []question{
 		return some(len(cancelled), err)
 	}},
 	{name: "cancel by phone", changes: true, ask: func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error {
-		cancelled, err := t.CancelPending(ctx, []string{phoneOf(i, 12)}, false, f.today, time.Now())
-		return some(len(cancelled), err)
+		n := 0
+		err := t.CancelPending(ctx, []string{phoneOf(i, 12)}, false, f.today, time.Now(), func(done []puntuale.CancelledMessage) error {
+			n += len(done)
+			return nil
+		})
+		return some(n, err)
 	}},
 	{name: "start of 3", changes: true, ask: func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error {
 		now := clock.System().Now()

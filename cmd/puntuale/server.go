@@ -224,7 +224,7 @@ func (s *server) newAPI(cfg serverConfig, m *meter, admit httpkit.Admission) (ht
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Admit: admit, Refuse: httpkit.NewRestraint(refusalsPerProcessor*float64(runtime.GOMAXPROCS(0)), cfg.Clock.Now),
-		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(),
+		Control: s.control, Logger: s.outage.watching(accessShare(cfg.Logger, cfg.AccessLog)), Now: cfg.Clock.Now, Rate: cfg.Rate, Proxies: cfg.proxies(), Scratch: cfg.Data,
 		Observe: func(route string, status int, took time.Duration) {
 			m.Request(route, status, took)
 			s.outage.answered(route, status)

@@ -310,7 +310,7 @@ var messageLimits = []limit{
 		return err
 	}},
 	{"CancelPending", "invalid body.phones", func(ctx context.Context, w *limited) error {
-		_, err := w.client.CancelPending(ctx, control.CancelCall{Phones: phones, Location: "body.phones"})
+		_, err := w.client.CancelPending(ctx, control.CancelCall{Phones: phones, Location: "body.phones"}, func([]puntuale.CancelledMessage) error { return nil })
 		return err
 	}},
 	{"CancelMessages", "invalid body.id", func(ctx context.Context, w *limited) error {

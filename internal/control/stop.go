@@ -42,24 +42,26 @@ type CancelCall struct {
 	Faults   []puntuale.Fault // found by the caller in the request itself, answered together with the others
 }
 
-// CancelPending cancels the messages that are not sent yet. It counts one call and is never refused by the cap. Codes:
-// invalid, and then nothing is cancelled.
-func (c *Client) CancelPending(ctx context.Context, call CancelCall) ([]puntuale.CancelledMessage, error) {
+// CancelPending cancels the messages that are not sent yet, tells took of them in parts of at most 1,000, and returns how
+// many they are. It counts one call and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
+func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
 	f := faults(call.Faults)
 	phones := c.recipients(&f, call.Location, call.Phones)
 	if err := f.err(); err != nil {
-		return nil, err
+		return 0, err
 	}
 	now := c.control.clock.Now()
 	day, err := c.today(now)
 	if err != nil {
-		return nil, err
+		return 0, err
 	}
-	cancelled, err := c.tenant.CancelPending(ctx, phones, call.All, day, now)
-	if err != nil {
-		return nil, fmt.Errorf("cancel pending messages: %w", err)
+	if err := c.tenant.CancelPending(ctx, phones, call.All, day, now, func(some []puntuale.CancelledMessage) error {
+		n += len(some)
+		return took(some)
+	}); err != nil {
+		return n, fmt.Errorf("cancel pending messages: %w", err)
 	}
-	return cancelled, nil
+	return n, nil
 }
 
 // Cancelled is what people read of n cancelled messages.

@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/dispatch"
+	"puntuale/internal/store/storetest"
 )
 
 // killable is all that a dispatcher reaches of the world. Once killed nothing it does has an effect any more, as if its
@@ -169,7 +170,7 @@ func TestStoppedThenCrashed(t *testing.T) {
 		phones := []string{"+393470001001", out.lost}
 		arrived, lost := w.start(t, phones[0], time.Hour, now)[0], w.start(t, phones[1], time.Hour, now)[0]
 		eventually(t, "both are in flight", func() bool { return out.arrived.Load() == 2 })
-		if got, err := w.tenant.CancelPending(t.Context(), phones, false, puntuale.DateOf(now), now); err != nil || len(got) != 0 {
+		if got, err := storetest.CancelPending(t.Context(), w.tenant, phones, false, puntuale.DateOf(now), now); err != nil || len(got) != 0 {
 			t.Fatalf("in flight: %v, %v", got, err)
 		}
 		first.kill()

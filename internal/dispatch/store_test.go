@@ -11,6 +11,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/store/storetest"
 )
 
 // TestSandboxEndToEnd takes each magic ending through the real store, in a bubble's time.
@@ -201,7 +202,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 					at = due.Add(time.Duration(i-phones/2) * time.Millisecond / 2)
 				}
 				<-time.After(time.Until(at))
-				got, err := w.tenant.CancelPending(t.Context(), []string{phoneOf(i)}, false, puntuale.DateOf(due), time.Now())
+				got, err := storetest.CancelPending(t.Context(), w.tenant, []string{phoneOf(i)}, false, puntuale.DateOf(due), time.Now())
 				if err != nil {
 					t.Errorf("cancel: %v", err)
 				}
@@ -275,7 +276,7 @@ func TestStoppedInFlight(t *testing.T) {
 			}
 			d.Hint(w.session, now)
 			time.Sleep(500 * time.Millisecond)
-			if got, err := w.tenant.CancelPending(t.Context(), phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
+			if got, err := storetest.CancelPending(t.Context(), w.tenant, phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
 				t.Fatalf("in flight: %v, %v", got, err)
 			}
 			later := w.start(t, phones[1], time.Hour, now)[0] // of another run

@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"log/slog"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,6 +28,7 @@ type Config struct {
 	Admit   httpkit.Admission                                  // shared with the dashboards and the webhooks
 	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all there is; nil: none
 	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
+	Scratch string                                             // the folder of answers that are too long for memory, made when it is needed; "": the system's
 }
 
 // pacedKey is a key whose calls are counted.
@@ -43,6 +46,7 @@ type api struct {
 	admits  httpkit.Admission
 	refusal *httpkit.Restraint
 	shares  shares
+	scratch string
 
 	strictBodies map[string]bool // schemas of bodies that take no member but their own
 }
@@ -56,7 +60,7 @@ func init() {
 // access log and recovery. It fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, strictBodies: map[string]bool{}}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)

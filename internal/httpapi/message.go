@@ -1,21 +1,27 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"puntuale"
 	"puntuale/internal/control"
 )
 
 func registerMessages(a *api) {
-	client(a, operation{
+	cancel := operation{
 		id: "cancelPendingMessages", method: http.MethodPost, path: "/api/messages/cancel/pending", prevents: true,
 		summary: "Cancel pending messages, all or those to some recipients; strict: what it does not know it refuses",
 		body:    cancelBody{}, optional: true, strict: true, closed: true,
-	}, cancelPending)
+	}
+	client(a, cancel, a.cancelPending)
+	documentAnswer[cancelAnswer](a, cancel)
 	client(a, operation{
 		id: "getMessageDetails", method: http.MethodGet, path: "/api/messages/details",
 		summary: "Get message details, in the order asked; unknown ids are left out",
@@ -43,22 +49,47 @@ type cancelledMessage struct {
 	Desired string `json:"desired_date" format:"date-time" doc:"When the message was to be sent"`
 }
 
-func cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (cancelAnswer, error) {
+// cancelPending writes a [cancelAnswer]. There is no limit to its messages, and how many they are comes before them, so
+// they are kept on disk until all are cancelled.
+func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (written, error) {
 	location, phones, all, err := in.phones()
 	if err != nil {
-		return cancelAnswer{}, err
+		return nil, err
 	}
-	cancelled, err := c.CancelPending(ctx, control.CancelCall{Phones: phones, All: all, Location: location, Faults: in.unknown})
+	kept := &spool{folder: a.scratch}
+	list := listWriter{to: kept}
+	n, err := c.CancelPending(ctx, control.CancelCall{Phones: phones, All: all, Location: location, Faults: in.unknown}, func(some []puntuale.CancelledMessage) error {
+		for _, m := range some {
+			if err := list.add(cancelledMessageOf(m)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	if err != nil {
-		return cancelAnswer{}, err
+		return nil, errors.Join(err, kept.close())
 	}
-	return cancelledOf(cancelled), nil
+	return func(to huma.Context) {
+		defer func() { _ = kept.close() }() // its file has no name: nothing is left of it
+		begin, err := render(cancelAnswer{Message: control.Cancelled(n), Messages: []cancelledMessage{}})
+		if err != nil {
+			panic(err) // a text cannot fail
+		}
+		to.SetHeader("Content-Type", "application/json")
+		to.SetStatus(http.StatusOK)
+		if err := kept.answer(to.BodyWriter(), bytes.TrimSuffix(begin, []byte("]}")), []byte("]}\n")); err != nil {
+			a.logger.InfoContext(ctx, "an answer was cut short", "error", err)
+			panic(http.ErrAbortHandler)
+		}
+	}, nil
+}
+
+func cancelledMessageOf(m puntuale.CancelledMessage) cancelledMessage {
+	return cancelledMessage{int64(m.ID), stamp(m.Desired)}
 }
 
 func cancelledOf(cancelled []puntuale.CancelledMessage) cancelAnswer {
-	return cancelAnswer{control.Cancelled(len(cancelled)), each(cancelled, func(m puntuale.CancelledMessage) cancelledMessage {
-		return cancelledMessage{int64(m.ID), stamp(m.Desired)}
-	})}
+	return cancelAnswer{control.Cancelled(len(cancelled)), each(cancelled, cancelledMessageOf)}
 }
 
 // phones reads whose messages to cancel: all only when the body is absent or has no member, and the query no list.

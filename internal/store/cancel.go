@@ -107,54 +107,85 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone st
 			return puntuale.Stopped{}, err
 		}
 	}
-	messages, usage, err := t.cancel(ctx, t.s.kinds.stop, refs, day, now)
-	if err != nil {
+	ids := []puntuale.MessageID{}
+	c := cancellation{t: t, kind: t.s.kinds.stop, day: day, now: now, took: func(done []puntuale.CancelledMessage) error {
+		ids = append(ids, pick(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })...)
+		return nil
+	}}
+	if err := c.cancel(ctx, refs); err != nil {
 		return puntuale.Stopped{}, err
 	}
-	ids := pick(messages, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })
-	return puntuale.Stopped{IDs: ids, Usage: usage}, nil
+	return puntuale.Stopped{IDs: ids, Usage: c.usage}, nil
 }
 
-func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
+// cancelRound is how many messages are looked for at once, which bounds the memory of a big cancellation.
+const cancelRound = 50_000
+
+// The last round sees every message that is open then, so the call cancels all that was accepted before it, and may cancel
+// what is accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
+func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
 	text, args := phoneCandidates, []any{t.id, batch{phones}}
 	if all {
 		text, args = openCandidates, []any{t.id}
 	}
-	refs, err := list(ctx, t.s.read, text, args, scanRef)
-	if err != nil {
-		return nil, outward(fmt.Errorf("look for messages to cancel: %w", err))
+	text = fmt.Sprintf("select o.client_id, o.id from (%s) o order by o.id + 0 limit %d", text, cancelRound)
+	c := cancellation{t: t, kind: t.s.kinds.cancel, day: day, now: now, took: took}
+	for {
+		refs, err := list(ctx, t.s.read, text, args, scanRef)
+		if err != nil {
+			return outward(fmt.Errorf("look for messages to cancel: %w", err))
+		}
+		before := c.done
+		if err := c.cancel(ctx, refs); err != nil {
+			return err
+		}
+		if len(refs) < cancelRound || c.done == before { // what is in flight stays
+			return nil
+		}
 	}
-	messages, _, err := t.cancel(ctx, t.s.kinds.cancel, refs, day, now)
-	return messages, err
 }
 
-// cancel counts the call and cancels the messages, a chunk a transaction. Should a later chunk fail, the caller hears
-// of the failure and may call again; what was cancelled stays so.
-func (t tenant) cancel(ctx context.Context, k *kind, refs []puntuale.MessageRef, day puntuale.Date, now time.Time) (
-	done []puntuale.CancelledMessage, usage puntuale.Usage, err error,
-) {
+// cancellation is a call that cancels messages, a chunk a transaction, and tells took of each. Should a later chunk fail,
+// the caller hears of the failure and may call again; what was cancelled stays so.
+type cancellation struct {
+	t       tenant
+	kind    *kind
+	day     puntuale.Date
+	now     time.Time
+	took    func([]puntuale.CancelledMessage) error
+	counted bool
+	usage   puntuale.Usage
+	done    int
+}
+
+// cancel cancels messages. It counts the call at its first transaction, even where there are none.
+func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) error {
 	slices.SortFunc(refs, compareRefs)
 	refs = slices.Compact(refs)
-	for first := true; first || len(refs) > 0; first = false {
+	for !c.counted || len(refs) > 0 {
 		part := refs[:min(chunk, len(refs))]
 		refs = refs[len(part):]
-		var some []puntuale.CancelledMessage
-		task := single(k, func(ctx context.Context, a asker) (err error) {
-			if first {
-				if usage, err = countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
+		var done []puntuale.CancelledMessage
+		task := single(c.kind, func(ctx context.Context, a asker) (err error) {
+			if !c.counted {
+				if c.usage, err = countAlways(ctx, a, dayOf{c.t.id, c.day}, c.t.calls()); err != nil {
 					return err
 				}
 			}
-			some, err = cancelOpen(ctx, a, part, now)
+			done, err = cancelOpen(ctx, a, part, c.now)
 			return err
-		}).of(int64(t.id))
-		if err := t.s.tenantWriter(t.id).perform(ctx, task, false); err != nil {
-			return nil, puntuale.Usage{}, err
+		}).of(int64(c.t.id))
+		if err := c.t.s.tenantWriter(c.t.id).perform(ctx, task, false); err != nil {
+			return err
 		}
-		done = append(done, some...)
+		c.counted = true
+		c.done += len(done)
+		slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
+		if err := c.took(done); err != nil {
+			return err
+		}
 	}
-	slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
-	return done, usage, nil
+	return nil
 }
 
 // CancelMessages looks for the messages in the transaction that cancels them, so that it is all or none.

@@ -186,7 +186,7 @@ func (h *history) stop() {
 
 func (h *history) cancel() {
 	all := h.r.IntN(8) == 0
-	done, err := h.client().CancelPending(context.Background(), []string{h.phone(), h.phone()}, all, storetest.Day, h.now())
+	done, err := storetest.CancelPending(context.Background(), h.client(), []string{h.phone(), h.phone()}, all, storetest.Day, h.now())
 	for _, m := range done {
 		h.say("cancelled %v %v", h.name([]puntuale.MessageID{m.ID}), m.Desired)
 	}

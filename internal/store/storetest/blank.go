@@ -70,7 +70,7 @@ func testBlank(t *testing.T, w *World) {
 	}
 	c.MustSend(node, longAgo.Add(time.Minute), sent...)
 	other.MustSend(node, longAgo.Add(time.Minute), theirs...)
-	if _, err := c.CancelPending(ctx, []string{"+393330000002"}, false, Day, longAgo); err != nil {
+	if _, err := CancelPending(ctx, c, []string{"+393330000002"}, false, Day, longAgo); err != nil {
 		t.Fatal(err)
 	}
 	c.MustSend(node, cutoff, after[0])

@@ -11,6 +11,20 @@ import (
 	"puntuale"
 )
 
+// canceller is a [puntuale.Tenant], as far as it is needed here.
+type canceller interface {
+	CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error
+}
+
+// CancelPending collects what a cancellation tells.
+func CancelPending(ctx context.Context, c canceller, phones []string, all bool, day puntuale.Date, now time.Time) (done []puntuale.CancelledMessage, err error) {
+	err = c.CancelPending(ctx, phones, all, day, now, func(some []puntuale.CancelledMessage) error {
+		done = append(done, some...)
+		return nil
+	})
+	return done, err
+}
+
 func testStop(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -48,21 +62,21 @@ func testCancelPending(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if done, err := c.CancelPending(ctx, []string{}, false, Day, Begin); err != nil || len(done) != 0 {
+	if done, err := CancelPending(ctx, c, []string{}, false, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("no phones = %+v, %v", done, err)
 	}
-	done, err := c.CancelPending(ctx, []string{phones[0], phones[0], "+390000"}, false, Day, Begin)
+	done, err := CancelPending(ctx, c, []string{phones[0], phones[0], "+390000"}, false, Day, Begin)
 	if err != nil || len(done) != 3 || done[0].ID != ids[0][0] || done[1].ID != ids[0][1] || done[2].ID != r.IDs[0] {
 		t.Fatalf("one phone = %+v, %v", done, err)
 	}
 	if !done[1].Desired.Equal(Begin.Add(time.Second)) || !done[2].Desired.Equal(Begin) {
 		t.Fatalf("desired = %+v", done)
 	}
-	done, err = c.CancelPending(ctx, nil, true, Day, Begin)
+	done, err = CancelPending(ctx, c, nil, true, Day, Begin)
 	if err != nil || len(done) != 4 || done[0].ID != ids[1][0] {
 		t.Fatalf("all = %+v, %v", done, err)
 	}
-	if done, err = c.CancelPending(ctx, nil, true, Day, Begin); err != nil || len(done) != 0 {
+	if done, err = CancelPending(ctx, c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("nothing left = %+v, %v", done, err)
 	}
 }
@@ -76,7 +90,7 @@ func testCancelChunks(t *testing.T, w *World) {
 			t.Error(err)
 		}
 	})
-	done, err := c.CancelPending(context.Background(), nil, true, Day, Begin)
+	done, err := CancelPending(context.Background(), c, nil, true, Day, Begin)
 	if err != nil || len(done) != runs*puntuale.MaxSteps {
 		t.Fatalf("%d cancelled, %v", len(done), err)
 	}
@@ -122,7 +136,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 				}
 				mu.Unlock()
 			case 3:
-				done, err := c.CancelPending(ctx, []string{number}, false, Day, Begin)
+				done, err := CancelPending(ctx, c, []string{number}, false, Day, Begin)
 				if err != nil {
 					t.Error(err)
 				}
@@ -159,7 +173,7 @@ func testClaimsAndCancelsDoNotDeadlock(t *testing.T, w *World) {
 		together(2, func(i int) {
 			if i == 0 {
 				w.MustClaim(node, Begin.Add(time.Hour), items...)
-			} else if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+			} else if _, err := CancelPending(ctx, c, nil, true, Day, Begin); err != nil {
 				t.Error(err)
 			}
 		})

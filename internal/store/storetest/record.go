@@ -113,7 +113,7 @@ func testUncertain(t *testing.T, w *World) {
 	if d.State != puntuale.Pending || d.Intent != token || !d.Next.Equal(look) || !d.Planned().Equal(Begin) || d.Detail != "esito incerto" || c.credits() != 99 {
 		t.Fatalf("detail = %+v, %d credits", d, c.credits())
 	}
-	if done, err := c.CancelPending(context.Background(), nil, true, Day, Begin); err != nil || len(done) != 0 {
+	if done, err := CancelPending(context.Background(), c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("cancelled %v, %v", done, err)
 	}
 	// Given up at its deadline: the credit stays spent, and the moment shown is that of the attempt.
@@ -158,7 +158,7 @@ func testLateEvidence(t *testing.T, w *World) {
 		}, puntuale.Failed, 100},
 		"cancelled": {func(c *Client, item puntuale.ClaimItem, token int64) {
 			w.MustRecord(Begin, item, token, retry)
-			if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+			if _, err := CancelPending(ctx, c, nil, true, Day, Begin); err != nil {
 				t.Error(err)
 			}
 		}, puntuale.Cancelled, 100},
@@ -369,7 +369,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 		},
 		{state: puntuale.Cancelled, intent: -1}: func(c *Client) (puntuale.ClaimItem, int64) {
 			item := c.Items(phone, 0, c.MustStart(phone, Begin, 1)...)[0]
-			if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+			if _, err := CancelPending(ctx, c, nil, true, Day, Begin); err != nil {
 				t.Fatal(err)
 			}
 			return item, Token(node)

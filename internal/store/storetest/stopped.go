@@ -16,11 +16,11 @@ var stops = map[string]func(ctx context.Context, c *Client, ids []puntuale.Messa
 		return s.IDs, err
 	},
 	"cancel by phone": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
-		done, err := c.CancelPending(ctx, []string{phone}, false, Day, Begin)
+		done, err := CancelPending(ctx, c, []string{phone}, false, Day, Begin)
 		return cancelledIDs(done), err
 	},
 	"cancel all": func(ctx context.Context, c *Client, _ []puntuale.MessageID) ([]puntuale.MessageID, error) {
-		done, err := c.CancelPending(ctx, nil, true, Day, Begin)
+		done, err := CancelPending(ctx, c, nil, true, Day, Begin)
 		return cancelledIDs(done), err
 	},
 	"cancel by id": func(ctx context.Context, c *Client, ids []puntuale.MessageID) ([]puntuale.MessageID, error) {
@@ -189,7 +189,7 @@ func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 			return w.Maintain(ctx, Begin.Add(time.Minute), time.Time{})
 		},
 		"the cancellation of everything": func(c *Client, _ puntuale.MessageID) error {
-			_, err := c.CancelPending(ctx, nil, true, Day, Begin)
+			_, err := CancelPending(ctx, c, nil, true, Day, Begin)
 			return err
 		},
 	} {

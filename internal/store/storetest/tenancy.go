@@ -34,11 +34,11 @@ var foreignCalls = map[string]foreign{
 		return r.IDs, err
 	},
 	"CancelPending": func(mine puntuale.Tenant, _ *Client, _ puntuale.MessageID) (any, error) {
-		some, err := mine.CancelPending(context.Background(), []string{phone}, false, Day, Begin)
+		some, err := CancelPending(context.Background(), mine, []string{phone}, false, Day, Begin)
 		if err != nil {
 			return some, err
 		}
-		all, err := mine.CancelPending(context.Background(), nil, true, Day, Begin)
+		all, err := CancelPending(context.Background(), mine, nil, true, Day, Begin)
 		return append(some, all...), err
 	},
 	"Messages": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {

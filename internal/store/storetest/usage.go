@@ -102,7 +102,7 @@ func testAlwaysCounted(t *testing.T, w *World) {
 	if err != nil || stopped.Usage != (puntuale.Usage{Cap: 1, Used: 2}) || stopped.Usage.Remaining() != 0 {
 		t.Fatalf("stop = %+v, %v", stopped, err)
 	}
-	if _, err := c.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+	if _, err := CancelPending(ctx, c, nil, true, Day, Begin); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
@@ -167,7 +167,7 @@ func testUncounted(t *testing.T, w *World) {
 	if there, err := hand.RemoveBlacklisted(ctx, phone, "", Day); err != nil || !there {
 		t.Errorf("remove: %v, %v", there, err)
 	}
-	if _, err := hand.CancelPending(ctx, nil, true, Day, Begin); err != nil {
+	if _, err := CancelPending(ctx, hand, nil, true, Day, Begin); err != nil {
 		t.Error(err)
 	}
 	if used := w.Int("select used from api_usage where client_id = $1", c.ID); used != 1 {

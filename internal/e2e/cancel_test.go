@@ -1,0 +1,140 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestManyCancelled cancels more messages than fit into the answer's memory. The answer names each of them once, in the
+// contract's form, and the server holds no more than for a few.
+func TestManyCancelled(t *testing.T) {
+	const many = 150_000
+	databases(t, func(t *testing.T, database string) {
+		s := prepare(t, database)
+		s.env = []string{"GODEBUG=gctrace=1"} // the log says at each collection what was alive
+		s.start()
+		who := createTenant(t, s.base, createPartner(t, database), "full", step("ciao", 0, "seconds"))
+		var made struct{ ID []string }
+		must(t, "POST", s.base+"/api/messages", who.key, map[string]any{"phone": "+393471234567", "text": "x", "date": time.Now().Add(72 * time.Hour).UTC().Format(stamp)}).into(t, &made)
+		copies(t, database, made.ID[0], many-1)
+		before := len(mustRead(t, s.log))
+
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.base+"/api/messages/cancel/pending", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+who.key)
+		began := time.Now()
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		n := readCancelled(t, json.NewDecoder(response.Body))
+		live := mostAlive(t, mustRead(t, s.log)[before:])
+		t.Logf("%d messages were cancelled in %v, with at most %d MB alive", n, time.Since(began).Round(time.Millisecond), live)
+		if n != many {
+			t.Errorf("%d messages were named, of %d", n, many)
+		}
+		if live > 12 { // before, it was 37 and 19
+			t.Errorf("%d MB were alive", live)
+		}
+		if left := number(t, database, "select count(*) from message where state = 0"); left != 0 {
+			t.Errorf("%d messages are still open", left)
+		}
+	})
+}
+
+// readCancelled reads an answer as it comes, and returns how many messages it names.
+func readCancelled(t *testing.T, d *json.Decoder) (n int) {
+	t.Helper()
+	token := func(want any) any {
+		t.Helper()
+		got, err := d.Token()
+		if err != nil || want != nil && got != want {
+			t.Fatalf("read %v, %v; want %v", got, err, want)
+		}
+		return got
+	}
+	token(json.Delim('{'))
+	token("message")
+	says := token(nil)
+	token("messages")
+	token(json.Delim('['))
+	seen := map[int64]bool{}
+	for d.More() {
+		var m struct {
+			ID      int64     `json:"id"`
+			Desired time.Time `json:"desired_date"`
+		}
+		if err := d.Decode(&m); err != nil || m.Desired.IsZero() || seen[m.ID] {
+			t.Fatalf("message %d: %+v, %v", n, m, err)
+		}
+		seen[m.ID] = true
+		n++
+	}
+	token(json.Delim(']'))
+	token(json.Delim('}'))
+	if want := strconv.Itoa(n) + " messaggi annullati"; says != want {
+		t.Errorf("it says %v, not %s", says, want)
+	}
+	return n
+}
+
+// copies makes n more messages like one that is due later.
+func copies(t *testing.T, database, id string, n int) {
+	t.Helper()
+	driver := "sqlite"
+	if strings.HasPrefix(database, "postgres") {
+		driver = "pgx"
+	}
+	db, err := sql.Open(driver, database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	const same = "client_id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, state, phone"
+	if _, err := db.Exec(fmt.Sprintf(`insert into message (id, %s) with recursive n(i) as (select 1 union all select i + 1 from n where i < %d)
+ select id + i, %[1]s from message cross join n where id = %[3]s`, same, n, id)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRead(t *testing.T, path string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// collected is what the runtime says of a collection: the heap at its beginning and end, and what of it is alive.
+var collected = regexp.MustCompile(`(?m)^gc \d+ .* \d+->\d+->(\d+) MB, `)
+
+// mostAlive is the most memory, in MB, that was alive at a collection of the log.
+func mostAlive(t *testing.T, log []byte) (most int) {
+	t.Helper()
+	all := collected.FindAllSubmatch(log, -1)
+	if len(all) == 0 {
+		t.Error("there was no collection, so this shows nothing")
+	}
+	for _, one := range all {
+		n, err := strconv.Atoi(string(one[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, n)
+	}
+	return most
+}

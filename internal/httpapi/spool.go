@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// written is an answer that its call writes itself, for it may be longer than memory should hold.
+type written = func(huma.Context)
+
+// documentAnswer describes what such an answer holds.
+func documentAnswer[T any](a *api, op operation) {
+	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
+	a.documented(op).Responses["200"].Content = map[string]*huma.MediaType{"application/json": {Schema: schema}}
+}
+
+// spoolMemory is how many bytes a spool keeps in memory.
+const spoolMemory = 64 << 10
+
+// spool keeps what is written to it until it is answered: a little in memory, more in a file without a name.
+type spool struct {
+	folder string
+	memory bytes.Buffer
+	file   *os.File // nil: it was little so far
+}
+
+func (s *spool) Write(p []byte) (int, error) {
+	if s.memory.Len()+len(p) > spoolMemory {
+		if err := s.flush(); err != nil {
+			return 0, err
+		}
+	}
+	return s.memory.Write(p)
+}
+
+// flush moves the memory's bytes into the file.
+func (s *spool) flush() error {
+	if s.file == nil {
+		if err := os.MkdirAll(s.folder, 0o700); err != nil {
+			return fmt.Errorf("keep an answer on disk: %w", err)
+		}
+		f, err := os.CreateTemp(s.folder, "answer-*")
+		if err != nil {
+			return fmt.Errorf("keep an answer on disk: %w", err)
+		}
+		s.file = f
+		if err := os.Remove(f.Name()); err != nil {
+			return fmt.Errorf("keep an answer on disk: %w", err)
+		}
+	}
+	if _, err := s.memory.WriteTo(s.file); err != nil {
+		return fmt.Errorf("keep an answer on disk: %w", err)
+	}
+	return nil
+}
+
+// answer writes what was kept between begin and end.
+func (s *spool) answer(to io.Writer, begin, end []byte) error {
+	parts := []io.Reader{bytes.NewReader(begin), &s.memory, bytes.NewReader(end)}
+	if s.file != nil {
+		if _, err := s.file.Seek(0, io.SeekStart); err != nil {
+			return fmt.Errorf("read an answer from disk: %w", err)
+		}
+		parts = []io.Reader{parts[0], s.file, parts[1], parts[2]}
+	}
+	for _, part := range parts {
+		if _, err := io.CopyBuffer(plainWriter{to}, part, make([]byte, 32<<10)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// plainWriter hides that a writer could read by itself, past what bounds slow readers.
+type plainWriter struct{ io.Writer }
+
+func (s *spool) close() error {
+	if s.file == nil {
+		return nil
+	}
+	return s.file.Close()
+}
+
+// listWriter writes the entries of a JSON list, without its brackets.
+type listWriter struct {
+	to   io.Writer
+	more bool
+}
+
+func (l *listWriter) add(entry any) error {
+	text, err := render(entry)
+	if err != nil {
+		return err
+	}
+	if l.more {
+		text = append([]byte{','}, text...)
+	}
+	l.more = true
+	_, err = l.to.Write(text)
+	return err
+}
