@@ -124,6 +124,6 @@ type LinkKeeper interface {
 	// AnswerCommand stores a command's answer, sealed, to be read until the moment.
 	AnswerCommand(ctx context.Context, node NodeID, id CommandID, answer []byte, now, until time.Time) error
 
-	// SetLinks stores how far sessions are from sending; Since is now where the state changed.
+	// SetLinks stores how far sessions are from sending; a Since that is zero is now where the state changed.
 	SetLinks(ctx context.Context, node NodeID, now time.Time, links map[SessionID]Link) error
 }

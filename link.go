@@ -61,7 +61,7 @@ const (
 // Link is what a store keeps of a session's link. The node that owns the session writes it; any node shows it.
 type Link struct {
 	State  LinkState
-	Since  time.Time // of this state; zero as created
+	Since  time.Time // of this state, or when its pairing was begun last; zero as created
 	Number string    // "+…", once it is known; "" while unlinked
 	Detail string    // a short Italian sentence, where the state needs one: why the link ended, why it is not connected
 	Code   string    // while pairing: a sealed [PairingCode], bytes that are no text

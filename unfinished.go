@@ -12,7 +12,7 @@ const (
 	UnfinishedSecond     UnfinishedKind = "second"     // a secret is shown; its first code is missing ([Unfinished.Open])
 	UnfinishedTicket     UnfinishedKind = "ticket"     // a link signs in its user (control.Redeem)
 	UnfinishedInvitation UnfinishedKind = "invitation" // a link lets a user set a password (control.Join)
-	UnfinishedPairing    UnfinishedKind = "pairing"    // codes are shown; no phone has used one (control's state of a session)
+	UnfinishedPairing    UnfinishedKind = "pairing"    // codes are shown; no phone has used one; begun anew it has a new deadline (control's state of a session)
 	UnfinishedDraft      UnfinishedKind = "draft"      // a form is changed and not saved; a browser's tab keeps it for its user
 )
 

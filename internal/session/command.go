@@ -189,7 +189,9 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 	}
 	ctx, cancel := m.within(ctx, m.cfg.Begin)
 	defer cancel()
+	earlier := m.begunAt(p, m.cfg.Clock.Now()) // the deadline counts from now, also where it was begun before
 	if err := linker.Pair(ctx, id, order.Method, order.Phone); err != nil {
+		m.begunAt(p, earlier)
 		return inTime(ctx, err)
 	}
 	var end puntuale.LinkReport
@@ -202,6 +204,14 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 		return puntuale.Conflict("the session could not be linked: " + end.Detail)
 	}
 	return err
+}
+
+// begunAt notes when a session's pairing was begun last, and returns when it was before.
+func (m *Manager) begunAt(p *place, at time.Time) (before time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, p.begun = p.begun, at
+	return before
 }
 
 // unlink ends a session's link, with nothing in flight, and waits until that is stored.

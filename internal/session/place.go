@@ -18,6 +18,7 @@ type place struct {
 	working bool                    // a goroutine does it
 	cut     context.CancelFunc      // ends the command under way; nil before the first one
 
+	begun   time.Time           // when the node began to pair it last; zero: it did not
 	last    puntuale.LinkReport // the latest one
 	told    int                 // reports since it was opened
 	stored  int                 // of these, the last that is on disk
@@ -36,7 +37,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 		return false
 	}
 	p.owned, p.session, p.linker = true, *s, m.cfg.Linker(*s)
-	p.last, p.told, p.stored = puntuale.LinkReport{}, 0, 0
+	p.begun, p.last, p.told, p.stored = time.Time{}, puntuale.LinkReport{}, 0, 0
 	delete(m.unsaved, s.ID)
 	switch {
 	case p.linker == nil:

@@ -117,6 +117,8 @@ func (m *Manager) linkOf(p *place) puntuale.Link {
 	l := puntuale.Link{State: r.State, Number: storable(r.Number), Detail: storable(r.Detail), Condition: r.Condition, Limited: r.Limited}
 	if r.State != puntuale.LinkPairing {
 		l.Until = r.Until
+	} else {
+		l.Since = p.begun
 	}
 	if r.State == puntuale.LinkPairing && r.Code.Text != "" {
 		l.Code = string(m.cfg.Seal(puntuale.SealedCode, r.Session.SealPlace(), r.Code.JSON()))

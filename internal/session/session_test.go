@@ -44,6 +44,15 @@ func TestPair(t *testing.T) {
 			}
 			return nil
 		})
+		begun := w.session().Link.Since
+		w.DB.Clock.Advance(9 * time.Minute)
+		n.net.pairs = func(context.Context, puntuale.SessionID) error { n.pairing("third"); return nil }
+		if err := w.answer(w.give(n, puntuale.CommandPair, byQR)); err != nil {
+			t.Fatal(err)
+		}
+		if since := w.session().Link.Since; since.Sub(begun) != 20*time.Second+9*time.Minute {
+			t.Errorf("begun anew after %v: its deadline counts from %v after the first", w.DB.Clock.Now().Sub(begun), since.Sub(begun))
+		}
 		n.tells(puntuale.LinkOnline, "+393331234567", "")
 		if link := w.became(puntuale.LinkOnline); link.Number != "+393331234567" || link.Code != "" || !link.Until.IsZero() {
 			t.Errorf("linked: %+v", link)
@@ -52,7 +61,7 @@ func TestPair(t *testing.T) {
 			t.Errorf("the dispatcher was told %d times, want 2", changed)
 		}
 		wantCode(t, w.answer(w.give(n, puntuale.CommandPair, byQR)), puntuale.CodeConflict) // linked already
-		n.did("open as created", "pair qr ")
+		n.did("open as created", "pair qr ", "pair qr ")
 		if strings.Contains(w.log.String(), "level=ERROR") {
 			t.Error(w.log.String())
 		}

@@ -12,10 +12,10 @@ import (
 
 // The owner alone writes how far a session is from sending: its lease is looked at first, then the row names it.
 const setLinks = `
-update session set link_at = case when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
+update session set link_at = case when u.b > 0 then u.b when session.link = u.l and session.link_condition = u.k then session.link_at else $2::bigint end,
  link = u.l, number = u.n, link_detail = u.d, code = u.c, code_until = u.e,
  link_condition = u.k, limited_until = u.m
-from $u(s bigint, l smallint, n text, d text, c bytea, e bigint, k smallint, m bigint)
+from $u(s bigint, l smallint, n text, d text, c bytea, e bigint, k smallint, m bigint, b bigint)
 where session.id = u.s and session.owner = $1 and session.deleted_at = 0`
 
 func (s *Store) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Time, links map[puntuale.SessionID]puntuale.Link) error {
@@ -44,6 +44,7 @@ func (s *Store) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 			column(func(l puntuale.Link) int64 { return micros(l.Until) }),
 			column(func(l puntuale.Link) int64 { return int64(l.Condition) }),
 			column(func(l puntuale.Link) int64 { return micros(l.Limited) }),
+			column(func(l puntuale.Link) int64 { return micros(l.Since) }),
 		})
 		if err != nil {
 			return fmt.Errorf("store links: %w", err)

@@ -226,6 +226,11 @@ func testLinks(t *testing.T, w *World) {
 	if got := c.link(); got != pairing {
 		t.Errorf("rotated = %+v, want %+v", got, pairing)
 	}
+	pairing.Since = Begin.Add(time.Second)
+	w.mustSetLinks(a, Begin.Add(2*time.Second), pairing, c.Session)
+	if got := c.link(); got != pairing {
+		t.Errorf("begun anew = %+v, want %+v", got, pairing)
+	}
 	online := puntuale.Link{State: puntuale.LinkOnline, Number: "+393331234567"}
 	w.mustSetLinks(a, Begin.Add(2*time.Second), online, c.Session)
 	online.Since = Begin.Add(2 * time.Second)

@@ -46,7 +46,7 @@ var suite = []func(*testing.T, *World){
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
 	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted,
-	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testAudit, testBrand, testHosts, testInvitations, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
+	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,

@@ -9,10 +9,32 @@ import (
 	"puntuale"
 )
 
+// versioned is something that people edit. change stores other contents, if the stored version is one of those known.
+type versioned struct {
+	version func() (puntuale.Version, error)
+	change  func(known ...puntuale.Version) error
+}
+
 // testVersions: a change that names a version is made while that is the stored one, and by one of two at once only.
 func testVersions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
+	for name, thing := range everyVersioned(t, w, c) {
+		testVersioned(t, name, thing)
+	}
+	s, err := c.Tenant.Session(ctx, c.Session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.SetDefaultPair(ctx, c.Session, c.Sequence, 0, s.PairVersion()); err != nil {
+		t.Error(err)
+	}
+	wantCode(t, c.SetDefaultPair(ctx, c.Session, 0, 0, s.PairVersion()), puntuale.CodePrecondition)
+}
+
+func everyVersioned(t *testing.T, w *World, c *Client) map[string]versioned {
+	t.Helper()
+	ctx := context.Background()
 	template, err := c.CreateTemplate(ctx, puntuale.Template{Name: "uno", Text: "Ciao", Created: Begin, Updated: Begin}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -21,10 +43,7 @@ func testVersions(t *testing.T, w *World) {
 	var later atomic.Int64
 	next := func() time.Time { return Begin.Add(time.Duration(later.Add(1)) * time.Second) }
 	text := func() string { return Unique("testo") }
-	for name, thing := range map[string]struct {
-		version func() (puntuale.Version, error)
-		change  func(...puntuale.Version) error
-	}{
+	return map[string]versioned{
 		"sequence": {
 			func() (puntuale.Version, error) {
 				q, err := c.Tenant.Sequence(ctx, c.Sequence)
@@ -57,41 +76,37 @@ func testVersions(t *testing.T, w *World) {
 			func() (puntuale.Version, error) { h, err := p.Host(ctx); return h.Brand.Version(), err },
 			func(known ...puntuale.Version) error { return p.SetBrand(ctx, puntuale.Brand{Name: text()}, known...) },
 		},
-	} {
-		first, err := thing.version()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if again, err := thing.version(); err != nil || again != first {
-			t.Errorf("%s: read twice, %s and %s, %v", name, first, again, err)
-		}
-		if err := thing.change("another", first); err != nil {
-			t.Errorf("%s: a change of the stored version: %v", name, err)
-		}
-		wantCode(t, thing.change(first), puntuale.CodePrecondition)
-		wantCode(t, thing.change(""), puntuale.CodePrecondition)
-		second, err := thing.version()
-		if err != nil || second == first {
-			t.Errorf("%s: changed from %s to %s, %v", name, first, second, err)
-		}
-		results := make(chan error, 2)
-		for range cap(results) {
-			go func() { results <- thing.change(second) }()
-		}
-		a, b := <-results, <-results
-		if (a == nil) == (b == nil) {
-			t.Errorf("%s: of two changes at once: %v, %v", name, a, b)
-		}
-		if err := thing.change(); err != nil {
-			t.Errorf("%s: a change of any version: %v", name, err)
-		}
 	}
-	s, err := c.Tenant.Session(ctx, c.Session)
+}
+
+// testVersioned changes a thing that is known, is not known, and is changed by two at once.
+func testVersioned(t *testing.T, name string, thing versioned) {
+	t.Helper()
+	first, err := thing.version()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s: %v", name, err)
 	}
-	if err := c.SetDefaultPair(ctx, c.Session, c.Sequence, 0, s.PairVersion()); err != nil {
-		t.Error(err)
+	if again, err := thing.version(); err != nil || again != first {
+		t.Errorf("%s: read twice, %s and %s, %v", name, first, again, err)
 	}
-	wantCode(t, c.SetDefaultPair(ctx, c.Session, 0, 0, s.PairVersion()), puntuale.CodePrecondition)
+	if err := thing.change("another", first); err != nil {
+		t.Errorf("%s: a change of the stored version: %v", name, err)
+	}
+	wantCode(t, thing.change(first), puntuale.CodePrecondition)
+	wantCode(t, thing.change(""), puntuale.CodePrecondition)
+	second, err := thing.version()
+	if err != nil || second == first {
+		t.Errorf("%s: changed from %s to %s, %v", name, first, second, err)
+	}
+	results := make(chan error, 2)
+	for range cap(results) {
+		go func() { results <- thing.change(second) }()
+	}
+	a, b := <-results, <-results
+	if (a == nil) == (b == nil) {
+		t.Errorf("%s: of two changes at once: %v, %v", name, a, b)
+	}
+	if err := thing.change(); err != nil {
+		t.Errorf("%s: a change of any version: %v", name, err)
+	}
 }
