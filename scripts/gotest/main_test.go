@@ -84,8 +84,8 @@ func TestNothingIsSkippedInCI(t *testing.T) {
 	}
 }
 
-// The translated C code is not under the race detector; what the caller asks stands behind, and can overrule it.
-func TestRaceDetectorLeavesOutTranslatedCode(t *testing.T) {
+// SQLite is not under the race detector. What the caller asks stands behind, and can overrule it.
+func TestRaceDetectorLeavesOutPackages(t *testing.T) {
 	t.Parallel()
 	got := arguments([]string{"-race", "./..."})
 	if !slices.Contains(got, "-gcflags=modernc.org/sqlite/lib=-race=false") || !slices.Equal(got[len(got)-2:], []string{"-race", "./..."}) {
