@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -45,9 +44,6 @@ func (s *shop) groups(t *testing.T, anna, bert *whatsapptest.Phone) {
 // publicAddress is where the files of TestSocketMedia are: an address that is allowed, in a network of the test's own
 // that nothing leaves.
 const publicAddress = "11.22.33.44"
-
-// insideNetwork tells the test's second process that it has such a network.
-const insideNetwork = "PUNTUALE_E2E_NETWORK"
 
 // TestSocketMedia sends a file of each kind from start to end: a start in the contract's words, the file fetched from a
 // public address and past the proxy, uploaded, decrypted at the phone and compared. It runs in a network of its own, where
@@ -100,32 +96,6 @@ func (s *shop) start1(t *testing.T, body map[string]any) string {
 	var made struct{ ID []string }
 	must(t, "POST", s.base+"/api/messages", s.who.key, body).into(t, &made)
 	return made.ID[0]
-}
-
-// inOwnNetwork runs the test once more in a network of its own, and fails if it did.
-func inOwnNetwork(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("there is no program ip here to set a network up with")
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=3m")
-	cmd.Env = append(os.Environ(), insideNetwork+"=1", "PUNTUALE_BINARY="+binary, "PUNTUALE_TEST_POSTGRES=")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-	if os.Getuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
-	}
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Skipf("no network of its own can be had here: %v", err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, out.String())
-	} else {
-		t.Log(out.String())
-	}
 }
 
 // fileHost has a file of each kind at the public address, and counts how often each is fetched.
