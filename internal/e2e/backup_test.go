@@ -26,7 +26,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		t.Logf("seed %d", seed)
 		old := serve(t, database)
 		tenants := loadTenants(t, old.base, createPartner(t, database), 3)
-		l := newLoadOf(manyCallers, seed, tenants, old.base)
+		l := newLoadOf(manyStarts, seed, tenants, old.base)
 		l.await(t, 1200) // some seconds' worth
 		file := filepath.Join(t.TempDir(), "backup.zip")
 		began, before := time.Now(), l.acknowledged()

@@ -19,6 +19,7 @@ import (
 // like a careful integrator's, so that in the end the ledger holds every call that had an effect. verify compares it
 // with the simulated network's ledger and with the rows.
 type load struct {
+	mix
 	bases   []string
 	tenants []tenant
 	begun   time.Time
@@ -67,18 +68,29 @@ func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []
 // callers is how many call at once: enough to keep several nodes busy, not so many that lateness shows the machine.
 const callers = 12
 
-// manyCallers make 300 starts a second and more. One in eight waits a second before it stops its run, and all rest.
-const manyCallers = 150
+// mix is who calls, and what.
+type mix struct {
+	callers int
+	singles int // one call in so many creates a single message, the others start; 0: all start
+	stops   int // of so many that created something one stops it at once, one a second later, and one cancels it
+}
+
+// everything is a mix of all that can be called. manyStarts makes 300 starts a second and more, where the machine lets it:
+// a few callers would not, for each waits for its answers and rests.
+var (
+	everything = mix{callers: callers, singles: 4, stops: 8}
+	manyStarts = mix{callers: 150, stops: 32}
+)
 
 // newLoad begins to call.
 func newLoad(seed uint64, tenants []tenant, bases ...string) *load {
-	return newLoadOf(callers, seed, tenants, bases...)
+	return newLoadOf(everything, seed, tenants, bases...)
 }
 
-// newLoadOf is newLoad with a number of callers.
-func newLoadOf(callers int, seed uint64, tenants []tenant, bases ...string) *load {
-	l := &load{bases: bases, tenants: tenants, begun: time.Now(), stop: make(chan struct{})}
-	for w := range callers {
+// newLoadOf is newLoad with another mix.
+func newLoadOf(m mix, seed uint64, tenants []tenant, bases ...string) *load {
+	l := &load{mix: m, bases: bases, tenants: tenants, begun: time.Now(), stop: make(chan struct{})}
+	for w := range m.callers {
 		random := rand.New(rand.NewPCG(seed, uint64(w)))
 		l.workers.Go(func() {
 			for n := 0; l.rest(time.Duration(random.IntN(40)) * time.Millisecond); n++ {
@@ -118,7 +130,7 @@ type caller struct {
 
 func (c *caller) run() {
 	var made []*promise
-	if c.random.IntN(4) == 0 {
+	if c.singles > 0 && c.random.IntN(c.singles) == 0 {
 		made = c.single()
 	} else {
 		made = c.start()
@@ -126,7 +138,7 @@ func (c *caller) run() {
 	c.mu.Lock()
 	c.book = append(c.book, made...)
 	c.mu.Unlock()
-	switch c.random.IntN(8) {
+	switch c.random.IntN(c.stops) {
 	case 0: // at once
 		c.stopRun(made)
 	case 1: // about when something is due
