@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control"
 )
 
 // TestCalendarStory drags a message to another day, takes that back, and moves one by its form.
@@ -16,11 +18,16 @@ func TestCalendarStory(t *testing.T) {
 		f := w.traffic()
 		_, pending := f.day()
 		was := detail(t, w, pending).Planned()
+		_, err := w.Client().AddBlacklisted(context.Background(), "+393401234501", "", control.Once[puntuale.BlacklistEntry]{})
+		w.must(err)
 		b.signIn(w.clients[puntuale.Staff])
 		b.open(w.pages + "/calendar?day=2027-06-01")
 		b.check("empty")
 		b.open(w.pages + "/calendar")
 		b.check("week")
+		if n := evaluate[int](b, `[...document.querySelectorAll(".slot .tag")].filter(e => e.scrollHeight > e.clientHeight + 1).length`); n > 0 {
+			t.Errorf("%d marks lie on what is beside them", n)
+		}
 		drag(b, `[data-message$="/`+pending.String()+`"]`, `[data-drop="2026-11-22"]`)
 		b.until(`document.querySelector("[data-toast] form")`)
 		b.check("dragged")

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -58,7 +59,7 @@ func (f *Form) Refuse(name, says string) {
 
 // Take files the faults of an error at the fields that they are of, by the last part of their location ("body.name" is
 // the field name, "body.steps[2].timing.at" is steps[2].timing.at), and reports whether the error was the form's to show. fields are those that the
-// form has; what is of no field is said above the form.
+// form has, in the order in which one reads them; what is of no field is said above the form.
 func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 	if len(e.Faults) == 0 || e.Code == puntuale.CodeQuotaReached { // of what the client has, not of a field
 		f.Refuse("", l.Fault(e.Message))
@@ -76,6 +77,18 @@ func (f *Form) Take(l *language.Language, e *puntuale.Error, fields ...string) {
 		}
 		f.Refuse(name, l.Fault(fault.Message))
 	}
+	slices.SortStableFunc(f.order, func(a, b string) int { return cmp.Compare(rank(fields, a), rank(fields, b)) })
+}
+
+// rank is where a field stands among the fields of a form; behind all of them where it is none.
+func rank(fields []string, name string) int {
+	whole, _, _ := strings.Cut(name, "[")
+	for i, field := range fields {
+		if field == name || field == whole {
+			return i
+		}
+	}
+	return len(fields)
 }
 
 // Differ notes a part of the form that is stored otherwise now, where it is.

@@ -1,0 +1,25 @@
+package view
+
+import (
+	"testing"
+
+	"puntuale"
+	"puntuale/internal/web/language"
+)
+
+// TestFirstFault: the first field as one reads the form gets the focus, in whatever order its faults were found.
+func TestFirstFault(t *testing.T) {
+	t.Parallel()
+	f := NewForm()
+	e := puntuale.Invalid(
+		puntuale.Fault{Location: "body.quotas.keys", Message: "is not a whole number"},
+		puntuale.Fault{Location: "body.holidays[1]", Message: "is required"},
+		puntuale.Fault{Location: "body.phone", Message: "is required"},
+	)
+	f.Take(language.Named("it"), e, "name", "phone", "holidays", "quotas.keys")
+	for _, name := range []string{"phone", "holidays", "quotas.keys"} {
+		if f.Fault(name) == "" || f.first(name) != (name == "phone") {
+			t.Errorf("%s: %q, first %v", name, f.Fault(name), f.first(name))
+		}
+	}
+}
