@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,14 +44,17 @@ type target struct {
 func targets(t *testing.T, test func(t *testing.T, make func() *target)) {
 	t.Run("SQLite", func(t *testing.T) {
 		t.Parallel()
-		test(t, func() *target {
-			return newTarget(t, migration.SQLite, "sqlite", "file:"+filepath.Join(t.TempDir(), "x.db")+"?_txlock=immediate&_pragma=synchronous(0)")
-		})
+		test(t, func() *target { return sqlite(t) })
 	})
 	t.Run("Postgres", func(t *testing.T) {
 		t.Parallel()
 		test(t, func() *target { return postgres(t) })
 	})
+}
+
+func sqlite(t *testing.T) *target {
+	t.Helper()
+	return newTarget(t, migration.SQLite, "sqlite", "file:"+filepath.Join(t.TempDir(), "x.db")+"?_txlock=immediate&_pragma=synchronous(0)")
 }
 
 func postgres(t *testing.T) *target {
@@ -148,46 +152,57 @@ func (x *target) catalogue(t *testing.T) (all []string) {
 // are then the same as those built at once; and after each cut they are as before the step, or as after it.
 func TestCutOffAtEveryStatement(t *testing.T) {
 	t.Parallel()
-	targets(t, func(t *testing.T, make func() *target) {
-		allowed := [][]string{nil}
-		for to := int64(1); to <= newest(t, make().which); to++ {
-			whole := make()
-			whole.up(t, to)
-			allowed = append(allowed, whole.catalogue(t))
+	for name, database := range map[string]func(*testing.T) *target{"SQLite": sqlite, "Postgres": postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { // in which the library's pauses of seconds take no time
+				cutOff(t, func() *target { return database(t) })
+			})
+		})
+	}
+}
+
+func cutOff(t *testing.T, make func() *target) {
+	t.Helper()
+	allowed := [][]string{nil}
+	whole := make()
+	for to := int64(1); to <= newest(t, whole.which); to++ {
+		whole.up(t, to)
+		allowed = append(allowed, whole.catalogue(t))
+	}
+	x := make()
+	cuts, before := 0, 0
+	for at := int64(1); ; at++ {
+		mortal := newMortal(x, at)
+		err := migration.Up(t.Context(), mortal.db, x.which, quiet())
+		mortal.db.Close()
+		if err == nil {
+			break
 		}
-		x := make()
-		cuts, before := 0, 0
-		for at := int64(1); ; at++ {
-			mortal := newMortal(x, at)
-			err := migration.Up(t.Context(), mortal.db, x.which, quiet())
-			mortal.db.Close()
-			if err == nil {
-				break
-			}
-			if !errors.Is(err, errCut) {
-				t.Fatalf("cut at %d: %v", at, err)
-			}
-			cuts++
-			x.forgetHolder(t)
-			state := slices.IndexFunc(allowed, func(c []string) bool { return cmp.Equal(c, x.catalogue(t)) })
-			if state < before {
-				t.Fatalf("cut at %d: half a step is there:\n%s", at, cmp.Diff(allowed[before], x.catalogue(t)))
-			}
-			if state > before {
-				before, at = state, 0
-			}
+		if !errors.Is(err, errCut) {
+			t.Fatalf("cut at %d: %v", at, err)
 		}
-		if diff := cmp.Diff(allowed[len(allowed)-1], x.catalogue(t)); diff != "" {
-			t.Errorf("built with %d cuts it differs:\n%s", cuts, diff)
+		cuts++
+		x.forgetHolder(t)
+		got := x.catalogue(t)
+		state := slices.IndexFunc(allowed, func(c []string) bool { return slices.Equal(c, got) })
+		if state < before {
+			t.Fatalf("cut at %d: half a step is there:\n%s", at, cmp.Diff(allowed[before], got))
 		}
-		if err := migration.Check(t.Context(), x.db, x.which); err != nil {
-			t.Error(err)
+		if state > before {
+			before, at = state, 0
 		}
-		if cuts < 40 {
-			t.Errorf("only %d cuts", cuts)
-		}
-		t.Logf("%d cuts", cuts)
-	})
+	}
+	if diff := cmp.Diff(allowed[len(allowed)-1], x.catalogue(t)); diff != "" {
+		t.Errorf("built with %d cuts it differs:\n%s", cuts, diff)
+	}
+	if err := migration.Check(t.Context(), x.db, x.which); err != nil {
+		t.Error(err)
+	}
+	if cuts < 40 {
+		t.Errorf("only %d cuts", cuts)
+	}
+	t.Logf("%d cuts", cuts)
 }
 
 func newest(t *testing.T, which migration.Database) int64 {
