@@ -142,6 +142,7 @@ func figurePages(t *testing.T, w *world) []string {
 		"sequence=" + ids["sequences"], "origin=SEQUENCE", "origin=AUTOMATION", "from=2026-11-20&to=2026-11-20", "from=2026-10-01&to=2026-10-01", "from=2026-10-01&to=2026-10-01&state=FAILED",
 		"from=2026-12-10&to=2026-12-10", "from=2027-06-01&to=2027-06-02", "state=PENDING&from=2026-12-10&to=2026-12-10", "state=PENDING&phone=3330000001",
 		"state=FAILED&sequence=" + ids["sequences"], "state=FAILED&phone=3330000001",
+		"text=mario", "text=altrove", "text=altrove&state=FAILED",
 	} {
 		all = append(all, w.pages+"/messages?"+search)
 	}
@@ -191,7 +192,7 @@ func crowded(t *testing.T, w *world, messages int) {
 	}
 	do(fmt.Sprintf(`insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request, client_name, sequence_name, content)
  select %d, 1000 + i * 2, %d + i %% 19, %d, %s, 1, 2, 'Mario Rossi', 'Europe/Rome', %s, %s, 'Studio Bianchi', 'Promemoria',
- '[{"text":"Gentile Mario, le ricordiamo l''appuntamento di venerdì 20 novembre alle 10:30."},{"text":"A domani, Mario!"}]' from %s`,
+ '[{"step":0,"content":{"text":"Gentile Mario, le ricordiamo l''appuntamento di venerdì 20 novembre alle 10:30."}},{"step":1,"content":{"text":"A domani, Mario!"}}]' from %s`,
 		w.client, first, sessions[0].ID, phone, received, request, n(runs)))
 	for step, due := range []string{received + fmt.Sprintf(" + %d", day/24), received + fmt.Sprintf(" + (1 + i %% 29) * %d", day)} {
 		do(fmt.Sprintf(`insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, intent, intent_at, attempt, state, done_at, outcome, reason, detail)

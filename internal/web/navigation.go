@@ -63,8 +63,11 @@ func (s *site) navigation(v *visit) []view.Group {
 		}
 		g := &groups[len(groups)-1]
 		g.Items = append(g.Items, view.Item{Title: p.title, Icon: p.icon, URL: address, First: p.first})
+		if v.route == nil { // a page that is not there is nowhere
+			continue
+		}
 		length := len(address)
-		if p.also != "" && v.route != nil && p.also == v.route.path() {
+		if p.also != "" && p.also == v.route.path() {
 			length = len(v.frame.Path)
 		} else if !within(v.frame.Path, address) {
 			continue

@@ -127,6 +127,9 @@ func TestErrorsKeepNavigation(t *testing.T) {
 		if got.status != try.status || !strings.Contains(got.body, `href="`+try.menu+`"`) {
 			t.Errorf("%s: %d, without %s in its menu", try.path, got.status, try.menu)
 		}
+		if strings.HasSuffix(try.path, "/nothing") && strings.Contains(got.body, `aria-current="page"`) {
+			t.Errorf("%s is one of the pages of the menu", try.path)
+		}
 	}
 	if got := w.visitor(0).get("/nothing"); got.status != http.StatusNotFound || strings.Contains(got.body, `class="side`) {
 		t.Errorf("nobody: %d %s", got.status, got.body)
