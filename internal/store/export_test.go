@@ -45,6 +45,7 @@ var Statements = map[string]Statement{
 	"overdue":   {overdue, []any{int64(9)}},
 	"version":   {clientVersion, []any{int64(1)}},
 	"uncertain": {uncertainAttempts, []any{int64(1), int64(1)}},
+	"among":     {amongBlacklisted, []any{int64(1), batch{oneText}}},
 	"recent":    {lastStarted, []any{int64(1), 5}},
 	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},

@@ -45,6 +45,7 @@ var access = map[string]struct {
 	"version":         {reads: true, wants: []string{"message_done", "message_open"}},
 	"uncertain":       {reads: true, wants: []string{"message_open", "key"}},
 	"recent":          {reads: true},
+	"among":           {reads: true, avoids: "b USING PRIMARY KEY (client_id=?)\n"},
 	"resent as":       {reads: true, wants: []string{"message_resent"}},
 	"outcomes":        {reads: true, wants: []string{"message_done"}},
 	"resendable":      {wants: []string{"key"}, avoids: "message_open"},

@@ -43,70 +43,73 @@ func folded(text string) string {
 const (
 	searchedMessages = 10_000
 	searchedBytes    = 16 << 20
-	searchedAtOnce   = 200 // messages whose runs are read with one statement
+	searchedAtOnce   = 500 // messages that are read with one statement: what is found among the latest comes at once
 )
 
 // candidate is a message that may hold the words of a search.
 type candidate struct {
 	id, run int64
 	step    int
+	found   bool
 }
 
 // searched finds messages that hold the words of a filter among those below last and from floor on, newest first, at most
 // limit. It returns the floor that it reached: 0 where it looked through all.
 func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (found []puntuale.MessageID, reached int64, err error) {
-	l := t.listing(last, floor, searchedMessages+1)
-	var all []candidate
-	if err := t.lists().each(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
+	of, read := needleOf(f.Text), 0
+	for looked := 0; looked < searchedMessages && read < searchedBytes; looked += searchedAtOnce {
+		part, err := t.candidates(ctx, f, last, floor, searchedAtOnce)
+		if err != nil {
+			return nil, 0, err
+		}
+		bytes, err := t.match(ctx, of, part)
+		if err != nil {
+			return nil, 0, err
+		}
+		for _, c := range part {
+			last = c.id
+			if c.found {
+				found = append(found, puntuale.MessageID(c.id))
+			}
+			if len(found) == limit {
+				return found, last, nil
+			}
+		}
+		if read += bytes; len(part) < searchedAtOnce {
+			return found, floor, nil
+		}
+	}
+	return found, last, nil
+}
+
+// candidates are the newest messages of a filter, whatever they say.
+func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
+	l := t.listing(last, floor, limit)
+	return all, t.lists().each(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
  from f cross join message m where m.client_id = $1 and m.id = f.i order by m.id desc`, l.args, func(rows row) error {
 		var c candidate
 		err := rows.Scan(&c.id, &c.run, &c.step)
 		all = append(all, c)
 		return err
-	}); err != nil {
-		return nil, 0, err
-	}
-	if len(all) > searchedMessages {
-		all = all[:searchedMessages]
-		floor = all[searchedMessages-1].id
-	}
-	looked, of := 0, needleOf(f.Text)
-	for part := range slices.Chunk(all, searchedAtOnce) {
-		texts, bytes, err := t.textsOf(ctx, part)
-		if err != nil {
-			return nil, 0, err
-		}
-		for _, c := range part {
-			if text, ok := texts[c.run][c.step]; ok && of.in(text) {
-				found = append(found, puntuale.MessageID(c.id))
-			}
-			if len(found) == limit {
-				return found, c.id, nil
-			}
-		}
-		if looked += bytes; looked > searchedBytes && part[len(part)-1] != all[len(all)-1] {
-			return found, part[len(part)-1].id, nil
-		}
-	}
-	return found, floor, nil
+	})
 }
 
-// textsOf returns what the messages' runs say, by run and step, each with the recipient's name in front, and how much was
-// read for that, in bytes. What was blanked says nothing.
-func (t tenant) textsOf(ctx context.Context, of []candidate) (map[int64]map[int]string, int, error) {
-	wanted := map[int64]map[int]string{}
-	for _, c := range of {
-		if wanted[c.run] == nil {
-			wanted[c.run] = map[int]string{}
+// match marks the messages that hold the words, and returns how much was read for that, in bytes. What was blanked holds
+// none. One run at a time: nothing of it is kept.
+func (t tenant) match(ctx context.Context, of needle, all []candidate) (bytes int, err error) {
+	ofRun := map[int64][]*candidate{}
+	var runs []int64
+	for i := range all {
+		c := &all[i]
+		if ofRun[c.run] == nil {
+			runs = append(runs, c.run)
 		}
-		wanted[c.run][c.step] = ""
+		ofRun[c.run] = append(ofRun[c.run], c)
 	}
-	runs := make([]int64, 0, len(wanted))
-	for run := range wanted {
-		runs = append(runs, run)
+	if len(runs) == 0 {
+		return 0, nil
 	}
-	bytes := 0
-	err := t.lists().each(ctx, `select r.id, r.content, r.request`+runContents, []any{t.id, batch{runs}}, func(rows row) error {
+	return bytes, t.lists().each(ctx, `select r.id, r.content, r.request`+runContents, []any{t.id, batch{runs}}, func(rows row) error {
 		var run int64
 		var content string
 		var request []byte
@@ -123,14 +126,9 @@ func (t tenant) textsOf(ctx context.Context, of []candidate) (map[int64]map[int]
 			return fmt.Errorf("read the texts of a run: %w", err)
 		}
 		name := puntuale.RecipientName(request)
-		for i := range wanted[run] {
-			if i < 0 || i >= len(steps) {
-				delete(wanted[run], i)
-				continue
-			}
-			wanted[run][i] = name + "\n" + steps[i].Content.Text
+		for _, c := range ofRun[run] {
+			c.found = c.step >= 0 && c.step < len(steps) && of.in(name+"\n"+steps[c.step].Content.Text)
 		}
 		return nil
 	})
-	return wanted, bytes, err
 }
