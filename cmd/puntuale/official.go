@@ -50,9 +50,6 @@ func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) h
 		defer d.end()
 		if err != nil {
 			httpkit.Quieten(r.Context())
-			if r.ContentLength != 0 {
-				w.Header().Set("Connection", "close") // the body stays unread
-			}
 			httpkit.NewProblem(r.Context(), cfg.Logger, err).Write(w)
 			return
 		}
@@ -104,8 +101,6 @@ func readDelivery(w http.ResponseWriter, r *http.Request, most int64) ([]byte, e
 	body, err := httpkit.ReadBody(w, r, most, d.account)
 	if err == nil {
 		_, err = d.pass.Return(r.Context())
-	} else {
-		w.Header().Set("Connection", "close") // there may be more of it
 	}
 	return body, err
 }

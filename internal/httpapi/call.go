@@ -53,7 +53,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		httpkit.Annotate(r.Context(), slog.String("operation", op.id))
 		key, err := presentedKey(r)
 		if err != nil {
-			a.refuseUnread(w, r, a.unknown(r, err))
+			a.refuse(w, r, a.unknown(r, err))
 			return
 		}
 		hash, _, plausible := auth.ParseKey(key)
@@ -82,7 +82,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 			return
 		}
 		if err != nil {
-			a.refuseUnread(w, r, a.unknown(r, err))
+			a.refuse(w, r, a.unknown(r, err))
 			return
 		}
 		c.pass, c.account = pass, a.admits.Budget.Open(c.share())
@@ -128,7 +128,7 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	}
 	c.pass.Rest()
 	if unread {
-		a.refuseUnread(w, r, err)
+		a.refuse(w, r, err)
 		return
 	}
 	a.refuse(w, r, err)

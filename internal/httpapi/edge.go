@@ -24,7 +24,7 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		}
 		escaped := u.EscapedPath()
 		if !strings.HasPrefix(escaped, "/") || path.Clean(escaped) != escaped {
-			a.refuseUnread(w, r, noSuchPath())
+			a.refuse(w, r, noSuchPath())
 			return
 		}
 		u.RawQuery = tidyQuery(u.RawQuery)
@@ -85,24 +85,15 @@ func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 			}
 		}
 		if len(allowed) == 0 {
-			a.refuseUnread(w, r, noSuchPath())
+			a.refuse(w, r, noSuchPath())
 			return
 		}
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		a.refuseUnread(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"})
+		a.refuse(w, r, &puntuale.Error{Code: httpkit.CodeMethod, Message: "this path does not take the method"})
 	}
 }
 
 func noSuchPath() error { return &puntuale.Error{Code: puntuale.CodeNotFound, Message: "no such path"} }
-
-// refuseUnread answers with an error a call whose body is not read. The connection ends with the answer, which else
-// would wait until the whole body is there; what still comes of the body is thrown away.
-func (a *api) refuseUnread(w http.ResponseWriter, r *http.Request, err error) {
-	if r.ContentLength != 0 {
-		w.Header().Set("Connection", "close")
-	}
-	a.refuse(w, r, err)
-}
 
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {

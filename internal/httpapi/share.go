@@ -77,7 +77,7 @@ func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 		a.refuse(w, r, err)
 		return
 	}
-	a.refuseUnread(w, r, err)
+	a.refuse(w, r, err)
 }
 
 // smallBody is the size, in bytes, up to which net/http may throw a body away before it answers.

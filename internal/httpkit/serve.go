@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -37,6 +38,10 @@ func Wrap(h http.Handler, cfg Config) http.Handler {
 			w.Header().Set("Strict-Transport-Security", strictTransport)
 		}
 		out := &recorder{ResponseWriter: w}
+		if r.Body != nil && r.Body != http.NoBody {
+			out.body = &noticedBody{ReadCloser: r.Body}
+			r.Body = out.body
+		}
 		defer linger(w, r)
 		defer func() { access(cfg, t, r, out, begun) }()
 		defer recovered(cfg.Logger, r, out)
@@ -117,11 +122,29 @@ type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
+	body   *noticedBody // nil: the request has none
 }
 
+// noticedBody notes whether a request's body was read to its end.
+type noticedBody struct {
+	io.ReadCloser
+	ended bool
+}
+
+func (b *noticedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || errors.Is(err, io.EOF)
+	return n, err
+}
+
+// WriteHeader ends the connection with an answer that does not ask for the rest of the body. The server would hold the
+// answer back until it has read that rest: half a minute where the caller sends it byte by byte.
 func (w *recorder) WriteHeader(status int) {
 	if w.status == 0 && status >= 200 {
 		w.status = status
+		if status >= http.StatusMultipleChoices && w.body != nil && !w.body.ended {
+			w.Header().Set("Connection", "close")
+		}
 	}
 	w.ResponseWriter.WriteHeader(status)
 }

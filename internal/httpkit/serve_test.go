@@ -1,13 +1,17 @@
 package httpkit_test
 
 import (
+	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/httpkit"
@@ -124,3 +128,36 @@ func TestReadBody(t *testing.T) {
 type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("connection reset") }
+
+// TestRefusedUnread: a caller that sends its body byte by byte has its refusal at once. A body that was read leaves the
+// connection open.
+func TestRefusedUnread(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/read" {
+			_, _ = io.Copy(io.Discard, r.Body)
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}), httpkit.Config{Logger: slog.New(slog.DiscardHandler), Now: time.Now}))
+	defer s.Close()
+	for _, length := range []int{100, 3_000_000} { // the server reads on by itself only where little is announced
+		conn, err := net.Dial("tcp", s.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		_ = conn.SetDeadline(time.Now().Add(20 * time.Second))
+		fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\nx", length)
+		a, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatalf("%d bytes announced: %v", length, err)
+		}
+		if a.StatusCode != http.StatusForbidden || !a.Close {
+			t.Errorf("%d bytes announced: %d, closes: %v", length, a.StatusCode, a.Close)
+		}
+	}
+	a, err := http.Post(s.URL+"/read", "text/plain", strings.NewReader("x"))
+	if err != nil || a.Close {
+		t.Errorf("a body that was read: %+v, %v", a, err)
+	}
+}

@@ -37,9 +37,6 @@ func (v *visit) upload(name string, limit int64) (f *view.Form, file []byte, err
 	if err != nil {
 		return nil, nil, unreadable(err)
 	}
-	if int64(len(file)) > limit {
-		v.w.Header().Set("Connection", "close") // the rest is taken in and thrown away, so that the answer is seen
-	}
 	if len(file) == 0 {
 		file = nil
 	}

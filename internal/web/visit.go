@@ -122,7 +122,6 @@ func (v *visit) body() (content []byte, err error) {
 	}
 	v.pass.Rest()
 	if content, err = httpkit.ReadBody(v.w, v.r, most, v.account); err != nil {
-		v.w.Header().Set("Connection", "close") // there may be more of it
 		return nil, err
 	}
 	if v.person != nil {
