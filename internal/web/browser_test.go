@@ -171,7 +171,7 @@ func (b *browser) note(event any) {
 }
 
 // within bounds a step. It is generous: the machine may be busy.
-const within = 30 * time.Second
+const within = time.Minute
 
 // do takes steps, none of which may fail.
 func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
