@@ -193,8 +193,8 @@ type MessageDetail struct {
 // longestCall bounds how much of a call is read for a name, in bytes.
 const longestCall = 16 << 10
 
-// RecipientName is the name that a call's body gives of its recipient, in its member nome or name; "" where it gives none,
-// or the body is longer than 16 KiB.
+// RecipientName is the name that a call's body gives of its recipient, in its member nome, else in name. It is "" where the
+// body gives none, or is longer than 16 KiB.
 func RecipientName(request []byte) string {
 	var call map[string]json.RawMessage
 	if len(request) == 0 || len(request) > longestCall || json.Unmarshal(request, &call) != nil { // what nobody can read has no name

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// strangersArePaced: of a server with --anonymous-rate 0.2, which lets an address have two calls at once, the third by a wrong key is
-// told when to come again, and so is a page. A valid key is not counted.
+// strangersArePaced tries a server with --anonymous-rate 0.2, which takes two calls at once from an address. The third with a
+// wrong key is told when to come again, and so is a page. Calls with a valid key are not counted.
 func strangersArePaced(t *testing.T, base, key string) {
 	t.Helper()
 	for i, try := range []struct {

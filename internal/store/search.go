@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// Searches compare texts here and not in the databases: what LIKE and lower make of case and accents is another thing in
-// each of them, and on PostgreSQL in each collation.
+// Searches compare texts here and not in the databases. Each database treats case and accents in its own way, PostgreSQL in
+// each collation in another.
 
 // needle is the words that a search looks for.
 type needle []string

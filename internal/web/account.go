@@ -188,7 +188,7 @@ func (s *site) changeAccount(v *visit) error {
 	return v.to("/partner/clients/" + c.ID.String())
 }
 
-// unversioned are the fields that no version of a client has: messages are paid for while somebody looks at the form, and
+// unversioned are the fields that no version of a client has. Messages are paid for while somebody looks at the form, and
 // quotas are kept apart.
 func unversioned() []label {
 	all := []label{{"credits", "clients.credits"}}
@@ -198,7 +198,7 @@ func unversioned() []label {
 	return all
 }
 
-// differUnversioned notes which of these fields somebody changed who meanwhile was not the only one. One that they left
+// differUnversioned notes which of these fields the person changed, and somebody else, too. A field that the person left
 // alone shows what is stored now.
 func (v *visit) differUnversioned(f, stored *view.Form) {
 	for _, l := range unversioned() {

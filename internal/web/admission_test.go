@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). One too many is refused with the
-// time after which to come again, whole or as a part; what others hold is no fault of the caller's.
+// TestPagesKeepToTheLimit: pages count among the calls that a server works on at once (--calls). One too many, a whole page or a
+// part, is told when to come again. It is 429 where the caller's own calls are too many, else 503.
 func TestPagesKeepToTheLimit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -92,7 +92,7 @@ func TestSequenceSearch(t *testing.T) {
 }
 
 // TestMessageSearch: messages are found by the name that the call gave, by their text, and by a number, all in one field. What is
-// done to all that was found is done to these alone.
+// done to all that were found is done to these alone.
 func TestMessageSearch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,8 +166,8 @@ func TestMessageSearchStops(t *testing.T) {
 	}
 }
 
-// TestListsInBrowser searches while one types, with the keyboard alone; at each width nothing is cut off beside a long name, and
-// what is printed begins on the first page.
+// TestListsInBrowser searches while one types, with the keyboard alone. At each width nothing is cut off beside a long name. What
+// is printed begins on the first page, and is light.
 func TestListsInBrowser(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		long := strings.Repeat("Promemoria", 19)

@@ -23,7 +23,7 @@ func (c *Client) named(name, text string) puntuale.MessageID {
 	return started.IDs[0]
 }
 
-// testSearchMessages: a text is found in the name and in the message, whatever its case and accents; nothing in it is a
+// testSearchMessages: a text is found in the name and in the message, whatever its case and accents. Nothing in it is a
 // wildcard, and nothing of another client is found.
 func testSearchMessages(t *testing.T, w *World) {
 	ctx := context.Background()
