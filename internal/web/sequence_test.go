@@ -72,6 +72,7 @@ func TestSequenceStory(t *testing.T) {
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("{{codice}}")`)
 		b.click(`[value="move:1:0"]`)
 		b.until(`document.querySelector('[name="steps[1].text"]').value.includes("A-17") || document.querySelector('[name="steps[1].text"]').value.includes("il tuo codice")`)
+		b.until(`Alpine.$data(document.getElementById("sequence-form")).moved`) // the new form's parts begin a moment after it is there
 		evaluate[bool](b, `(() => { Alpine.$data(document.getElementById("sequence-form")).moved("0", 1); return true })()`)
 		b.until(`document.querySelector('[name="steps[0].text"]').value.includes("il tuo codice")`)
 		b.click(`[value="remove:1"]`)
