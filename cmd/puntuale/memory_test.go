@@ -16,8 +16,9 @@ import (
 	"puntuale/internal/web"
 )
 
-// TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the dashboards and
-// the webhooks, and the server's own: whoever adds one says there who is looked at first, and what it may read and build.
+// TestEveryRouteIsInTheTable compares the table of docs/decisions/0023-memory.md with the routes of the API, the dashboards,
+// the webhooks and the server itself. A new route needs a row: which caller is checked first, and what the route may read
+// and build.
 func TestEveryRouteIsInTheTable(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../docs/decisions/0023-memory.md")

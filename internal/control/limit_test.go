@@ -469,7 +469,7 @@ var partnerLimits = []limit{
 		func(ctx context.Context, w *limited) error {
 			huge := int64(math.MaxInt64)
 			_, err := w.partner.ChangeClient(ctx, w.id, control.ClientChange{Name: setTo(long), Phone: setTo(nul), Profile: setTo(nul), Refill: setTo(nul), RefillTo: setTo(int64(-1)),
-				Zone: setTo("posixrules"), Region: setTo("XXX"), Expires: setTo("9999999-01-01"), Closed: setTo(many), Features: setTo(many),
+				Zone: setTo("posixrules"), Region: setTo("QQQ"), Expires: setTo("9999999-01-01"), Closed: setTo(many), Features: setTo(many),
 				Cap: setTo(&huge), Credits: setTo(&huge), CreditsAdd: setTo(huge), Quotas: map[puntuale.Quota]*int64{puntuale.QuotaUsers: &huge}})
 			return err
 		}},

@@ -15,8 +15,8 @@ var inUse = map[puntuale.Quota]string{
 	puntuale.QuotaUsers:     `select count(*) from login where client_id = $1 and client_id <> 0`,
 }
 
-// room refuses one more where the client has as many as its quota allows. Who asks holds the lock on the client's row,
-// as whoever changes the quota does, until what it creates is committed.
+// room refuses one more where the client has as many as its quota allows. The caller holds the lock on the client's row
+// until its transaction commits. A change of the quota takes the same lock.
 func room(ctx context.Context, a asker, client puntuale.ClientID, q puntuale.Quota) error {
 	var has int64
 	if _, err := one(ctx, a, inUse[q], []any{client}, &has); err != nil {

@@ -24,8 +24,8 @@ func linkIn(page string) string {
 	return found[1]
 }
 
-// TestInvitation: whoever is invited sets a password once, under the looks of their partner, until the link is replaced,
-// revoked or too old. No page shows a password.
+// TestInvitation: an invited person sets a password once, on a page with the partner's brand. A link that was replaced or
+// revoked, or is too old, no longer works. No page shows a password.
 func TestInvitation(t *testing.T) {
 	t.Parallel()
 	w := newWorldAt(t, "https://app.example")

@@ -35,7 +35,7 @@ var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
 // Webhook answers at [puntuale.OfficialWebhooks], on any node. A delivery is answered once all of it is on disk; until
 // then Meta tells it again. What is forged, or for a session that is not there, is refused with the same status; the latter
-// unread. How many come at once, and what they take in memory, is for whoever mounts it to bound.
+// unread. The server that mounts the handler limits the number of requests and their memory.
 type Webhook struct {
 	c *Connector
 

@@ -408,7 +408,7 @@ func testHosts(t *testing.T, w *World) {
 	}
 }
 
-// An invitation sets a password once, whoever uses it at the same moment, and no longer than it lasts.
+// An invitation sets a password once, before its deadline. When several use it at the same moment, one succeeds.
 func testInvitations(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -464,7 +464,7 @@ func testInvitations(t *testing.T, w *World) {
 	}
 }
 
-// Who was invited and did not come yet is no owner for whom another may leave.
+// The last owner cannot leave while the only other owner has not used the invitation.
 func testInvitedOwner(t *testing.T, w *World) {
 	ctx := context.Background()
 	p, c := w.Store.Partner(w.Partner), w.Client(puntuale.AccountFull)

@@ -1569,8 +1569,8 @@ func Suspended(partner string) templ.Component {
 	})
 }
 
-// ErrorPage says what went wrong, and what to do about it. kind names its texts, such as 404. Whoever is signed in keeps the
-// navigation, where it is known.
+// ErrorPage says what went wrong, and what to do about it. kind names its texts, such as 404. A person who is signed in keeps
+// the navigation, where it is known.
 func ErrorPage(kind, status, detail string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
