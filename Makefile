@@ -2,7 +2,7 @@
 # PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
 
 
-.PHONY: help run serve build test nosocket check lint e2e mutations allocations budgets long figures figures-pages bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long figures figures-pages bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,10 +24,14 @@ nosocket: ## the build without linked numbers and their libraries, one of which 
 	go build -tags nosocket -o /dev/null ./cmd/puntuale
 	@if go list -deps -tags nosocket ./cmd/puntuale | grep 'go.mau.fi'; then echo "the build tag nosocket leaves these in" >&2; exit 1; fi
 
-check: lint e2e mutations allocations ## what "make test" leaves out: linters, the built binary with crashes and many nodes, mutations
+check: lint pages e2e mutations allocations ## what "make test" leaves out: linters, pages on more screens, the built binary with crashes and many nodes, mutations
 
 lint: ## linters, gofmt
 	scripts/lint
+
+pages: ## the stories in a browser on the screens that "make test" leaves out; all eight with SCREENS=all
+	PUNTUALE_SCREENS=$(or $(SCREENS),other) scripts/with-chromium scripts/with-postgres \
+		go run ./scripts/gotest -count=1 -shuffle=on -timeout 30m ./internal/web
 
 e2e: ## the built binary, from outside
 	scripts/with-programs 'curl=curl --version' 'python3=python3 --version' 'nodejs=node --version' 'iproute2=ip -V' \

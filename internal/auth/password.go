@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"fmt"
+	"testing"
 
 	"github.com/alexedwards/argon2id"
 )
@@ -10,6 +11,15 @@ import (
 // params are OWASP's for argon2id with 19 MiB (Password Storage Cheat Sheet, read 2025). They are written into each
 // hash, so changing them leaves older hashes valid.
 var params = &argon2id.Params{Memory: 19456, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+
+// CheapForTests makes all later hashes of this process so cheap that tests of other things can make hundreds. A TestMain
+// calls it before anything is hashed. It panics outside of tests, because such a hash protects nothing.
+func CheapForTests() {
+	if !testing.Testing() {
+		panic("auth: cheap hashes outside of a test")
+	}
+	params = &argon2id.Params{Memory: 8, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32}
+}
 
 // HashPassword returns the argon2id hash of a password of any length, with its parameters and a new salt. It waits for
 // the asker's turn. Codes: rate_limited, with the time to wait, where too many wait; else the error is the context's.

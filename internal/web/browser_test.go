@@ -3,10 +3,12 @@ package web_test
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,6 +22,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/auth"
 )
 
 // screen is how somebody looks at a page.
@@ -31,20 +34,31 @@ type screen struct {
 
 func (s screen) String() string { return fmt.Sprintf("%d-%s-%s", s.width, s.scheme, s.language) }
 
-// screens are those on which a test is tried: with PUNTUALE_LONG all eight, else two that have nothing in common, so that each
-// test sees both widths, both schemes and both languages. Which two depends on its name: over all tests it is each
-// of the eight.
+// screens are those on which a test is tried. Each test has a pair, a phone and a desk that have nothing in common, which
+// depends on its name: over all tests it is each of the eight. "make test" tries one of the pair, "make pages" the other
+// (PUNTUALE_SCREENS=other), PUNTUALE_SCREENS=all all eight.
 func screens(t *testing.T) []screen {
 	t.Helper()
 	phones := []screen{{390, 844, "light", "it"}, {390, 844, "dark", "en"}, {390, 844, "dark", "it"}, {390, 844, "light", "en"}}
 	desks := []screen{{1280, 900, "dark", "en"}, {1280, 900, "light", "it"}, {1280, 900, "light", "en"}, {1280, 900, "dark", "it"}}
-	if os.Getenv("PUNTUALE_LONG") != "" {
-		return append(phones, desks...)
-	}
 	name := fnv.New32a()
 	_, _ = name.Write([]byte(t.Name())) // never fails
-	i := name.Sum32() % 4
-	return []screen{phones[i], desks[i]}
+	hash := name.Sum32()
+	pair := []screen{phones[hash%4], desks[hash%4]}
+	if hash/4%2 == 1 {
+		slices.Reverse(pair)
+	}
+	switch which := os.Getenv("PUNTUALE_SCREENS"); which {
+	case "":
+		return pair[:1]
+	case "other":
+		return pair[1:]
+	case "all":
+		return append(phones, desks...)
+	default:
+		t.Fatalf("PUNTUALE_SCREENS is %q, not other or all", which)
+		return nil
+	}
 }
 
 // chromium is one process for all tests of the package, started by the first that needs it and ended by TestMain.
@@ -52,10 +66,16 @@ var chromium struct {
 	sync.Mutex
 	ctx   context.Context
 	stops []func()
-	tabs  chan struct{} // at most two at once: more only wait for each other
+	tabs  chan struct{} // at most three at once: more only wait for each other
 }
 
 func TestMain(m *testing.M) {
+	auth.CheapForTests()
+	flag.Parse()
+	// Stories in a browser wait for it half of their time, so two at once would leave two processors idle.
+	if at := flag.Lookup("test.parallel"); at.Value.String() == "1" || at.Value.String() == "2" {
+		_ = at.Value.Set("3")
+	}
 	code := m.Run()
 	for i := len(chromium.stops) - 1; i >= 0; i-- {
 		chromium.stops[i]()
@@ -84,6 +104,8 @@ func startChromium(t testing.TB) context.Context {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profile),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true), chromedp.Flag("disable-sync", true),
+		// A page lives for a second: optimising compilers cost more than they give.
+		chromedp.Flag("js-flags", "--no-turbofan --no-maglev"),
 		// Whatever a page may want from elsewhere, it cannot be had.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
@@ -93,7 +115,7 @@ func startChromium(t testing.TB) context.Context {
 		stop()
 		t.Fatalf("start the browser: %v", err)
 	}
-	chromium.ctx, chromium.tabs = first, make(chan struct{}, 2)
+	chromium.ctx, chromium.tabs = first, make(chan struct{}, 3)
 	chromium.stops = []func(){func() { _ = os.RemoveAll(profile) }, stop, closeFirst}
 	return first
 }
@@ -124,7 +146,13 @@ func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper
 	}
 	const violations = `globalThis.violations = []; addEventListener("securitypolicyviolation",
 		e => violations.push(e.violatedDirective + " " + e.blockedURI + " " + e.sourceFile + ":" + e.lineNumber + " " + e.sample));`
-	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: violations})
+	rules, err := axe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, script := range []string{violations, rules} {
+		command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+	}
 	command(b, network.Enable, network.EnableParams{})
 	b.turn(look)
 	t.Cleanup(b.keepsToItself)
@@ -300,22 +328,20 @@ func (b *browser) picture(name string) {
 	}
 }
 
+// axe is a script that every page gets: it defines loadAxe. The browser keeps the compiled script from page to page; sent
+// for each check, it would cost a third of the check's time.
 var axe = sync.OnceValues(func() (string, error) {
 	content, err := os.ReadFile(filepath.Join("testdata", "axe-core", "axe.min.js"))
-	return string(content), err
+	return "globalThis.loadAxe = () => {" + string(content) + "}", err
 })
 
 // check looks at the page as it is: nothing is against the rules of accessibility, nothing is wider than the screen, or than
 // the card that it is in, no text is missing. It keeps a picture.
 func (b *browser) check(name string) {
 	b.t.Helper()
+	b.until(`document.readyState === "complete"`) // a page that is still coming lacks parts
 	b.picture(name)
-	source, err := axe()
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	evaluate[bool](b, source+"; true")
-	found := evaluate[[]string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v =>
+	found := evaluate[[]string](b, `loadAxe(), axe.run(document, {resultTypes: ["violations"]}).then(r => r.violations.flatMap(v =>
 		v.nodes.map(n => v.id + " (" + v.impact + "): " + n.html.slice(0, 160) + " — " + n.failureSummary.replace(/\s+/g, " ").slice(0, 240))))`)
 	for _, f := range found {
 		b.t.Errorf("%s, %s: axe: %s", name, b.look, f)
@@ -357,7 +383,7 @@ func (b *browser) keepsToItself() {
 	}
 }
 
-// onScreens runs a story on each screen, each in a tab and on a world of its own.
+// onScreens runs a story on each of the screens, each in a tab and on a world of its own.
 func onScreens(t *testing.T, story func(t *testing.T, w *world, b *browser)) {
 	startChromium(t)
 	for _, look := range screens(t) {

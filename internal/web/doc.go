@@ -72,7 +72,8 @@
 // a page with testdata/golden. onScreens runs a story in Chromium on each screen (390 and 1280 px, light and dark, Italian
 // and English); b.check there looks for rules of accessibility, for what is too wide, for missing texts, and keeps a
 // picture in the folder PUNTUALE_SCREENSHOTS. A violation of the policy, a request that leaves the host or a word on the
-// console fails the test. Each test takes two screens that have nothing in common; PUNTUALE_LONG=1 takes all eight.
+// console fails the test. Each test takes one screen in "make test", and another in "make pages", which "make check" runs;
+// PUNTUALE_SCREENS=all takes all eight.
 // TestEveryPage does so with each page of the table, with something in it: a new noun stands in things. TestRoutes tries
 // every route as everybody, TestAnothers with ids of others, TestCrossSite from elsewhere.
 //

@@ -189,9 +189,13 @@ func testListMessagesPages(t *testing.T, w *World) {
 		{Look: 1, State: new(puntuale.Failed)}, {Look: 1, To: Begin.Add(-2 * time.Hour)}, {Look: 2, To: Begin.Add(2 * time.Hour)},
 	} {
 		var want, got []puntuale.MessageID
-		for _, id := range ids {
-			if d := c.Detail(id); (f.State == nil || d.State == *f.State) && (f.Origin == "" || d.Origin == f.Origin) && (f.To.IsZero() || d.Planned().Before(f.To)) {
-				want = append(want, id)
+		all, err := c.Details(ctx, ids)
+		if err != nil || len(all) != len(ids) {
+			t.Fatalf("details of %d: %d, %v", len(ids), len(all), err)
+		}
+		for _, d := range all {
+			if (f.State == nil || d.State == *f.State) && (f.Origin == "" || d.Origin == f.Origin) && (f.To.IsZero() || d.Planned().Before(f.To)) {
+				want = append(want, d.ID)
 			}
 		}
 		slices.Sort(want)

@@ -1,0 +1,13 @@
+package control_test
+
+import (
+	"os"
+	"testing"
+
+	"puntuale/internal/auth"
+)
+
+func TestMain(m *testing.M) {
+	auth.CheapForTests()
+	os.Exit(m.Run())
+}
