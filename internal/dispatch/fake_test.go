@@ -1,6 +1,7 @@
 package dispatch_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -125,7 +126,7 @@ func (m *memory) fail(f func(method string) error) {
 	m.fails = f
 }
 
-func behind(x puntuale.DueMessage, p puntuale.Place) bool {
+func behind(x *puntuale.DueMessage, p puntuale.Place) bool {
 	return x.Next.After(p.Next) || x.Next.Equal(p.Next) && x.ID > p.ID
 }
 
@@ -136,21 +137,24 @@ func (m *memory) Due(_ context.Context, from []puntuale.Place, horizon time.Time
 		return nil, err
 	}
 	m.reads++
-	by := map[puntuale.SessionID][]puntuale.DueMessage{}
+	places, queues := map[puntuale.SessionID]puntuale.Place{}, map[puntuale.SessionID][]*row{}
+	for _, p := range from {
+		places[p.Session] = p
+	}
 	for _, r := range m.rows {
-		if r.state == puntuale.Pending && !r.Next.After(horizon) {
-			by[r.Session] = append(by[r.Session], r.DueMessage)
+		if r.state != puntuale.Pending || r.Next.After(horizon) {
+			continue
+		}
+		if p, asked := places[r.Session]; asked && behind(&r.DueMessage, p) {
+			queues[r.Session] = append(queues[r.Session], r)
 		}
 	}
 	for _, p := range from {
-		queue := slices.DeleteFunc(by[p.Session], func(x puntuale.DueMessage) bool { return !behind(x, p) })
-		slices.SortFunc(queue, func(a, b puntuale.DueMessage) int {
-			if c := a.Next.Compare(b.Next); c != 0 {
-				return c
-			}
-			return int(a.ID - b.ID)
-		})
-		due = append(due, queue[:min(limit, len(queue))]...)
+		queue := queues[p.Session]
+		slices.SortFunc(queue, func(a, b *row) int { return cmp.Or(a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID)) })
+		for _, r := range queue[:min(limit, len(queue))] {
+			due = append(due, r.DueMessage)
+		}
 	}
 	m.seen += len(due)
 	return due, nil

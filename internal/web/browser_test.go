@@ -385,6 +385,8 @@ func (b *browser) keepsToItself() {
 
 // onScreens runs a story on each of the screens, each in a tab and on a world of its own.
 func onScreens(t *testing.T, story func(t *testing.T, w *world, b *browser)) {
+	t.Helper()
+	t.Parallel()
 	startChromium(t)
 	for _, look := range screens(t) {
 		t.Run(look.String(), func(t *testing.T) {

@@ -54,6 +54,7 @@ func (b *browser) inert(selector string, texts []string) {
 
 // TestHostileNames shows 200 clients whose names would do something.
 func TestHostileNames(t *testing.T) {
+	t.Parallel()
 	startChromium(t)
 	texts := hostileTexts()
 	if len(texts) != 200 {

@@ -171,22 +171,25 @@ func cutOff(t *testing.T, make func() *target) {
 		allowed = append(allowed, whole.catalogue(t))
 	}
 	x := make()
-	cuts, before := 0, 0
+	cuts, before, last := 0, 0, len(allowed)-1
 	for at := int64(1); ; at++ {
+		to := min(before+2, last) // the library parses all that it may run, which takes longer than to run it
 		mortal := newMortal(x, at)
-		err := migration.Up(t.Context(), mortal.db, x.which, quiet())
+		err := migration.UpTo(t.Context(), mortal.db, x.which, int64(to), quiet())
 		mortal.db.Close()
-		if err == nil {
+		if err == nil && to == last {
 			break
 		}
-		if !errors.Is(err, errCut) {
+		if err != nil && !errors.Is(err, errCut) {
 			t.Fatalf("cut at %d: %v", at, err)
 		}
-		cuts++
-		x.forgetHolder(t)
+		if err != nil {
+			cuts++
+			x.forgetHolder(t)
+		}
 		got := x.catalogue(t)
 		state := slices.IndexFunc(allowed, func(c []string) bool { return slices.Equal(c, got) })
-		if state < before {
+		if state < before || err == nil && state != to {
 			t.Fatalf("cut at %d: half a step is there:\n%s", at, cmp.Diff(allowed[before], got))
 		}
 		if state > before {
