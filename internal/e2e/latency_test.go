@@ -13,27 +13,19 @@ import (
 const stamp = "2006-01-02T15:04:05.000000Z"
 
 // TestStartReachesSandboxAtOnce measures, on a machine doing nothing else, from the moment before the call to the
-// moment at which the simulated network has the message. A thousand calls, so that the percentile is one. A virtual
-// machine's neighbours may take its processors for a while: one of three rounds must hold the bound.
+// moment at which the simulated network has the message. A thousand calls, so that the percentile is one.
 func TestStartReachesSandboxAtOnce(t *testing.T) {
-	const bound, rounds = 50 * time.Millisecond, 3
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
-		partner := createPartner(t, database)
-		var all []time.Duration
-		for range rounds {
-			who := createTenant(t, s.base, partner, "full", step("{{n}}", 0, "seconds"))
-			arrivals(t, s.base, who, "warm", 20)
-			took := arrivals(t, s.base, who, "measured", 980) // with the warm ones, one page of the ledger
-			slices.Sort(took)
-			p50, p99 := took[len(took)/2], took[len(took)*99/100]
-			t.Logf("call to sandbox: p50 %v, p99 %v, max %v", p50, p99, took[len(took)-1])
-			if p99 <= bound {
-				return
-			}
-			all = append(all, p99)
+		who := createTenant(t, s.base, createPartner(t, database), "full", step("{{n}}", 0, "seconds"))
+		arrivals(t, s.base, who, "warm", 20)
+		took := arrivals(t, s.base, who, "measured", 980) // with the warm ones, one page of the ledger
+		slices.Sort(took)
+		p50, p99 := took[len(took)/2], took[len(took)*99/100]
+		t.Logf("call to sandbox: p50 %v, p99 %v, max %v", p50, p99, took[len(took)-1])
+		if p99 > 50*time.Millisecond {
+			t.Errorf("p99 is %v, more than 50 ms", p99)
 		}
-		t.Errorf("p99 is %v, each more than %v", all, bound)
 	})
 }
 
