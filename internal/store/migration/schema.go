@@ -25,44 +25,27 @@ func Compare(ctx context.Context, db *sql.DB, which Database) error {
 	if err != nil {
 		return fmt.Errorf("build the tables to compare with: %w", err)
 	}
-	if which == SQLite { // a table's text tells its columns, too: they are read only to say what is wrong
-		have, err := describeBy(ctx, db, sqliteTexts, countersSchema)
-		if err != nil {
-			return fmt.Errorf("read the tables' texts: %w", err)
-		}
-		texts := slices.DeleteFunc(slices.Clone(want), isColumn)
-		if len(lacking(have, texts)) == 0 {
-			return nil
-		}
-	}
 	have, err := describe(ctx, db, which, "(select relnamespace from pg_class where oid = to_regclass('"+table+"'))")
 	if err != nil {
 		return fmt.Errorf("read the tables' definitions: %w", err)
 	}
-	missing := lacking(have, want)
+	missing := slices.DeleteFunc(slices.Clone(want), func(line string) bool {
+		_, found := slices.BinarySearch(have, line)
+		return found
+	})
 	if len(missing) == 0 {
 		return nil
 	}
 	besides := ""
 	if added := slices.DeleteFunc(have, func(line string) bool { // a column changes a table's definition on SQLite
 		_, found := slices.BinarySearch(want, line)
-		return found || !isColumn(line)
+		return found || !strings.HasPrefix(line, "column ")
 	}); len(added) > 0 {
 		besides = " It has besides: " + listed(added) + "."
 	}
 	return fmt.Errorf("%w: its tables are not as this program's migrations make them, although all of them ran. It lacks: %s.%s "+
 		"Restore a backup, or have the tables mended; nothing was changed", puntuale.ErrUntrusted, listed(missing), besides)
 }
-
-// lacking returns the wanted lines that are not among those there are, which are sorted.
-func lacking(have, want []string) []string {
-	return slices.DeleteFunc(slices.Clone(want), func(line string) bool {
-		_, found := slices.BinarySearch(have, line)
-		return found
-	})
-}
-
-func isColumn(line string) bool { return strings.HasPrefix(line, "column ") }
 
 // listed names things, the first few of many.
 func listed(all []string) string {
@@ -133,13 +116,13 @@ type querier interface {
 }
 
 // SQLite tells columns one by one; the rest of a table's definition is compared as a text.
-const (
-	sqliteColumns = `select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
+var sqliteSchema = []string{
+	`select 'column ' || t.name || '.' || c.name || ' ' || lower(c.type) || case when c."notnull" then ' not null' else '' end
  || coalesce(' default ' || c.dflt_value, '') || case when c.pk > 0 then ' key ' || c.pk else '' end
- from sqlite_schema t join pragma_table_xinfo(t.name) c where t.type = 'table' and t.name not like 'puntuale_%' and t.name not like 'sqlite_%'`
-	sqliteTexts = `select type || ' ' || name || ' as ' || sql from sqlite_schema
- where sql is not null and name not like 'puntuale_%' and name not like 'sqlite_%'`
-)
+ from sqlite_schema t join pragma_table_xinfo(t.name) c where t.type = 'table' and t.name not like 'puntuale_%' and t.name not like 'sqlite_%'`,
+	`select type || ' ' || name || ' as ' || sql from sqlite_schema
+ where sql is not null and name not like 'puntuale_%' and name not like 'sqlite_%'`,
+}
 
 // The schema's oid stands at %s. Not-null constraints are told with their columns. (From PostgreSQL 18 on they are rows of
 // pg_constraint, too.)
@@ -163,8 +146,8 @@ var (
 )
 
 // describe returns the definitions, a line each, sorted. On PostgreSQL schema is the oid's expression.
-func describe(ctx context.Context, q querier, which Database, schema string) ([]string, error) {
-	queries := []string{sqliteColumns, sqliteTexts, countersSchema}
+func describe(ctx context.Context, q querier, which Database, schema string) (all []string, err error) {
+	queries := append(slices.Clone(sqliteSchema), countersSchema)
 	if which == Postgres {
 		queries = nil
 		for _, text := range postgresSchema {
@@ -172,13 +155,8 @@ func describe(ctx context.Context, q querier, which Database, schema string) ([]
 		}
 		queries = append(queries, countersSchema)
 	}
-	return describeBy(ctx, q, queries...)
-}
-
-// describeBy returns the lines that the queries give, sorted.
-func describeBy(ctx context.Context, q querier, queries ...string) (all []string, err error) {
 	for _, text := range queries {
-		if all, err = readLines(ctx, q, text, all); err != nil {
+		if all, err = describeBy(ctx, q, text, all); err != nil {
 			return nil, err
 		}
 	}
@@ -186,7 +164,7 @@ func describeBy(ctx context.Context, q querier, queries ...string) (all []string
 	return all, nil
 }
 
-func readLines(ctx context.Context, q querier, query string, all []string) ([]string, error) {
+func describeBy(ctx context.Context, q querier, query string, all []string) ([]string, error) {
 	rows, err := q.QueryContext(ctx, query)
 	if err != nil {
 		return nil, err
