@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"database/sql"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -118,7 +119,42 @@ func TestPartnerCreatedBesideServer(t *testing.T) {
 		if a, _ := call("POST", s.base+"/api/client/create", who.key, map[string]any{}); a.status != http.StatusForbidden {
 			t.Errorf("a client's key on the partner's side: %d %s", a.status, a.body)
 		}
+		for _, hash := range passwords(t, database) {
+			if !strings.HasPrefix(hash, "$argon2id$v=19$m=19456,t=2,p=1$") {
+				t.Errorf("a password is kept as %q", hash)
+			}
+		}
 	})
+}
+
+// passwords returns the hashes of all logins: the partner's and its client's, at least.
+func passwords(t *testing.T, database string) (hashes []string) {
+	t.Helper()
+	driver := "sqlite"
+	if strings.HasPrefix(database, "postgres") {
+		driver = "pgx"
+	}
+	db, err := sql.Open(driver, database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`select password from login`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var hash string
+		if err := rows.Scan(&hash); err != nil {
+			t.Fatal(err)
+		}
+		hashes = append(hashes, hash)
+	}
+	if err := rows.Err(); err != nil || len(hashes) < 2 {
+		t.Fatalf("%d passwords, %v", len(hashes), err)
+	}
+	return hashes
 }
 
 // TestFaultsOfConfigurationAllAtOnce names every wrong setting in one refusal.

@@ -72,8 +72,10 @@ var chromium struct {
 func TestMain(m *testing.M) {
 	auth.CheapForTests()
 	flag.Parse()
-	// Stories in a browser wait for it half of their time, so two at once would leave two processors idle.
-	if at := flag.Lookup("test.parallel"); at.Value.String() == "1" || at.Value.String() == "2" {
+	asked := false
+	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "test.parallel" })
+	// Two stories at once leave two processors idle for a third of the time, because stories wait for the browser.
+	if at := flag.Lookup("test.parallel"); !asked && at.Value.String() == "2" {
 		_ = at.Value.Set("3")
 	}
 	code := m.Run()
