@@ -151,7 +151,7 @@ func (r *raid) begin() {
 	}
 }
 
-// attack holds one connection for as long as the server does, ten seconds at most.
+// attack holds one connection for as long as the server does, 14 seconds at most.
 func (r *raid) attack(a *hostileAttack) {
 	conn, err := net.DialTimeout("tcp", r.mix.Addr, 5*time.Second)
 	if err != nil {
@@ -164,7 +164,7 @@ func (r *raid) attack(a *hostileAttack) {
 	_ = conn.(*net.TCPConn).SetReadBuffer(4096) //nolint:forcetypeassert // it is TCP
 	r.opened(a.Name)
 	defer r.closed()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(14 * time.Second)
 	_ = conn.SetDeadline(deadline)
 	if _, err := io.WriteString(conn, a.Request); err != nil {
 		return

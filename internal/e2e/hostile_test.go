@@ -21,13 +21,14 @@ const (
 	hostileDelay  = 250 * time.Millisecond
 
 	keptConnections    = 4096 // of the server
-	hostileConnections = 5000 // some are between two attacks, and the server closes what is beyond its number
+	hostileConnections = 5300 // a fifth is between two attacks, and the server closes what is beyond its number
 )
 
 // TestHostileMix opens more connections than the server keeps. Each tries to take memory or a place in its own
 // way: with bodies that never end, for every kind of route; with answers that are not read; with imports; with webhooks of
 // sessions that are not there. The server stays below its bound of memory, and another client's starts are answered in time.
 func TestHostileMix(t *testing.T) {
+	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
 		partner := createPartner(t, database)
@@ -43,12 +44,19 @@ func TestHostileMix(t *testing.T) {
 		}
 		attackers := mix.begin(t)
 		var delays []time.Duration
-		for n := range windows { // a machine that others use may need another try; memory gets none
-			delays = startDelays(t, s, victim, window)
-			t.Logf("window %d: %d starts, p50 %v, p99 %v, max %v; %d MB at most; %v", n, len(delays),
-				quantile(delays, 0.5), quantile(delays, 0.99), quantile(delays, 1), peak(t, s), attackers.seen())
-			if quantile(delays, 0.99) <= hostileDelay && !long {
+		for tries, disturbed := 0, 0; tries < windows && disturbed < mostDisturbed; { // memory gets one try
+			took := hostTook(func() { delays = startDelays(t, s, victim, window) })
+			seen := attackers.seen()
+			t.Logf("%d starts, p50 %v, p99 %v, max %v; %d MB at most; %v; the host took %.0f %%", len(delays),
+				quantile(delays, 0.5), quantile(delays, 0.99), quantile(delays, 1), peak(t, s), seen, 100*took)
+			good := quantile(delays, 0.99) <= hostileDelay && seen.Open >= keptConnections
+			if good && !long {
 				break
+			}
+			if !good && took > hostShare {
+				disturbed++
+			} else {
+				tries++
 			}
 		}
 		seen := attackers.end(t)

@@ -15,16 +15,26 @@ const stamp = "2006-01-02T15:04:05.000000Z"
 // TestStartReachesSandboxAtOnce measures, on a machine doing nothing else, from the moment before the call to the
 // moment at which the simulated network has the message. A thousand calls, so that the percentile is one.
 func TestStartReachesSandboxAtOnce(t *testing.T) {
+	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
+		const bound = 50 * time.Millisecond
 		s := serve(t, database)
-		who := createTenant(t, s.base, createPartner(t, database), "full", step("{{n}}", 0, "seconds"))
-		arrivals(t, s.base, who, "warm", 20)
-		took := arrivals(t, s.base, who, "measured", 980) // with the warm ones, one page of the ledger
-		slices.Sort(took)
-		p50, p99 := took[len(took)/2], took[len(took)*99/100]
-		t.Logf("call to sandbox: p50 %v, p99 %v, max %v", p50, p99, took[len(took)-1])
-		if p99 > 50*time.Millisecond {
-			t.Errorf("p99 is %v, more than 50 ms", p99)
+		partner := createPartner(t, database)
+		var p99 time.Duration
+		for range mostDisturbed {
+			who := createTenant(t, s.base, partner, "full", step("{{n}}", 0, "seconds"))
+			arrivals(t, s.base, who, "warm", 20)
+			var took []time.Duration
+			host := hostTook(func() { took = arrivals(t, s.base, who, "measured", 980) }) // with the warm ones, one page of the ledger
+			slices.Sort(took)
+			p99 = took[len(took)*99/100]
+			t.Logf("call to sandbox: p50 %v, p99 %v, max %v; the host took %.0f %%", took[len(took)/2], p99, took[len(took)-1], 100*host)
+			if p99 <= bound || host <= hostShare {
+				break
+			}
+		}
+		if p99 > bound {
+			t.Errorf("p99 is %v, more than %v", p99, bound)
 		}
 	})
 }

@@ -1,0 +1,50 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+)
+
+// A test that measures the server's delays can say nothing while the host gives the processors to other machines. Seen: a
+// third of their time was gone for a minute, and delays were ten times as long.
+const (
+	hostShare     = 0.05 // of the processors' time: what is beyond it is a disturbance
+	mostDisturbed = 20   // measurements that a disturbance may spoil
+)
+
+// hostTook runs f and returns the share of the processors' time that the host gave to others meanwhile. It is 0 where Linux
+// does not say.
+func hostTook(f func()) float64 {
+	all, stolen := processors()
+	f()
+	allThen, stolenThen := processors()
+	return (stolenThen - stolen) / max(allThen-all, 1)
+}
+
+// processors returns the time of all processors since the machine's start, and the part that the host took; see proc_stat(5).
+func processors() (all, stolen float64) {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0
+	}
+	var user, nice, system, idle, iowait, irq, softirq float64
+	if _, err := fmt.Sscanf(string(content), "cpu %g %g %g %g %g %g %g %g", &user, &nice, &system, &idle, &iowait, &irq, &softirq, &stolen); err != nil {
+		return 0, 0
+	}
+	return user + nice + system + idle + iowait + irq + softirq + stolen, stolen
+}
+
+// withoutDisk puts the folders of a test into memory where there is room, as scripts/with-postgres does with its cluster:
+// the test is about the server's own delays. Seen: a disk that took 0.3 s for one fsync while nothing ran.
+func withoutDisk(t *testing.T) {
+	t.Helper()
+	const memory = "/dev/shm"
+	var at syscall.Statfs_t
+	if err := syscall.Statfs(memory, &at); err == nil && at.Bavail*uint64(at.Bsize) > 1<<30 { //nolint:gosec,unconvert // a block's size is positive; its type differs by system
+		t.Setenv("TMPDIR", memory)
+	}
+}
