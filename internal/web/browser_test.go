@@ -248,7 +248,7 @@ func (b *browser) signIn(user puntuale.LoginID) {
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline := time.Now().Add(within)
-	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 160*time.Millisecond) {
+	for {
 		ctx, cancel := context.WithTimeout(b.ctx, within)
 		done, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
 		cancel()
@@ -259,7 +259,7 @@ func (b *browser) until(script string) {
 			b.picture("failed")
 			b.t.Fatalf("%s: never came true: %s (%v); the page says %.600q; the console says %q", b.look, script, err, b.text("body"), b.said)
 		}
-		time.Sleep(pause) // between two looks, each of which may lay out the page
+		time.Sleep(20 * time.Millisecond) // between two looks
 	}
 }
 
