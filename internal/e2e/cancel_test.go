@@ -3,14 +3,12 @@
 package e2e
 
 import (
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 )
@@ -94,15 +92,7 @@ func readCancelled(t *testing.T, d *json.Decoder) (n int) {
 // copies makes n more messages like one that is due later.
 func copies(t *testing.T, database, id string, n int) {
 	t.Helper()
-	driver := "sqlite"
-	if strings.HasPrefix(database, "postgres") {
-		driver = "pgx"
-	}
-	db, err := sql.Open(driver, database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := open(t, database)
 	const same = "client_id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, state, phone"
 	if _, err := db.Exec(fmt.Sprintf(`insert into message (id, %s) with recursive n(i) as (select 1 union all select i + 1 from n where i < %d)
  select id + i, %[1]s from message cross join n where id = %[3]s`, same, n, id)); err != nil {

@@ -5,7 +5,6 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"database/sql"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -130,15 +129,7 @@ func TestPartnerCreatedBesideServer(t *testing.T) {
 // passwords returns the hashes of all logins: the partner's and its client's, at least.
 func passwords(t *testing.T, database string) (hashes []string) {
 	t.Helper()
-	driver := "sqlite"
-	if strings.HasPrefix(database, "postgres") {
-		driver = "pgx"
-	}
-	db, err := sql.Open(driver, database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := open(t, database)
 	rows, err := db.Query(`select password from login`)
 	if err != nil {
 		t.Fatal(err)

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -122,15 +121,8 @@ func TestOfficialKilled(t *testing.T) {
 // rowsOf reads one number from the server's database.
 func rowsOf(t *testing.T, database, query string) (n int) {
 	t.Helper()
-	driver, address := "sqlite", "file:"+database+"?_pragma=busy_timeout(10000)"
-	if strings.HasPrefix(database, "postgres") {
-		driver, address = "pgx", database
-	}
-	db, err := sql.Open(driver, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := open(t, database)
+	defer db.Close() // it is called often
 	if err := db.QueryRow(query).Scan(&n); err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"bufio"
-	"database/sql"
 	"fmt"
 	"net/http"
 	"os"
@@ -121,15 +120,7 @@ func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
 // were so many other calls, which made so many messages, of which some were stopped.
 func stored(t *testing.T, database string, f *flood, who tenant, calls, messages, stopped int) {
 	t.Helper()
-	driver, address := "sqlite", "file:"+database
-	if strings.HasPrefix(database, "postgres") {
-		driver, address = "pgx", database
-	}
-	db, err := sql.Open(driver, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := open(t, database)
 	number := func(query string) (n int) {
 		if err := db.QueryRow(query, who.id).Scan(&n); err != nil {
 			t.Fatalf("%s: %v", query, err)
