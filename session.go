@@ -64,8 +64,11 @@ type SessionPatch struct {
 // DefaultPace is that of a session for which none was asked. A number that was linked just now, and writes to strangers as
 // fast as a program can, is soon nobody's any more; what other networks bear is for them to say.
 func DefaultPace(t ConnectionType, sandbox bool) Pace {
-	if t != Socket || sandbox {
+	switch {
+	case sandbox || t == Official:
 		return Pace{}
+	case t == SendApp:
+		return Pace{PerMinute: 20, Jitter: 3}
 	}
 	return Pace{PerMinute: 20, PerDay: 1000, ColdPerMinute: 3, ColdPerDay: 50, Jitter: 3}
 }

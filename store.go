@@ -27,6 +27,7 @@ type Tenant interface {
 	RestoreStore
 	OnceStore
 	OfficialTenant
+	GatewayTenant
 	NetworkTemplateTenant
 }
 

@@ -92,6 +92,7 @@ func everyRoute(t *testing.T, base string) map[string]bool {
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		there[method+" "+puntuale.OfficialWebhooks] = true
 	}
+	there["POST "+puntuale.GatewayWebhooks] = true
 	for path := range ownRoutes(&health{}, newMeter()) {
 		there["GET "+path] = true
 	}

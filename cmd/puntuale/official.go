@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"puntuale"
@@ -37,14 +38,27 @@ func (s *server) report(r puntuale.LinkReport) {
 	}
 }
 
-// webhooks answers Meta, which shows no key: its requests count by their addresses. nil: this server answers no calls.
+// webhook takes what a network reports.
+type webhook interface {
+	http.Handler
+	// Expects reports whether a request may be the network's. It reads nothing of the body.
+	Expects(r *http.Request) bool
+}
+
+// webhooks answers Meta and gateways, which show no key: their requests count by their addresses. nil: this server answers
+// no calls.
 func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) http.Handler {
 	if !cfg.has(roleAPI) {
 		return nil
 	}
-	hook := s.official.NewWebhook()
+	meta, gateways := s.official.NewWebhook(), s.sendapp.NewWebhook()
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		httpkit.Matched(r.Context(), r.Method+" "+puntuale.OfficialWebhooks+"{id}")
+		var hook webhook = meta
+		path := puntuale.OfficialWebhooks
+		if strings.HasPrefix(r.URL.Path, puntuale.GatewayWebhooks) {
+			hook, path = gateways, puntuale.GatewayWebhooks // whose secret never stands in a log
+		}
+		httpkit.Matched(r.Context(), r.Method+" "+path+"{id}")
 		d := &delivery{}
 		err := d.begin(r, admit, hook.Expects)
 		defer d.end()
@@ -56,7 +70,11 @@ func (s *server) webhooks(cfg serverConfig, m *meter, admit httpkit.Admission) h
 		hook.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deliveryKey{}, d)))
 	}), httpkit.Config{Logger: accessShare(cfg.Logger, cfg.AccessLog), Now: cfg.Clock.Now, Proxies: cfg.proxies(), Observe: func(route string, status int, took time.Duration) {
 		m.Request(route, status, took)
-		m.Delivered("official", route, status)
+		network := "official"
+		if strings.Contains(route, puntuale.GatewayWebhooks) {
+			network = "gateway"
+		}
+		m.Delivered(network, route, status)
 	}})
 }
 
@@ -71,7 +89,7 @@ type deliveryKey struct{}
 // deliveredWithin is how long the body of a delivery may take to come.
 const deliveredWithin = 10 * time.Second
 
-// begin lets a request in. One that cannot be Meta's counts as a stranger's. Codes: overloaded, rate_limited.
+// begin lets a request in. One that cannot be a network's counts as a stranger's. Codes: overloaded, rate_limited.
 func (d *delivery) begin(r *http.Request, admit httpkit.Admission, expects func(*http.Request) bool) (err error) {
 	from := httpkit.From(r)
 	if d.pass, _, err = admit.Gate.Enter(r.Context(), from, httpkit.LaneWrite); err != nil {

@@ -27,7 +27,7 @@ func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Cloc
 			handler.ServeHTTP(w, r)
 			return
 		}
-		if webhooks != nil && strings.HasPrefix(path, puntuale.OfficialWebhooks) {
+		if webhooks != nil && strings.HasPrefix(path, "/webhooks/") {
 			webhooks.ServeHTTP(w, r)
 			return
 		}

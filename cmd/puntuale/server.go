@@ -16,6 +16,7 @@ import (
 	"puntuale/internal/clock"
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/control"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/httpapi"
@@ -47,6 +48,7 @@ type server struct {
 	unlock   func() error
 	media    *media.Fetcher // nil: nothing fetches
 	official *official.Connector
+	sendapp  *sendapp.Connector
 	socket   socketWay // nil: not in this build, or nothing is sent from here
 	intake   *intake.Intake
 	dispatch *dispatch.Dispatcher // nil without the role
@@ -119,9 +121,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Files: s.files(),
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0,
 	})
 	s.openOfficial(cfg, vault)
+	s.openGateways(cfg, vault)
 	if cfg.has(roleDispatch) {
 		if err = s.startDispatch(ctx, cfg, vault, meter); err != nil {
 			return nil, err
@@ -154,6 +157,8 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 				return out
 			case session.Type == puntuale.Official:
 				return s.official
+			case session.Type == puntuale.SendApp:
+				return s.sendapp
 			case session.Type == puntuale.Socket && s.socket != nil:
 				return s.socket
 			}

@@ -22,6 +22,8 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 				return linked
 			case of.Type == puntuale.Official:
 				return s.official
+			case of.Type == puntuale.SendApp:
+				return s.sendapp
 			case of.Type == puntuale.Socket && s.socket != nil:
 				return s.socket
 			}
@@ -40,7 +42,7 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 
 // linkable reports whether this build links such a session: other real numbers need connectors that are not there.
 func linkable(of puntuale.Session) bool {
-	return of.Sandbox || of.Type == puntuale.Official || of.Type == puntuale.Socket && socketBuilt
+	return of.Sandbox || of.Type != puntuale.Socket || socketBuilt
 }
 
 // socketWay is the way out through linked numbers.

@@ -61,6 +61,7 @@ type serveSettings struct {
 	OfficialAPIURL  string        `name:"official-api-url" placeholder:"URL" default:"https://graph.facebook.com" help:"The address of Meta's Graph API, for Official sessions."`
 	OfficialVersion string        `placeholder:"VERSION" default:"v25.0" help:"The version of the Graph API. The log warns when its end is near."`
 	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"Messages a second that an Official number sends at most: 80 unless Meta raised it to 1000, 20 for a number that the Business app uses too."`
+	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Networks in which gateways of Send_app sessions may stand although they are not public, such as 10.1.2.0/24. Only gateways there may be reached by http."`
 	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
 	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
 	AnonymousRate   float64       `placeholder:"CALLS" default:"20" help:"Calls a second that each server takes from one address (of IPv6: one network of 64 bits) without a valid key or a sign-in: wrong keys, sign-in pages, webhooks of sessions that are not there. Ten times as many may come at once; more are answered with 429. 0 sets no limit."`
@@ -135,6 +136,9 @@ func (s *serveSettings) check() []fault {
 	}
 	faults = append(faults, s.publicSettings.check()...)
 	faults = append(faults, s.checkOfficial()...)
+	if _, err := s.gatewayNetworks(); err != nil {
+		faults = append(faults, fault{"gateway-allow", err.Error()})
+	}
 	if s.Calls != 0 && (s.Calls < leastCalls || s.Calls > mostCalls) {
 		faults = append(faults, fault{"calls", fmt.Sprintf("must be 0, or from %d to %d (it is %d)", leastCalls, mostCalls, s.Calls)})
 	}

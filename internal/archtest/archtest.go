@@ -76,6 +76,7 @@ var Owners = map[string][]string{
 	"github.com/prometheus":             {"cmd"},
 	"code.dny.dev/ssrf":                 {"internal/media"},
 	"go.mau.fi":                         {"internal/connector/socket"},
+	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
 	"github.com/chromedp":               {}, // tests only
 	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},

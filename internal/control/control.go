@@ -22,9 +22,10 @@ type Config struct {
 	Vault *auth.Vault   // nil: nothing that needs sealing may be asked
 	Door  puntuale.Door // nil: nobody signs in; it needs the vault
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
-	Public   string
-	Resolver Resolver             // proves partners' host names; needed where somebody signs in
-	Files    puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
+	Public        string
+	Resolver      Resolver             // proves partners' host names; needed where somebody signs in
+	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
+	Files         puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded, none of which is
@@ -48,6 +49,8 @@ type Control struct {
 	resolver Resolver
 	follows  follows
 
+	plainGateways bool
+
 	files       puntuale.MediaSource
 	fileWindows fileWindows
 }
@@ -57,7 +60,7 @@ func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
 		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
-		files: cfg.Files,
+		files: cfg.Files, plainGateways: cfg.PlainGateways,
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

@@ -125,11 +125,24 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	if shown.State == puntuale.LinkOnline && now.Before(s.Link.Limited) {
 		shown.Limited = s.Link.Limited
 	}
-	if c.control.public != "" && s.Type == puntuale.Official && !s.Sandbox {
-		shown.Webhook = c.control.public + s.ID.WebhookPath()
+	shown.WebhookPath = c.webhookPath(s)
+	if c.control.public != "" && shown.WebhookPath != "" {
+		shown.Webhook = c.control.public + shown.WebhookPath
 	}
 	shown.Hint = shown.hint()
 	return shown
+}
+
+// webhookPath is where a session's network is to report, "" for sessions without a webhook.
+func (c *Client) webhookPath(s puntuale.Session) string {
+	switch {
+	case s.Sandbox:
+	case s.Type == puntuale.Official:
+		return s.ID.WebhookPath()
+	case s.Type == puntuale.SendApp && c.control.vault != nil:
+		return s.ID.GatewayWebhookPath(c.control.vault.Mark)
+	}
+	return ""
 }
 
 // openCode opens a pairing code; nil if it cannot be opened, as after the installation's key was changed.

@@ -76,7 +76,7 @@ type SessionTest struct {
 // TestSession has an Official session's node look whether it can send, and read its templates. Codes: not_found, conflict
 // (it is no Official session, or a sandbox), busy (its node did not answer in time).
 func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
-	found, err := c.official(ctx, id)
+	found, err := c.tested(ctx, id)
 	if err != nil {
 		return SessionTest{}, err
 	}
@@ -86,9 +86,11 @@ func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error
 	if found, err = c.Session(ctx, id); err != nil {
 		return SessionTest{}, err
 	}
-	about, _, _, err := c.tenant.NetworkTemplates(ctx, found.ID, puntuale.Page{Limit: 1})
-	if err != nil {
-		return SessionTest{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
+	var about puntuale.NetworkTemplates
+	if found.Type == puntuale.Official {
+		if about, _, _, err = c.tenant.NetworkTemplates(ctx, found.ID, puntuale.Page{Limit: 1}); err != nil {
+			return SessionTest{}, fmt.Errorf("read about the templates of session %d: %w", found.ID, err)
+		}
 	}
 	t := SessionTest{Session: found, OK: found.State == puntuale.LinkOnline && found.Detail == "", Message: found.Detail, Templates: about}
 	switch {
@@ -125,6 +127,15 @@ func (c *Client) NetworkTemplates(ctx context.Context, id string, p Page) (Netwo
 		return NetworkTemplates{}, fmt.Errorf("list the templates of session %d: %w", found.ID, err)
 	}
 	return out, nil
+}
+
+// tested returns a session whose connector can look whether it sends: one of the type Official, or with a gateway.
+func (c *Client) tested(ctx context.Context, id string) (Session, error) {
+	found, err := c.Session(ctx, id)
+	if err == nil && found.Type == puntuale.SendApp && !found.Sandbox && c.control.vault != nil {
+		return found, nil
+	}
+	return c.official(ctx, id)
 }
 
 // official returns a session that reaches Meta.

@@ -19,7 +19,9 @@ type Session struct {
 	puntuale.Condition
 	Limited time.Time // until then only those are written to who know the number; zero: everybody
 	Hint    string    // what to do, for people
-	Webhook string    // of an Official session: the whole address at which Meta is to deliver; "" where nobody said what the service's is
+	// WebhookPath is where the network is to report, below the service's address; "" for sessions without one. Webhook is
+	// the whole address, "" where nobody said what the service's is.
+	WebhookPath, Webhook string
 }
 
 // Word names the state to callers.
@@ -31,6 +33,7 @@ type NewSession struct {
 	Type    string                 // Socket, Send_app, Official
 	Sandbox *bool                  // nil: as the server is set
 	Keys    *puntuale.OfficialKeys // of an Official session; nil: none yet
+	Gateway *NewGateway            // of a Send_app session; nil: none
 	Pace    *PaceChange            // nil: the default one
 	Faults  []puntuale.Fault       // found by the caller in the request itself
 }
@@ -59,9 +62,19 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 			f.add("body.official", "goes with connection_type Official only", nil)
 		}
 	}
+	var gateway puntuale.GatewayKeys
+	if r.Gateway != nil {
+		gateway = c.checkGateway(&f, "body.gateway.", *r.Gateway)
+		if err == nil && r.Type != "" && kind != puntuale.SendApp {
+			f.add("body.gateway", "goes with connection_type Send_app only", nil)
+		}
+	}
 	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
 	if r.Sandbox != nil {
 		s.Sandbox = *r.Sandbox
+	}
+	if kind == puntuale.SendApp && !s.Sandbox && r.Gateway == nil {
+		f.add("body.gateway", "is required: a Send_app session sends through a gateway", nil)
 	}
 	s.Pace = r.Pace.on(puntuale.DefaultPace(kind, s.Sandbox), &f)
 	if err := f.err(); err != nil {
@@ -75,7 +88,12 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 		return c.stateOf(s)
 	}
 	o.keep(once, result)
-	id, err := c.storeSession(ctx, s, r.Keys, once)
+	var id puntuale.SessionID
+	if r.Gateway != nil && c.control.vault != nil {
+		id, err = c.storeGateway(ctx, s, gateway, once)
+	} else {
+		id, err = c.storeSession(ctx, s, r.Keys, once)
+	}
 	if err != nil {
 		return Session{}, fmt.Errorf("create a session: %w", err)
 	}

@@ -115,10 +115,11 @@ func behaviourSandboxLedger(t *testing.T, s *service) {
 func behaviourSandboxSessions(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"quotas":{"sessions":20}}`)
+	gateway := map[string]string{"Send_app": `,"gateway":{"access_token":"t"}`}
 	for _, kind := range []string{"Socket", "Send_app", "Official"} {
 		for member, want := range map[string]string{"": "true", `,"sandbox":null`: "true", `,"sandbox":true`: "true", `,"sandbox":false`: "false"} {
 			var made struct{ ID string }
-			created := s.must(&made, "POST", "/api/sessions", a.Key, `{"name":"x","connection_type":"`+kind+`"`+member+`}`)
+			created := s.must(&made, "POST", "/api/sessions", a.Key, `{"name":"x","connection_type":"`+kind+`"`+gateway[kind]+member+`}`)
 			one := s.must(nil, "GET", "/api/sessions/"+made.ID, a.Key, "")
 			if created.body != one.body || !strings.Contains(one.body, `"connection_type":"`+kind+`","sandbox":`+want) {
 				t.Errorf("%s%s: %s\n%s", kind, member, created.body, one.body)

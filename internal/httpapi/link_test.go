@@ -116,7 +116,7 @@ func TestLinkingRefused(t *testing.T) {
 			}
 		}
 		var real linkView
-		s.must(&real, "POST", "/api/sessions", a.Key, `{"name":"Vera","connection_type":"Send_app","sandbox":false}`)
+		s.must(&real, "POST", "/api/sessions", a.Key, `{"name":"Vera","connection_type":"Socket","sandbox":false}`)
 		if real.State != "unlinked" {
 			t.Errorf("a real number: %+v", real)
 		}

@@ -27,11 +27,18 @@ func registerSessions(a *api) {
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: keysBody{},
 		summary: "Replace what an Official session needs to reach Meta, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
-		summary: "Look whether an Official session can send, read its templates, and say what is wrong", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
+		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong; of Official ones read the templates", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,
 		summary: "List the templates of an Official session's business as Meta has them, by name and language", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listNetworkTemplates)
 	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
+}
+
+// gatewayBody documents what a Send_app session needs to reach its gateway.
+type gatewayBody struct {
+	BaseURL     string `json:"base_url,omitempty" format:"uri" maxLength:"2048" doc:"Of the API of a gateway of SendApp's family; else SendApp Cloud's"`
+	AccessToken string `json:"access_token" minLength:"1" maxLength:"512" doc:"Of the account at the gateway"`
+	InstanceID  string `json:"instance_id,omitempty" maxLength:"64" doc:"Of a number that is there already; without it, linking makes one"`
 }
 
 // sessionBody documents the body of a session.
@@ -42,6 +49,7 @@ type sessionBody struct {
 
 	Pace     *paceBody     `json:"pace,omitempty" doc:"How much it sends; what is left out has its default"`
 	Official *officialBody `json:"official,omitempty" doc:"Of an Official session: what it needs to reach Meta. Never shown again; it may also be given later"`
+	Gateway  *gatewayBody  `json:"gateway,omitempty" doc:"Of a Send_app session that is no sandbox, and required there: what it needs to reach its gateway. Never shown again"`
 }
 
 type sessionAnswer struct {
@@ -50,14 +58,14 @@ type sessionAnswer struct {
 	Type       string `json:"connection_type" enum:"Socket,Send_app,Official"`
 	Sandbox    bool   `json:"sandbox" doc:"The simulated network takes its messages"`
 	Default    bool   `json:"default" doc:"Used by sequences that name none"`
-	State      string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present"`
+	State      string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present, or a gateway's that is not connected"`
 	Created    string `json:"created_at" format:"date-time"`
 	Number     string `json:"number,omitempty" doc:"The linked number, where it is known"`
 	Detail     string `json:"state_detail,omitempty" doc:"Why it is in this state, for people"`
 	QR         string `json:"qr,omitempty" doc:"While pairing with the method qr: the text to show as a QR code"`
 	Code       string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
 	Expires    string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
-	Webhook    string `json:"webhook_path,omitempty" doc:"Of an Official session: where Meta is to deliver, below this server's address"`
+	Webhook    string `json:"webhook_path,omitempty" doc:"Of an Official session, or one with a gateway: where its network reports, below this server's address. That of a gateway is secret"`
 	WebhookURL string `json:"webhook_url,omitempty" format:"uri" doc:"The same as a whole address, where the server's setting public-url names its own"`
 
 	Hint    string     `json:"hint" doc:"What to do, in plain words"`
@@ -87,6 +95,9 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	asked := control.NewSession{Name: body.text("name"), Type: body.text("connection_type"), Sandbox: body.flag("sandbox")}
 	if inner := body.object("official"); inner != nil {
 		asked.Keys = readKeys(inner)
+	}
+	if inner := body.object("gateway"); inner != nil {
+		asked.Gateway = &control.NewGateway{BaseURL: inner.text("base_url"), AccessToken: inner.text("access_token"), InstanceID: inner.text("instance_id")}
 	}
 	asked.Pace = readPace(body)
 	if err := body.err(); err != nil {
@@ -120,9 +131,7 @@ func sessionOf(s control.Session) sessionAnswer {
 	if !s.Limited.IsZero() {
 		a.Limited = stamp(s.Limited)
 	}
-	if s.Type == puntuale.Official && !s.Sandbox {
-		a.Webhook, a.WebhookURL = s.ID.WebhookPath(), s.Webhook
-	}
+	a.Webhook, a.WebhookURL = s.WebhookPath, s.Webhook
 	if s.Code != nil {
 		a.Expires = stamp(s.Until)
 		if s.Code.Method == puntuale.PairQR {

@@ -33,7 +33,7 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c := tenant{key: created.Key, client: created.ID, session: created.Session, phone: phone}
 	c.sequence = s.newSequence(c.key, stepLater)
 	var made struct{ ID string }
-	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Seconda","connection_type":"Send_app"}`)
+	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Seconda","connection_type":"Socket"}`)
 	c.second = made.ID
 	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Terza","connection_type":"Socket","sandbox":true}`)
 	c.linking = made.ID

@@ -54,6 +54,7 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		`delete from contact where client_id = $1`, // the people whom it knew are nobody's business any more
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
+		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
 	} {
@@ -66,7 +67,7 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 
 // endSessions deletes sessions; nothing is left of the number that one sent from, of its keys, nor of a code that was just shown.
 const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, number = '', link_detail = '', code = $3, code_until = 0,
- keys = $3 where client_id = $1`
+ keys = $3, network_mark = '' where client_id = $1`
 
 // cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
@@ -231,6 +232,7 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 		`delete from contact where client_id = $1 and session_id = $2`,
 		`delete from upload where client_id = $1 and session_id = $2`,
 		`delete from alias where client_id = $1 and session_id = $2`,
+		`delete from network_id where client_id = $1 and session_id = $2`,
 		`delete from official where client_id = $1 and session_id = $2`,
 	} {
 		if _, err := a.exec(ctx, statement, d.tenant.id, d.id); err != nil {

@@ -43,9 +43,14 @@ func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change fu
 	})
 }
 
-func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (client puntuale.ClientID, sealed []byte, err error) {
+func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (puntuale.ClientID, []byte, error) {
+	return s.sealedKeys(ctx, id, puntuale.Official)
+}
+
+// sealedKeys reads the sealed keys of a session of the type, nil for none.
+func (s *Store) sealedKeys(ctx context.Context, id puntuale.SessionID, of puntuale.ConnectionType) (client puntuale.ClientID, sealed []byte, err error) {
 	found, err := one(ctx, s.read, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
-		[]any{id, puntuale.Official}, &client, &sealed)
+		[]any{id, of}, &client, &sealed)
 	if err := foundOr(found, err, "session"); err != nil {
 		return 0, nil, err
 	}

@@ -11,6 +11,7 @@ var (
 	_ puntuale.SandboxLedger = (*Store)(nil)
 	_ puntuale.SecretStore   = (*Store)(nil)
 	_ puntuale.OfficialStore = (*Store)(nil)
+	_ puntuale.GatewayStore  = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
 	_ puntuale.Acquaintances = (*Store)(nil)
 

@@ -40,20 +40,26 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 // createSession inserts a session, with what seal (nil: nothing) makes of its id.
 func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
-	err := t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
-		err := t.roomFor(ctx, a, puntuale.QuotaSessions)
-		if err != nil {
-			return nil, err
-		}
-		if id, err = insertSession(ctx, a, t.id, s); err != nil || seal == nil {
-			return id, err
-		}
-		if _, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, seal(id)); err != nil {
-			return nil, fmt.Errorf("store a session's keys: %w", err)
-		}
-		return id, nil
+	err := t.once(ctx, o, func(ctx context.Context, a asker) (_ any, err error) {
+		id, err = t.insertSession(ctx, a, s, seal)
+		return id, err
 	})
 	return id, err
+}
+
+// insertSession is createSession inside a transaction.
+func (t tenant) insertSession(ctx context.Context, a asker, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
+	if err := t.roomFor(ctx, a, puntuale.QuotaSessions); err != nil {
+		return 0, err
+	}
+	id, err := insertSession(ctx, a, t.id, s)
+	if err != nil || seal == nil {
+		return id, err
+	}
+	if _, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, seal(id)); err != nil {
+		return 0, fmt.Errorf("store a session's keys: %w", err)
+	}
+	return id, nil
 }
 
 func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {

@@ -45,7 +45,7 @@ var suite = []func(*testing.T, *World){
 	testBlank, testBlankLate, testBlankedIsNotResent, testBlankTogether,
 	testErase, testEraseInFlight, testErasedStaysBlacklisted, testEraseAgain, testEraseTogether, testEraseAnswers,
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
-	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted,
+	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,

@@ -40,6 +40,9 @@ func (s Sender) Stamp() string {
 // simulates reports whether the session's messages leave, to nobody.
 func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkOnline }
 
+// ToGateway reports whether the session sends through a gateway.
+func (s Sender) ToGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox }
+
 // paced reports whether the page offers to change how much the session sends.
 func (s Sender) paced() bool { return s.Type != puntuale.Official || s.Pace != (puntuale.Pace{}) }
 

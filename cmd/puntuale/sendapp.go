@@ -1,0 +1,35 @@
+package main
+
+import (
+	"fmt"
+	"net/netip"
+
+	"puntuale/internal/auth"
+	"puntuale/internal/connector/sendapp"
+	"puntuale/internal/media"
+)
+
+// openGateways makes the way out through gateways. Every node has it: their webhooks land on any node that answers calls.
+func (s *server) openGateways(cfg serverConfig, vault *auth.Vault) {
+	allowed, _ := cfg.gatewayNetworks() // were checked with the settings
+	c := sendapp.Config{
+		Store: s.store, Seal: vault.Seal, Unseal: vault.Open, Mark: vault.Mark, Transport: media.Transport(allowed), Public: cfg.PublicURL,
+		Report: s.report, ReadBody: readDelivery, Take: s.intake.Take, Clock: cfg.Clock, Logger: cfg.Logger,
+	}
+	if s.media != nil {
+		c.Media = s.media
+	}
+	s.sendapp = sendapp.New(c)
+}
+
+// gatewayNetworks reads the networks in which gateways may stand although they are not public.
+func (s *serveSettings) gatewayNetworks() (all []netip.Prefix, err error) {
+	for _, text := range s.GatewayAllow {
+		p, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not a network such as 10.1.2.0/24", text)
+		}
+		all = append(all, p.Masked())
+	}
+	return all, nil
+}

@@ -1,0 +1,103 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// GatewayKeys are what a session of type Send_app needs to reach its gateway: an HTTP service of SendApp's family that
+// holds the number. The JSON form is what is sealed.
+type GatewayKeys struct {
+	BaseURL     string `json:"base_url"`              // of the gateway's API, without a slash at the end
+	AccessToken string `json:"access_token"`          // of the account at the gateway
+	InstanceID  string `json:"instance_id,omitempty"` // the gateway's id of the number; "": pairing asks for one
+}
+
+// Limits of a gateway's keys, in characters.
+const (
+	MaxGatewayURL = 2048
+	MaxGatewayKey = 512
+)
+
+// DefaultGateway is the address of SendApp Cloud's API.
+const DefaultGateway = "https://app.sendapp.cloud/api"
+
+// JSON is what is sealed.
+func (k GatewayKeys) JSON() []byte { return jsonOf(k) }
+
+// Mark is the keyed hash by which stores tell whether two sessions have the same number at the gateway, "" for none.
+// hash makes the keyed hash of texts for a purpose.
+func (k GatewayKeys) Mark(hash func(purpose string, parts ...string) string) string {
+	if k.InstanceID == "" {
+		return ""
+	}
+	return hash("instance of a gateway", k.BaseURL, k.InstanceID)
+}
+
+// SealedGateway is the purpose for which a gateway's keys are sealed. Their place is the session's.
+const SealedGateway = "gateway"
+
+// GatewayWebhooks is the path below which each gateway session has its own: by its id and a secret.
+const GatewayWebhooks = "/webhooks/gateway/"
+
+// GatewayWebhookPath is where a gateway reports what concerns the session. Gateways sign nothing, so the path ends with a
+// secret: a keyed hash of the id, which any node computes and nothing stores. hash makes keyed hashes of texts for a
+// purpose.
+func (id SessionID) GatewayWebhookPath(hash func(purpose string, parts ...string) string) string {
+	return GatewayWebhooks + id.String() + "/" + hash("webhook of a gateway", id.String())
+}
+
+// NetworkID is the id that a gateway gave to a message.
+type NetworkID struct {
+	MessageRef
+	Session SessionID
+	ID      string    // of the network
+	Token   int64     // of the attempt that it answered
+	At      time.Time // when the gateway told it
+}
+
+// OpenAttempt is an attempt that began and has no outcome: it is in flight, or its answer was lost.
+type OpenAttempt struct {
+	MessageRef
+	Token   int64
+	Begun   time.Time
+	Content Content
+}
+
+// GatewayTenant keeps the keys of a client's gateway sessions. It is part of a [Tenant], which cannot read them.
+type GatewayTenant interface {
+	// CreateGateway is CreateSession with keys. seal seals them once the id is known, in the transaction, perhaps more
+	// than once. mark is the keyed hash of the gateway's number, "" while there is none. Codes: conflict (another session
+	// has the same number).
+	CreateGateway(ctx context.Context, s Session, mark string, seal func(SessionID) []byte, o *Once) (SessionID, error)
+}
+
+// GatewayStore is what the connector of gateway sessions asks. Many goroutines may call its methods at once.
+type GatewayStore interface {
+	// SealedGateway returns the client of a session of type Send_app that is no sandbox, and its sealed keys, nil while it
+	// has none. Codes: not_found.
+	SealedGateway(ctx context.Context, session SessionID) (ClientID, []byte, error)
+
+	// KeepGateway replaces the sealed keys. mark is the keyed hash of the gateway's number, "" for none: no two sessions
+	// have the same. Codes: not_found, conflict (another session has the number).
+	KeepGateway(ctx context.Context, session SessionID, sealed []byte, mark string) error
+
+	// KeepNetworkID stores which message an id of the network means. The first one stays.
+	KeepNetworkID(ctx context.Context, client ClientID, n NetworkID) error
+
+	// NetworkIDs returns those of the ids that are known in the session.
+	NetworkIDs(ctx context.Context, client ClientID, session SessionID, ids []string) (map[string]NetworkID, error)
+
+	// OpenAttempts returns the session's attempts to the recipient that began after since and have no outcome.
+	OpenAttempts(ctx context.Context, client ClientID, session SessionID, to string, since time.Time) ([]OpenAttempt, error)
+
+	// GatewayHealth tells what became of the session's messages between two moments. It looks at the latest most of them.
+	// failure is the reason of the failures that it looks for.
+	GatewayHealth(ctx context.Context, client ClientID, session SessionID, from, to time.Time, most int, failure string) (GatewayHealth, error)
+}
+
+// GatewayHealth is what became of a session's latest messages.
+type GatewayHealth struct {
+	Unconfirmed int       // how many of the latest were sent and neither delivered nor read, up to the first that was
+	Failed      time.Time // when the latest one failed for the reason that was asked for; zero: none did
+}

@@ -1,0 +1,117 @@
+package sendapp
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+// account is one open session: its keys, and how far it is from sending.
+type account struct {
+	session puntuale.SessionID
+	c       *Connector
+	log     *slog.Logger
+
+	ctx    context.Context // of what the connector does for the session by itself
+	cancel context.CancelFunc
+	wake   chan struct{}  // look now
+	work   sync.WaitGroup // what runs under ctx
+	asking sync.Mutex     // one conversation with the gateway about the link at a time
+
+	mu        sync.Mutex
+	client    puntuale.ClientID
+	keys      *puntuale.GatewayKeys // nil: none, or not read yet
+	closed    bool
+	state     puntuale.LinkState
+	number    string
+	held      time.Time          // nothing leaves until then
+	unpair    context.CancelFunc // ends the pairing under way; nil: there is none
+	webhookAt string             // the address that the gateway was told since the session is open
+}
+
+func (c *Connector) newAccount(s puntuale.Session) *account {
+	a := &account{
+		session: s.ID, c: c, log: c.cfg.Logger.With("session_id", int64(s.ID)),
+		wake: make(chan struct{}, 1), client: s.Client, state: s.LinkOf(), number: s.Link.Number,
+	}
+	if a.state == puntuale.LinkPairing { // a pairing that was under way elsewhere is over
+		a.state = puntuale.LinkUnlinked
+	}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	return a
+}
+
+func (a *account) online(now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.closed && a.keys != nil && a.keys.InstanceID != "" && a.state == puntuale.LinkOnline && !now.Before(a.held)
+}
+
+// access returns what a message needs to leave, false when the session cannot send now.
+func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
+	if !a.online(now) {
+		return puntuale.GatewayKeys{}, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.keys == nil {
+		return puntuale.GatewayKeys{}, false
+	}
+	return *a.keys, true
+}
+
+// set notes how far the session is from sending, and reports it.
+func (a *account) set(state puntuale.LinkState, detail string) {
+	a.report(puntuale.LinkReport{State: state, Detail: detail})
+}
+
+func (a *account) report(r puntuale.LinkReport) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
+	a.state, r.Session = r.State, a.session
+	if r.State == puntuale.LinkOnline || r.State == puntuale.LinkLinked {
+		r.Number = a.number
+	}
+	a.c.cfg.Report(r)
+}
+
+// linked reports whether the session was linked when it was last looked at.
+func (a *account) linked() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.state == puntuale.LinkOnline || a.state == puntuale.LinkLinked
+}
+
+// wait keeps all messages of the session for a time.
+func (a *account) wait(d time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.held = a.c.cfg.Clock.Now().Add(d)
+}
+
+// down notes that the gateway refuses the number, and has it looked at.
+func (a *account) down(state puntuale.LinkState, says string) {
+	a.set(state, says)
+	a.lookNow()
+}
+
+func (a *account) lookNow() {
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+// close ends all that runs for the session.
+func (a *account) close() {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.cancel()
+}

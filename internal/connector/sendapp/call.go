@@ -1,0 +1,129 @@
+package sendapp
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+
+	"puntuale"
+)
+
+// answerMost bounds an answer, in bytes. The largest is the picture of a QR code.
+const answerMost = 1 << 20
+
+// newClient follows no redirect: the access token must not travel on, and a message must not be sent twice.
+func newClient(t http.RoundTripper) *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// unsentError says that nothing of a request reached the gateway.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return "la richiesta non è partita: " + e.err.Error() }
+func (e *unsentError) Unwrap() error { return e.err }
+
+// form is how a call carries its parameters. Gateways read JSON in send only, a form everywhere but in the account's own
+// calls, whose parameters the documentation puts into the query.
+type form int8
+
+const (
+	inQuery form = iota
+	inForm
+	inJSON
+)
+
+// call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when nothing of the request
+// left; any other when nobody knows what the gateway did. No error holds the address, whose query has the token.
+func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, as form, with map[string]string) (answer, error) {
+	values := url.Values{"access_token": {k.AccessToken}}
+	if k.InstanceID != "" && name != "create_instance" {
+		values.Set("instance_id", k.InstanceID)
+	}
+	for key, value := range with {
+		values.Set(key, value)
+	}
+	address, kind := k.BaseURL+"/"+name, "application/x-www-form-urlencoded"
+	var body []byte
+	switch as {
+	case inQuery:
+		address += "?" + values.Encode()
+	case inForm:
+		body = []byte(values.Encode())
+	case inJSON:
+		kind, body = "application/json", flat(values)
+	}
+	var touched atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		// The transport repeats by itself only a request of which no byte left.
+		GetConn: func(string) { touched.Store(false) },
+		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
+	})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return answer{}, &unsentError{bare(err)}
+	}
+	r.Header.Set("Accept", "application/json")
+	r.Header.Set("Content-Type", kind)
+	response, err := c.http.Do(r)
+	switch {
+	case err != nil && !touched.Load():
+		return answer{}, &unsentError{bare(err)}
+	case err != nil:
+		return answer{}, bare(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, answerMost))
+	if err != nil {
+		return answer{}, fmt.Errorf("leggere la risposta del gateway: %w", err)
+	}
+	if response.StatusCode != http.StatusOK { // a proxy's: gateways answer 200 to errors, too
+		return answer{}, fmt.Errorf("il gateway risponde con lo stato HTTP %d", response.StatusCode)
+	}
+	var a answer
+	if json.Unmarshal(text, &a) != nil || a.Status == "" {
+		return answer{}, errNoAnswer
+	}
+	return a, nil
+}
+
+// errNoAnswer stands for all answers that say nothing: none at all, an empty list, a proxy's page.
+var errNoAnswer = errors.New("il gateway risponde senza dire nulla del messaggio")
+
+func flat(values url.Values) []byte {
+	all := map[string]string{}
+	for key := range values {
+		all[key] = values.Get(key)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		panic(err) // strings always marshal
+	}
+	return text
+}
+
+// bare takes the address, which holds the token, out of an error.
+func bare(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// storable is a text that every database keeps, in at most about so many bytes.
+func storable(text string, most int) string {
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
+	for i := range text {
+		if i > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}

@@ -1,0 +1,87 @@
+package sendapp
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+)
+
+// Config is what [New] needs. Store, Seal, Unseal, Mark, Report, Take and Transport must be set.
+type Config struct {
+	Store  puntuale.GatewayStore
+	Seal   func(purpose, place string, plain []byte) []byte
+	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
+	// Mark is a keyed hash: stores keep it of an instance instead of its id.
+	Mark func(purpose string, parts ...string) string
+
+	Media     puntuale.MediaSource // checks addresses before the gateway fetches them; nil: media are refused
+	Transport http.RoundTripper    // reaches only what the operator allows
+	Public    string               // this server's own address, for webhooks; "": gateways cannot report
+
+	// Report is told what becomes of sessions. It never blocks.
+	Report func(puntuale.LinkReport)
+	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
+	// no memory for it.
+	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
+	// Take stores what a gateway reported.
+	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
+
+	Clock  clock.Clock  // nil: the system's
+	Logger *slog.Logger // nil: slog.Default
+}
+
+// sendTimeout is longer than the gateway waits for its own part, which is up to 60 s. A shorter one would turn slow
+// answers into uncertain messages.
+const sendTimeout = 90 * time.Second
+
+// Connector is the way out of all gateway sessions of this node. Its methods may be called by many goroutines at once.
+type Connector struct {
+	cfg  Config
+	http *http.Client
+
+	mu   sync.RWMutex
+	open map[puntuale.SessionID]*account
+}
+
+var (
+	_ puntuale.Connector = (*Connector)(nil)
+	_ puntuale.Linker    = (*Connector)(nil)
+	_ puntuale.Tester    = (*Connector)(nil)
+)
+
+// New returns a connector. It does nothing before a session is opened.
+func New(cfg Config) *Connector {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.Default()
+	}
+	if cfg.ReadBody == nil {
+		cfg.ReadBody = readBody
+	}
+	return &Connector{cfg: cfg, http: newClient(cfg.Transport), open: map[puntuale.SessionID]*account{}}
+}
+
+// Traits never change. One message at a time is in flight: a gateway drives one telephone.
+func (c *Connector) Traits() puntuale.Traits {
+	return puntuale.Traits{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
+}
+
+// Online answers from memory.
+func (c *Connector) Online(session puntuale.SessionID) bool {
+	a := c.account(session)
+	return a != nil && a.online(c.cfg.Clock.Now())
+}
+
+// account returns an open session, nil for one that is not open.
+func (c *Connector) account(session puntuale.SessionID) *account {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.open[session]
+}

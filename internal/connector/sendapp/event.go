@@ -1,0 +1,141 @@
+package sendapp
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// report is what a gateway posts to a webhook. The two generations of gateways nest it differently.
+type report struct {
+	Instance string          `json:"instance_id"`
+	Event    string          `json:"event"`
+	Data     json.RawMessage `json:"data"`
+}
+
+// readReport reads a webhook's body, false where it is none.
+func readReport(body []byte) (report, bool) {
+	var r report
+	if json.Unmarshal(body, &r) != nil {
+		return report{}, false
+	}
+	if r.Event == "" { // the older shape: {"instance_id", "data": {"event", "data"}}
+		var inner report
+		if json.Unmarshal(r.Data, &inner) != nil {
+			return report{}, false
+		}
+		r.Event, r.Data = inner.Event, inner.Data
+	}
+	return r, r.Instance != "" && r.Event != ""
+}
+
+// messageKey names a message and its chat.
+type messageKey struct {
+	ID      string `json:"id"`
+	Chat    string `json:"remoteJid"`
+	ChatAlt string `json:"remoteJidAlt"` // the number where Chat hides it
+	Sender  string `json:"senderPn"`     // likewise, in older gateways
+	Mine    bool   `json:"fromMe"`
+}
+
+// phone is the number of a chat with one person, "" for a group and for a person who hides the number.
+func (k messageKey) phone() string {
+	for _, id := range []string{k.Chat, k.ChatAlt, k.Sender} {
+		if n := numberOf(id); n != "" {
+			return n
+		}
+	}
+	return ""
+}
+
+// recipient is how messages name the chat: a number or a group's id, "" for any other.
+func (k messageKey) recipient() string {
+	if strings.HasSuffix(k.Chat, "@g.us") {
+		return k.Chat
+	}
+	return k.phone()
+}
+
+// message is one that somebody wrote: a person, or we.
+type message struct {
+	Key     messageKey                 `json:"key"`
+	At      seconds                    `json:"messageTimestamp"`
+	Content map[string]json.RawMessage `json:"message"`
+}
+
+// arrivals is the payload of messages.upsert.
+type arrivals struct {
+	Messages []message `json:"messages"`
+	Type     string    `json:"type"` // append: an echo of what the gateway sent, or what came while it was offline
+}
+
+// update is one part of the payload of messages.update.
+type update struct {
+	Key    messageKey `json:"key"`
+	Update struct {
+		Status *int     `json:"status"`
+		Codes  []string `json:"messageStubParameters"`
+	} `json:"update"`
+}
+
+// seconds is a moment that gateways write as a number, a text, or the halves of a long integer.
+type seconds struct{ time.Time }
+
+func (s *seconds) UnmarshalJSON(text []byte) error {
+	var long struct {
+		Low int64 `json:"low"`
+	}
+	if json.Unmarshal(text, &long) == nil && long.Low > 0 {
+		text = strconv.AppendInt(nil, long.Low, 10)
+	}
+	n, err := strconv.ParseInt(string(bytes.Trim(text, `"`)), 10, 64)
+	if err == nil && n > 0 && n < 1<<40 {
+		s.Time = time.Unix(n, 0).UTC()
+	}
+	return nil
+}
+
+// silent are the parts of a message's content that nobody wrote.
+var silent = []string{"messageContextInfo", "senderKeyDistributionMessage", "protocolMessage", "reactionMessage", "pollUpdateMessage"}
+
+// written reports whether a person wrote something, as opposed to what telephones tell each other.
+func (m message) written() bool {
+	rest := maps.Clone(m.Content)
+	for _, part := range silent {
+		delete(rest, part)
+	}
+	return len(rest) > 0
+}
+
+// shown is what a message shows: its text or caption, and whether it has a file.
+func (m message) shown() (text string, file bool) {
+	type body struct {
+		Text    string `json:"text"`
+		Caption string `json:"caption"`
+	}
+	if raw, ok := m.Content["conversation"]; ok && json.Unmarshal(raw, &text) == nil {
+		return text, false
+	}
+	content := m.Content
+	if raw, ok := content["documentWithCaptionMessage"]; ok {
+		var inner struct {
+			Message map[string]json.RawMessage `json:"message"`
+		}
+		if json.Unmarshal(raw, &inner) == nil {
+			content = inner.Message
+		}
+	}
+	var b body
+	if raw, ok := content["extendedTextMessage"]; ok && json.Unmarshal(raw, &b) == nil {
+		return b.Text, false
+	}
+	for _, kind := range []string{"imageMessage", "videoMessage", "audioMessage", "documentMessage", "stickerMessage"} {
+		if raw, ok := content[kind]; ok && json.Unmarshal(raw, &b) == nil {
+			return b.Caption, true
+		}
+	}
+	return "", false
+}

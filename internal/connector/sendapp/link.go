@@ -1,0 +1,328 @@
+package sendapp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// How often a number is looked at. Gateways report no disconnection, so only a look notices one.
+const (
+	lookAgain = time.Minute
+	lookWait  = 75 * time.Second // for one look: a gateway may take 60 s
+)
+
+// What a session says of itself, for people.
+const (
+	saysNoKeys     = "Mancano le credenziali del gateway"
+	saysNoNumber   = "Nessun numero collegato al gateway"
+	saysSilent     = "Il gateway non risponde"
+	saysOffline    = "Il gateway ha perso il collegamento con il telefono"
+	saysNoPublic   = "Conferme e risposte non arrivano: il server non conosce il proprio indirizzo (public-url)"
+	saysNoHook     = "Conferme e risposte non arrivano: il gateway rifiuta il webhook"
+	saysRestricted = "WhatsApp limita questo numero: gli invii riprendono tra un'ora"
+	saysUnproven   = "Il gateway accetta i messaggi ma non ne conferma nessuno: controlla il telefono"
+)
+
+// Open takes charge of a session. It is online once its gateway said that the number is.
+func (c *Connector) Open(s puntuale.Session) {
+	a := c.newAccount(s)
+	c.mu.Lock()
+	old := c.open[s.ID]
+	c.open[s.ID] = a
+	c.mu.Unlock()
+	if old != nil {
+		old.close()
+	}
+	a.work.Go(a.keep)
+}
+
+// Close lets a session go. What is in flight ends with its own context.
+func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
+	c.mu.Lock()
+	a := c.open[session]
+	delete(c.open, session)
+	c.mu.Unlock()
+	if a == nil {
+		return
+	}
+	a.close()
+	ended := make(chan struct{})
+	go func() {
+		a.work.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
+}
+
+// Unlink ends a pairing, tells the gateway to forget the number, and forgets its id. Address and token stay, so that the
+// session can be linked again.
+func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) error {
+	a := c.account(session)
+	if a == nil {
+		return fmt.Errorf("session %d is not open", session)
+	}
+	a.endPairing()
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	keys, err := c.readKeys(ctx, a)
+	if err != nil || keys == nil {
+		return err
+	}
+	if keys.InstanceID != "" {
+		if _, err := c.call(ctx, *keys, "reset_instance", inQuery, nil); err != nil { // the link ends here in any case
+			a.log.Warn("the gateway could not be told to unlink a number", "error", err)
+		}
+	}
+	keys.InstanceID = ""
+	if err := c.keepKeys(ctx, a, *keys); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.state, a.number, a.held, a.webhookAt = puntuale.LinkUnlinked, "", time.Time{}, ""
+	return nil
+}
+
+// Test looks at a session at once. What was held back is let go.
+func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
+	a := c.account(session)
+	if a == nil {
+		return fmt.Errorf("session %d is not open", session)
+	}
+	a.mu.Lock()
+	a.held = time.Time{}
+	a.mu.Unlock()
+	return c.look(ctx, a)
+}
+
+// keep looks at a session now and then, and when it is asked to.
+func (a *account) keep() {
+	for {
+		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
+		if err := a.c.look(ctx, a); err != nil && a.ctx.Err() == nil {
+			a.log.Warn("looking at a gateway's number failed", "error", err)
+		}
+		cancel()
+		fired, release := a.c.cfg.Clock.After(lookAgain)
+		select {
+		case <-fired:
+		case <-a.wake:
+		case <-a.ctx.Done():
+			release()
+			return
+		}
+		release()
+	}
+}
+
+// look reads the keys anew, asks the gateway about the number and reports what came of it. An error means that nothing
+// could be found out, and nothing was reported.
+func (c *Connector) look(ctx context.Context, a *account) error {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	if a.pairing() {
+		return nil // the pairing reports
+	}
+	keys, err := c.readKeys(ctx, a)
+	if err != nil {
+		return err
+	}
+	switch {
+	case keys == nil:
+		a.set(puntuale.LinkUnlinked, saysNoKeys)
+		return nil
+	case keys.InstanceID == "":
+		a.set(puntuale.LinkUnlinked, saysNoNumber)
+		return nil
+	}
+	found, err := c.ask(ctx, *keys)
+	if ctx.Err() != nil && a.ctx.Err() != nil {
+		return nil // the session was let go
+	}
+	if err != nil {
+		a.log.Info("a gateway does not answer about its number", "error", err)
+		if a.linked() {
+			a.set(puntuale.LinkLinked, saysSilent)
+		} else {
+			a.set(puntuale.LinkUnlinked, saysSilent)
+		}
+		return nil
+	}
+	return c.found(ctx, a, *keys, found)
+}
+
+// standing is what a gateway says of its number.
+type standing struct {
+	state  puntuale.LinkState
+	number string // "+…", once it is known
+	says   string
+	does   action // of a refusal
+}
+
+// ask asks the gateway about the number. reconnect is its only call that tells.
+func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (standing, error) {
+	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
+	if err != nil {
+		return standing{}, err
+	}
+	if a.Status == success {
+		u := a.user()
+		s := standing{state: puntuale.LinkOnline, number: numberOf(u.ID)}
+		if s.number == "" || u.Connected != nil && !*u.Connected {
+			s.state, s.says = puntuale.LinkLinked, saysOffline
+		}
+		return s, nil
+	}
+	does, says := meaning(a.text())
+	if a.Relogin {
+		does, says = relink, "Il numero va collegato di nuovo al gateway"
+	}
+	if does == unknown {
+		return standing{}, errors.New("il gateway risponde con un errore: " + storable(a.text(), 200))
+	}
+	return standing{state: puntuale.LinkUnlinked, says: says, does: does}, nil
+}
+
+// numberOf makes a gateway's user id, "39333…:7@s.whatsapp.net", a phone number; "" for anything else.
+func numberOf(id string) string {
+	user, server, ok := strings.Cut(id, "@")
+	digits, _, _ := strings.Cut(user, ":")
+	if !ok || server != "s.whatsapp.net" && server != "c.us" || len(digits) < 5 || len(digits) > 20 || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	return "+" + digits
+}
+
+// found reports what the gateway said of the number, and has its webhook set.
+func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKeys, s standing) error {
+	a.mu.Lock()
+	if s.number != "" {
+		a.number = s.number
+	}
+	a.mu.Unlock()
+	if s.state != puntuale.LinkOnline {
+		a.set(s.state, s.says)
+		return nil
+	}
+	says := c.setWebhook(ctx, a, k)
+	health, err := c.health(ctx, a)
+	if err != nil {
+		return err
+	}
+	a.set(puntuale.LinkOnline, cmp.Or(health, says))
+	return nil
+}
+
+// setWebhook tells the gateway where to report, once while the session is open: another program may have changed it. It
+// returns what people should know, "" where all is well.
+func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) string {
+	if c.cfg.Public == "" {
+		return saysNoPublic
+	}
+	address := strings.TrimSuffix(c.cfg.Public, "/") + a.session.GatewayWebhookPath(c.cfg.Mark)
+	a.mu.Lock()
+	known := a.webhookAt == address
+	a.mu.Unlock()
+	if known {
+		return ""
+	}
+	answered, err := c.call(ctx, k, "set_webhook", inQuery, map[string]string{"webhook_url": address, "enable": "true"})
+	if err != nil || answered.Status != success {
+		a.log.Warn("a gateway refuses its webhook", "error", err, "answer", storable(answered.text(), 200))
+		return saysNoHook
+	}
+	a.mu.Lock()
+	a.webhookAt = address
+	a.mu.Unlock()
+	return ""
+}
+
+// A gateway may say that it is connected and deliver nothing. So many messages without any confirmation are a warning.
+const (
+	unprovenMost = 20
+	healthFrom   = 24 * time.Hour
+	healthTo     = 10 * time.Minute // later ones may be confirmed yet
+)
+
+// restricted is how long nothing leaves after WhatsApp refused a message because it restricts the number: each further
+// try makes it worse.
+const restricted = time.Hour
+
+// health looks at what became of the session's messages, on whichever node the gateway reported it. It returns what people
+// should know, "" where all is well.
+func (c *Connector) health(ctx context.Context, a *account) (string, error) {
+	a.mu.Lock()
+	client := a.client
+	a.mu.Unlock()
+	now := c.cfg.Clock.Now()
+	h, err := c.cfg.Store.GatewayHealth(ctx, client, a.session, now.Add(-healthFrom), now.Add(-healthTo), unprovenMost, saysRestricted)
+	if err != nil {
+		return "", fmt.Errorf("read what became of a gateway's messages: %w", err)
+	}
+	if until := h.Failed.Add(restricted); now.Before(until) {
+		a.wait(until.Sub(now))
+		return saysRestricted, nil
+	}
+	if h.Unconfirmed >= unprovenMost {
+		return saysUnproven, nil
+	}
+	return "", nil
+}
+
+// readKeys returns the session's keys, nil for none.
+func (c *Connector) readKeys(ctx context.Context, a *account) (*puntuale.GatewayKeys, error) {
+	client, keys, err := c.keysOf(ctx, a.session)
+	if err != nil {
+		return nil, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.client, a.keys = client, keys
+	if keys == nil {
+		return nil, nil
+	}
+	own := *keys
+	return &own, nil
+}
+
+// keysOf reads and opens a session's keys, nil for none.
+func (c *Connector) keysOf(ctx context.Context, session puntuale.SessionID) (puntuale.ClientID, *puntuale.GatewayKeys, error) {
+	client, sealed, err := c.cfg.Store.SealedGateway(ctx, session)
+	if err != nil {
+		return 0, nil, fmt.Errorf("read a session's keys: %w", err)
+	}
+	if sealed == nil {
+		return client, nil, nil
+	}
+	plain, err := c.cfg.Unseal(puntuale.SealedGateway, session.SealPlace(), sealed)
+	if err != nil {
+		return 0, nil, err
+	}
+	keys := &puntuale.GatewayKeys{}
+	if err := json.Unmarshal(plain, keys); err != nil {
+		return 0, nil, errors.New("a session's keys cannot be read") // the error would hold some of them
+	}
+	return client, keys, nil
+}
+
+// keepKeys stores other keys. Codes: conflict (another session has the gateway's number).
+func (c *Connector) keepKeys(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
+	sealed := c.cfg.Seal(puntuale.SealedGateway, a.session.SealPlace(), k.JSON())
+	if err := c.cfg.Store.KeepGateway(ctx, a.session, sealed, k.Mark(c.cfg.Mark)); err != nil {
+		return fmt.Errorf("store a session's keys: %w", err)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.keys = &k
+	return nil
+}

@@ -1,0 +1,190 @@
+package sendapp_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/connector/sendapp/gatewaytest"
+	"puntuale/internal/store/storetest"
+)
+
+// pairing begins to link a session and returns the text of the first code.
+func (w *world) pairing(id puntuale.SessionID) string {
+	w.t.Helper()
+	before := len(w.told(id))
+	if err := w.conn.Pair(w.within(), id, puntuale.PairQR, ""); err != nil {
+		w.t.Fatal(err)
+	}
+	w.until("a code", func() bool { return len(w.told(id)) > before })
+	r := w.last(id)
+	if r.State != puntuale.LinkPairing || r.Code.Method != puntuale.PairQR || !r.Until.After(w.clock.Now()) {
+		w.t.Fatalf("%+v, want a code", r)
+	}
+	return r.Code.Text
+}
+
+// TestPairing: from keys without an instance to a number that is online and reports to its webhook.
+func TestPairing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite)
+	id := w.open(w.keys(""))
+	w.session = id
+	if r := w.last(id); r.State != puntuale.LinkUnlinked || r.Detail == "" {
+		t.Errorf("before: %+v", r)
+	}
+	first := w.pairing(id)
+	w.later(3*time.Second, "another code", func() bool { return w.last(id).Code.Text != first })
+	w.peer.Scan(w.last(id).Code.Text, own)
+	w.later(3*time.Second, "online", func() bool { return w.conn.Online(id) })
+	if r := w.last(id); r.State != puntuale.LinkOnline || r.Number != "+"+own || r.Detail != "" {
+		t.Errorf("linked: %+v", r)
+	}
+	if at := w.peer.Webhook(own); at != w.hooks.URL+id.GatewayWebhookPath(w.vault.Mark) {
+		t.Errorf("the gateway reports to %q", at)
+	}
+	if _, err := w.send(person, text("ciao")); err != nil {
+		t.Error(err)
+	}
+}
+
+// Nobody scans: the pairing ends by itself and says why, and another one may follow.
+func TestPairingExpires(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite)
+	id := w.open(w.keys(""))
+	w.pairing(id)
+	w.later(3*time.Second, "the end", func() bool { return w.last(id).State == puntuale.LinkUnlinked })
+	if w.last(id).Detail == "" {
+		t.Error("nobody says why the pairing ended")
+	}
+	w.peer.Scan(w.pairing(id), own)
+	w.later(3*time.Second, "online", func() bool { return w.conn.Online(id) })
+}
+
+// A gateway gives all callers the same instance until it is linked. So a second session of the account must wait.
+func TestOnePairingAtATime(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d storetest.Driver) {
+		w := newWorld(t, d)
+		first, second := w.open(w.keys("")), w.open(w.keys(""))
+		code := w.pairing(first)
+		if err := w.conn.Pair(w.within(), second, puntuale.PairQR, ""); puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Fatalf("a second pairing: %v, want a conflict", err)
+		}
+		w.peer.Scan(code, own)
+		w.later(3*time.Second, "online", func() bool { return w.conn.Online(first) })
+		w.peer.Scan(w.pairing(second), "390119999999")
+		w.later(3*time.Second, "online", func() bool { return w.conn.Online(second) })
+	})
+}
+
+// No two sessions send from one number: their acks and echoes could not be told apart.
+func TestOneSessionPerInstance(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d storetest.Driver) {
+		w := linked(t, d)
+		k := w.keys(w.instance())
+		_, err := w.c.CreateGateway(t.Context(), puntuale.Session{Name: "doppia", Type: puntuale.SendApp, Created: storetest.Begin}, k.Mark(w.vault.Mark),
+			func(puntuale.SessionID) []byte { return []byte("x") }, nil)
+		if puntuale.CodeOf(err) != puntuale.CodeConflict {
+			t.Errorf("%v, want a conflict", err)
+		}
+	})
+}
+
+func TestPairingRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, storetest.SQLite)
+	id := w.open(w.keys(""))
+	if err := w.conn.Pair(w.within(), id, puntuale.PairCode, person); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("with a code to type: %v", err)
+	}
+	k := w.keys("")
+	k.AccessToken = "another"
+	other := w.open(k)
+	err := w.conn.Pair(w.within(), other, puntuale.PairQR, "")
+	if puntuale.CodeOf(err) != puntuale.CodeConflict || strings.Contains(err.Error(), "another") {
+		t.Errorf("with a wrong token: %v", err)
+	}
+	w.peer.Undrawn()
+	if err := w.conn.Pair(w.within(), id, puntuale.PairQR, ""); err != nil {
+		t.Fatal(err)
+	}
+	w.until("its end", func() bool { return w.last(id).State == puntuale.LinkUnlinked && len(w.told(id)) > 1 })
+}
+
+// TestDisconnections: a look notices each way in which a number stops sending, and that it is back.
+func TestDisconnections(t *testing.T) {
+	t.Parallel()
+	for _, newer := range []bool{false, true} {
+		w := linked(t, storetest.SQLite)
+		if newer {
+			w.peer.Newer()
+		}
+		w.peer.Lose(own, false)
+		w.later(time.Minute, "offline", func() bool { return !w.conn.Online(w.session) })
+		if r := w.last(w.session); r.Detail == "" || newer != (r.State == puntuale.LinkLinked) {
+			t.Errorf("newer %v, offline: %+v", newer, r)
+		}
+		w.peer.Back(own)
+		w.later(time.Minute, "online", func() bool { return w.conn.Online(w.session) })
+		w.peer.Lose(own, true)
+		w.later(time.Minute, "logged out", func() bool { return w.last(w.session).State == puntuale.LinkUnlinked })
+		w.peer.Scan(w.pairing(w.session), "390118888888") // with another instance
+		w.later(3*time.Second, "online", func() bool { return w.conn.Online(w.session) })
+	}
+}
+
+// TestUnlink forgets the number, at the gateway too, and keeps what is needed to link again.
+func TestUnlink(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	if err := w.conn.Unlink(w.within(), w.session); err != nil {
+		t.Fatal(err)
+	}
+	if w.conn.Online(w.session) || w.instance() != "" {
+		t.Error("the number is still known here")
+	}
+	if err := w.conn.Unlink(w.within(), w.session); err != nil {
+		t.Errorf("again: %v", err)
+	}
+	w.peer.Scan(w.pairing(w.session), own)
+	w.later(3*time.Second, "online", func() bool { return w.conn.Online(w.session) })
+}
+
+// A session that another node opens goes on as it was.
+func TestTakenOver(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	w.conn.Close(w.within(), w.session)
+	if w.conn.Online(w.session) {
+		t.Error("a closed session is online")
+	}
+	if _, err := w.send(person, text("x")); puntuale.AsSendError(err) == nil || puntuale.AsSendError(err).Kind != puntuale.SessionDown {
+		t.Errorf("a closed session sends: %v", err)
+	}
+	w.take(w.session)
+	w.until("online", func() bool { return w.conn.Online(w.session) })
+}
+
+// A number that takes messages and confirms none is shown as doubtful.
+func TestNothingConfirmed(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	var all []flying
+	var sent []gatewaytest.Sent
+	for i := range 20 {
+		f := w.fly(number(i), "ciao")
+		w.record(f)
+		all, sent = append(all, f), append(sent, w.lastSent())
+	}
+	w.clock.Advance(11 * time.Minute)
+	w.later(time.Minute, "a doubt", func() bool { return w.last(w.session).Detail != "" })
+	if !w.conn.Online(w.session) {
+		t.Error("a doubt holds nothing back")
+	}
+	w.report("messages.update", gatewaytest.Ack(sent[len(all)-1], 3))
+	w.later(time.Minute, "no doubt", func() bool { return w.last(w.session).Detail == "" })
+}

@@ -1,0 +1,239 @@
+package sendapp
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"image"
+	_ "image/png" // gateways draw codes as PNG
+	"strings"
+	"time"
+
+	"github.com/makiuchi-d/gozxing"
+	"github.com/makiuchi-d/gozxing/qrcode"
+
+	"puntuale"
+)
+
+// How a pairing goes on.
+const (
+	pairMost  = 5 * time.Minute  // a gateway ends what nobody scanned by then
+	pairLook  = 3 * time.Second  // between looks whether the code was scanned
+	codeAgain = 20 * time.Second // between codes: WhatsApp replaces them
+)
+
+const (
+	saysExpired   = "Il codice è scaduto: nessun telefono lo ha letto"
+	saysNoCode    = "Il gateway non mostra un codice da leggere"
+	saysPairAgain = "Il gateway non è riuscito a collegare il numero: riprova"
+)
+
+// Pair begins to link the gateway's number with a phone. The gateway shows QR codes only. Keys of an instance that is
+// linked already need no code.
+func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method puntuale.PairMethod, _ string) error {
+	a := c.account(session)
+	switch {
+	case a == nil:
+		return fmt.Errorf("session %d is not open", session)
+	case method != puntuale.PairQR:
+		return puntuale.Conflict("a gateway links numbers by QR code only")
+	}
+	a.endPairing()
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	keys, err := c.readKeys(ctx, a)
+	switch {
+	case err != nil:
+		return err
+	case keys == nil:
+		return puntuale.Conflict("the session has no gateway keys")
+	}
+	if keys.InstanceID == "" {
+		if err := c.newInstance(ctx, a, keys); err != nil {
+			return err
+		}
+	}
+	pairing, cancel := context.WithCancel(a.ctx)
+	a.mu.Lock()
+	a.unpair = cancel
+	a.mu.Unlock()
+	a.work.Go(func() {
+		defer cancel()
+		a.pair(pairing, *keys)
+	})
+	return nil
+}
+
+// newInstance asks the gateway for a number's place. A gateway gives all callers the same one until it is linked, so the
+// store refuses the second.
+func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.GatewayKeys) error {
+	answered, err := c.call(ctx, *k, "create_instance", inQuery, nil)
+	switch {
+	case err != nil:
+		a.log.Info("a gateway makes no instance", "error", err)
+		return puntuale.Conflict("the gateway does not answer")
+	case answered.Status != success || answered.Instance == "":
+		return puntuale.Conflict("the gateway makes no instance: " + storable(answered.text(), 200))
+	}
+	k.InstanceID = answered.Instance
+	err = c.keepKeys(ctx, a, *k)
+	if puntuale.CodeOf(err) == puntuale.CodeConflict {
+		return puntuale.Conflict("another number of this gateway account is being linked: link one at a time")
+	}
+	return err
+}
+
+func (a *account) pairing() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.unpair != nil
+}
+
+// endPairing ends the pairing under way, if there is one. It reports nothing.
+func (a *account) endPairing() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.unpair != nil {
+		a.unpair()
+		a.unpair = nil
+	}
+}
+
+// paired ends the pairing that ctx belongs to with a report, unless another one took its place.
+func (a *account) paired(ctx context.Context, do func()) {
+	if ctx.Err() != nil {
+		return
+	}
+	a.endPairing()
+	do()
+}
+
+// pair shows codes until the phone has read one.
+func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
+	end := a.c.cfg.Clock.Now().Add(pairMost)
+	var shown time.Time
+	for a.c.cfg.Clock.Now().Before(end) {
+		found, err := a.c.ask(ctx, k)
+		switch {
+		case err == nil && found.state != puntuale.LinkUnlinked:
+			a.paired(ctx, func() { a.tell(k, found) })
+			return
+		case err == nil && found.does == noAccess:
+			a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, found.says) })
+			return
+		}
+		if now := a.c.cfg.Clock.Now(); now.Sub(shown) >= codeAgain {
+			if says := a.showCode(ctx, &k); says != "" {
+				a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, says) })
+				return
+			}
+			shown = a.c.cfg.Clock.Now()
+		}
+		fired, release := a.c.cfg.Clock.After(pairLook)
+		select {
+		case <-fired:
+		case <-ctx.Done():
+			release()
+			return
+		}
+		release()
+	}
+	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, saysExpired) })
+}
+
+// tell reports a number that was linked just now.
+func (a *account) tell(k puntuale.GatewayKeys, s standing) {
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
+	defer cancel()
+	if err := a.c.found(ctx, a, k, s); err != nil {
+		a.log.Warn("a number was linked, and could not be looked at", "error", err)
+		a.lookNow()
+	}
+}
+
+// showCode has the gateway draw a code and reports its text. It returns why the pairing is over, "" where it goes on.
+func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) string {
+	answered, err := a.c.call(ctx, *k, "get_qrcode", inQuery, nil)
+	if err != nil {
+		if ctx.Err() == nil {
+			a.log.Info("a gateway shows no code", "error", err)
+			return saysSilent
+		}
+		return ""
+	}
+	if answered.Status != success {
+		if says := a.renew(ctx, k, answered.text()); says != "" {
+			return says
+		}
+		if answered, err = a.c.call(ctx, *k, "get_qrcode", inQuery, nil); err != nil {
+			return saysSilent
+		}
+	}
+	text, err := readCode(answered.Picture)
+	if err != nil {
+		a.log.Warn("a gateway's code cannot be read", "error", err)
+		return saysNoCode
+	}
+	a.report(puntuale.LinkReport{State: puntuale.LinkPairing, Code: puntuale.PairingCode{Method: puntuale.PairQR, Text: text},
+		Until: a.c.cfg.Clock.Now().Add(codeAgain + pairLook)})
+	return ""
+}
+
+// renew takes another instance where the gateway does not link the present one any more.
+func (a *account) renew(ctx context.Context, k *puntuale.GatewayKeys, text string) string {
+	does, says := meaning(text)
+	switch does {
+	case used, relink:
+	case unknown:
+		return saysPairAgain
+	default:
+		return says
+	}
+	old := k.InstanceID
+	k.InstanceID = ""
+	a.asking.Lock()
+	defer a.asking.Unlock()
+	if err := a.c.newInstance(ctx, a, k); err != nil {
+		a.log.Warn("a gateway makes no other instance", "error", err)
+		return saysPairAgain
+	}
+	if k.InstanceID == old {
+		return saysPairAgain
+	}
+	return ""
+}
+
+// readCode reads the text of a QR code that is drawn in a data address.
+func readCode(address string) (string, error) {
+	_, data, ok := strings.Cut(address, "base64,")
+	if !ok {
+		return "", errors.New("it is no data address")
+	}
+	drawn, err := base64.StdEncoding.DecodeString(data)
+	if err != nil {
+		return "", fmt.Errorf("decode it: %w", err)
+	}
+	if size, _, err := image.DecodeConfig(bytes.NewReader(drawn)); err != nil || size.Width > codePixels || size.Height > codePixels {
+		return "", errors.New("it is no picture of a usual size")
+	}
+	picture, _, err := image.Decode(bytes.NewReader(drawn))
+	if err != nil {
+		return "", fmt.Errorf("read the picture: %w", err)
+	}
+	bits, err := gozxing.NewBinaryBitmapFromImage(picture)
+	if err != nil {
+		return "", fmt.Errorf("read the picture: %w", err)
+	}
+	found, err := qrcode.NewQRCodeReader().Decode(bits, map[gozxing.DecodeHintType]any{gozxing.DecodeHintType_TRY_HARDER: true})
+	if err != nil {
+		return "", fmt.Errorf("find a code in the picture: %w", err)
+	}
+	return found.GetText(), nil
+}
+
+// codePixels bounds a picture's width and height: a small file may hold a huge one.
+const codePixels = 2000

@@ -1,0 +1,152 @@
+package sendapp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// payload is what Prepare found: one call, without its keys.
+type payload struct {
+	name string // of the call
+	as   form
+	with map[string]string
+}
+
+// Sentences that several places share.
+const (
+	saysInterrupted = "Invio interrotto"
+	saysRecipient   = "Il gateway non raggiunge questo tipo di destinatario"
+)
+
+// Prepare makes the call's parameters. It fetches a file only to see that its address may be reached: the gateway fetches
+// the file itself.
+func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
+	a := c.account(e.Session)
+	if a == nil || !a.online(c.cfg.Clock.Now()) {
+		return puntuale.Prepared{}, offline()
+	}
+	p := payload{name: "send", as: inJSON, with: map[string]string{"type": "text", "message": written(e.Content)}}
+	switch {
+	case strings.HasPrefix(e.To, "+"):
+		p.with["number"] = e.To[1:]
+	case strings.HasSuffix(e.To, "@g.us"):
+		p.name, p.as = "send_group", inForm // of JSON it takes no group
+		p.with["group_id"] = e.To
+	default:
+		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: saysRecipient, Detail: "solo numeri e gruppi @g.us"}
+	}
+	if e.Content.MediaURL != "" {
+		if err := c.checkMedia(ctx, e); err != nil {
+			return puntuale.Prepared{}, err
+		}
+		p.with["type"], p.with["media_url"] = "media", e.Content.MediaURL
+		if e.Content.MediaName != "" {
+			p.with["filename"] = e.Content.MediaName
+		}
+	}
+	return puntuale.Prepared{Envelope: e, Payload: p}, nil
+}
+
+// checkMedia fetches the file once, through the same rules as every address that a caller gives.
+func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
+	if c.cfg.Media == nil {
+		return &puntuale.SendError{Kind: puntuale.Final, Reason: "Questo server non invia file", Detail: "manca il modo di scaricarli"}
+	}
+	file, err := c.cfg.Media.Fetch(ctx, puntuale.MediaRequest{Client: e.Client, Run: e.Run, URL: e.Content.MediaURL})
+	if err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return fmt.Errorf("close a fetched file: %w", err)
+	}
+	return nil
+}
+
+// Send makes the call that nobody can take back. A message that may be there already, and is sent again because a person
+// asked for it, stays unknown whatever this attempt comes to.
+func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+	receipt, err := c.send(ctx, prepared)
+	if refusal := puntuale.AsSendError(err); refusal != nil && prepared.Repeat {
+		return receipt, errors.New("il secondo invio non è arrivato, del primo non si sa: " + refusal.Reason + ", " + refusal.Detail)
+	}
+	return receipt, err
+}
+
+func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
+	p, ok := prepared.Payload.(payload)
+	if !ok {
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Final, Reason: "Messaggio non preparato", Detail: "payload"}
+	}
+	if err := ctx.Err(); err != nil {
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: err.Error(), Err: err}
+	}
+	a := c.account(prepared.Session)
+	if a == nil {
+		return puntuale.Receipt{}, offline()
+	}
+	keys, ok := a.access(c.cfg.Clock.Now())
+	if !ok {
+		return puntuale.Receipt{}, offline()
+	}
+	answered, err := c.call(ctx, keys, p.name, p.as, p.with)
+	if unsent, ok := errors.AsType[*unsentError](err); ok {
+		a.lookNow()
+		return puntuale.Receipt{}, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysSilent, Detail: storable(unsent.Error(), 300), Err: err}
+	}
+	if err == nil {
+		err = answered.refusal()
+	}
+	if err != nil {
+		a.refused(err, answered)
+		return puntuale.Receipt{}, err
+	}
+	id := storable(answered.sentID(), maxNetworkID)
+	c.keepID(ctx, a, prepared.Envelope, id)
+	return puntuale.Receipt{Detail: id}, nil
+}
+
+// maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.
+const maxNetworkID = 128
+
+// refused does to the session what an answer asks for. After an answer that says nothing the gateway is looked at: the
+// next message should not meet the same.
+func (a *account) refused(err error, answered answer) {
+	e := puntuale.AsSendError(err)
+	if e == nil {
+		a.lookNow()
+		return
+	}
+	switch e.Kind {
+	case puntuale.Throttled:
+		a.wait(e.After)
+		a.set(puntuale.LinkOnline, e.Reason)
+	case puntuale.SessionDown:
+		a.down(puntuale.LinkUnlinked, e.Reason)
+	case puntuale.Final, puntuale.Transient, puntuale.Deferred:
+	}
+}
+
+// noteTime is how long an outcome may wait for the id to be stored.
+const noteTime = 2 * time.Second
+
+// keepID stores which message the network's id means, for the acks to come. Without it the message is sent all the same,
+// and stays without confirmation.
+func (c *Connector) keepID(ctx context.Context, a *account, e puntuale.Envelope, id string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
+	defer cancel()
+	err := c.cfg.Store.KeepNetworkID(ctx, e.Client, puntuale.NetworkID{
+		MessageRef: puntuale.MessageRef{Client: e.Client, ID: e.Message}, Session: e.Session, ID: id, Token: e.Token, At: c.cfg.Clock.Now(),
+	})
+	if err != nil {
+		a.log.Warn("the network's id of a message could not be stored", "message_id", int64(e.Message), "error", err)
+	}
+}
+
+func offline() *puntuale.SendError {
+	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato o in pausa"}
+}

@@ -1,0 +1,57 @@
+package sendapp
+
+import (
+	"strconv"
+	"strings"
+
+	"puntuale"
+)
+
+// spinBar takes the place of a bar between braces. Gateways choose one of {a|b} at random; this letter looks like a bar
+// and is none to them.
+const spinBar = "ǀ"
+
+// written is the text that a message shows at the gateway: what we send arrives as it stands here. A location has none
+// of its own there, so it is a link to a map.
+func written(c puntuale.Content) string {
+	text := c.Text
+	if c.Latitude != nil && c.Longitude != nil {
+		link := "https://maps.google.com/?q=" + degrees(*c.Latitude) + "," + degrees(*c.Longitude)
+		text = strings.TrimLeft(text+"\n"+link, "\n")
+	}
+	return unspun(text)
+}
+
+func degrees(d float64) string { return strconv.FormatFloat(d, 'f', -1, 64) }
+
+// unspun replaces each bar between an opening brace and its closing one.
+func unspun(text string) string {
+	if !strings.Contains(text, "|") {
+		return text
+	}
+	inside := make([]bool, len(text))
+	var open []int
+	for i := range len(text) {
+		switch text[i] {
+		case '{':
+			open = append(open, i)
+		case '}':
+			if len(open) > 0 {
+				begin := open[len(open)-1]
+				open = open[:len(open)-1]
+				for j := begin; j < i; j++ {
+					inside[j] = true
+				}
+			}
+		}
+	}
+	var b strings.Builder
+	for i := range len(text) {
+		if text[i] == '|' && inside[i] {
+			b.WriteString(spinBar)
+		} else {
+			b.WriteByte(text[i])
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,307 @@
+package sendapp
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+)
+
+// What one delivery may cost.
+const (
+	webhookMost = 1 << 20          // bytes
+	webhookWait = 10 * time.Second // for all of it
+	eventsMost  = 500              // messages of one delivery
+)
+
+// Webhook answers at [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing: whatever it
+// posts to the session's secret address is answered with 200 once it is stored. Every other address is 404.
+type Webhook struct{ c *Connector }
+
+// NewWebhook returns the handler. The connector needs to have no session open.
+func (c *Connector) NewWebhook() *Webhook { return &Webhook{c} }
+
+// source is the session that a webhook belongs to.
+type source struct {
+	session  puntuale.SessionID
+	client   puntuale.ClientID
+	instance string
+}
+
+// ServeHTTP looks at the address before it reads the body.
+func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), webhookWait)
+	defer cancel()
+	w.Header().Set("Cache-Control", "no-store")
+	session := h.Named(r.URL.Path)
+	if session == 0 {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	from, err := h.find(ctx, session)
+	switch {
+	case err != nil:
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	case from.session == 0:
+		w.WriteHeader(http.StatusNotFound)
+		return
+	case r.Method != http.MethodPost:
+		w.Header().Set("Allow", http.MethodPost)
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
+	switch puntuale.CodeOf(err) {
+	case "":
+		w.WriteHeader(h.take(ctx, from, body))
+	case puntuale.CodeTooLarge:
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	case puntuale.CodeOverloaded, puntuale.CodeRateLimited:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	default:
+		w.WriteHeader(http.StatusBadRequest)
+	}
+}
+
+// readBody reads bodies where the server has no budget of memory.
+func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return nil, &puntuale.Error{Code: puntuale.CodeTooLarge, Message: "the body is too large", Err: err}
+	}
+	return body, err
+}
+
+// Expects reports whether a request may be a gateway's: its address has the secret.
+func (h *Webhook) Expects(r *http.Request) bool { return h.Named(r.URL.Path) != 0 }
+
+// Named returns the session that a webhook's address belongs to, 0 for an address that is none. It asks
+// no database: the secret in the address proves it.
+func (h *Webhook) Named(path string) puntuale.SessionID {
+	id, _, _ := strings.Cut(strings.TrimPrefix(path, puntuale.GatewayWebhooks), "/")
+	session, err := puntuale.ParseID[puntuale.SessionID](id)
+	if err != nil || !same(path, session.GatewayWebhookPath(h.c.cfg.Mark)) {
+		return 0
+	}
+	return session
+}
+
+// find returns the session with its instance, the zero source for one that is not there.
+func (h *Webhook) find(ctx context.Context, session puntuale.SessionID) (source, error) {
+	client, keys, err := h.c.keysOf(ctx, session)
+	switch {
+	case puntuale.CodeOf(err) == puntuale.CodeNotFound:
+		return source{}, nil
+	case err != nil:
+		h.c.cfg.Logger.Error("the keys of a session could not be read for its webhook", "session_id", int64(session), "error", err)
+		return source{}, err
+	case keys == nil:
+		return source{}, nil
+	}
+	return source{session, client, keys.InstanceID}, nil
+}
+
+// same compares in a time that tells nothing of either text.
+func same(a, b string) bool {
+	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
+}
+
+// take stores what a gateway reported, and returns the status to answer with.
+func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
+	r, ok := readReport(body)
+	log := h.c.cfg.Logger.With("session_id", int64(from.session))
+	if !ok || from.instance == "" || !same(r.Instance, from.instance) {
+		log.Info("a gateway reported something that is not understood, or of another instance")
+		return http.StatusOK // a repeat would say the same
+	}
+	t := &taking{c: h.c, from: from, now: h.c.cfg.Clock.Now()}
+	var err error
+	switch r.Event {
+	case "messages.upsert":
+		var all arrivals
+		if json.Unmarshal(r.Data, &all) == nil {
+			err = t.arrived(ctx, all)
+		}
+	case "messages.update":
+		var all []update
+		if json.Unmarshal(r.Data, &all) == nil {
+			err = t.acked(ctx, all)
+		}
+	}
+	if err == nil && len(t.told.Evidence)+len(t.told.Heard) > 0 {
+		err = h.c.cfg.Take(ctx, from.session, t.told)
+	}
+	if err != nil {
+		log.Error("what a gateway reported could not be stored", "error", err)
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusOK
+}
+
+// taking reads one delivery.
+type taking struct {
+	c    *Connector
+	from source
+	now  time.Time
+	told puntuale.Incoming
+}
+
+// arrived reads messages: what people wrote, and echoes of what we sent.
+func (t *taking) arrived(ctx context.Context, all arrivals) error {
+	for _, m := range all.Messages[:min(len(all.Messages), eventsMost)] {
+		switch {
+		case !m.Key.Mine && m.Key.phone() != "" && !strings.HasSuffix(m.Key.Chat, "@g.us") && m.written():
+			t.told.Heard = append(t.told.Heard, puntuale.Heard{Client: t.from.client, Session: t.from.session, Phone: m.Key.phone(), At: t.moment(m.At)})
+		case m.Key.Mine && all.Type == "append":
+			if err := t.echo(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// How an echo is matched with an attempt.
+const (
+	echoWithin = 10 * time.Minute
+	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
+)
+
+// echo settles the one open attempt to the same chat with the same text. Its id must be nobody's: an id that is known
+// belongs to another message with the same text.
+func (t *taking) echo(ctx context.Context, m message) error {
+	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
+	if to == "" || id == "" {
+		return nil
+	}
+	known, err := t.c.cfg.Store.NetworkIDs(ctx, t.from.client, t.from.session, []string{id})
+	if err != nil || len(known) > 0 {
+		return err
+	}
+	open, err := t.c.cfg.Store.OpenAttempts(ctx, t.from.client, t.from.session, to, t.now.Add(-echoWithin))
+	if err != nil {
+		return err
+	}
+	text, file := m.shown()
+	at := t.moment(m.At)
+	open = slices.DeleteFunc(open, func(o puntuale.OpenAttempt) bool {
+		return written(o.Content) != text || (o.Content.MediaURL != "") != file || at.Before(o.Begun.Add(-echoBefore).Truncate(time.Second))
+	})
+	if len(open) != 1 {
+		return nil
+	}
+	o := open[0]
+	n := puntuale.NetworkID{MessageRef: o.MessageRef, Session: t.from.session, ID: id, Token: o.Token, At: t.now}
+	if err := t.c.cfg.Store.KeepNetworkID(ctx, t.from.client, n); err != nil {
+		return err
+	}
+	t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.EvidenceSent))
+	return nil
+}
+
+func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.EvidenceKind) puntuale.Evidence {
+	return puntuale.Evidence{MessageRef: n.MessageRef, Session: t.from.session, Token: n.Token, Kind: kind, At: t.now, Detail: n.ID}
+}
+
+// answerWait is how long an ack waits for the answer that it overtook.
+const answerWait = 2 * time.Second
+
+// acked reads what became of messages. An ack may overtake the answer that tells its id.
+func (t *taking) acked(ctx context.Context, all []update) error {
+	all = all[:min(len(all), eventsMost)]
+	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.Mine || u.Key.ID == "" || u.Update.Status == nil })
+	if len(all) == 0 {
+		return nil
+	}
+	ids := make([]string, len(all))
+	for i, u := range all {
+		ids[i] = storable(u.Key.ID, maxNetworkID)
+	}
+	known, err := t.c.cfg.Store.NetworkIDs(ctx, t.from.client, t.from.session, ids)
+	if err != nil {
+		return err
+	}
+	if expected, err := t.expected(ctx, all, known); err != nil || expected {
+		if err == nil {
+			err = t.c.cfg.Clock.Sleep(ctx, answerWait)
+		}
+		if err == nil {
+			known, err = t.c.cfg.Store.NetworkIDs(ctx, t.from.client, t.from.session, ids)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for i, u := range all {
+		if n, ok := known[ids[i]]; ok {
+			t.ack(n, u)
+		}
+	}
+	return nil
+}
+
+// expected reports whether an ack with an id of nobody may belong to an attempt that is in flight now.
+func (t *taking) expected(ctx context.Context, all []update, known map[string]puntuale.NetworkID) (bool, error) {
+	for _, u := range all {
+		if _, ok := known[storable(u.Key.ID, maxNetworkID)]; ok || u.Key.recipient() == "" {
+			continue
+		}
+		open, err := t.c.cfg.Store.OpenAttempts(ctx, t.from.client, t.from.session, u.Key.recipient(), t.now.Add(-sendTimeout))
+		if err != nil || len(open) > 0 {
+			return len(open) > 0, err
+		}
+	}
+	return false, nil
+}
+
+// Statuses of messages.update, as Baileys numbers them.
+const (
+	statusError     = 0
+	statusServer    = 2
+	statusDelivered = 3
+	statusPlayed    = 5
+)
+
+// codeRestricted is WhatsApp's code for a number that it restricts.
+const codeRestricted = "463"
+
+func (t *taking) ack(n puntuale.NetworkID, u update) {
+	var e puntuale.Evidence
+	switch status := *u.Update.Status; {
+	case status == statusError:
+		e = t.evidence(n, puntuale.EvidenceFailed)
+		e.Reason = "WhatsApp non ha accettato il messaggio"
+		if slices.Contains(u.Update.Codes, codeRestricted) {
+			e.Reason = saysRestricted
+		}
+		e.Detail = storable("codice "+strings.Join(u.Update.Codes, " ")+" "+n.ID, 300)
+	case status == statusServer:
+		e = t.evidence(n, puntuale.EvidenceSent)
+	case status == statusDelivered:
+		e = t.evidence(n, puntuale.EvidenceDelivered)
+	case status > statusDelivered && status <= statusPlayed:
+		e = t.evidence(n, puntuale.EvidenceRead)
+	default: // 1: it is on its way
+		return
+	}
+	t.told.Evidence = append(t.told.Evidence, e)
+}
+
+// moment is when something happened: never later than now.
+func (t *taking) moment(at seconds) time.Time {
+	if at.IsZero() || at.After(t.now) {
+		return t.now
+	}
+	return at.Time
+}

@@ -1,0 +1,283 @@
+package sendapp_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/connector/sendapp"
+	"puntuale/internal/connector/sendapp/gatewaytest"
+	"puntuale/internal/intake"
+	"puntuale/internal/store/storetest"
+)
+
+const (
+	patience = 20 * time.Second
+	person   = "+393331234567"
+	own      = "390117654321" // the sender's digits
+)
+
+// world is a connector on a real store, before the gateway, with one session.
+type world struct {
+	t       testing.TB
+	w       *storetest.World
+	c       *storetest.Client
+	clock   *clock.Fake
+	peer    *gatewaytest.Peer
+	conn    *sendapp.Connector
+	session puntuale.SessionID
+	vault   *auth.Vault
+	hooks   *httptest.Server
+
+	mu      sync.Mutex
+	reports map[puntuale.SessionID][]puntuale.LinkReport
+	lastID  puntuale.MessageID
+}
+
+// newWorld opens a world whose session is not linked yet.
+func newWorld(t testing.TB, driver storetest.Driver) *world {
+	t.Helper()
+	w := &world{t: t, w: storetest.NewWorld(t, driver(t)), peer: gatewaytest.New(t), reports: map[puntuale.SessionID][]puntuale.LinkReport{}, lastID: 1 << 40}
+	w.clock, w.c = w.w.DB.Clock, w.w.Client(puntuale.AccountFull)
+	var err error
+	if w.vault, err = auth.NewVault(make([]byte, auth.DataKeySize)); err != nil {
+		t.Fatal(err)
+	}
+	in := intake.New(intake.Config{Store: w.w.Store, Clock: w.clock, Logger: quiet()})
+	mux := http.NewServeMux()
+	w.hooks = httptest.NewServer(mux)
+	t.Cleanup(w.hooks.Close)
+	w.conn = sendapp.New(sendapp.Config{
+		Store: w.w.Store, Seal: w.vault.Seal, Unseal: w.vault.Open, Mark: w.vault.Mark, Media: files{}, Transport: http.DefaultTransport,
+		Public: w.hooks.URL, Take: in.Take, Clock: w.clock, Logger: quiet(),
+		Report: func(r puntuale.LinkReport) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.reports[r.Session] = append(w.reports[r.Session], r)
+		},
+	})
+	mux.Handle("/", w.conn.NewWebhook())
+	return w
+}
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// linked opens a world whose session has the keys of a linked instance, and is online.
+func linked(t testing.TB, driver storetest.Driver) *world {
+	t.Helper()
+	w := newWorld(t, driver)
+	w.session = w.open(w.keys(w.peer.Linked(own)))
+	w.until("online", func() bool { return w.conn.Online(w.session) })
+	return w
+}
+
+func (w *world) keys(instance string) puntuale.GatewayKeys {
+	return puntuale.GatewayKeys{BaseURL: w.peer.URL, AccessToken: gatewaytest.Token, InstanceID: instance}
+}
+
+// open creates a session and opens it.
+func (w *world) open(k puntuale.GatewayKeys) puntuale.SessionID {
+	w.t.Helper()
+	id, err := w.c.CreateGateway(context.Background(), puntuale.Session{Name: "gateway", Type: puntuale.SendApp, Created: storetest.Begin}, k.Mark(w.vault.Mark),
+		func(id puntuale.SessionID) []byte {
+			return w.vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON())
+		}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.take(id)
+	return id
+}
+
+// take opens a session as its owner does, and waits until it was looked at.
+func (w *world) take(id puntuale.SessionID) {
+	w.t.Helper()
+	s, err := w.c.Tenant.Session(context.Background(), id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	before := len(w.told(id))
+	w.conn.Open(s)
+	w.t.Cleanup(func() { w.conn.Close(context.Background(), id) })
+	w.until("the session was looked at", func() bool { return len(w.told(id)) > before })
+}
+
+func (w *world) told(id puntuale.SessionID) []puntuale.LinkReport {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reports[id]
+}
+
+// last is the latest report of a session.
+func (w *world) last(id puntuale.SessionID) (r puntuale.LinkReport) {
+	if all := w.told(id); len(all) > 0 {
+		r = all[len(all)-1]
+	}
+	return r
+}
+
+func (w *world) until(what string, so func() bool) {
+	w.t.Helper()
+	end, look := time.NewTimer(patience), time.NewTicker(time.Millisecond)
+	defer end.Stop()
+	defer look.Stop()
+	for !so() {
+		select {
+		case <-look.C:
+		case <-end.C:
+			w.t.Fatalf("not in time: %s", what)
+		}
+	}
+}
+
+// later moves the clock on step by step until something is so: what waits for the clock may begin to wait late.
+func (w *world) later(step time.Duration, what string, so func() bool) {
+	w.t.Helper()
+	w.until(what, func() bool {
+		if so() {
+			return true
+		}
+		if w.clock.Waiters() > 0 {
+			w.clock.Advance(step)
+		}
+		return false
+	})
+}
+
+func (w *world) within() context.Context {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	w.t.Cleanup(cancel)
+	return ctx
+}
+
+// envelope is a new message that no store has.
+func (w *world) envelope(to string, c puntuale.Content) puntuale.Envelope {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lastID++
+	return puntuale.Envelope{
+		Client: w.c.ID, Session: w.session, Run: puntuale.RunID(w.lastID), Message: w.lastID, ConnectorID: puntuale.ConnectorID(w.lastID, 0),
+		Attempt: 1, Token: 7<<32 | int64(w.lastID-1<<40), To: to, Content: c,
+	}
+}
+
+// send prepares and sends.
+func (w *world) send(to string, c puntuale.Content) (puntuale.Receipt, error) {
+	w.t.Helper()
+	p, err := w.conn.Prepare(w.within(), w.envelope(to, c))
+	if err != nil {
+		return puntuale.Receipt{}, err
+	}
+	return w.conn.Send(w.within(), p)
+}
+
+// flying is a message that the store has, with an attempt under way.
+type flying struct {
+	id      puntuale.MessageID
+	token   int64
+	receipt puntuale.Receipt
+	err     error // of the attempt
+}
+
+// fly starts a message to the person as the dispatcher would, and sends it. Its outcome is not recorded.
+func (w *world) fly(to, text string) flying {
+	w.t.Helper()
+	run := w.c.Run(to, w.clock.Now(), 1)
+	run.Run.Session = w.session
+	run.Messages[0].Content.Text = text
+	started, err := w.c.Start(context.Background(), run)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f := flying{id: started.IDs[0]}
+	var granted []puntuale.Granted
+	if f.token, granted = w.w.MustClaim(w.w.MustJoin(), w.clock.Now(), w.c.Items(to, 0, f.id)...); granted[0] != puntuale.ClaimGranted {
+		w.t.Fatalf("granted %v", granted)
+	}
+	e := w.envelope(to, run.Messages[0].Content)
+	e.Message, e.ConnectorID, e.Token = f.id, puntuale.ConnectorID(f.id, 0), f.token
+	p, err := w.conn.Prepare(w.within(), e)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	f.receipt, f.err = w.conn.Send(w.within(), p)
+	return f
+}
+
+// record stores what an attempt came to, as the dispatcher would.
+func (w *world) record(f flying) {
+	w.t.Helper()
+	o := puntuale.Decide(puntuale.Attempt{Now: w.clock.Now(), Begun: w.clock.Now(), Message: f.id, Number: 1, GiveUp: 24 * time.Hour}, f.receipt, f.err)
+	w.w.MustRecord(w.clock.Now(), puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: w.c.ID, ID: f.id}}, f.token, o)
+}
+
+// report has the gateway report something, which must be answered with 200.
+func (w *world) report(event string, payload any) {
+	w.t.Helper()
+	if status := w.peer.Report(w.peer.Webhook(own), w.instance(), event, payload); status != http.StatusOK {
+		w.t.Fatalf("the webhook answered %d", status)
+	}
+}
+
+func (w *world) instance() string {
+	_, sealed, err := w.w.SealedGateway(context.Background(), w.session)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	plain, err := w.vault.Open(puntuale.SealedGateway, w.session.SealPlace(), sealed)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(plain), `"instance_id":"`)
+	id, _, _ := strings.Cut(rest, `"`)
+	return id
+}
+
+func (w *world) lastSent() gatewaytest.Sent {
+	w.t.Helper()
+	all := w.peer.Sent()
+	if len(all) == 0 {
+		w.t.Fatal("the gateway sent nothing")
+	}
+	return all[len(all)-1]
+}
+
+func text(s string) puntuale.Content { return puntuale.Content{Text: s} }
+
+// files is a source of media that has every address but one.
+type files struct{}
+
+const forbidden = "https://10.0.0.1/foto.jpg"
+
+func (files) Fetch(_ context.Context, r puntuale.MediaRequest) (*puntuale.Media, error) {
+	if r.URL == forbidden {
+		return nil, &puntuale.SendError{Kind: puntuale.Final, Reason: "Indirizzo non ammesso", Detail: "rete privata"}
+	}
+	return &puntuale.Media{ReadSeekCloser: file{strings.NewReader("x")}, Size: 1, ContentType: "image/jpeg"}, nil
+}
+
+type file struct{ io.ReadSeeker }
+
+func (file) Close() error { return nil }
+
+// onBoth runs a test on both databases.
+func onBoth(t *testing.T, test func(t *testing.T, d storetest.Driver)) {
+	for name, d := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, d)
+		})
+	}
+}
+
+func number(n int) string { return fmt.Sprintf("+39333000%04d", n) }

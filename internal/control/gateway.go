@@ -1,0 +1,63 @@
+package control
+
+import (
+	"context"
+	"net/url"
+	"strings"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// NewGateway is what a session of type Send_app is given to reach its gateway.
+type NewGateway struct {
+	BaseURL     string // "": that of SendApp Cloud
+	AccessToken string
+	InstanceID  string // "": linking asks the gateway for one
+}
+
+// maxInstance bounds the gateway's id of a number, in characters. The family's have 13.
+const maxInstance = 64
+
+// checkGateway notes what is wrong with a gateway's keys, and never their values. It returns them cleaned: white space
+// around them is what copying left.
+func (c *Client) checkGateway(f *faults, at string, g NewGateway) puntuale.GatewayKeys {
+	k := puntuale.GatewayKeys{
+		BaseURL:     strings.TrimRight(strings.TrimSpace(g.BaseURL), "/"),
+		AccessToken: strings.TrimSpace(g.AccessToken), InstanceID: strings.TrimSpace(g.InstanceID),
+	}
+	if k.BaseURL == "" {
+		k.BaseURL = puntuale.DefaultGateway
+	}
+	u, err := url.Parse(k.BaseURL)
+	switch {
+	case utf8.RuneCountInString(k.BaseURL) > puntuale.MaxGatewayURL:
+		f.add(at+"base_url", "is too long: at most 2048 characters are allowed", nil)
+	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		f.add(at+"base_url", "is not the address of an API, such as https://app.sendapp.cloud/api", nil)
+	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.plainGateways):
+		f.add(at+"base_url", "must begin with https://", nil)
+	}
+	for _, key := range []struct {
+		name, text string
+		most       int
+	}{{"access_token", k.AccessToken, puntuale.MaxGatewayKey}, {"instance_id", k.InstanceID, maxInstance}} {
+		switch {
+		case key.text == "" && key.name == "access_token":
+			f.add(at+key.name, "is required", nil)
+		case utf8.RuneCountInString(key.text) > key.most:
+			f.add(at+key.name, "is too long", nil)
+		case strings.ContainsFunc(key.text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
+			f.add(at+key.name, "holds white space or characters that no key of a gateway has", nil)
+		}
+	}
+	return k
+}
+
+// storeGateway creates a session with the keys of its gateway. Codes: conflict (another session has the number).
+func (c *Client) storeGateway(ctx context.Context, s puntuale.Session, k puntuale.GatewayKeys, once *puntuale.Once) (puntuale.SessionID, error) {
+	vault := c.control.vault
+	return c.tenant.CreateGateway(ctx, s, k.Mark(vault.Mark), func(id puntuale.SessionID) []byte {
+		return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON())
+	}, once)
+}

@@ -1,0 +1,42 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestGatewaySessions: a Send_app session needs a gateway, unless it is a sandbox. Its keys are checked all at once and
+// never shown; the secret address of its webhook is.
+func TestGatewaySessions(t *testing.T) {
+	t.Parallel()
+	databases(t, options{}, func(t *testing.T, s *service) {
+		a := s.newAccount("a@x", "full")
+		const token = "tok5f2a9c0e1b7d4"
+		created := s.must(nil, "POST", "/api/sessions", a.Key, `{"name":"Gateway","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":" `+token+` ","instance_id":"65F0A1"}}`)
+		if !strings.Contains(created.body, `"state":"unlinked"`) || !strings.Contains(created.body, `"webhook_path":"/webhooks/gateway/`) || strings.Contains(created.body, token) {
+			t.Errorf("created: %s", created.body)
+		}
+		if !strings.Contains(created.body, `"per_minute":20`) {
+			t.Errorf("a gateway's number has no pace: %s", created.body)
+		}
+		again := s.call("POST", "/api/sessions", a.Key, `{"name":"Doppia","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":"t","instance_id":"65F0A1"}}`)
+		if again.status != 409 {
+			t.Errorf("the same number twice: %d %s", again.status, again.body)
+		}
+		for body, at := range map[string][]string{
+			`{"name":"x","connection_type":"Send_app","sandbox":false}`:                                                                {"body.gateway"},
+			`{"name":"x","connection_type":"Send_app","sandbox":false,"gateway":{}}`:                                                   {"body.gateway.access_token"},
+			`{"name":"x","connection_type":"Socket","gateway":{"access_token":"t"}}`:                                                   {"body.gateway"},
+			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"http://example.com","access_token":"a b"}}`:               {"body.gateway.base_url", "body.gateway.access_token"},
+			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"https://u:p@example.com/api","access_token":"t"}}`:        {"body.gateway.base_url"},
+			`{"name":"x","connection_type":"Send_app","gateway":{"base_url":"ftp://example.com","access_token":"t"}}`:                  {"body.gateway.base_url"},
+			`{"name":"x","connection_type":"Send_app","gateway":{"access_token":"t","instance_id":"` + strings.Repeat("A", 65) + `"}}`: {"body.gateway.instance_id"},
+			`{"name":"x","connection_type":"Send_app","gateway":{"access_token":"` + strings.Repeat("t", 513) + `"}}`:                  {"body.gateway.access_token"},
+		} {
+			s.refusedAt(422, "POST", "/api/sessions", a.Key, body, at...)
+		}
+		if n := s.count("select count(*) from session where type = 'Send_app'"); n != 1 {
+			t.Errorf("%d sessions were stored, want 1", n)
+		}
+	})
+}

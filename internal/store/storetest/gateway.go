@@ -1,0 +1,161 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// MustGateway creates a session of type Send_app with the mark, whose keys are sealed as the bytes "keys of <id>".
+func (c *Client) MustGateway(mark string) puntuale.SessionID {
+	c.w.t.Helper()
+	id, err := c.createGateway(mark)
+	if err != nil {
+		c.w.t.Fatal(err)
+	}
+	return id
+}
+
+func (c *Client) createGateway(mark string) (puntuale.SessionID, error) {
+	return c.CreateGateway(context.Background(), puntuale.Session{Name: "gateway", Type: puntuale.SendApp, Created: Begin}, mark,
+		func(id puntuale.SessionID) []byte { return []byte("keys of " + id.String()) }, nil)
+}
+
+// Keys of a gateway: sealed, of one session, and no two sessions have the same number there.
+func testGatewayKeys(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	first, second := c.MustGateway("one"), other.MustGateway("")
+	has := func(id puntuale.SessionID, owner *Client, want string) {
+		t.Helper()
+		client, sealed, err := w.SealedGateway(ctx, id)
+		if err != nil || client != owner.ID || !bytes.Equal(sealed, []byte(want)) {
+			t.Errorf("session %d of client %d: %q, %v, want %q", id, client, sealed, err, want)
+		}
+	}
+	has(first, c, "keys of "+first.String())
+	wantCode(t, w.KeepGateway(ctx, second, []byte("stolen"), "one"), puntuale.CodeConflict)
+	has(second, other, "keys of "+second.String())
+	_, err := other.createGateway("one")
+	wantCode(t, err, puntuale.CodeConflict)
+	if err := w.KeepGateway(ctx, first, []byte("later"), ""); err != nil { // the number is free again
+		t.Fatal(err)
+	}
+	has(first, c, "later")
+	if err := w.KeepGateway(ctx, second, []byte("taken"), "one"); err != nil {
+		t.Fatal(err)
+	}
+	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(false), 987654} {
+		_, _, err := w.SealedGateway(ctx, none)
+		wantCode(t, err, puntuale.CodeNotFound)
+		wantCode(t, w.KeepGateway(ctx, none, []byte("x"), ""), puntuale.CodeNotFound)
+	}
+	if err := other.DeleteSession(ctx, second, false, 0, Begin); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.KeepGateway(ctx, first, []byte("free"), "one"); err != nil { // with the session its number went
+		t.Fatal(err)
+	}
+}
+
+// Ids of a network: the first meaning stays, they are a session's, and they go with it or after their time.
+func testNetworkIDs(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	id := c.MustGateway("")
+	n := puntuale.NetworkID{MessageRef: puntuale.MessageRef{Client: c.ID, ID: 7}, Session: id, ID: "3EB0", Token: 9, At: Begin}
+	twin := n
+	twin.MessageRef.ID, twin.Token = 8, 10
+	for _, x := range []puntuale.NetworkID{n, n, twin} {
+		if err := w.KeepNetworkID(ctx, c.ID, x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if all, err := w.NetworkIDs(ctx, c.ID, id, []string{"3EB0", "unknown"}); err != nil || len(all) != 1 || all["3EB0"] != n {
+		t.Errorf("%+v, %v, want %+v", all, err, n)
+	}
+	if all, err := w.NetworkIDs(ctx, other.ID, id, []string{"3EB0"}); err != nil || len(all) != 0 {
+		t.Errorf("another client finds %+v, %v", all, err)
+	}
+	if err := w.Maintain(ctx, Begin.Add(29*24*time.Hour), time.Time{}); err != nil || w.Int("select count(*) from network_id") != 1 {
+		t.Errorf("forgotten too early: %v", err)
+	}
+	if err := w.Maintain(ctx, Begin.Add(31*24*time.Hour), time.Time{}); err != nil || w.Int("select count(*) from network_id") != 0 {
+		t.Errorf("never forgotten: %v", err)
+	}
+	if err := w.KeepNetworkID(ctx, c.ID, n); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.DeleteSession(ctx, id, false, 0, Begin); err != nil || w.Int("select count(*) from network_id") != 0 {
+		t.Errorf("still there after the session: %v", err)
+	}
+}
+
+// Open attempts are those of one session to one recipient, begun since, without an outcome; with what they show.
+func testOpenAttempts(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	ids := c.MustStart(phone, Begin, 3)
+	token, _ := w.MustClaim(node, Begin, c.Items(phone, 0, ids[0], ids[1])...)
+	w.MustRecord(Begin, c.Items(phone, 0, ids[1])[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
+	open, err := w.OpenAttempts(ctx, c.ID, c.Session, phone, Begin.Add(-time.Minute))
+	if err != nil || len(open) != 1 || open[0].ID != ids[0] || open[0].Token != token || !open[0].Begun.Equal(Begin) || open[0].Content.Text != "testo 0" {
+		t.Errorf("%+v, %v", open, err)
+	}
+	for name, none := range map[string]func() ([]puntuale.OpenAttempt, error){
+		"another recipient": func() ([]puntuale.OpenAttempt, error) {
+			return w.OpenAttempts(ctx, c.ID, c.Session, "+393339999999", Begin.Add(-time.Minute))
+		},
+		"another session": func() ([]puntuale.OpenAttempt, error) {
+			return w.OpenAttempts(ctx, c.ID, c.Session+1, phone, Begin.Add(-time.Minute))
+		},
+		"another client": func() ([]puntuale.OpenAttempt, error) {
+			return w.OpenAttempts(ctx, c.ID+1, c.Session, phone, Begin.Add(-time.Minute))
+		},
+		"too long ago": func() ([]puntuale.OpenAttempt, error) { return w.OpenAttempts(ctx, c.ID, c.Session, phone, Begin) },
+	} {
+		if open, err := none(); err != nil || len(open) != 0 {
+			t.Errorf("%s: %+v, %v", name, open, err)
+		}
+	}
+}
+
+// A gateway's health: messages without confirmation up to the first confirmed one, and the latest failure of a kind.
+func testGatewayHealth(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	ids := c.MustStart(phone, Begin, 5)
+	at := func(i int) time.Time { return Begin.Add(time.Duration(i) * time.Minute) }
+	for i, id := range ids[:4] {
+		c.MustSend(node, at(i), id)
+	}
+	c.MustEnd(node, at(4), puntuale.Outcome{Verdict: puntuale.Refused, Reason: "limitato"}, ids[4])
+	ask := func(to time.Time, most int) puntuale.GatewayHealth {
+		t.Helper()
+		h, err := w.GatewayHealth(ctx, c.ID, c.Session, Begin.Add(-time.Hour), to, most, "limitato")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	if h := ask(at(9), 20); h.Unconfirmed != 4 || !h.Failed.Equal(at(4)) {
+		t.Errorf("%+v, want 4 unconfirmed", h)
+	}
+	if h := ask(at(9), 2); h.Unconfirmed != 2 {
+		t.Errorf("%+v, want no more than 2", h)
+	}
+	if _, err := w.KeepEvidence(ctx, at(5), []puntuale.Evidence{{MessageRef: puntuale.MessageRef{Client: c.ID, ID: ids[2]}, Session: c.Session, Kind: puntuale.EvidenceDelivered, At: at(5)}}); err != nil {
+		t.Fatal(err)
+	}
+	if h := ask(at(9), 20); h.Unconfirmed != 1 {
+		t.Errorf("%+v, want 1 unconfirmed", h)
+	}
+	if h := ask(at(3), 20); h.Unconfirmed != 0 {
+		t.Errorf("%+v, want none before the confirmed one", h)
+	}
+}
