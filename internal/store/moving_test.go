@@ -69,6 +69,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	in.ids = started.IDs
 	session := limited.MustOfficial(false)
 	must(nil, in.KeepUpload(ctx, puntuale.Upload{Client: limited.ID, Session: session, Number: "1", Hash: "h"}, "900", storetest.Begin.Add(time.Hour)))
+	must(nil, in.KeepNetworkID(ctx, limited.ID, puntuale.NetworkID{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.MustGateway("one"), ID: "3EB0", Token: 1, At: storetest.Begin}))
 	must(in.KeepHeard(ctx, storetest.Begin, []puntuale.Heard{{Client: limited.ID, Session: session, Phone: patient, At: storetest.Begin}}))
 	must(in.KeepEvidence(ctx, storetest.Begin, []puntuale.Evidence{{MessageRef: puntuale.MessageRef{Client: limited.ID, ID: sent[1]}, Session: limited.Session,
 		Kind: puntuale.EvidenceRead, At: storetest.Begin}}))

@@ -178,16 +178,20 @@ const (
 	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
 )
 
-// echo settles the one open attempt to the same chat with the same text. Its id must be nobody's: an id that is known
-// belongs to another message with the same text.
+// echo settles the message whose id it has. An id of nobody settles the one open attempt to the same chat with the same
+// text.
 func (t *taking) echo(ctx context.Context, m message) error {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {
 		return nil
 	}
 	known, err := t.c.cfg.Store.NetworkIDs(ctx, t.from.client, t.from.session, []string{id})
-	if err != nil || len(known) > 0 {
+	if err != nil {
 		return err
+	}
+	if n, ok := known[id]; ok { // the answer came, and perhaps the server ended before its outcome was stored
+		t.told.Evidence = append(t.told.Evidence, t.evidence(n, puntuale.EvidenceSent))
+		return nil
 	}
 	open, err := t.c.cfg.Store.OpenAttempts(ctx, t.from.client, t.from.session, to, t.now.Add(-echoWithin))
 	if err != nil {

@@ -33,9 +33,12 @@ func TestEcho(t *testing.T) {
 			change  func(*gatewaytest.Sent)
 			at      time.Duration // after the attempt
 			twin    bool          // another attempt with the same text is open
+			answers bool          // the answer came, and the server ended before its outcome was stored
 			settles bool
 		}{
 			"the echo":         {settles: true},
+			"an answer":        {answers: true, settles: true},
+			"an answered text": {answers: true, change: func(s *gatewaytest.Sent) { s.Text += "!" }, settles: true},
 			"another text":     {change: func(s *gatewaytest.Sent) { s.Text += "!" }},
 			"another chat":     {change: func(s *gatewaytest.Sent) { s.To = "393330000000" }},
 			"a file":           {change: func(s *gatewaytest.Sent) { s.Media = "x.jpg" }},
@@ -51,10 +54,12 @@ func TestEcho(t *testing.T) {
 				w.t = t
 				cases++
 				person := number(cases)
-				w.peer.Answer(func(gatewaytest.Sent) gatewaytest.Reply { return gatewaytest.Reply{Drop: true} })
+				w.peer.Answer(func(gatewaytest.Sent) gatewaytest.Reply { return gatewaytest.Reply{Drop: !test.answers} })
 				w.until("looked at", func() bool { return w.conn.Online(w.session) })
 				f := w.fly(person, "Ciao {a|b}")
-				w.record(f)
+				if !test.answers {
+					w.record(f)
+				}
 				w.state(f, puntuale.Pending)
 				s := w.lastSent()
 				at := w.clock.Now().Add(test.at)
