@@ -29,7 +29,7 @@ var english = []struct{ italian, english string }{
 	{"Messaggio vuoto per il gateway", "The message is empty to the gateway"},
 	{"Messaggio non accettato dal gateway", "The gateway does not accept the message"},
 	{"WhatsApp non ha accettato il messaggio", "WhatsApp did not accept the message"},
-	{"Collega il numero al gateway: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo.", "Link the number at the gateway: begin to link and scan the QR code with WhatsApp, in Linked devices, Link a device."},
+	{"Collega il numero al gateway: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo. Se il token è cambiato, sostituisci le credenziali.", "Link the number at the gateway: begin to link and scan the QR code with WhatsApp, in Linked devices, Link a device. If the token changed, replace the keys."},
 
 	{"Mancano le credenziali di Meta", "Meta's keys are missing"},
 	{"I server di Meta non rispondono alla verifica del numero", "Meta's servers do not answer about the number"},

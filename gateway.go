@@ -78,9 +78,8 @@ type GatewayStore interface {
 	// has none. Codes: not_found.
 	SealedGateway(ctx context.Context, session SessionID) (ClientID, []byte, error)
 
-	// KeepGateway replaces the sealed keys. mark is the keyed hash of the gateway's number, "" for none: no two sessions
-	// have the same. Codes: not_found, conflict (another session has the number).
-	KeepGateway(ctx context.Context, session SessionID, sealed []byte, mark string) error
+	// ChangeGateway is [OfficialTenant.ChangeKeys] for a session of type Send_app that is no sandbox.
+	ChangeGateway(ctx context.Context, session SessionID, change KeyChange) error
 
 	// KeepNetworkID stores which message an id of the network means. The first one stays.
 	KeepNetworkID(ctx context.Context, client ClientID, n NetworkID) error

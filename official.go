@@ -50,10 +50,14 @@ type OfficialTenant interface {
 	// SetKeys puts other sealed keys in the place of a session's; nil: none. Codes: not_found.
 	SetKeys(ctx context.Context, id SessionID, sealed []byte) error
 
-	// ChangeKeys puts in the place of a session's sealed keys what change makes of them (nil: there are none), in one
-	// transaction, perhaps more than once; its error is returned, and changes nothing. Codes: not_found.
-	ChangeKeys(ctx context.Context, id SessionID, change func(old []byte) ([]byte, error)) error
+	// ChangeKeys puts in the place of a session's sealed keys what change makes of them, in one transaction. Its error is
+	// returned, and changes nothing. Codes: not_found, conflict (another session has the mark).
+	ChangeKeys(ctx context.Context, id SessionID, change KeyChange) error
 }
+
+// KeyChange makes new sealed keys of a session's old ones, nil for none. It may be called more than once. mark is the keyed
+// hash of the number at a gateway, see [GatewayKeys.Mark]; "" for all other keys.
+type KeyChange func(old []byte) (sealed []byte, mark string, err error)
 
 // OfficialStore is what the connector of Official sessions asks.
 type OfficialStore interface {

@@ -23,8 +23,8 @@ func (s Session) hint() string {
 	switch {
 	case s.State == puntuale.LinkUnlinked && s.Type == puntuale.Official && !s.Sandbox:
 		return "Inserisci, o correggi, le credenziali di Meta del numero."
-	case s.State == puntuale.LinkUnlinked && s.Type == puntuale.SendApp && !s.Sandbox:
-		return "Collega il numero al gateway: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo."
+	case s.State == puntuale.LinkUnlinked && s.toGateway():
+		return "Collega il numero al gateway: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo. Se il token è cambiato, sostituisci le credenziali."
 	case s.State == puntuale.LinkUnlinked:
 		return "Collega il numero: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo."
 	case s.State == puntuale.LinkPairing && s.Code != nil && s.Code.Method == puntuale.PairCode:

@@ -1,7 +1,10 @@
 package control
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"net/url"
 	"strings"
 	"unicode/utf8"
@@ -13,7 +16,53 @@ import (
 type NewGateway struct {
 	BaseURL     string // "": that of SendApp Cloud
 	AccessToken string
-	InstanceID  string // "": linking asks the gateway for one
+	InstanceID  string           // "": linking asks the gateway for one
+	Faults      []puntuale.Fault // found by the caller of SetGateway in the request itself
+}
+
+// toGateway reports whether the session sends through a gateway.
+func (s Session) toGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox }
+
+// SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. What is blank
+// stays as it was. With another base URL the token must be given, so that no other server is shown the stored one. Codes:
+// forbidden, not_found, invalid, conflict (it sends through no gateway, or another session has the instance).
+func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Session, error) {
+	if err := c.MayCreate(); err != nil {
+		return Session{}, err
+	}
+	found, err := c.Session(ctx, id)
+	switch {
+	case err != nil:
+		return Session{}, err
+	case !found.toGateway():
+		return Session{}, puntuale.Conflict("the session sends through no gateway")
+	case c.control.vault == nil:
+		return Session{}, puntuale.NoLinker()
+	}
+	err = c.tenant.ChangeKeys(ctx, found.ID, func(old []byte) ([]byte, string, error) { return c.changedGateway(found.ID, old, r) })
+	if err != nil {
+		return Session{}, fmt.Errorf("store the keys of session %d: %w", found.ID, err)
+	}
+	return c.looked(ctx, id, found.ID)
+}
+
+// changedGateway makes new sealed keys of the old ones and what is asked for.
+func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway) ([]byte, string, error) {
+	vault := c.control.vault
+	var before puntuale.GatewayKeys
+	plain, err := vault.Open(puntuale.SealedGateway, id.SealPlace(), old)
+	if err != nil || json.Unmarshal(plain, &before) != nil {
+		before = puntuale.GatewayKeys{} // sealed by another key: all have to be given
+	}
+	address := strings.TrimRight(strings.TrimSpace(r.BaseURL), "/")
+	if address == "" || address == before.BaseURL {
+		r.BaseURL = before.BaseURL
+		r.AccessToken = cmp.Or(strings.TrimSpace(r.AccessToken), before.AccessToken)
+		r.InstanceID = cmp.Or(strings.TrimSpace(r.InstanceID), before.InstanceID)
+	}
+	f := faults(r.Faults)
+	k := c.checkGateway(&f, "body.", r)
+	return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON()), k.Mark(vault.Mark), f.err()
 }
 
 // maxInstance bounds the gateway's id of a number, in characters. The family's have 13.

@@ -71,6 +71,7 @@ type limited struct {
 	sequence string
 	session  string // a sandbox
 	official string
+	gateway  string
 	message  string // pending
 }
 
@@ -108,6 +109,9 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	official, err := w.client.CreateSession(ctx, control.NewSession{Name: "Ufficiale", Type: "Official", Sandbox: &sandbox}, control.Once[control.Session]{})
 	must(err)
 	w.official = official.ID.String()
+	gateway, err := w.client.CreateSession(ctx, control.NewSession{Name: "Gateway", Type: "Send_app", Sandbox: &sandbox, Gateway: &control.NewGateway{AccessToken: "t"}}, control.Once[control.Session]{})
+	must(err)
+	w.gateway = gateway.ID.String()
 	made, err := w.client.CreateSequence(ctx, asked(puntuale.Step{Text: "ciao", Timing: inAnHour}), control.Once[control.Sequence]{})
 	must(err)
 	w.sequence = made.ID.String()
@@ -252,6 +256,14 @@ var clientLimits = []limit{
 	}},
 	{"SetKeys", "invalid body.phone_number_id body.access_token body.app_secret body.verify_token", func(ctx context.Context, w *limited) error {
 		_, err := w.client.SetKeys(ctx, w.official, control.NewKeys{OfficialKeys: puntuale.OfficialKeys{PhoneNumberID: long, AccessToken: long, AppSecret: nul, VerifyToken: nul}})
+		return err
+	}},
+	{"CreateSession", "invalid body.gateway.base_url body.gateway.access_token body.gateway.instance_id", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateSession(ctx, control.NewSession{Name: "x", Type: "Send_app", Gateway: &control.NewGateway{BaseURL: long, AccessToken: long, InstanceID: long}}, control.Once[control.Session]{})
+		return err
+	}},
+	{"SetGateway", "invalid body.base_url body.access_token body.instance_id", func(ctx context.Context, w *limited) error {
+		_, err := w.client.SetGateway(ctx, w.gateway, control.NewGateway{BaseURL: long, AccessToken: nul, InstanceID: long})
 		return err
 	}},
 	{"Pair", "invalid body.method", func(ctx context.Context, w *limited) error {
@@ -591,7 +603,7 @@ func (w *limited) missing() (rows []limit) {
 // namesOneThing are the verbs whose first argument is the id of what they are about.
 var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
-	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.TestSession
+	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)

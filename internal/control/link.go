@@ -139,7 +139,7 @@ func (c *Client) webhookPath(s puntuale.Session) string {
 	case s.Sandbox:
 	case s.Type == puntuale.Official:
 		return s.ID.WebhookPath()
-	case s.Type == puntuale.SendApp && c.control.vault != nil:
+	case s.Type == puntuale.SendApp && c.control.vault != nil: // the path has a secret, made with the vault's key
 		return s.ID.GatewayWebhookPath(c.control.vault.Mark)
 	}
 	return ""

@@ -28,10 +28,18 @@ func (c *Client) SetKeys(ctx context.Context, id string, r NewKeys) (Session, er
 	if err != nil {
 		return Session{}, err
 	}
-	if err := c.tenant.ChangeKeys(ctx, found.ID, func(old []byte) ([]byte, error) { return c.changed(found.ID, old, r) }); err != nil {
+	if err := c.tenant.ChangeKeys(ctx, found.ID, func(old []byte) ([]byte, string, error) {
+		sealed, err := c.changed(found.ID, old, r)
+		return sealed, "", err
+	}); err != nil {
 		return Session{}, fmt.Errorf("store the keys of session %d: %w", found.ID, err)
 	}
-	if _, err := c.give(ctx, found.ID, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
+	return c.looked(ctx, id, found.ID)
+}
+
+// looked has the session's node look at its new keys, and returns the session. A node that does not answer looks later.
+func (c *Client) looked(ctx context.Context, id string, session puntuale.SessionID) (Session, error) {
+	if _, err := c.give(ctx, session, puntuale.CommandTest, nil); err != nil && puntuale.CodeOf(err) != puntuale.CodeBusy {
 		return Session{}, err
 	}
 	return c.Session(ctx, id)
@@ -65,7 +73,7 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 	return c.seal(id, k), f.err()
 }
 
-// SessionTest is what came of looking whether an Official session can send.
+// SessionTest is what came of looking whether a session can send.
 type SessionTest struct {
 	Session   Session
 	OK        bool                      // messages leave now
@@ -73,10 +81,13 @@ type SessionTest struct {
 	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
 }
 
-// TestSession has an Official session's node look whether it can send, and read its templates. Codes: not_found, conflict
-// (it is no Official session, or a sandbox), busy (its node did not answer in time).
+// TestSession has the node of an Official session, or of one with a gateway, look whether it can send; of Official ones it
+// reads the templates, too. Codes: not_found, conflict (it is another session), busy (its node did not answer in time).
 func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
-	found, err := c.tested(ctx, id)
+	found, err := c.Session(ctx, id)
+	if err == nil && !found.toGateway() {
+		found, err = c.official(ctx, id)
+	}
 	if err != nil {
 		return SessionTest{}, err
 	}
@@ -127,15 +138,6 @@ func (c *Client) NetworkTemplates(ctx context.Context, id string, p Page) (Netwo
 		return NetworkTemplates{}, fmt.Errorf("list the templates of session %d: %w", found.ID, err)
 	}
 	return out, nil
-}
-
-// tested returns a session whose connector can look whether it sends: one of the type Official, or with a gateway.
-func (c *Client) tested(ctx context.Context, id string) (Session, error) {
-	found, err := c.Session(ctx, id)
-	if err == nil && found.Type == puntuale.SendApp && !found.Sandbox && c.control.vault != nil {
-		return found, nil
-	}
-	return c.official(ctx, id)
 }
 
 // official returns a session that reaches Meta.

@@ -17,6 +17,7 @@ var bodyExamples = map[string]json.RawMessage{
 	"createTemplate":        templateExample,
 	"eraseContact":          personExample,
 	"pairSession":           []byte(`{"method": "qr"}`),
+	"setGateway":            []byte(`{"base_url": "https://app.sendapp.cloud/api", "access_token": "64f0c2a1b7d4e", "instance_id": "65F0A1B2C3D4E"}`),
 	"setOfficialKeys":       []byte(`{"phone_number_id": "106540352242922", "access_token": "EAAGm0PX4ZCps", "app_secret": "9b3c5e7f1a2d", "verify_token": "una-parola", "business_account_id": "102290129340398"}`),
 	"updateSession":         []byte(`{"pace": {"per_minute": 10, "cold_per_day": 20}}`),
 	"removeFromBlacklist":   personExample,

@@ -12,7 +12,8 @@ func TestGatewaySessions(t *testing.T) {
 	databases(t, options{}, func(t *testing.T, s *service) {
 		a := s.newAccount("a@x", "full")
 		const token = "tok5f2a9c0e1b7d4"
-		created := s.must(nil, "POST", "/api/sessions", a.Key, `{"name":"Gateway","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":" `+token+` ","instance_id":"65F0A1"}}`)
+		var made struct{ ID string }
+		created := s.must(&made, "POST", "/api/sessions", a.Key, `{"name":"Gateway","connection_type":"Send_app","sandbox":false,"gateway":{"access_token":" `+token+` ","instance_id":"65F0A1"}}`)
 		if !strings.Contains(created.body, `"state":"unlinked"`) || !strings.Contains(created.body, `"webhook_path":"/webhooks/gateway/`) || strings.Contains(created.body, token) {
 			t.Errorf("created: %s", created.body)
 		}
@@ -34,6 +35,24 @@ func TestGatewaySessions(t *testing.T) {
 			`{"name":"x","connection_type":"Send_app","gateway":{"access_token":"` + strings.Repeat("t", 513) + `"}}`:                  {"body.gateway.access_token"},
 		} {
 			s.refusedAt(422, "POST", "/api/sessions", a.Key, body, at...)
+		}
+		keys := "/api/sessions/" + made.ID + "/gateway"
+		for body, at := range map[string][]string{
+			`{"access_token":"a b"}`:                            {"body.access_token"},
+			`{"base_url":"https://gateway.example.com/x"}`:      {"body.access_token"}, // the stored one is not for that server
+			`{"instance_id":"` + strings.Repeat("A", 65) + `"}`: {"body.instance_id"},
+		} {
+			s.refusedAt(422, "PUT", keys, a.Key, body, at...)
+		}
+		for _, body := range []string{`{}`, `{"access_token":"other"}`, `{"base_url":"https://gateway.example.com/x","access_token":"other","instance_id":"65F0A2"}`} {
+			if changed := s.must(nil, "PUT", keys, a.Key, body); strings.Contains(changed.body, "other") {
+				t.Errorf("shown again: %s", changed.body)
+			}
+		}
+		var other struct{ ID string }
+		s.must(&other, "POST", "/api/sessions", a.Key, `{"name":"x","connection_type":"Socket"}`)
+		if refused := s.call("PUT", "/api/sessions/"+other.ID+"/gateway", a.Key, `{"access_token":"t"}`); refused.status != 409 {
+			t.Errorf("keys of a session without a gateway: %d %s", refused.status, refused.body)
 		}
 		if n := s.count("select count(*) from session where type = 'Send_app'"); n != 1 {
 			t.Errorf("%d sessions were stored, want 1", n)

@@ -26,19 +26,14 @@ func registerSessions(a *api) {
 		summary: "Connect a linked number at once, as after another program took its place", refusals: []int{http.StatusNotFound, http.StatusConflict}}, reconnectSession)
 	client(a, operation{id: "setOfficialKeys", method: http.MethodPut, path: one + "/official", creates: always, body: keysBody{},
 		summary: "Replace what an Official session needs to reach Meta, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setOfficialKeys)
+	client(a, operation{id: "setGateway", method: http.MethodPut, path: one + "/gateway", creates: always, body: gatewayKeysBody{},
+		summary: "Replace what a Send_app session needs to reach its gateway, or some of it", refusals: []int{http.StatusNotFound, http.StatusConflict}}, setGateway)
 	client(a, operation{id: "testSession", method: http.MethodPost, path: one + "/test",
-		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong; of Official ones read the templates", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
+		summary: "Look whether an Official session, or one with a gateway, can send, and say what is wrong. Of Official ones this reads the templates, too", refusals: []int{http.StatusNotFound, http.StatusConflict}}, testSession)
 	client(a, operation{id: "listNetworkTemplates", method: http.MethodGet, path: one + "/templates", strict: true,
 		summary: "List the templates of an Official session's business as Meta has them, by name and language", refusals: []int{http.StatusNotFound, http.StatusConflict}}, listNetworkTemplates)
 	client(a, operation{id: "deleteSession", method: http.MethodDelete, path: one,
 		summary: "Delete a session other than the default one", refusals: []int{http.StatusNotFound, http.StatusConflict}}, deleteSession)
-}
-
-// gatewayBody documents what a Send_app session needs to reach its gateway.
-type gatewayBody struct {
-	BaseURL     string `json:"base_url,omitempty" format:"uri" maxLength:"2048" doc:"Of the API of a gateway of SendApp's family; else SendApp Cloud's"`
-	AccessToken string `json:"access_token" minLength:"1" maxLength:"512" doc:"Of the account at the gateway"`
-	InstanceID  string `json:"instance_id,omitempty" maxLength:"64" doc:"Of a number that is there already; without it, linking makes one"`
 }
 
 // sessionBody documents the body of a session.
@@ -97,7 +92,7 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 		asked.Keys = readKeys(inner)
 	}
 	if inner := body.object("gateway"); inner != nil {
-		asked.Gateway = &control.NewGateway{BaseURL: inner.text("base_url"), AccessToken: inner.text("access_token"), InstanceID: inner.text("instance_id")}
+		asked.Gateway = readGateway(inner)
 	}
 	asked.Pace = readPace(body)
 	if err := body.err(); err != nil {

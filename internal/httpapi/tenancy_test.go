@@ -15,7 +15,7 @@ import (
 
 // tenant is a client with one of everything.
 type tenant struct {
-	key, client, session, second, linking, linked, official, sequence, template, message, keyID, phone string
+	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 }
 
 func newTenant(s *service, email, phone string) tenant {
@@ -41,6 +41,8 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	c.linked = made.ID
 	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Quarta","connection_type":"Official","sandbox":false,"official":`+officialKeys+`}`)
 	c.official = made.ID
+	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Sesta","connection_type":"Send_app","sandbox":false,"gateway":`+gatewayKeys+`}`)
+	c.gateway = made.ID
 	s.must(nil, "DELETE", "/api/sessions/"+c.linking+"/pair", c.key, "")
 	s.must(&made, "POST", "/api/templates", c.key, `{"name":"Saluto","text":"Ciao da `+email+`"}`)
 	c.template = made.ID
@@ -53,6 +55,8 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	s.must(nil, "POST", "/api/blacklist", c.key, `{"phone":"`+phone+`","reason":"`+email+`"}`)
 	return c
 }
+
+const gatewayKeys = `{"base_url":"https://gateway.example.com/api","access_token":"tokcanary"}`
 
 const officialKeys = `{"phone_number_id":"101","access_token":"EAAcanary","app_secret":"appcanary","verify_token":"verifycanary","business_account_id":"55101"}`
 
@@ -101,6 +105,7 @@ var operations = map[string]struct {
 	"updateSession":         {"PUT", "/api/sessions/{session}", `{"pace":{"per_minute":10}}`, false, "404", false},
 	"reconnectSession":      {"POST", "/api/sessions/{linked}/reconnect", "", false, "404", false},
 	"setOfficialKeys":       {"PUT", "/api/sessions/{official}/official", officialKeys, false, "404", false},
+	"setGateway":            {"PUT", "/api/sessions/{gateway}/gateway", gatewayKeys, false, "404", false},
 	"testSession":           {"POST", "/api/sessions/{official}/test", "", false, "404", false},
 	"listNetworkTemplates":  {"GET", "/api/sessions/{official}/templates?limit=10", "", false, "404", false},
 	"getDefaultSequences":   {"GET", "/api/session/{session}/defaultSequence", "", false, "404", false},
@@ -118,7 +123,7 @@ var operations = map[string]struct {
 }
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -214,7 +219,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{session: nobody, second: nobody, linking: nobody, linked: nobody, official: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{session: nobody, second: nobody, linking: nobody, linked: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]

@@ -36,15 +36,12 @@ func (s *Store) SealedGateway(ctx context.Context, id puntuale.SessionID) (puntu
 	return s.sealedKeys(ctx, id, puntuale.SendApp)
 }
 
-func (s *Store) KeepGateway(ctx context.Context, id puntuale.SessionID, sealed []byte, mark string) error {
+func (s *Store) ChangeGateway(ctx context.Context, id puntuale.SessionID, change puntuale.KeyChange) error {
 	client, _, err := s.SealedGateway(ctx, id)
 	if err != nil {
 		return err
 	}
-	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update session set keys = $3, network_mark = $4 where client_id = $1 and id = $2 and deleted_at = 0`, client, id, sealed, mark)
-		return thereOr(n > 0, sameNumber(err), "session")
-	})
+	return tenant{s: s, id: client}.ChangeKeys(ctx, id, change)
 }
 
 func (s *Store) KeepNetworkID(ctx context.Context, client puntuale.ClientID, n puntuale.NetworkID) error {

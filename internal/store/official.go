@@ -22,7 +22,7 @@ func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byt
 	})
 }
 
-func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change func(old []byte) ([]byte, error)) error {
+func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change puntuale.KeyChange) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
 		var old []byte
 		found, err := one(ctx, a, `select s.keys from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0 for update of s`, []any{t.id, id}, &old)
@@ -32,12 +32,12 @@ func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change fu
 		if len(old) == 0 {
 			old = nil
 		}
-		sealed, err := change(old)
+		sealed, mark, err := change(old)
 		if err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, sealed); err != nil {
-			return fmt.Errorf("change a session's keys: %w", err)
+		if _, err := a.exec(ctx, `update session set keys = $3, network_mark = $4 where client_id = $1 and id = $2`, t.id, id, sealed, mark); err != nil {
+			return fmt.Errorf("change a session's keys: %w", sameNumber(err))
 		}
 		return nil
 	})

@@ -34,6 +34,9 @@ func (w *world) everything(client puntuale.ClientID) things {
 	s, err := c.CreateSession(ctx, control.NewSession{Name: "Sportello", Type: string(puntuale.Official), Sandbox: new(false)}, control.Once[control.Session]{})
 	w.must(err)
 	has["official"] = s.ID.String()
+	gateway, err := c.CreateSession(ctx, control.NewSession{Name: "Banco", Type: string(puntuale.SendApp), Sandbox: new(false), Gateway: &control.NewGateway{AccessToken: "tok"}}, control.Once[control.Session]{})
+	w.must(err)
+	has["gateway"] = gateway.ID.String()
 	simulated, err := c.CreateSession(ctx, control.NewSession{Name: "Simulata", Type: string(puntuale.Socket), Sandbox: new(true)}, control.Once[control.Session]{})
 	w.must(err)
 	has["sessions"] = simulated.ID.String()
@@ -79,6 +82,8 @@ func (has things) of(t testing.TB, path string) string {
 			noun = "clients"
 		case noun == "sessions" && i+1 < len(parts) && (parts[i+1] == "official" || parts[i+1] == "test" || parts[i+1] == "templates"):
 			noun = "official"
+		case noun == "sessions" && i+1 < len(parts) && parts[i+1] == "gateway":
+			noun = "gateway"
 		case path == "/partner/users/{user}" || strings.HasPrefix(path, "/partner/users/{user}/"):
 			noun = "partner-users"
 		}

@@ -99,9 +99,15 @@ func (s *site) testSession(v *visit) error {
 	if err != nil {
 		return err
 	}
-	found, err := v.official()
+	found, err := v.client.Session(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
+	}
+	switch of := v.sender(found); {
+	case of.ToGateway():
+		return v.testGateway(f, of)
+	case !of.ToMeta():
+		return errNoPage
 	}
 	tried, err := v.client.TestSession(v.ctx(), found.ID.String())
 	o, missing := v.oneSession(found.ID.String())

@@ -87,24 +87,6 @@ func (s *site) createSession(v *visit) error {
 	return v.to(v.sessionURL(made.ID))
 }
 
-// createGateway creates a session that sends through a gateway. Whoever has just chosen the kind is asked for the keys.
-func (v *visit) createGateway(f *view.Form) error {
-	if !f.Values.Has("access_token") {
-		return v.whole(view.NewGateway(view.NewForm("name", f.Value("name"))))
-	}
-	sandbox := false
-	made, err := v.client.CreateSession(v.ctx(), control.NewSession{
-		Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox,
-		Gateway: &control.NewGateway{BaseURL: f.Value("base_url"), AccessToken: f.Value("access_token"), InstanceID: f.Value("instance_id")},
-	}, control.Once[control.Session]{})
-	if err != nil {
-		return v.again(below(err, "gateway"), f, view.NewGatewayForm(f), view.NewGateway(f), "name", "access_token", "base_url", "instance_id")
-	}
-	v.did(made.ID.String())
-	v.say("session.created", "")
-	return v.to(v.sessionURL(made.ID))
-}
-
 // oneSession is what the page of a session shows besides its forms.
 func (v *visit) oneSession(id string) (view.OneSession, error) {
 	found, err := v.client.Session(v.ctx(), id)

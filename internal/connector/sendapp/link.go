@@ -84,7 +84,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 		}
 	}
 	keys.InstanceID = ""
-	if err := c.keepKeys(ctx, a, *keys); err != nil {
+	if err := c.keepInstance(ctx, a, *keys); err != nil {
 		return err
 	}
 	a.mu.Lock()
@@ -301,24 +301,40 @@ func (c *Connector) keysOf(ctx context.Context, session puntuale.SessionID) (pun
 	if err != nil {
 		return 0, nil, fmt.Errorf("read a session's keys: %w", err)
 	}
+	keys, err := c.unseal(session, sealed)
+	return client, keys, err
+}
+
+// unseal opens sealed keys, nil for none.
+func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale.GatewayKeys, error) {
 	if sealed == nil {
-		return client, nil, nil
+		return nil, nil
 	}
 	plain, err := c.cfg.Unseal(puntuale.SealedGateway, session.SealPlace(), sealed)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	keys := &puntuale.GatewayKeys{}
 	if err := json.Unmarshal(plain, keys); err != nil {
-		return 0, nil, errors.New("a session's keys cannot be read") // the error would hold some of them
+		return nil, errors.New("a session's keys cannot be read") // the error would hold some of them
 	}
-	return client, keys, nil
+	return keys, nil
 }
 
-// keepKeys stores other keys. Codes: conflict (another session has the gateway's number).
-func (c *Connector) keepKeys(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
-	sealed := c.cfg.Seal(puntuale.SealedGateway, a.session.SealPlace(), k.JSON())
-	if err := c.cfg.Store.KeepGateway(ctx, a.session, sealed, k.Mark(c.cfg.Mark)); err != nil {
+// keepInstance stores the instance of keys that were read before. Codes: conflict (another session has the instance), busy
+// (somebody replaced the keys meanwhile).
+func (c *Connector) keepInstance(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
+	err := c.cfg.Store.ChangeGateway(ctx, a.session, func(old []byte) ([]byte, string, error) {
+		now, err := c.unseal(a.session, old)
+		switch {
+		case err != nil:
+			return nil, "", err
+		case now == nil || now.BaseURL != k.BaseURL || now.AccessToken != k.AccessToken:
+			return nil, "", &puntuale.Error{Code: puntuale.CodeBusy, Message: "the keys were replaced meanwhile: try again"}
+		}
+		return c.cfg.Seal(puntuale.SealedGateway, a.session.SealPlace(), k.JSON()), k.Mark(c.cfg.Mark), nil
+	})
+	if err != nil {
 		return fmt.Errorf("store a session's keys: %w", err)
 	}
 	a.mu.Lock()

@@ -102,6 +102,33 @@ func TestOneSessionPerInstance(t *testing.T) {
 	})
 }
 
+// Keys that somebody replaces while the gateway makes an instance stay.
+func TestKeysReplaced(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, d storetest.Driver) {
+		w := newWorld(t, d)
+		id := w.open(w.keys(""))
+		replaced := w.keys("")
+		replaced.AccessToken = "another"
+		w.asked(func(path string) {
+			if path != gatewaytest.Base+"/create_instance" {
+				return
+			}
+			if err := w.c.ChangeKeys(t.Context(), id, func([]byte) ([]byte, string, error) {
+				return w.vault.Seal(puntuale.SealedGateway, id.SealPlace(), replaced.JSON()), "", nil
+			}); err != nil {
+				t.Error(err)
+			}
+		})
+		if err := w.conn.Pair(w.within(), id, puntuale.PairQR, ""); puntuale.CodeOf(err) != puntuale.CodeBusy {
+			t.Errorf("%v, want busy", err)
+		}
+		if now := w.stored(id); now != replaced {
+			t.Errorf("%+v are stored, want %+v", now, replaced)
+		}
+	})
+}
+
 func TestPairingRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite)

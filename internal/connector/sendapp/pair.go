@@ -78,7 +78,7 @@ func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.Gat
 		return puntuale.Conflict("the gateway makes no instance: " + storable(answered.text(), 200))
 	}
 	k.InstanceID = answered.Instance
-	err = c.keepKeys(ctx, a, *k)
+	err = c.keepInstance(ctx, a, *k)
 	if puntuale.CodeOf(err) == puntuale.CodeConflict {
 		return puntuale.Conflict("another number of this gateway account is being linked: link one at a time")
 	}

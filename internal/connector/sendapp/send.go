@@ -19,6 +19,7 @@ type payload struct {
 
 // Sentences that several places share.
 const (
+	saysApproved    = "Un modello approvato da Meta può essere inviato solo da un numero Official"
 	saysInterrupted = "Invio interrotto"
 	saysRecipient   = "Il gateway non raggiunge questo tipo di destinatario"
 )
@@ -39,6 +40,9 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 		p.with["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: saysRecipient, Detail: "solo numeri e gruppi @g.us"}
+	}
+	if e.Content.Official != nil {
+		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: saysApproved, Detail: "official"}
 	}
 	if e.Content.MediaURL != "" {
 		if err := c.checkMedia(ctx, e); err != nil {

@@ -135,6 +135,9 @@ func TestRecipients(t *testing.T) {
 			t.Errorf("%s: %v, want a final refusal", to, err)
 		}
 	}
+	if _, err := w.send(person, puntuale.Content{Text: "ciao", Official: &puntuale.Approved{Name: "saluto"}}); puntuale.AsSendError(err) == nil || puntuale.AsSendError(err).Kind != puntuale.Final {
+		t.Errorf("a template of Meta's: %v, want a final refusal", err)
+	}
 	if _, err := w.send(person, puntuale.Content{MediaURL: forbidden}); puntuale.AsSendError(err) == nil {
 		t.Errorf("a forbidden address: %v", err)
 	}

@@ -2,6 +2,7 @@ package sendapp_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -42,6 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
+	before  func(path string) // see asked
 }
 
 // newWorld opens a world whose session is not linked yet.
@@ -58,7 +60,7 @@ func newWorld(t testing.TB, driver storetest.Driver) *world {
 	w.hooks = httptest.NewServer(mux)
 	t.Cleanup(w.hooks.Close)
 	w.conn = sendapp.New(sendapp.Config{
-		Store: w.w.Store, Seal: w.vault.Seal, Unseal: w.vault.Open, Mark: w.vault.Mark, Media: files{}, Transport: http.DefaultTransport,
+		Store: w.w.Store, Seal: w.vault.Seal, Unseal: w.vault.Open, Mark: w.vault.Mark, Media: files{}, Transport: w,
 		Public: w.hooks.URL, Take: in.Take, Clock: w.clock, Logger: quiet(),
 		Report: func(r puntuale.LinkReport) {
 			w.mu.Lock()
@@ -230,17 +232,43 @@ func (w *world) report(event string, payload any) {
 }
 
 func (w *world) instance() string {
-	_, sealed, err := w.w.SealedGateway(context.Background(), w.session)
+	w.t.Helper()
+	return w.stored(w.session).InstanceID
+}
+
+// stored are the keys of a session.
+func (w *world) stored(id puntuale.SessionID) (k puntuale.GatewayKeys) {
+	w.t.Helper()
+	_, sealed, err := w.w.SealedGateway(context.Background(), id)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	plain, err := w.vault.Open(puntuale.SealedGateway, w.session.SealPlace(), sealed)
+	plain, err := w.vault.Open(puntuale.SealedGateway, id.SealPlace(), sealed)
+	if err == nil {
+		err = json.Unmarshal(plain, &k)
+	}
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(plain), `"instance_id":"`)
-	id, _, _ := strings.Cut(rest, `"`)
-	return id
+	return k
+}
+
+// asked has do called with the path of each call to the gateway, before it.
+func (w *world) asked(do func(path string)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before = do
+}
+
+// RoundTrip is the way to the gateway.
+func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.mu.Lock()
+	before := w.before
+	w.mu.Unlock()
+	if before != nil {
+		before(r.URL.Path)
+	}
+	return http.DefaultTransport.RoundTrip(r)
 }
 
 func (w *world) lastSent() gatewaytest.Sent {

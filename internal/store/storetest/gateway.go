@@ -24,6 +24,11 @@ func (c *Client) createGateway(mark string) (puntuale.SessionID, error) {
 		func(id puntuale.SessionID) []byte { return []byte("keys of " + id.String()) }, nil)
 }
 
+// becomes puts other keys in the place of any.
+func becomes(sealed, mark string) puntuale.KeyChange {
+	return func([]byte) ([]byte, string, error) { return []byte(sealed), mark, nil }
+}
+
 // Keys of a gateway: sealed, of one session, and no two sessions have the same number there.
 func testGatewayKeys(t *testing.T, w *World) {
 	ctx := context.Background()
@@ -37,26 +42,26 @@ func testGatewayKeys(t *testing.T, w *World) {
 		}
 	}
 	has(first, c, "keys of "+first.String())
-	wantCode(t, w.KeepGateway(ctx, second, []byte("stolen"), "one"), puntuale.CodeConflict)
+	wantCode(t, w.ChangeGateway(ctx, second, becomes("stolen", "one")), puntuale.CodeConflict)
 	has(second, other, "keys of "+second.String())
 	_, err := other.createGateway("one")
 	wantCode(t, err, puntuale.CodeConflict)
-	if err := w.KeepGateway(ctx, first, []byte("later"), ""); err != nil { // the number is free again
+	if err := w.ChangeGateway(ctx, first, becomes("later", "")); err != nil { // the number is free again
 		t.Fatal(err)
 	}
 	has(first, c, "later")
-	if err := w.KeepGateway(ctx, second, []byte("taken"), "one"); err != nil {
+	if err := w.ChangeGateway(ctx, second, becomes("taken", "one")); err != nil {
 		t.Fatal(err)
 	}
 	for _, none := range []puntuale.SessionID{c.Session, c.MustOfficial(false), 987654} {
 		_, _, err := w.SealedGateway(ctx, none)
 		wantCode(t, err, puntuale.CodeNotFound)
-		wantCode(t, w.KeepGateway(ctx, none, []byte("x"), ""), puntuale.CodeNotFound)
+		wantCode(t, w.ChangeGateway(ctx, none, becomes("x", "")), puntuale.CodeNotFound)
 	}
 	if err := other.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.KeepGateway(ctx, first, []byte("free"), "one"); err != nil { // with the session its number went
+	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // with the session its number went
 		t.Fatal(err)
 	}
 }

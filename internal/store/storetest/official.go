@@ -37,9 +37,9 @@ func testOfficialKeys(t *testing.T, w *World) {
 	}
 	has(id, "others")
 	wrong := puntuale.Invalid(puntuale.Fault{Location: "x", Message: "y"})
-	wantCode(t, c.ChangeKeys(ctx, id, func(old []byte) ([]byte, error) { return []byte("never"), wrong }), puntuale.CodeInvalid)
+	wantCode(t, c.ChangeKeys(ctx, id, func([]byte) ([]byte, string, error) { return []byte("never"), "", wrong }), puntuale.CodeInvalid)
 	has(id, "others")
-	if err := c.ChangeKeys(ctx, id, func(old []byte) ([]byte, error) { return append(old, " again"...), nil }); err != nil {
+	if err := c.ChangeKeys(ctx, id, func(old []byte) ([]byte, string, error) { return append(old, " again"...), "", nil }); err != nil {
 		t.Fatal(err)
 	}
 	has(id, "others again")

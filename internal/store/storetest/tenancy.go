@@ -118,7 +118,7 @@ var foreignCalls = map[string]foreign{
 	"CreateOfficial": nil, // names nothing of anybody
 	"CreateGateway":  nil, // likewise
 	"ChangeKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		return nil, mine.ChangeKeys(context.Background(), other.Session, func(old []byte) ([]byte, error) { return []byte("x"), nil })
+		return nil, mine.ChangeKeys(context.Background(), other.Session, func([]byte) ([]byte, string, error) { return []byte("x"), "", nil })
 	},
 	"SetKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.SetKeys(context.Background(), other.Session, []byte("x"))

@@ -1,0 +1,42 @@
+package httpapi
+
+import (
+	"context"
+
+	"puntuale/internal/control"
+)
+
+// gatewayBody documents what a Send_app session needs to reach its gateway.
+type gatewayBody struct {
+	BaseURL     string `json:"base_url,omitempty" format:"uri" maxLength:"2048" doc:"Of the API of a gateway of SendApp's family; else SendApp Cloud's"`
+	AccessToken string `json:"access_token" minLength:"1" maxLength:"512" doc:"Of the account at the gateway"`
+	InstanceID  string `json:"instance_id,omitempty" maxLength:"64" doc:"Of a number that is there already; without it, linking makes one"`
+}
+
+// gatewayKeysBody documents what replaces it: each member that is not there stays as it was.
+type gatewayKeysBody struct {
+	BaseURL     string `json:"base_url,omitempty" format:"uri" maxLength:"2048" doc:"Another one needs access_token, too, and has no instance_id unless one is given"`
+	AccessToken string `json:"access_token,omitempty" maxLength:"512"`
+	InstanceID  string `json:"instance_id,omitempty" maxLength:"64"`
+}
+
+func readGateway(o *object) *control.NewGateway {
+	return &control.NewGateway{BaseURL: o.text("base_url"), AccessToken: o.text("access_token"), InstanceID: o.text("instance_id")}
+}
+
+func setGateway(ctx context.Context, c *control.Client, in *call, p *oneInput) (sessionAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	asked := readGateway(body)
+	if err := body.err(); err != nil {
+		return sessionAnswer{}, err
+	}
+	asked.Faults = *body.refused
+	found, err := c.SetGateway(ctx, p.ID, *asked)
+	if err != nil {
+		return sessionAnswer{}, err
+	}
+	return sessionOf(found), nil
+}
