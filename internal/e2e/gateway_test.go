@@ -30,6 +30,7 @@ type killedGateway struct {
 	random   *rand.Rand
 
 	ids     map[string]string // messages, by their recipients
+	known   int               // of begunFor: so many were settled
 	settled int               // uncertain messages that an echo settled
 
 	mu    sync.Mutex
@@ -42,6 +43,7 @@ type killedGateway struct {
 // heldCall is the call that the server makes when it is killed.
 type heldCall struct {
 	how  int           // see the constants
+	to   string        // for whom the call was
 	came chan struct{} // closed once the call is there
 	end  chan struct{} // closed once the server is dead
 }
@@ -73,7 +75,7 @@ func TestGatewayKilled(t *testing.T) {
 			}
 			g.waitFor(held)
 			g.s.kill()
-			close(held.end)
+			g.release(held)
 			g.s.start()
 			g.settle()
 		}
@@ -140,7 +142,7 @@ func (g *killedGateway) answer(s gatewaytest.Sent) gatewaytest.Reply {
 // answerHeld answers the call that the kill meets. With the lock held.
 func (g *killedGateway) answerHeld(to string) gatewaytest.Reply {
 	held := g.hold
-	g.hold = nil
+	g.hold, held.to = nil, to
 	close(held.came)
 	switch held.how {
 	case sendsBefore:
@@ -170,6 +172,15 @@ func (g *killedGateway) waitFor(held *heldCall) {
 	case <-time.After(time.Minute):
 		g.t.Fatal("the server never made the call that is held")
 	}
+}
+
+// release ends the call that was held. What the gateway sends then is in its ledger afterwards.
+func (g *killedGateway) release(held *heldCall) {
+	g.t.Helper()
+	close(held.end)
+	eventually(g.t, 20*time.Second, "the gateway sends", func() bool {
+		return held.how != sendsAfter || slices.ContainsFunc(g.peer.Sent(), func(s gatewaytest.Sent) bool { return s.To == held.to })
+	})
 }
 
 func (g *killedGateway) begin(phone string) {
@@ -218,8 +229,8 @@ func (g *killedGateway) details(phones []string) map[string]gatewayMessage {
 // reports what it sent.
 func (g *killedGateway) settle() {
 	g.t.Helper()
-	begun := g.begunFor()
-	begun = begun[max(0, len(begun)-300):] // what came before was settled
+	begun := g.begunFor()[g.known:]
+	g.known += len(begun)
 	var found map[string]gatewayMessage
 	eventually(g.t, time.Minute, "the server knows that it does not know", func() bool {
 		found = g.details(begun)

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -11,18 +12,21 @@ import (
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/connector/sandbox"
+	"puntuale/internal/connector/sendapp"
 	"puntuale/internal/intake"
 	"puntuale/internal/session"
 )
 
 // owner stands for the node that owns sessions: it takes those that somebody hints at, links sandboxes by the simulated
-// network and Official ones by a peer that stands for Meta.
+// network, Official ones by a peer that stands for Meta, and those of gateways wherever their keys say.
 type owner struct {
 	w       *world
 	manager *session.Manager
 	peer    *graphtest.Peer
 	number  graphtest.Number // one that the peer knows
 	numbers puntuale.Linker  // links real numbers; nil: nobody does
+
+	gateway *sendapp.Connector
 
 	mu    sync.Mutex
 	node  puntuale.NodeID
@@ -49,6 +53,8 @@ func (w *world) own(t *testing.T) *owner {
 				return meta
 			case of.Type == puntuale.Socket && o.numbers != nil:
 				return o.numbers
+			case of.Type == puntuale.SendApp:
+				return o.gateway
 			}
 			return nil
 		},
@@ -60,6 +66,10 @@ func (w *world) own(t *testing.T) *owner {
 	meta = official.New(official.Config{
 		Store: w.store, Unseal: w.vault.Open, Report: o.manager.Report, API: o.peer.URL, Clock: w.clock, Logger: quiet,
 		Take: intake.New(intake.Config{Store: w.store, Clock: w.clock, Logger: quiet}).Take,
+	})
+	o.gateway = sendapp.New(sendapp.Config{
+		Store: w.store, Seal: w.vault.Seal, Unseal: w.vault.Open, Mark: w.vault.Mark, Transport: http.DefaultTransport, Public: "https://messaggi.example.com",
+		Report: o.manager.Report, Clock: w.clock, Logger: quiet,
 	})
 	o.manager.Start()
 	t.Cleanup(func() { o.manager.Stop(context.Background()) })

@@ -138,10 +138,10 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
 	w.vault, _ = auth.NewVault(w.dataKey)
 	files := filesOf(t, w.clock, &w.files)
-	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns,
+	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
-			return s.Sandbox || s.Type == puntuale.Official || o != nil && o.numbers != nil
+			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Hint: w.hint})
 	return w
 }
