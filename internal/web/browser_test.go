@@ -244,15 +244,20 @@ func (b *browser) signIn(user puntuale.LoginID) {
 	b.until(`location.pathname !== "/ticket" && document.readyState === "complete"`)
 }
 
+// holds looks once whether a script gives true. It is an error where a page is just being replaced by another.
+func (b *browser) holds(script string) (bool, error) {
+	ctx, cancel := context.WithTimeout(b.ctx, within)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
+}
+
 // until waits for a script to give true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	deadline := time.Now().Add(within)
 	for {
-		ctx, cancel := context.WithTimeout(b.ctx, within)
-		done, err := chromedp.Run(ctx, chromedp.Evaluate[bool]("Boolean("+script+")"))
-		cancel()
-		if err == nil && done {
+		done, err := b.holds(script)
+		if done {
 			return
 		}
 		if time.Now().After(deadline) {

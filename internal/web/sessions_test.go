@@ -29,7 +29,7 @@ func (b *browser) tap(selector string) {
 func (b *browser) ticking(script string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) { // between two looks
-		if evaluate[bool](b, "Boolean("+script+")") {
+		if done, _ := b.holds(script); done {
 			return
 		}
 		b.w.clock.Advance(100 * time.Millisecond)

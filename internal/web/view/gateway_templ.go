@@ -358,7 +358,7 @@ func GatewayKeysForm(f *Form, s Sender) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = gatewayField(f, Input{Name: "base_url", Hint: T(ctx, "gateway.base_url_kept"), Kind: "url", Holder: puntuale.DefaultGateway}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = gatewayField(f, Input{Name: "base_url", Hint: T(ctx, "gateway.base_url_kept"), Kind: "url"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
