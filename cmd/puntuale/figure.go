@@ -91,7 +91,7 @@ func (m *meter) registerAlerts() {
 	}, []string{"task"})
 	m.alerts.deliveries = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "puntuale_webhook_deliveries_total",
-		Help: "What networks delivered, by result: accepted, refused (not signed, or not understood) or failed (it could not be stored; the network repeats it).",
+		Help: "What networks delivered, by result: accepted, refused (not signed, or not understood) or failed (it could not be stored; Meta repeats it, a gateway does not).",
 	}, []string{"network", "result"})
 	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
@@ -99,8 +99,10 @@ func (m *meter) registerAlerts() {
 	m.alerts.diskSize = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_size_bytes", Help: "Size of these disks.",
 	}, []string{"holds"})
-	for _, result := range []string{"accepted", "refused", "failed"} {
-		m.alerts.deliveries.WithLabelValues("official", result) // 0 until the first
+	for _, network := range []string{"official", "gateway"} {
+		for _, result := range []string{"accepted", "refused", "failed"} {
+			m.alerts.deliveries.WithLabelValues(network, result) // 0 until the first
+		}
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(),

@@ -21,6 +21,17 @@ type answer struct {
 
 const success = "success"
 
+// errNoAnswer stands for all answers that say nothing: none at all, an empty list, a proxy's page.
+var errNoAnswer = errors.New("il gateway risponde senza dire nulla del messaggio")
+
+func readAnswer(text []byte) (answer, error) {
+	var a answer
+	if json.Unmarshal(text, &a) != nil || a.Status == "" {
+		return answer{}, errNoAnswer
+	}
+	return a, nil
+}
+
 // text is the gateway's message where it is a text.
 func (a answer) text() string {
 	var text string

@@ -87,15 +87,8 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	if response.StatusCode != http.StatusOK { // a proxy's: gateways answer 200 to errors, too
 		return answer{}, fmt.Errorf("il gateway risponde con lo stato HTTP %d", response.StatusCode)
 	}
-	var a answer
-	if json.Unmarshal(text, &a) != nil || a.Status == "" {
-		return answer{}, errNoAnswer
-	}
-	return a, nil
+	return readAnswer(text)
 }
-
-// errNoAnswer stands for all answers that say nothing: none at all, an empty list, a proxy's page.
-var errNoAnswer = errors.New("il gateway risponde senza dire nulla del messaggio")
 
 func flat(values url.Values) []byte {
 	all := map[string]string{}

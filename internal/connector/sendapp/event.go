@@ -81,6 +81,22 @@ type update struct {
 	} `json:"update"`
 }
 
+// arrivals reads the payload of messages.upsert; none where it is something else.
+func (r report) arrivals() (all arrivals) {
+	if json.Unmarshal(r.Data, &all) != nil {
+		return arrivals{}
+	}
+	return all
+}
+
+// updates reads the payload of messages.update; none where it is something else.
+func (r report) updates() (all []update) {
+	if json.Unmarshal(r.Data, &all) != nil {
+		return nil
+	}
+	return all
+}
+
 // seconds is a moment that gateways write as a number, a text, or the halves of a long integer.
 type seconds struct{ time.Time }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -129,15 +128,9 @@ func (h *Webhook) take(ctx context.Context, from source, body []byte) int {
 	var err error
 	switch r.Event {
 	case "messages.upsert":
-		var all arrivals
-		if json.Unmarshal(r.Data, &all) == nil {
-			err = t.arrived(ctx, all)
-		}
+		err = t.arrived(ctx, r.arrivals())
 	case "messages.update":
-		var all []update
-		if json.Unmarshal(r.Data, &all) == nil {
-			err = t.acked(ctx, all)
-		}
+		err = t.acked(ctx, r.updates())
 	}
 	if err == nil && len(t.told.Evidence)+len(t.told.Heard) > 0 {
 		err = h.c.cfg.Take(ctx, from.session, t.told)

@@ -1,0 +1,81 @@
+package sendapp
+
+import (
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+// FuzzAnswer: whatever a gateway says, only an id is a success.
+func FuzzAnswer(f *testing.F) {
+	f.Add(`{"status":"success","message":{"key":{"id":"3EB0"}}}`)
+	f.Add(`{"status":"success","message":"x","data":{"key":{"id":"3EB0"}}}`)
+	f.Add(`{"status":"error","message":"This WhatsApp account relogin required","relogin":true}`)
+	f.Add(`{"status":"success","data":{"id":"39333:7@s.whatsapp.net","connected":false}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		a, err := readAnswer([]byte(text))
+		if err != nil {
+			return
+		}
+		if err := a.refusal(); err == nil && (a.Status != success || a.sentID() == "") {
+			t.Errorf("%q is taken for a success", text)
+		}
+		if n := numberOf(a.user().ID); n != "" && strings.Trim(n[1:], "0123456789") != "" {
+			t.Errorf("%q is taken for a number", n)
+		}
+	})
+}
+
+// FuzzReport: whatever comes to a webhook is read or passed over.
+func FuzzReport(f *testing.F) {
+	f.Add(`{"instance_id":"65F0","data":{"event":"messages.upsert","data":{"type":"append","messages":[{"key":{"id":"3EB0","remoteJid":"39333@s.whatsapp.net","fromMe":true},"messageTimestamp":{"low":1},"message":{"conversation":"x"}}]}}}`)
+	f.Add(`{"instance_id":"65F0","event":"messages.update","data":[{"key":{"id":"3EB0","fromMe":true},"update":{"status":3,"messageStubParameters":["463"]}}]}`)
+	f.Fuzz(func(t *testing.T, body string) {
+		r, ok := readReport([]byte(body))
+		if !ok {
+			return
+		}
+		for _, m := range r.arrivals().Messages {
+			if text, _ := m.shown(); !utf8.ValidString(text) {
+				t.Errorf("%q", text)
+			}
+			_ = m.written()
+			if to := m.Key.recipient(); to != "" && to[0] != '+' && !strings.HasSuffix(to, "@g.us") {
+				t.Errorf("%q is no recipient", to)
+			}
+			if at := m.At.Time; at.After(time.Unix(1<<40, 0)) {
+				t.Errorf("%v", at)
+			}
+		}
+		_ = r.updates()
+	})
+}
+
+// FuzzCode: a picture that a gateway draws has a code, or it is refused.
+func FuzzCode(f *testing.F) {
+	f.Add("data:image/png;base64,iVBORw0KGgo=")
+	f.Add("base64,")
+	f.Fuzz(func(t *testing.T, address string) {
+		if text, err := readCode(address); err == nil && text == "" {
+			t.Error("an empty code")
+		}
+	})
+}
+
+// FuzzUnspun: a gateway finds nothing to choose from, and nothing else changes.
+func FuzzUnspun(f *testing.F) {
+	f.Add("{a|b} | {c{d|e}")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := unspun(text)
+		if strings.ReplaceAll(got, spinBar, "|") != strings.ReplaceAll(text, spinBar, "|") {
+			t.Errorf("%q became %q", text, got)
+		}
+		for begin := range got {
+			end := strings.IndexByte(got[begin:], '}')
+			if got[begin] == '{' && end >= 0 && strings.Contains(got[begin:begin+end], "|") {
+				t.Errorf("%q is spun in %q", got[begin:begin+end+1], got)
+			}
+		}
+	})
+}
