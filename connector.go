@@ -78,6 +78,14 @@ type Prepared struct {
 	Payload any
 }
 
+// Unsure is the error of an attempt. A repeat that certainly did not leave stays unknown: the first one may have arrived.
+func (p Prepared) Unsure(err error) error {
+	if refusal := AsSendError(err); refusal != nil && p.Repeat {
+		return errors.New("il secondo invio non è arrivato, del primo non si sa: " + refusal.Reason + ", " + refusal.Detail)
+	}
+	return err
+}
+
 // Receipt is the network's acceptance.
 type Receipt struct {
 	Detail string // the network's words and ids, for dettaglio_risposta

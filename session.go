@@ -61,8 +61,8 @@ type SessionPatch struct {
 	Pace Change[Pace]
 }
 
-// DefaultPace is that of a session for which none was asked. A number that was linked just now, and writes to strangers as
-// fast as a program can, is soon nobody's any more; what other networks bear is for them to say.
+// DefaultPace is the pace of a session for which none was asked. WhatsApp soon bans a linked number that writes to strangers
+// as fast as a program can. Meta keeps limits of its own, so Official sessions have no pace.
 func DefaultPace(t ConnectionType, sandbox bool) Pace {
 	switch {
 	case sandbox || t == Official:

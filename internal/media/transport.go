@@ -22,7 +22,7 @@ func Transport(allowed []netip.Prefix) http.RoundTripper {
 		}
 		return false
 	}
-	make := func(d *dialer) *http.Transport {
+	through := func(d *dialer) *http.Transport {
 		return &http.Transport{
 			Proxy:                  nil, // a proxy would make connections that nobody checks
 			DialContext:            d.dial,
@@ -33,8 +33,8 @@ func Transport(allowed []netip.Prefix) http.RoundTripper {
 	}
 	timeout := net.Dialer{Timeout: transportConnect}
 	return transport{
-		secure: make(&dialer{guardian: ssrf.New(ssrf.WithAnyPort()), exempt: exempt, net: timeout}),
-		plain:  make(&dialer{guardian: ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(allV4), ssrf.WithDeniedV6Prefixes(allV6)), exempt: exempt, net: timeout}),
+		secure: through(&dialer{guardian: ssrf.New(ssrf.WithAnyPort()), exempt: exempt, net: timeout}),
+		plain:  through(&dialer{guardian: ssrf.New(ssrf.WithAnyPort(), ssrf.WithDeniedV4Prefixes(allV4), ssrf.WithDeniedV6Prefixes(allV6)), exempt: exempt, net: timeout}),
 	}
 }
 

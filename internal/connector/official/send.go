@@ -96,10 +96,7 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 // already, and is sent again because somebody asked for it, stays unknown whatever this attempt comes to.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	receipt, err := c.send(ctx, prepared)
-	if refusal := puntuale.AsSendError(err); refusal != nil && prepared.Repeat {
-		return receipt, errors.New("il secondo invio non è arrivato, del primo non si sa: " + refusal.Reason + ", " + refusal.Detail)
-	}
-	return receipt, err
+	return receipt, prepared.Unsure(err)
 }
 
 func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {

@@ -12,32 +12,39 @@ import (
 // TestConformance: the gateway carries texts and media as they are. A location becomes a link, which TestLocation shows.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, newer := range []bool{false, true} {
-		t.Run(map[bool]string{false: "older", true: "newer"}[newer], func(t *testing.T) {
-			t.Parallel()
-			connectortest.Run(t, func(t *testing.T) connectortest.Network {
-				w := linked(t, storetest.SQLite)
-				if newer {
-					w.peer.Newer()
+	onBoth(t, func(t *testing.T, d storetest.Driver) {
+		for _, newer := range []bool{false, true} {
+			conforms(t, d, newer)
+		}
+	})
+}
+
+// conforms runs the suite before a gateway of the newer or the older generation.
+func conforms(t *testing.T, d storetest.Driver, newer bool) {
+	t.Run(map[bool]string{false: "older", true: "newer"}[newer], func(t *testing.T) {
+		t.Parallel()
+		connectortest.Run(t, func(t *testing.T) connectortest.Network {
+			w := linked(t, d)
+			if newer {
+				w.peer.Newer()
+			}
+			const refused = "+393330009901"
+			w.peer.Answer(func(s gatewaytest.Sent) gatewaytest.Reply {
+				if "+"+s.To == refused {
+					return gatewaytest.Reply{Refuse: "Recipient is required"}
 				}
-				const refused = "+393330009901"
-				w.peer.Answer(func(s gatewaytest.Sent) gatewaytest.Reply {
-					if "+"+s.To == refused {
-						return gatewaytest.Reply{Refuse: "Recipient is required"}
-					}
-					return gatewaytest.Reply{}
-				})
-				return connectortest.Network{
-					Connector: w.conn, Client: w.c.ID, Session: w.session, To: number, Refused: refused,
-					Shown: func(*testing.T) (all []connectortest.Shown) {
-						for _, s := range w.peer.Sent() {
-							all = append(all, connectortest.Shown{To: "+" + s.To, Content: puntuale.Content{Text: s.Text, MediaURL: s.Media, MediaName: s.Filename}})
-						}
-						return all
-					},
-					Contents: connectortest.Carries{Text: true, Media: true},
-				}
+				return gatewaytest.Reply{}
 			})
+			return connectortest.Network{
+				Connector: w.conn, Client: w.c.ID, Session: w.session, To: number, Refused: refused,
+				Shown: func(*testing.T) (all []connectortest.Shown) {
+					for _, s := range w.peer.Sent() {
+						all = append(all, connectortest.Shown{To: "+" + s.To, Content: puntuale.Content{Text: s.Text, MediaURL: s.Media, MediaName: s.Filename}})
+					}
+					return all
+				},
+				Contents: connectortest.Carries{Text: true, Media: true},
+			}
 		})
-	}
+	})
 }

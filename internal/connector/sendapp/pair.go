@@ -143,13 +143,17 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, saysExpired) })
 }
 
-// tell reports a number that was linked just now.
+// tell reports a number that was linked just now, unless somebody unlinked it or replaced the keys meanwhile.
 func (a *account) tell(k puntuale.GatewayKeys, s standing) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
 	ctx, cancel := context.WithTimeout(a.ctx, lookWait)
 	defer cancel()
-	if err := a.c.found(ctx, a, k, s); err != nil {
+	now, err := a.c.readKeys(ctx, a)
+	if err == nil && now != nil && *now == k {
+		err = a.c.found(ctx, a, k, s)
+	}
+	if err != nil {
 		a.log.Warn("a number was linked, and could not be looked at", "error", err)
 		a.lookNow()
 	}

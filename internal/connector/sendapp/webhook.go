@@ -171,8 +171,8 @@ const (
 	echoBefore = 5 * time.Second // clocks differ, and the network counts in seconds
 )
 
-// echo settles the message whose id it has. An id of nobody settles the one open attempt to the same chat with the same
-// text.
+// echo settles the message that has its id. An id that no message has settles an open attempt to the same chat with the
+// same text, if there is only one.
 func (t *taking) echo(ctx context.Context, m message) error {
 	to, id := m.Key.recipient(), storable(m.Key.ID, maxNetworkID)
 	if to == "" || id == "" {

@@ -1,6 +1,6 @@
-// Package gatewaytest is a gateway of SendApp's family for tests: a server on loopback that is strict about calls, keeps a
-// ledger of what it sent, links numbers by QR code, spins texts, and fails in all the ways that the family is known for.
-// Its shapes are those of the family's code, November 2026.
+// Package gatewaytest is a gateway of SendApp's family for tests, on loopback. It is strict about calls, keeps a ledger of
+// what it sent, links numbers by QR code and spins texts. It fails in all the ways that the family is known for. Its shapes
+// are those of the family's code, November 2026.
 package gatewaytest
 
 import (
@@ -10,7 +10,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,7 +75,6 @@ type Peer struct {
 	answer    func(Sent) Reply
 	asked     int
 	faults    []string
-	journal   *os.File
 	last      int
 	down      bool
 	undrawn   bool
@@ -119,16 +117,6 @@ func (p *Peer) locked(do func()) {
 	do()
 }
 
-// Journal has the ledger written to a file too, each message before its call is answered.
-func (p *Peer) Journal(name string) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	p.t.Cleanup(func() { _ = f.Close() })
-	p.locked(func() { p.journal = f })
-}
-
 // Linked adds an instance whose number is linked, and returns its id.
 func (p *Peer) Linked(number string) string {
 	p.mu.Lock()
@@ -159,53 +147,41 @@ func (p *Peer) Scan(code, number string) {
 	p.t.Errorf("the phone scans a code that the gateway does not show: %s", code)
 }
 
-// Lose ends the connection of a number: the phone logged it out, or it is only not connected.
-func (p *Peer) Lose(number string, loggedOut bool) {
+// of calls do with the number's instance, if there is one.
+func (p *Peer) of(number string, do func(*instance)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, i := range p.instances {
 		if i.number == number {
-			i.online = false
-			if loggedOut {
-				i.number = ""
-			}
+			do(i)
+			return
 		}
 	}
+}
+
+// Lose ends the connection of a number: the phone logged it out, or it is only not connected.
+func (p *Peer) Lose(number string, loggedOut bool) {
+	p.of(number, func(i *instance) {
+		i.online = false
+		if loggedOut {
+			i.number = ""
+		}
+	})
 }
 
 // Back connects a number again.
-func (p *Peer) Back(number string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, i := range p.instances {
-		if i.number == number {
-			i.online = true
-		}
-	}
-}
+func (p *Peer) Back(number string) { p.of(number, func(i *instance) { i.online = true }) }
 
 // Webhook is where the number's instance reports, "" for nowhere.
-func (p *Peer) Webhook(number string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, i := range p.instances {
-		if i.number == number {
-			return i.webhook
-		}
-	}
-	return ""
+func (p *Peer) Webhook(number string) (address string) {
+	p.of(number, func(i *instance) { address = i.webhook })
+	return address
 }
 
 // Instance is the id of the number's instance, "" for none.
-func (p *Peer) Instance(number string) string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, i := range p.instances {
-		if i.number == number {
-			return i.id
-		}
-	}
-	return ""
+func (p *Peer) Instance(number string) (id string) {
+	p.of(number, func(i *instance) { id = i.id })
+	return id
 }
 
 // Sent is the ledger, oldest first.
@@ -470,15 +446,6 @@ func (p *Peer) enter(s Sent) Sent {
 	defer p.mu.Unlock()
 	s.ID = fmt.Sprintf("3EB0%016X", len(p.sent)+1)
 	p.sent = append(p.sent, s)
-	if p.journal != nil {
-		line, err := json.Marshal(s)
-		if err == nil {
-			_, err = p.journal.Write(append(line, '\n'))
-		}
-		if err != nil {
-			p.fault("journal: %v", err)
-		}
-	}
 	return s
 }
 
