@@ -51,6 +51,8 @@ func TestPages(t *testing.T) {
 		"client-users":             {client, w.pages + "/users"},
 		"client-audit":             {client, w.pages + "/audit"},
 		"client-session-new":       {client, w.pages + "/sessions/new"},
+		"client-session-gateway":   {client, w.pages + "/sessions/" + has["gateway"]},
+		"client-session-keys":      {client, w.pages + "/sessions/" + has["gateway"] + "/gateway"},
 		"client-session-delete":    {client, w.pages + "/sessions/" + has["sessions"] + "/delete"},
 		"client-blacklist-import":  {client, w.pages + "/blacklist/import"},
 		"client-blacklist-remove":  {client, w.pages + "/blacklist/" + has["blacklist"] + "/remove"},
