@@ -21,16 +21,19 @@ type account struct {
 	work   sync.WaitGroup // what runs under ctx
 	asking sync.Mutex     // one conversation with the gateway about the link at a time
 
-	mu        sync.Mutex
-	client    puntuale.ClientID
-	keys      *puntuale.GatewayKeys // nil: none, or not read yet
-	closed    bool
-	state     puntuale.LinkState
-	number    string
-	held      time.Time          // nothing leaves until then
-	unpair    context.CancelFunc // ends the pairing under way; nil: there is none
-	webhookAt string             // the address that the gateway was told since the session is open
+	mu     sync.Mutex
+	client puntuale.ClientID
+	keys   *puntuale.GatewayKeys // nil: none, or not read yet
+	closed bool
+	state  puntuale.LinkState
+	number string
+	held   time.Time          // nothing leaves until then
+	unpair context.CancelFunc // ends the pairing under way; nil: there is none
+	hooked hook               // the webhook that was set since the session is open
 }
+
+// hook is a webhook at a gateway.
+type hook struct{ base, instance, address string }
 
 func (c *Connector) newAccount(s puntuale.Session) *account {
 	a := &account{

@@ -89,7 +89,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state, a.number, a.held, a.webhookAt = puntuale.LinkUnlinked, "", time.Time{}, ""
+	a.state, a.number, a.held, a.hooked = puntuale.LinkUnlinked, "", time.Time{}, hook{}
 	return nil
 }
 
@@ -223,15 +223,16 @@ func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKey
 	return nil
 }
 
-// setWebhook tells the gateway where to report, once while the session is open: another program may have changed it. It
-// returns what people should know, "" where all is well.
+// setWebhook tells the gateway where to report. It does so once for each instance while the session is open: another
+// program may have changed it before. It returns what people should know, "" where all is well.
 func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.GatewayKeys) string {
 	if c.cfg.Public == "" {
 		return saysNoPublic
 	}
 	address := strings.TrimSuffix(c.cfg.Public, "/") + a.session.GatewayWebhookPath(c.cfg.Mark)
+	wanted := hook{k.BaseURL, k.InstanceID, address}
 	a.mu.Lock()
-	known := a.webhookAt == address
+	known := a.hooked == wanted
 	a.mu.Unlock()
 	if known {
 		return ""
@@ -242,7 +243,7 @@ func (c *Connector) setWebhook(ctx context.Context, a *account, k puntuale.Gatew
 		return saysNoHook
 	}
 	a.mu.Lock()
-	a.webhookAt = address
+	a.hooked = wanted
 	a.mu.Unlock()
 	return ""
 }

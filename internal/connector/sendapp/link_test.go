@@ -129,6 +129,25 @@ func TestKeysReplaced(t *testing.T) {
 	})
 }
 
+// An instance that takes the place of another one is told where to report.
+func TestInstanceReplaced(t *testing.T) {
+	t.Parallel()
+	w := linked(t, storetest.SQLite)
+	const other = "390119999999"
+	k := w.keys(w.peer.Linked(other))
+	if err := w.c.ChangeKeys(t.Context(), w.session, func([]byte) ([]byte, string, error) {
+		return w.vault.Seal(puntuale.SealedGateway, w.session.SealPlace(), k.JSON()), k.Mark(w.vault.Mark), nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.conn.Test(w.within(), w.session); err != nil {
+		t.Fatal(err)
+	}
+	if w.peer.Webhook(other) == "" || w.peer.Webhook(other) != w.peer.Webhook(own) {
+		t.Errorf("it reports to %q, the one before to %q", w.peer.Webhook(other), w.peer.Webhook(own))
+	}
+}
+
 func TestPairingRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, storetest.SQLite)
