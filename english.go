@@ -31,6 +31,11 @@ var english = []struct{ italian, english string }{
 	{"WhatsApp non ha accettato il messaggio", "WhatsApp did not accept the message"},
 	{"Collega il numero al gateway: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo. Se il token è cambiato, sostituisci le credenziali.", "Link the number at the gateway: begin to link and scan the QR code with WhatsApp, in Linked devices, Link a device. If the token changed, replace the keys."},
 
+	{SaysNotTaken, "No device took the message in time"},
+	{SaysRefusedByDevice, "Not sent by the device"},
+	{"Non devi fare nulla: i messaggi in scadenza appaiono sui dispositivi collegati.", "Nothing to do: messages appear on the linked devices when they are due."},
+	{"Collega un telefono o un programma: chiedi un codice e inseriscilo nel dispositivo.", "Link a phone or a program: ask for a code and give it to the device."},
+
 	{"Mancano le credenziali di Meta", "Meta's keys are missing"},
 	{"I server di Meta non rispondono alla verifica del numero", "Meta's servers do not answer about the number"},
 	{"I server di Meta non rispondono, riprova tra poco", "Meta's servers do not answer, try again soon"},

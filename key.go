@@ -8,6 +8,7 @@ type Side string
 const (
 	PartnerSide Side = "partner"
 	ClientSide  Side = "client"
+	DeviceSide  Side = "device"
 )
 
 // MaxPartnerKeys is how many keys of its own a partner may have, those that were replaced not counted.
@@ -26,11 +27,12 @@ type Key struct {
 	Expires time.Time // end of the grace period after a rotation; zero: none
 }
 
-// Principal is who a valid key belongs to. With ClientSide, Client holds the account.
+// Principal is who a valid key belongs to. With ClientSide and DeviceSide, Client holds the account.
 type Principal struct {
 	Side    Side
 	Partner PartnerID
-	Client  Client // with ClientSide
-	Key     KeyID
+	Client  Client    // with ClientSide and DeviceSide
+	Device  Device    // with DeviceSide
+	Key     KeyID     // 0 with DeviceSide
 	Expires time.Time // when the key ends; zero: never
 }

@@ -142,12 +142,15 @@ const (
 
 	SaysExpired       = "Scaduto"
 	SaysNotLinked     = "Sessione non collegata"
+	SaysNotTaken      = "Nessun dispositivo ha preso il messaggio in tempo"
 	SaysNoCredit      = "Crediti esauriti"
 	SaysAccountEnded  = "Account scaduto"
 	SaysSuspended     = "Account sospeso"
 	SaysHeld          = "In attesa di conferma dopo un ripristino"
 	SaysUncertain     = "Esito incerto"
 	SaysUnrecoverable = "Errore ripetuto del servizio"
+
+	SaysRefusedByDevice = "Non inviato dal dispositivo"
 )
 
 // Response is the short Italian sentence of risposta; never empty.

@@ -29,6 +29,7 @@ type Session struct {
 	Client  ClientID
 	Name    string
 	Type    ConnectionType
+	Way     Way
 	Sandbox bool // the simulated network takes its messages
 	Default bool // used by sequences that name none
 	Pace    Pace
@@ -62,12 +63,12 @@ type SessionPatch struct {
 }
 
 // DefaultPace is the pace of a session for which none was asked. WhatsApp soon bans a linked number that writes to strangers
-// as fast as a program can. Meta keeps limits of its own, so Official sessions have no pace.
-func DefaultPace(t ConnectionType, sandbox bool) Pace {
+// as fast as a program can. Meta keeps limits of its own, so Official sessions have no pace; nor have people with a phone.
+func (s Session) DefaultPace() Pace {
 	switch {
-	case sandbox || t == Official:
+	case s.Sandbox || s.Type == Official || s.Way == WayDevice:
 		return Pace{}
-	case t == SendApp:
+	case s.Type == SendApp:
 		return Pace{PerMinute: 20, Jitter: 3}
 	}
 	return Pace{PerMinute: 20, PerDay: 1000, ColdPerMinute: 3, ColdPerDay: 50, Jitter: 3}

@@ -1,6 +1,7 @@
 package puntuale
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -28,6 +29,8 @@ type Tenant interface {
 	OnceStore
 	OfficialTenant
 	GatewayTenant
+	DeviceTenant
+	DeviceWork
 	NetworkTemplateTenant
 }
 
@@ -237,6 +240,8 @@ type KeyStore interface {
 
 // Operator is what commands and authentication ask across tenants.
 type Operator interface {
+	DeviceDoor
+
 	// CreatePartner creates the partner, its login and its key in one transaction.
 	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
 	// Principal finds who a key belongs to; unauthorized when nobody, or the key is revoked or past its grace.
@@ -275,6 +280,11 @@ type DueMessage struct {
 	Attempt    int
 	Repeats    int
 	Generation int
+}
+
+// Before tells which of two messages to one person comes first.
+func (m DueMessage) Before(o DueMessage) bool {
+	return cmp.Or(m.Due.Compare(o.Due), cmp.Compare(m.Run, o.Run), cmp.Compare(m.Step, o.Step), cmp.Compare(m.ID, o.ID)) < 0
 }
 
 // Queue is what the dispatcher asks about messages.

@@ -121,7 +121,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0,
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter,
 	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)
@@ -157,12 +157,12 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 				return out
 			case session.Type == puntuale.Official:
 				return s.official
-			case session.Type == puntuale.SendApp:
+			case session.Type == puntuale.SendApp && !session.ByDevice():
 				return s.sendapp
 			case session.Type == puntuale.Socket && s.socket != nil:
 				return s.socket
 			}
-			return nil // other real numbers need a connector that is not there: the session is never online
+			return nil // devices take the messages, or the connector is not there: nothing leaves by itself
 		},
 		Mark:  func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 		Clock: cfg.Clock, Meter: dispatchMeter{meter}, Logger: cfg.Logger,

@@ -22,7 +22,7 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 				return linked
 			case of.Type == puntuale.Official:
 				return s.official
-			case of.Type == puntuale.SendApp:
+			case of.Type == puntuale.SendApp && !of.ByDevice():
 				return s.sendapp
 			case of.Type == puntuale.Socket && s.socket != nil:
 				return s.socket
@@ -40,9 +40,15 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 	return linked
 }
 
-// linkable reports whether this build links such a session: other real numbers need connectors that are not there.
+// linkable reports whether a connector of this build links such a session. Devices link themselves.
 func linkable(of puntuale.Session) bool {
-	return of.Sandbox || of.Type != puntuale.Socket || socketBuilt
+	switch {
+	case of.Sandbox:
+		return true
+	case of.Type == puntuale.Socket:
+		return socketBuilt
+	}
+	return !of.ByDevice()
 }
 
 // socketWay is the way out through linked numbers.

@@ -12,11 +12,12 @@ import (
 	"puntuale"
 )
 
-// A key reads "ck_" or "pk_", then 36 bytes in base32: 32 random ones and the first 4 of the SHA-256 of the prefix and
+// A key reads "ck_", "pk_" or (a device's token) "dk_", then 36 bytes in base32: 32 random ones and the first 4 of the SHA-256 of the prefix and
 // the random part. The checksum lets a mistyped or invented key be refused without asking the database.
 const (
 	partnerPrefix = "pk_"
 	clientPrefix  = "ck_"
+	devicePrefix  = "dk_"
 	randomBytes   = 32
 	sumBytes      = 4
 	shownBytes    = 8 // characters after the prefix that are kept, to recognise a key by
@@ -60,6 +61,8 @@ func ParseKey(plain string) (hash puntuale.KeyHash, side puntuale.Side, ok bool)
 		side = puntuale.PartnerSide
 	case clientPrefix:
 		side = puntuale.ClientSide
+	case devicePrefix:
+		side = puntuale.DeviceSide
 	default:
 		return puntuale.KeyHash{}, "", false
 	}
@@ -86,6 +89,8 @@ func prefixOf(side puntuale.Side) (string, error) {
 		return partnerPrefix, nil
 	case puntuale.ClientSide:
 		return clientPrefix, nil
+	case puntuale.DeviceSide:
+		return devicePrefix, nil
 	}
 	return "", fmt.Errorf("%q is not a side a key can be made for", side)
 }

@@ -71,10 +71,11 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	if err != nil {
 		return CreatedClient{}, err
 	}
-	sandbox := p.control.sandbox
+	first := puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: p.control.sandbox, Default: true, Created: now}
 	if r.Sandbox != nil {
-		sandbox = *r.Sandbox
+		first.Sandbox = *r.Sandbox
 	}
+	first.Pace = first.DefaultPace()
 	result := func(stored any) CreatedClient {
 		ids, _ := stored.(puntuale.CreatedIDs)
 		account.ID = ids.Client
@@ -82,12 +83,10 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	}
 	keepSealed(box, o, once, result)
 	ids, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
-		Client: account,
-		Login:  login,
-		Session: puntuale.Session{
-			Name: firstSession, Type: puntuale.Socket, Sandbox: sandbox, Default: true, Created: now, Pace: puntuale.DefaultPace(puntuale.Socket, sandbox),
-		},
-		Key: key, Invitation: invited,
+		Client:  account,
+		Login:   login,
+		Session: first,
+		Key:     key, Invitation: invited,
 	}, once)
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))

@@ -23,6 +23,10 @@ func (s Session) hint() string {
 	switch {
 	case s.State == puntuale.LinkUnlinked && s.Type == puntuale.Official && !s.Sandbox:
 		return "Inserisci, o correggi, le credenziali di Meta del numero."
+	case s.State == puntuale.LinkUnlinked && s.ByDevice():
+		return "Collega un telefono o un programma: chiedi un codice e inseriscilo nel dispositivo."
+	case s.ByDevice():
+		return "Non devi fare nulla: i messaggi in scadenza appaiono sui dispositivi collegati."
 	case s.State == puntuale.LinkUnlinked && s.toGateway():
 		return "Collega il numero al gateway: avvia il collegamento e inquadra il codice QR con WhatsApp, in Dispositivi collegati, Collega un dispositivo. Se il token è cambiato, sostituisci le credenziali."
 	case s.State == puntuale.LinkUnlinked:

@@ -43,6 +43,13 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	if !ok {
 		return nil, unauthorized("the API key is not valid")
 	}
+	if side == puntuale.DeviceSide {
+		account, device, err := c.operator.DeviceOf(ctx, hash)
+		if err != nil {
+			return nil, fmt.Errorf("find a device: %w", err)
+		}
+		return &Caller{control: c, principal: puntuale.Principal{Side: side, Client: account, Device: device, Key: puntuale.KeyID(device.ID)}, plain: plain}, nil
+	}
 	principal, err := c.operator.Principal(ctx, hash, c.clock.Now())
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized || err == nil && principal.Side != side {
 		return nil, unauthorized("the API key is not valid")
@@ -71,10 +78,10 @@ func (c *Control) Recognize(plain string) (*Caller, bool) {
 // Key returns the identifier of the key.
 func (c *Caller) Key() puntuale.KeyID { return c.principal.Key }
 
-// Client returns the client whose key it is. Codes: forbidden for a partner's key, and while the client is suspended.
+// Client returns the client whose key it is. Codes: forbidden for other keys, and while the client is suspended.
 func (c *Caller) Client() (*Client, error) {
 	if c.principal.Side != puntuale.ClientSide {
-		return nil, forbidden("this call takes a client's key, not a partner's")
+		return nil, forbidden("this call takes a client's key, not a " + string(c.principal.Side) + "'s")
 	}
 	account := c.principal.Client
 	if account.Suspended {
@@ -83,10 +90,10 @@ func (c *Caller) Client() (*Client, error) {
 	return &Client{c.control, account, c.control.operator.Tenant(account.ID), c.plain, c.remembered}, nil
 }
 
-// Partner returns the partner whose key it is. Codes: forbidden for a client's key.
+// Partner returns the partner whose key it is. Codes: forbidden for other keys.
 func (c *Caller) Partner() (*Partner, error) {
 	if c.principal.Side != puntuale.PartnerSide {
-		return nil, forbidden("this call takes a partner's key, not a client's")
+		return nil, forbidden("this call takes a partner's key, not a " + string(c.principal.Side) + "'s")
 	}
 	id := c.principal.Partner
 	return &Partner{c.control, id, c.control.operator.Partner(id), c.plain}, nil

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -22,10 +23,13 @@ type Config struct {
 	Vault *auth.Vault   // nil: nothing that needs sealing may be asked
 	Door  puntuale.Door // nil: nobody signs in; it needs the vault
 	// Public is the address under which the internet reaches the service, such as https://messages.example.com; "": nobody said.
-	Public        string
-	Resolver      Resolver             // proves partners' host names; needed where somebody signs in
-	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
-	Files         puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
+	Public   string
+	Resolver Resolver // proves partners' host names; needed where somebody signs in
+	// UncertainAfter is when an attempt whose outcome nobody knows is given up, as the dispatcher does; 0: 24 hours.
+	UncertainAfter time.Duration
+	PushKey        string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
+	PlainGateways  bool                 // gateways may be reached by http: the operator named their networks
+	Files          puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded, none of which is
@@ -49,7 +53,9 @@ type Control struct {
 	resolver Resolver
 	follows  follows
 
-	plainGateways bool
+	plainGateways  bool
+	pushKey        string
+	uncertainAfter time.Duration
 
 	files       puntuale.MediaSource
 	fileWindows fileWindows
@@ -60,7 +66,7 @@ func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
 		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
-		files: cfg.Files, plainGateways: cfg.PlainGateways,
+		files: cfg.Files, plainGateways: cfg.PlainGateways, pushKey: cfg.PushKey, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

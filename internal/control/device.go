@@ -1,63 +1,418 @@
 package control
 
 import (
-	"crypto/rand"
+	"context"
 	"encoding/base64"
 	"encoding/json"
-	"slices"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
 
 	"puntuale"
+	"puntuale/internal/auth"
 )
 
-// A browser keeps a sealed cookie that says which users signed in there before. Attempts from such a device have a count
-// of their own: nobody elsewhere can use them up, and so keep the owner out. A changed password ends what it says.
-
-// device is one user who signed in at a browser.
-type device struct {
-	User  puntuale.LoginID `json:"u"`
-	Stamp int64            `json:"s"` // the user's at that time
-	ID    string           `json:"d"` // random
-}
-
-const (
-	sealedDevice = "device"
-	mostDevices  = 8 // users of one browser
-)
-
-// devices opens a browser's cookie; nil where it has none of ours.
-func (c *Control) devices(cookie string) (all []device) {
-	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
-	if err != nil || len(sealed) == 0 {
-		return nil
+// offer makes the one-time code that links a device to the session. A new one replaces it. Codes: conflict (the session has
+// as many devices as it may).
+func (c *Client) offer(ctx context.Context, s Session) (Session, error) {
+	if c.control.vault == nil {
+		return Session{}, puntuale.NoLinker()
 	}
-	plain, err := c.vault.Open(sealedDevice, "", sealed)
-	if err != nil || json.Unmarshal(plain, &all) != nil {
-		return nil
-	}
-	return all
-}
-
-// deviceOf finds the device at which one of the users signed in before and has not changed the password since.
-func (c *Control) deviceOf(users []puntuale.User, cookie string) (device, bool) {
-	for _, d := range c.devices(cookie) {
-		if slices.ContainsFunc(users, func(u puntuale.User) bool { return u.ID == d.User && u.Stamp == d.Stamp }) {
-			return d, true
-		}
-	}
-	return device{}, false
-}
-
-// Device returns the cookie that the person's browser is to keep instead of the one it has, "" for none.
-func (p *Person) Device(cookie string) (string, error) {
-	all := []device{{p.user.ID, p.user.Stamp, rand.Text()}}
-	for _, d := range p.control.devices(cookie) {
-		if d.User != p.user.ID && len(all) < mostDevices {
-			all = append(all, d)
-		}
-	}
-	plain, err := json.Marshal(all)
+	code := puntuale.PairingCode{Method: puntuale.PairCode, Text: auth.NewDeviceCode()}
+	plain, err := json.Marshal(code)
 	if err != nil {
-		return "", err
+		return Session{}, err
 	}
-	return base64.RawURLEncoding.EncodeToString(p.control.vault.Seal(sealedDevice, "", plain)), nil
+	until := c.control.clock.Now().Add(puntuale.UnfinishedPairing.Lasts())
+	sealed := c.control.vault.Seal(puntuale.SealedCode, s.ID.SealPlace(), plain)
+	if err := c.tenant.OfferDevice(ctx, s.ID, sealed, c.control.codeMark(code.Text), until); err != nil {
+		return Session{}, fmt.Errorf("offer a device's code: %w", err)
+	}
+	return c.Session(ctx, s.ID.String())
+}
+
+// codeMark is what a store knows of a code that links a device.
+func (c *Control) codeMark(code string) string { return c.vault.Mark("code of a device", code) }
+
+// ofDevices returns a session whose messages devices take. Codes: not_found, conflict (its connector sends them).
+func (c *Client) ofDevices(ctx context.Context, id string) (Session, error) {
+	s, err := c.Session(ctx, id)
+	if err == nil && !s.ByDevice() {
+		err = puntuale.Conflict("no devices take the messages of this session")
+	}
+	return s, err
+}
+
+// Devices lists those of a session, by id. Codes: not_found, conflict (it has none by its kind).
+func (c *Client) Devices(ctx context.Context, session string) ([]puntuale.Device, error) {
+	s, err := c.ofDevices(ctx, session)
+	if err != nil {
+		return nil, err
+	}
+	all, err := c.tenant.Devices(ctx, s.ID)
+	if err != nil {
+		return nil, fmt.Errorf("list the devices of session %d: %w", s.ID, err)
+	}
+	return all, nil
+}
+
+// UnlinkDevice ends a device: its token is worth nothing from then on, and what it holds is uncertain. Codes: not_found,
+// conflict (the session has none by its kind).
+func (c *Client) UnlinkDevice(ctx context.Context, session, device string) error {
+	s, err := c.ofDevices(ctx, session)
+	if err != nil {
+		return err
+	}
+	id, err := puntuale.ParseID[puntuale.DeviceID](device)
+	if err != nil {
+		return puntuale.NotFound("device")
+	}
+	if err := c.tenant.UnlinkDevices(ctx, s.ID, id, c.control.clock.Now()); err != nil {
+		return fmt.Errorf("unlink device %d: %w", id, err)
+	}
+	c.control.hint(s.ID, c.control.clock.Now())
+	return nil
+}
+
+// NewDevice is a request to link a device.
+type NewDevice struct {
+	Code     string // as a person read or typed it
+	Name     string
+	Dedupes  bool
+	Assisted bool
+	Faults   []puntuale.Fault // found by the caller in the request itself
+}
+
+// LinkDevice links a device by a one-time code, and returns the token that it is to show. Codes: invalid, not_found (the
+// code was used, or is over), conflict (the session has as many devices as it may).
+func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device, string, error) {
+	f := faults(r.Faults)
+	f.required("body.name", r.Name, puntuale.MaxDeviceName)
+	if r.Code == "" && !f.at("body.code") {
+		f.add("body.code", "is required", nil)
+	}
+	if err := f.err(); err != nil {
+		return puntuale.Device{}, "", err
+	}
+	code, ok := auth.ParseDeviceCode(r.Code)
+	if !ok || c.vault == nil {
+		return puntuale.Device{}, "", puntuale.NotFound("code")
+	}
+	now := c.clock.Now()
+	token, key, err := auth.NewKey(puntuale.DeviceSide, r.Name, now)
+	if err != nil {
+		return puntuale.Device{}, "", err
+	}
+	d, err := c.operator.LinkDevice(ctx, c.codeMark(code), puntuale.Device{Name: r.Name, Dedupes: r.Dedupes, Assisted: r.Assisted}, key.Hash, now)
+	if err != nil {
+		return puntuale.Device{}, "", fmt.Errorf("link a device: %w", err)
+	}
+	c.hint(d.Session, time.Time{})
+	return d, token, nil
+}
+
+// Device is a linked device seen through its token: it reaches the messages of its session, and nothing else.
+type Device struct {
+	puntuale.Device
+	client *Client
+}
+
+// Device returns the device whose token it is. Codes: forbidden for other keys.
+func (c *Caller) Device() (*Device, error) {
+	if c.principal.Side != puntuale.DeviceSide {
+		return nil, forbidden("this call takes a device's token")
+	}
+	account := c.principal.Client
+	return &Device{c.principal.Device, &Client{control: c.control, account: account, tenant: c.control.operator.Uncounted(account.ID)}}, nil
+}
+
+// Owner returns the identifier of the client that the device's session belongs to.
+func (d *Device) Owner() puntuale.ClientID { return d.client.ID() }
+
+// SessionOf returns the session of the device.
+func (d *Device) SessionOf(ctx context.Context) (Session, error) {
+	return d.client.Session(ctx, d.Session.String())
+}
+
+// seenEvery is how often a device is noted while it calls.
+const seenEvery = time.Minute
+
+// See notes that the device called, once in a while.
+func (d *Device) See(ctx context.Context) error {
+	now := d.client.control.clock.Now()
+	if now.Sub(d.Seen) < seenEvery {
+		return nil
+	}
+	if err := d.client.tenant.SeenDevice(ctx, d.ID, now); err != nil {
+		return fmt.Errorf("note device %d: %w", d.ID, err)
+	}
+	d.Seen = now
+	return nil
+}
+
+// Unlink ends the device itself.
+func (d *Device) Unlink(ctx context.Context) error {
+	now := d.client.control.clock.Now()
+	if err := d.client.tenant.UnlinkDevices(ctx, d.Session, d.ID, now); err != nil {
+		return fmt.Errorf("unlink device %d: %w", d.ID, err)
+	}
+	d.client.control.hint(d.Session, now)
+	return nil
+}
+
+// Due lists what the device could take now, in order, and what it holds: at most 100 of each.
+func (d *Device) Due(ctx context.Context) (due, held []puntuale.Held, err error) {
+	if due, err = d.client.tenant.Takeable(ctx, d.Session, d.ID, d.client.control.clock.Now(), puntuale.MaxTaken); err != nil {
+		return nil, nil, fmt.Errorf("look for what is due: %w", err)
+	}
+	if held, err = d.client.tenant.HeldBy(ctx, d.Session, d.ID); err != nil {
+		return nil, nil, fmt.Errorf("look for what is held: %w", err)
+	}
+	return due, held[:min(len(held), puntuale.MaxTaken)], nil
+}
+
+// TakeCall is a request for messages.
+type TakeCall struct {
+	ID      string // the device's own id of the call
+	Message string // "": the first that are due
+	Most    *int   // nil: 10
+	Lease   *int   // seconds; nil: two minutes
+	Faults  []puntuale.Fault
+}
+
+// defaultTaken is how many messages a take asks for that does not say.
+const defaultTaken = 10
+
+// Take begins attempts of messages that are due; the device holds them from then on. Codes: invalid, conflict (the message
+// cannot be taken now), not_found (it was unlinked meanwhile), unavailable.
+func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.Held, error) {
+	f := faults(r.Faults)
+	now := d.client.control.clock.Now()
+	take := puntuale.DeviceTake{Device: d.ID, Session: d.Session, ID: r.ID, Most: defaultTaken, Now: now,
+		GiveUp: now.Add(d.client.control.uncertainAfter),
+		Mark:   d.client.mark}
+	if r.ID == "" && !f.at("body.take") {
+		f.add("body.take", "is required", nil)
+	}
+	f.text("body.take", r.ID, puntuale.MaxTakeID)
+	if r.Message != "" {
+		id, err := puntuale.ParseID[puntuale.MessageID](r.Message)
+		if err != nil {
+			f.add("body.message_id", "is not an identifier", r.Message)
+		}
+		take.Message = id
+	}
+	if r.Most != nil {
+		take.Most = *r.Most
+		if r.Message != "" {
+			f.add("body.max", "cannot go with message_id", nil)
+		} else if take.Most < 1 || take.Most > puntuale.MaxTaken {
+			f.add("body.max", fmt.Sprintf("must be from 1 to %d", puntuale.MaxTaken), take.Most)
+		}
+	}
+	take.Until = now.Add(lease(&f, r.Lease))
+	if err := f.err(); err != nil {
+		return nil, err
+	}
+	held, err := d.client.tenant.Take(ctx, take)
+	if err != nil {
+		return nil, fmt.Errorf("take messages: %w", err)
+	}
+	return held, nil
+}
+
+// lease reads how long a device wants to hold messages.
+func lease(f *faults, seconds *int) time.Duration {
+	if seconds == nil {
+		return puntuale.DefaultLease
+	}
+	d := time.Duration(*seconds) * time.Second
+	if *seconds < int(puntuale.MinLease.Seconds()) || *seconds > int(puntuale.MaxLease.Seconds()) {
+		f.add("body.lease", fmt.Sprintf("must be from %g to %g seconds", puntuale.MinLease.Seconds(), puntuale.MaxLease.Seconds()), *seconds)
+		return 0
+	}
+	return d
+}
+
+// Attempt names an attempt to its device.
+func Attempt(h puntuale.HeldRef) string { return fmt.Sprintf("%d.%d", h.Message, h.Token) }
+
+// parseAttempt reads what [Attempt] made; ok is false for what never named an attempt.
+func parseAttempt(text string) (h puntuale.HeldRef, ok bool) {
+	n, err := fmt.Sscanf(text, "%d.%d", &h.Message, &h.Token)
+	return h, err == nil && n == 2 && Attempt(h) == text && h.Token > 0
+}
+
+// Renewed is what became of a renewal.
+type Renewed struct {
+	Attempts []string
+	Until    time.Time
+	Lost     []string // the hold was over, or there is no such attempt
+}
+
+// Renew has the device hold messages for longer. Codes: invalid, not_found (it was unlinked).
+func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, found ...puntuale.Fault) (Renewed, error) {
+	f := faults(found)
+	now := d.client.control.clock.Now()
+	r := Renewed{Until: now.Add(lease(&f, seconds))}
+	if !f.at("body.attempts") && (len(attempts) == 0 || len(attempts) > puntuale.MaxTaken) {
+		f.add("body.attempts", fmt.Sprintf("must hold 1 to %d attempts", puntuale.MaxTaken), nil)
+	}
+	if err := f.err(); err != nil {
+		return Renewed{}, err
+	}
+	var asked []puntuale.HeldRef
+	for _, text := range attempts {
+		if h, ok := parseAttempt(text); ok {
+			asked = append(asked, h)
+		}
+	}
+	live, err := d.client.tenant.Renew(ctx, d.Session, d.ID, asked, r.Until, now)
+	if err != nil {
+		return Renewed{}, fmt.Errorf("renew holds: %w", err)
+	}
+	still := map[string]bool{}
+	for _, h := range live {
+		still[Attempt(h)] = true
+	}
+	for _, text := range attempts {
+		if still[text] {
+			r.Attempts = append(r.Attempts, text)
+		} else {
+			r.Lost = append(r.Lost, text)
+		}
+	}
+	return r, nil
+}
+
+// Reported is what a device tells of one attempt.
+type Reported struct {
+	Attempt, Outcome, Detail string
+}
+
+// maxReportDetail bounds a device's words, in characters.
+const maxReportDetail = 300
+
+// Report records what became of attempts, and answers in the order asked. Codes: invalid.
+func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.Fault) ([]puntuale.ReportResult, error) {
+	f := faults(found)
+	if !f.at("body.reports") && (len(all) == 0 || len(all) > puntuale.MaxReported) {
+		f.add("body.reports", fmt.Sprintf("must hold 1 to %d reports", puntuale.MaxReported), nil)
+	}
+	now := d.client.control.clock.Now()
+	results := make([]puntuale.ReportResult, len(all))
+	var reports []puntuale.DeviceReport
+	var index []int
+	for i, r := range all {
+		at := fmt.Sprintf("body.reports[%d].", i)
+		results[i] = puntuale.ReportLate
+		f.text(at+"detail", r.Detail, maxReportDetail)
+		report, ok := d.outcome(r, now)
+		if !ok && !f.at(at+"outcome") {
+			f.word(at+"outcome", r.Outcome, "sent", "refused", "unknown", "returned")
+		}
+		if report.HeldRef, ok = parseAttempt(r.Attempt); ok {
+			reports, index = append(reports, report), append(index, i)
+		}
+	}
+	if err := f.err(); err != nil || len(reports) == 0 {
+		return results, err
+	}
+	recorded, err := d.client.tenant.Report(ctx, d.Session, d.ID, reports, now)
+	if err != nil {
+		return nil, fmt.Errorf("record reports: %w", err)
+	}
+	for k, i := range index {
+		results[i] = recorded[k]
+	}
+	d.client.control.hint(d.Session, now)
+	return results, nil
+}
+
+// outcome is what a report means. Every detail says who declared it.
+func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool) {
+	by := "dichiarato dal dispositivo"
+	if d.Assisted {
+		by = "dichiarato dall'operatore"
+	}
+	detail := by + " (" + d.Name + ")"
+	if words := strings.TrimSpace(r.Detail); words != "" {
+		detail += ": " + words
+	}
+	o := puntuale.Outcome{Detail: detail}
+	returned := false
+	switch r.Outcome {
+	case "sent":
+		o.Verdict = puntuale.Sent
+	case "refused":
+		o.Verdict, o.Reason = puntuale.Refused, puntuale.SaysRefusedByDevice
+	case "unknown":
+		o.Verdict = puntuale.Uncertain
+	case "returned":
+		o.Verdict, o.Next, returned = puntuale.Retry, now, true
+	default:
+		return puntuale.DeviceReport{}, false
+	}
+	return puntuale.DeviceReport{Outcome: o, Returned: returned}, true
+}
+
+// SealedPush is the purpose for which a device's push subscription is sealed. Its place is the session's.
+const SealedPush = "push"
+
+// PushTarget is where a device's browser wants to be told of due messages.
+type PushTarget struct {
+	Endpoint string `json:"endpoint"`
+	P256dh   string `json:"p256dh"` // the browser's public key, base64url
+	Auth     string `json:"auth"`   // its secret, base64url
+}
+
+// maxPushEndpoint bounds the address of a push service, in characters.
+const maxPushEndpoint = 2048
+
+// checkPush notes what is wrong with a subscription. The address is called through the safe fetcher only.
+func checkPush(f *faults, to PushTarget) {
+	f.text("body.endpoint", to.Endpoint, maxPushEndpoint)
+	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		f.add("body.endpoint", "is not an https address", nil)
+	}
+	for _, key := range []struct {
+		name, text string
+		size       int
+	}{{"p256dh", to.P256dh, 65}, {"auth", to.Auth, 16}} {
+		if raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(key.text, "=")); err != nil || len(raw) != key.size {
+			f.add("body."+key.name, fmt.Sprintf("is not %d bytes in base64url", key.size), nil)
+		}
+	}
+}
+
+// PushKey is the installation's public key for Web Push, base64url; "" where nobody is told.
+func (d *Device) PushKey() string { return d.client.control.pushKey }
+
+// SetPush replaces where the device wants to be told. Codes: invalid, not_found.
+func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.Fault) error {
+	f := faults(found)
+	checkPush(&f, to)
+	if err := f.err(); err != nil {
+		return err
+	}
+	plain, err := json.Marshal(to)
+	if err != nil {
+		return err
+	}
+	sealed := d.client.control.vault.Seal(SealedPush, d.Session.SealPlace(), plain)
+	if err := d.client.tenant.KeepPush(ctx, d.ID, sealed); err != nil {
+		return fmt.Errorf("store where device %d wants to be told: %w", d.ID, err)
+	}
+	d.Pushed = true
+	return nil
+}
+
+// EndPush ends being told. Codes: not_found.
+func (d *Device) EndPush(ctx context.Context) error {
+	if err := d.client.tenant.KeepPush(ctx, d.ID, nil); err != nil {
+		return fmt.Errorf("forget where device %d wants to be told: %w", d.ID, err)
+	}
+	d.Pushed = false
+	return nil
 }

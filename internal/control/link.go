@@ -29,6 +29,12 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 		return Session{}, err
 	}
 	f := faults(r.Faults)
+	if found.ByDevice() {
+		if err := f.err(); err != nil {
+			return Session{}, err
+		}
+		return c.offer(ctx, found)
+	}
 	order := puntuale.PairOrder{Method: puntuale.PairMethod(r.Method)}
 	switch order.Method {
 	case puntuale.PairCode:
@@ -76,6 +82,13 @@ func (c *Client) pairPhone(f *faults, text string) string {
 // not linked stays so. Codes: not_found, busy (messages are being sent; the session's node did not answer in time).
 func (c *Client) Unlink(ctx context.Context, id string) (Session, error) {
 	found, err := c.Session(ctx, id)
+	if err == nil && found.ByDevice() {
+		if err := c.tenant.UnlinkDevices(ctx, found.ID, 0, c.control.clock.Now()); err != nil {
+			return Session{}, fmt.Errorf("unlink the devices of session %d: %w", found.ID, err)
+		}
+		c.control.hint(found.ID, c.control.clock.Now())
+		return c.Session(ctx, id)
+	}
 	keyed := found.Type == puntuale.Official && !found.Sandbox // has keys to forget, good or not
 	if err != nil || found.Link.State == puntuale.LinkUnlinked && !keyed || c.control.vault == nil || !c.control.links(found.Session) {
 		return found, err
@@ -109,6 +122,10 @@ func (c *Client) stateOf(s puntuale.Session) Session {
 	now, owned := c.control.clock.Now(), s.Owner != 0
 	numbered := s.Type == puntuale.Socket && !s.Sandbox
 	switch {
+	case s.ByDevice(): // a row says it all
+		if s.Link.Code != "" && now.Before(s.Link.Until) {
+			shown.Code, shown.Until = c.openCode(s), s.Link.Until
+		}
 	case shown.State == puntuale.LinkOnline && !owned && !s.Sandbox:
 		shown.State = puntuale.LinkLinked
 	case shown.State == puntuale.LinkPairing && (!owned || !now.Before(s.Link.Since.Add(puntuale.UnfinishedPairing.Lasts()))):
@@ -139,7 +156,7 @@ func (c *Client) webhookPath(s puntuale.Session) string {
 	case s.Sandbox:
 	case s.Type == puntuale.Official:
 		return s.ID.WebhookPath()
-	case s.Type == puntuale.SendApp && c.control.vault != nil: // the path has a secret, made with the vault's key
+	case s.Type == puntuale.SendApp && !s.ByDevice() && c.control.vault != nil: // the path has a secret, made with the vault's key
 		return s.ID.GatewayWebhookPath(c.control.vault.Mark)
 	}
 	return ""

@@ -34,6 +34,7 @@ type NewSession struct {
 	Sandbox *bool                  // nil: as the server is set
 	Keys    *puntuale.OfficialKeys // of an Official session; nil: none yet
 	Gateway *NewGateway            // of a Send_app session; nil: none
+	Devices bool                   // of a Send_app session: devices take its messages
 	Pace    *PaceChange            // nil: the default one
 	Faults  []puntuale.Fault       // found by the caller in the request itself
 }
@@ -73,10 +74,11 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	if r.Sandbox != nil {
 		s.Sandbox = *r.Sandbox
 	}
-	if kind == puntuale.SendApp && !s.Sandbox && r.Gateway == nil {
-		f.add("body.gateway", "is required: a Send_app session sends through a gateway", nil)
+	if r.Devices {
+		s.Way = puntuale.WayDevice
 	}
-	s.Pace = r.Pace.on(puntuale.DefaultPace(kind, s.Sandbox), &f)
+	f.way(s, r, err == nil)
+	s.Pace = r.Pace.on(s.DefaultPace(), &f)
 	if err := f.err(); err != nil {
 		return Session{}, err
 	}
@@ -99,6 +101,20 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	}
 	c.control.hint(id, time.Time{})
 	return result(id), nil
+}
+
+// way notes how a session that is no session of one of the ways was asked for. typed: the type was given and is one.
+func (f *faults) way(s puntuale.Session, r NewSession, typed bool) {
+	switch {
+	case r.Devices && typed && s.Type != puntuale.SendApp:
+		f.add("body.device", "goes with connection_type Send_app only", nil)
+	case r.Devices && r.Gateway != nil:
+		f.add("body.device", "cannot go with gateway", nil)
+	case r.Devices && s.Sandbox:
+		f.add("body.device", "cannot go with sandbox: the simulated network takes a sandbox's messages", nil)
+	case s.Type == puntuale.SendApp && !s.Sandbox && r.Gateway == nil && !r.Devices:
+		f.add("body.gateway", "is required, or device: a Send_app session sends through a gateway or by devices", nil)
+	}
 }
 
 // Session returns one session. Codes: not_found.
@@ -161,7 +177,11 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 		return c.tenant.DeleteSession(ctx, found.ID, pending != "", target.ID, c.control.clock.Now())
 	}
 	err = remove()
-	if puntuale.CodeOf(err) == puntuale.CodeBusy && c.control.vault != nil { // something is just being sent
+	switch {
+	case puntuale.CodeOf(err) != puntuale.CodeBusy:
+	case found.ByDevice(): // no node sends for it: what looks so was left by devices
+		err = c.removeQuiet(ctx, found.ID, remove)
+	case c.control.vault != nil: // something is just being sent
 		err = c.drained(ctx, found.ID, func() error { return c.removeQuiet(ctx, found.ID, remove) })
 	}
 	if err != nil {

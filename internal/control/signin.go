@@ -40,7 +40,7 @@ type SignIn struct {
 	Email    string
 	Password string
 	Address  netip.Addr
-	Device   string // the browser's cookie, see [Person.Device]; "" none
+	Browser  string // the browser's cookie, see [Person.Browser]; "" none
 }
 
 // attempt is how a sign-in is counted, and on whose account its passwords are compared.
@@ -51,9 +51,9 @@ type attempt struct {
 	giveBack []string // marks that a success takes one attempt from
 }
 
-// attempt counts by account and address; where one of the users signed in at the device before, by that alone.
+// attempt counts by account and address; where one of the users signed in at the browser before, by that alone.
 func (c *Control) attempt(r SignIn, users []puntuale.User) attempt {
-	if d, ok := c.deviceOf(users, r.Device); ok {
+	if d, ok := c.visitorOf(users, r.Browser); ok {
 		mark := c.mark("device", d.User.String(), d.ID)
 		return attempt{auth.KnownAs("user " + d.User.String()), []puntuale.Try{{Mark: mark, Free: triesOfPair}}, []string{mark}, nil}
 	}

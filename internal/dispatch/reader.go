@@ -365,8 +365,11 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 	e.alarm.entry = e
 	if m.Intent > 0 {
 		if !s.recover(e, now) {
-			if e.stage == loading {
-				return leftOut // its time to be looked at has not come
+			if e.stage == loading { // its time to be looked at has not come
+				if m.Next.After(now) && m.Next.Before(l.glance) {
+					l.glance = m.Next
+				}
+				return leftOut
 			}
 			return known
 		}

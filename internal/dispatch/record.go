@@ -283,6 +283,8 @@ func (t *settler) explain(ctx context.Context, batch []ending, now time.Time) er
 		switch hold := found[x.e.m.Client].Hold(now); {
 		case hold != "":
 			x.s.Reason = hold
+		case x.e.lane.session.ByDevice() && x.e.lane.session.LinkOf() == puntuale.LinkOnline:
+			x.s.Reason = puntuale.SaysNotTaken
 		case x.offline:
 			x.s.Reason = puntuale.SaysNotLinked
 		default:

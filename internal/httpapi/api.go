@@ -56,7 +56,7 @@ func init() {
 	huma.DefaultArrayNullable = false
 }
 
-// New returns the handler of every path below /api, of the OpenAPI documents and of their page, with request ids,
+// New returns the handler of every path below /api and /device, of the OpenAPI documents and of their page, with request ids,
 // access log and recovery. It fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
@@ -77,6 +77,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerKeys(a)
 	registerContacts(a)
 	registerRestore(a)
+	registerDevices(a)
 	a.open()
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err

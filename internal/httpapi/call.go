@@ -24,6 +24,7 @@ import (
 type call struct {
 	client  *control.Client  // with a client's key
 	partner *control.Partner // with a partner's key
+	device  *control.Device  // with a device's token
 	scope   string           // method and path, for idempotency
 	body    []byte           // without byte order mark; nil when not one byte was sent
 	query   url.Values       // as the edge left it
@@ -169,9 +170,12 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 			return nil, err
 		}
 	}
-	if side == puntuale.PartnerSide {
+	switch side {
+	case puntuale.PartnerSide:
 		httpkit.Annotate(r.Context(), slog.Int64("partner_id", int64(c.partner.ID())))
-	} else {
+	case puntuale.DeviceSide:
+		httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.device.Owner())), slog.Int64("device_id", int64(c.device.ID)))
+	case puntuale.ClientSide:
 		httpkit.Annotate(r.Context(), slog.Int64("client_id", int64(c.client.ID())))
 	}
 	return c, a.pace.Take(pacedKey{side, caller.Key()})
@@ -180,9 +184,14 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 // received begins a call of the caller's, if it may make it. Codes: forbidden.
 func received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
-	if side == puntuale.PartnerSide {
+	switch side {
+	case puntuale.PartnerSide:
 		c.partner, err = caller.Partner()
 		return c, err
+	case puntuale.DeviceSide:
+		c.device, err = caller.Device()
+		return c, err
+	case puntuale.ClientSide:
 	}
 	if c.client, err = caller.Client(); err == nil && op.creates != nil && op.creates(r) {
 		err = c.client.MayCreate()

@@ -207,6 +207,27 @@ func (o *object) whole(name string) int {
 	return n
 }
 
+// wholeOrNil is whole for numbers whose absence means something: nil.
+func (o *object) wholeOrNil(name string) *int {
+	if _, ok := o.member(name); !ok {
+		return nil
+	}
+	return new(o.whole(name))
+}
+
+// texts reads a list of strings.
+func (o *object) texts(name string) []string {
+	var all []string
+	for i, raw := range o.list(name) {
+		if raw[0] != '"' {
+			o.wrong(name+"["+strconv.Itoa(i)+"]", "a string")
+			continue
+		}
+		all = append(all, unquote(raw))
+	}
+	return all
+}
+
 // whole64 is whole for numbers that may be large.
 func (o *object) whole64(name string) int64 {
 	raw, ok := o.member(name)

@@ -44,13 +44,15 @@ type sessionBody struct {
 
 	Pace     *paceBody     `json:"pace,omitempty" doc:"How much it sends; what is left out has its default"`
 	Official *officialBody `json:"official,omitempty" doc:"Of an Official session: what it needs to reach Meta. Never shown again; it may also be given later"`
-	Gateway  *gatewayBody  `json:"gateway,omitempty" doc:"Of a Send_app session that is no sandbox, and required there: what it needs to reach its gateway. Never shown again"`
+	Gateway  *gatewayBody  `json:"gateway,omitempty" doc:"Of a Send_app session that is no sandbox and sends through a gateway: what it needs to reach it. Never shown again"`
+	Device   *struct{}     `json:"device,omitempty" doc:"Of a Send_app session that is no sandbox and whose messages devices take: an empty object"`
 }
 
 type sessionAnswer struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
 	Type       string `json:"connection_type" enum:"Socket,Send_app,Official"`
+	Way        string `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
 	Sandbox    bool   `json:"sandbox" doc:"The simulated network takes its messages"`
 	Default    bool   `json:"default" doc:"Used by sequences that name none"`
 	State      string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present, or a gateway's that is not connected"`
@@ -58,7 +60,7 @@ type sessionAnswer struct {
 	Number     string `json:"number,omitempty" doc:"The linked number, where it is known"`
 	Detail     string `json:"state_detail,omitempty" doc:"Why it is in this state, for people"`
 	QR         string `json:"qr,omitempty" doc:"While pairing with the method qr: the text to show as a QR code"`
-	Code       string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone"`
+	Code       string `json:"pairing_code,omitempty" doc:"While pairing with the method code: what is typed into the phone. Of a session with devices: the one-time code that links one more"`
 	Expires    string `json:"expires_at,omitempty" format:"date-time" doc:"When the code is replaced by another, or ends"`
 	Webhook    string `json:"webhook_path,omitempty" doc:"Of an Official session, or one with a gateway: where its network reports, below this server's address. That of a gateway is secret"`
 	WebhookURL string `json:"webhook_url,omitempty" format:"uri" doc:"The same as a whole address, where the server's setting public-url names its own"`
@@ -94,6 +96,7 @@ func createSession(ctx context.Context, c *control.Client, in *call, p *OnceInpu
 	if inner := body.object("gateway"); inner != nil {
 		asked.Gateway = readGateway(inner)
 	}
+	asked.Devices = body.object("device") != nil
 	asked.Pace = readPace(body)
 	if err := body.err(); err != nil {
 		return sessionAnswer{}, err
@@ -127,6 +130,12 @@ func sessionOf(s control.Session) sessionAnswer {
 		a.Limited = stamp(s.Limited)
 	}
 	a.Webhook, a.WebhookURL = s.WebhookPath, s.Webhook
+	switch {
+	case s.ByDevice():
+		a.Way = "device"
+	case s.Type == puntuale.SendApp && !s.Sandbox:
+		a.Way = "gateway"
+	}
 	if s.Code != nil {
 		a.Expires = stamp(s.Until)
 		if s.Code.Method == puntuale.PairQR {
@@ -140,7 +149,7 @@ func sessionOf(s control.Session) sessionAnswer {
 
 // pairingBody documents the body of a pairing.
 type pairingBody struct {
-	Method string `json:"method" enum:"qr,code" doc:"qr: the phone scans a code; code: a person types it into the phone"`
+	Method string `json:"method,omitempty" enum:"qr,code" doc:"qr: the phone scans a code; code: a person types it into the phone. Required but for sessions with devices"`
 	Phone  string `json:"phone,omitempty" doc:"With the method code: the number of the phone. A number is taken too."`
 }
 

@@ -34,14 +34,8 @@ func readPace(body *object) *control.PaceChange {
 	if inner == nil {
 		return nil
 	}
-	part := func(name string) *int {
-		if !inner.has(name) {
-			return nil
-		}
-		return new(inner.whole(name))
-	}
 	return &control.PaceChange{
-		PerMinute: part("per_minute"), PerDay: part("per_day"), ColdPerMinute: part("cold_per_minute"), ColdPerDay: part("cold_per_day"), Jitter: part("jitter"),
+		PerMinute: inner.wholeOrNil("per_minute"), PerDay: inner.wholeOrNil("per_day"), ColdPerMinute: inner.wholeOrNil("cold_per_minute"), ColdPerDay: inner.wholeOrNil("cold_per_day"), Jitter: inner.wholeOrNil("jitter"),
 	}
 }
 

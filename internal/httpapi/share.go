@@ -52,6 +52,9 @@ func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 
 // share is whose call it is.
 func (c *call) share() httpkit.Share {
+	if c.device != nil {
+		return httpkit.Share{Side: puntuale.DeviceSide, ID: int64(c.device.ID)}
+	}
 	if c.client != nil {
 		return httpkit.Share{Side: puntuale.ClientSide, ID: int64(c.client.ID())}
 	}

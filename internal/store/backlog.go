@@ -13,10 +13,10 @@ type Backlog struct {
 }
 
 // overdue reads the index of open messages, session by session, and only what is due of it. A session is ready when it is
-// a sandbox, or its number is linked.
+// a sandbox, or its number is linked. One whose messages devices take never is: people are in no hurry.
 const overdue = `
 select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
- select case when s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,
+ select case when s.way = '' and s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,
   (select count(*) from message m where m.session_id = s.id and m.state = 0 and m.next_at <= $1) as n,
   (select min(m.next_at) from message m where m.session_id = s.id and m.state = 0 and m.next_at <= $1) as first
  from session s) as sessions

@@ -67,9 +67,12 @@ func (b *claimBatch) run(ctx context.Context) error {
 	if len(b.Messages) == 0 {
 		return fence(ctx, b.a, b.Node)
 	}
-	held, err := leased(ctx, b.a, b.Node)
-	if err != nil {
-		return err
+	held := func() error { return nil }
+	if b.Node != 0 { // a device's claim is no node's (take.go)
+		var err error
+		if held, err = leased(ctx, b.a, b.Node); err != nil {
+			return err
+		}
 	}
 	if err := b.sort(ctx); err != nil {
 		return err

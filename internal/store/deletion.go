@@ -121,6 +121,9 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 			if err := thereOr(len(locked) > 0, err, "session"); err != nil {
 				return err
 			}
+			if err := d.noHold(ctx, a, id, d.now); err != nil {
+				return err
+			}
 			refs, err := d.candidates(ctx, a, " and m.intent > 0 and m.intent_at <= $4", micros(now))
 			if err != nil {
 				return err
@@ -168,7 +171,11 @@ func (d *departure) check(ctx context.Context, a asker) error {
 		return puntuale.Conflict("the default session cannot be deleted")
 	case d.moveTo != 0 && (d.moveTo == d.id || place(d.moveTo) < 0):
 		return notFound("session", []puntuale.Fault{{Location: "query.move_to", Message: "session not found", Value: d.moveTo.String()}})
-	case d.cancel || d.moveTo != 0:
+	}
+	if err := d.noHold(ctx, a, d.id, d.now); err != nil {
+		return err
+	}
+	if d.cancel || d.moveTo != 0 {
 		return nil
 	}
 	var n int
@@ -234,6 +241,8 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 		`delete from alias where client_id = $1 and session_id = $2`,
 		`delete from network_id where client_id = $1 and session_id = $2`,
 		`delete from official where client_id = $1 and session_id = $2`,
+		`delete from device where client_id = $1 and session_id = $2`,
+		`delete from device_hold where client_id = $1 and session_id = $2`,
 	} {
 		if _, err := a.exec(ctx, statement, d.tenant.id, d.id); err != nil {
 			return false, fmt.Errorf("delete what was a session's: %w", err)

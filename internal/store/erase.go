@@ -157,9 +157,10 @@ const clockSkew = 2 * time.Second
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
 	later := micros(x.Now.Add(clockSkew))
 	all, err := list(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
- message.next_at > message.intent_at and message.next_at > $1::bigint
+ message.next_at > message.intent_at and message.next_at > $1::bigint and not exists (select 1 from device_hold h
+ where h.client_id = message.client_id and h.message_id = message.id and h.token = message.intent and h.done = 0 and h.until > $2::bigint)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
-order by message.client_id, message.id for update of message`, []any{later, refColumns(refs)}, func(rows row, m *erasedMessage) error {
+order by message.client_id, message.id for update of message`, []any{later, micros(x.Now), refColumns(refs)}, func(rows row, m *erasedMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.run, &m.intent, &m.generation, &m.quiet)
 	})
 	if err != nil {

@@ -39,8 +39,8 @@ var movedTables = []movedTable{
 	{name: "audit", columns: "id partner_id client_id login_id who entry action target at address times", serial: "id"},
 	{name: "api_key", columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
 	{name: "session", columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
-		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark",
-		left: "owner code code_until"},
+		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way",
+		left: "owner code code_until code_mark"},
 	{name: "sequence", columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at"},
 	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{name: "run", columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
@@ -58,6 +58,8 @@ var movedTables = []movedTable{
 	{name: "contact", columns: "client_id session_id phone window_until preference_at met_at"},
 	{name: "upload", columns: "client_id session_id number hash media until"},
 	{name: "network_id", columns: "client_id session_id id message_id token at"},
+	{name: "device", columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at"},
+	{name: "device_hold", columns: "client_id message_id session_id device_id token take at until done"},
 	{name: "official", columns: "client_id session_id number account synced_at problem"},
 	{name: "network_template", columns: "client_id account name language network_id status category quality reason named parts changed_at"},
 	{name: "alias", columns: "client_id session_id alias phone"},

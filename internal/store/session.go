@@ -9,11 +9,11 @@ import (
 	"puntuale"
 )
 
-const sessionColumns = `s.id, s.client_id, s.name, s.type, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
+const sessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
 func sessionFields(s *puntuale.Session) []any {
-	return []any{&s.ID, &s.Client, &s.Name, &s.Type, flag{&s.Sandbox}, flag{&s.Default}, &s.Pace.PerMinute, &s.Pace.PerDay,
+	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, flag{&s.Sandbox}, flag{&s.Default}, &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
 		moment{&s.Created}, &s.Owner}
 }
@@ -68,10 +68,10 @@ func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s pun
 		return 0, err
 	}
 	_, err = a.exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, start_sequence,
- stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
+ stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter, way)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
 		client, id, s.Name, s.Type, bit(s.Sandbox), bit(s.Default), s.Start, s.Stop, micros(s.Created),
-		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter)
+		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter, string(s.Way))
 	if err != nil {
 		if repeated(err) {
 			return 0, puntuale.Conflict("the client has a default session already")

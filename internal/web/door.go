@@ -130,7 +130,7 @@ func (s *site) login(v *visit) error {
 		return err
 	}
 	people, err := s.control.SignIn(v.ctx(), control.SignIn{
-		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Device: v.device(),
+		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Browser: v.device(),
 	})
 	if err != nil {
 		return v.notIn(err, f)

@@ -144,7 +144,7 @@ func (v *visit) restamp(stamp int64) error {
 	return v.keepDevice()
 }
 
-// deviceCookie says which users signed in at this browser; see [control.Person.Device].
+// deviceCookie says which users signed in at this browser; see [control.Person.Browser].
 func (v *visit) deviceCookie() string {
 	if v.caller().Secure {
 		return "__Host-device"
@@ -163,7 +163,7 @@ func (v *visit) device() string {
 
 // keepDevice lets the browser know the next time that the person signed in here.
 func (v *visit) keepDevice() error {
-	value, err := v.person.Device(v.device())
+	value, err := v.person.Browser(v.device())
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,137 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// Way tells apart how sessions of one type reach the network.
+type Way string
+
+// WayDevice is that of a Send_app session whose messages devices take: people's phones, or programs. All other sessions
+// have the way "": their connector sends.
+const WayDevice Way = "device"
+
+// ByDevice reports whether devices take the session's messages.
+func (s Session) ByDevice() bool { return s.Way == WayDevice && !s.Sandbox }
+
+// DeviceID names a device among all.
+type DeviceID int64
+
+// Device is a phone or a program that takes the messages of one session.
+type Device struct {
+	ID       DeviceID
+	Client   ClientID
+	Session  SessionID
+	Name     string
+	Dedupes  bool // it sends one message once, however often it takes it
+	Assisted bool // a person declares what became of each message
+	Linked   time.Time
+	Seen     time.Time // when it last called
+	Pushed   bool      // it wants to be told of due messages
+	Held     int       // messages that it took and has not reported; filled in by Devices only
+}
+
+// Limits of devices.
+const (
+	MaxDevices     = 20  // of a session
+	MaxDeviceName  = 100 // characters
+	MaxTaken       = 100 // messages of one take
+	MaxTakeID      = 64  // characters
+	MaxReported    = 100 // messages of one report
+	MinLease       = 10 * time.Second
+	DefaultLease   = 2 * time.Minute
+	MaxLease       = time.Hour
+	DeviceCodeTime = 10 * time.Minute // that a linking code lasts
+)
+
+// Held is a message that a device took and has not reported.
+type Held struct {
+	DueMessage // as it stands: Intent is the attempt's token
+	Content    Content
+	Until      time.Time // of the hold
+}
+
+// DeviceTake asks for messages on behalf of a device.
+type DeviceTake struct {
+	Device  DeviceID
+	Session SessionID
+	ID      string    // the device's own id of the call; repeated, it gives the same messages as far as they are still held
+	Message MessageID // 0: the first that are due
+	Most    int
+	Until   time.Time // of the hold
+	GiveUp  time.Time // when an unanswered attempt that begins now is given up
+	Now     time.Time
+	Mark    func(phone string) string // a phone's mark; see [BlacklistEntry]
+}
+
+// HeldRef names an attempt of a device.
+type HeldRef struct {
+	Message MessageID
+	Token   int64
+}
+
+// DeviceReport is what a device tells of an attempt.
+type DeviceReport struct {
+	HeldRef
+	Outcome  Outcome
+	Returned bool // the message was shown to nobody: Outcome is Retry, and the hold must last still
+}
+
+// ReportResult is what became of a report.
+type ReportResult string
+
+const (
+	ReportRecorded ReportResult = "recorded"
+	ReportKnown    ReportResult = "known" // it was reported before
+	ReportLate     ReportResult = "late"  // it was decided otherwise meanwhile, or there is no such attempt
+)
+
+// DeviceTenant keeps the devices of a client's sessions. It is part of a [Tenant].
+type DeviceTenant interface {
+	// OfferDevice replaces the code that links a device to the session. mark is its keyed hash. Codes: not_found, conflict
+	// (the session has as many devices as it may).
+	OfferDevice(ctx context.Context, session SessionID, sealed []byte, mark string, until time.Time) error
+
+	// Devices lists those of a session, by id.
+	Devices(ctx context.Context, session SessionID) ([]Device, error)
+
+	// UnlinkDevices ends a device, or with device 0 all of the session's, and the offered code. What they hold is uncertain
+	// from then on. Codes: not_found (the session, or the device).
+	UnlinkDevices(ctx context.Context, session SessionID, device DeviceID, now time.Time) error
+}
+
+// DeviceWork is what one device asks for. It is part of a [Tenant].
+type DeviceWork interface {
+	// Takeable lists what the device could take at a moment, in order, at most so many. The pace is not asked.
+	Takeable(ctx context.Context, session SessionID, device DeviceID, now time.Time, most int) ([]Held, error)
+
+	// HeldBy lists what the device took and has not reported, by the end of the hold. It may lie before now.
+	HeldBy(ctx context.Context, session SessionID, device DeviceID) ([]Held, error)
+
+	// Take begins attempts: intents, credits and holds are in one transaction. No two devices get the same message. Codes:
+	// not_found (the device was unlinked), conflict (take.Message cannot be taken now), unavailable (after a failover).
+	Take(ctx context.Context, take DeviceTake) ([]Held, error)
+
+	// Renew moves the end of those of the device's holds that last still, and returns them.
+	Renew(ctx context.Context, session SessionID, device DeviceID, held []HeldRef, until, now time.Time) ([]HeldRef, error)
+
+	// Report records what became of attempts of the device. It answers in the order asked.
+	Report(ctx context.Context, session SessionID, device DeviceID, reports []DeviceReport, now time.Time) ([]ReportResult, error)
+
+	// SeenDevice notes that the device called.
+	SeenDevice(ctx context.Context, device DeviceID, now time.Time) error
+
+	// KeepPush replaces where the device wants to be told of due messages, sealed; nil: nowhere. Codes: not_found.
+	KeepPush(ctx context.Context, device DeviceID, sealed []byte) error
+}
+
+// DeviceDoor lets devices in.
+type DeviceDoor interface {
+	// LinkDevice adds a device to the session whose code has the mark, and ends the code. token is the hash of what it will
+	// show. Codes: not_found (no such code, or it is over), conflict (the session has as many devices as it may).
+	LinkDevice(ctx context.Context, mark string, d Device, token KeyHash, now time.Time) (Device, error)
+
+	// DeviceOf finds the device that shows a token, and its client. Codes: unauthorized.
+	DeviceOf(ctx context.Context, token KeyHash) (Client, Device, error)
+}

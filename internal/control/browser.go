@@ -1,0 +1,63 @@
+package control
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"slices"
+
+	"puntuale"
+)
+
+// A browser keeps a sealed cookie that says which users signed in there before. Attempts from such a browser have a count
+// of their own: nobody elsewhere can use them up, and so keep the owner out. A changed password ends what it says.
+
+// visitor is one user who signed in at a browser.
+type visitor struct {
+	User  puntuale.LoginID `json:"u"`
+	Stamp int64            `json:"s"` // the user's at that time
+	ID    string           `json:"d"` // random
+}
+
+const (
+	sealedBrowser = "device"
+	mostVisitors  = 8 // users of one browser
+)
+
+// visitors opens a browser's cookie; nil where it has none of ours.
+func (c *Control) visitors(cookie string) (all []visitor) {
+	sealed, err := base64.RawURLEncoding.DecodeString(cookie)
+	if err != nil || len(sealed) == 0 {
+		return nil
+	}
+	plain, err := c.vault.Open(sealedBrowser, "", sealed)
+	if err != nil || json.Unmarshal(plain, &all) != nil {
+		return nil
+	}
+	return all
+}
+
+// visitorOf finds one of the users who signed in at the browser before and has not changed the password since.
+func (c *Control) visitorOf(users []puntuale.User, cookie string) (visitor, bool) {
+	for _, d := range c.visitors(cookie) {
+		if slices.ContainsFunc(users, func(u puntuale.User) bool { return u.ID == d.User && u.Stamp == d.Stamp }) {
+			return d, true
+		}
+	}
+	return visitor{}, false
+}
+
+// Browser returns the cookie that the person's browser is to keep instead of the one it has, "" for none.
+func (p *Person) Browser(cookie string) (string, error) {
+	all := []visitor{{p.user.ID, p.user.Stamp, rand.Text()}}
+	for _, d := range p.control.visitors(cookie) {
+		if d.User != p.user.ID && len(all) < mostVisitors {
+			all = append(all, d)
+		}
+	}
+	plain, err := json.Marshal(all)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(p.control.vault.Seal(sealedBrowser, "", plain)), nil
+}

@@ -1,0 +1,219 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, until, now time.Time) ([]puntuale.HeldRef, error) {
+	var renewed []puntuale.HeldRef
+	err := t.write(ctx, func(ctx context.Context, a asker) error {
+		renewed = nil
+		if err := t.lockedDevice(ctx, a, session, device); err != nil {
+			return err
+		}
+		live, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.until > $4`, session, device, micros(now))
+		if err != nil {
+			return err
+		}
+		live = slices.DeleteFunc(live, func(h hold) bool {
+			return !slices.Contains(held, puntuale.HeldRef{Message: h.ID, Token: h.Intent})
+		})
+		renewed = pick(live, func(h *hold) puntuale.HeldRef { return puntuale.HeldRef{Message: h.ID, Token: h.Intent} })
+		short := slices.DeleteFunc(slices.Clone(live), func(h hold) bool { return h.dedupes })
+		if err := t.moveMessages(ctx, a, short, until); err != nil {
+			return err
+		}
+		return t.moveHolds(ctx, a, live, until)
+	})
+	return renewed, err
+}
+
+// lockedDevice locks the session of a device that is linked still.
+func (t tenant) lockedDevice(ctx context.Context, a asker, session puntuale.SessionID, device puntuale.DeviceID) error {
+	if _, err := t.lockSessions(ctx, a, session); err != nil {
+		return err
+	}
+	var n int64
+	found, err := one(ctx, a, `select id from device where client_id = $1 and id = $2 and session_id = $3`, []any{t.id, device, session}, &n)
+	return thereOr(found, err, "device")
+}
+
+// reported is a device's attempt as its report finds it.
+type reported struct {
+	token   int64
+	done    bool
+	until   time.Time
+	next    time.Time // of the message
+	dedupes bool
+}
+
+func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
+	b := &reporting{tenant: t, session: session, device: device, reports: reports}
+	present := t.s.from(now)
+	err := t.writeDated(ctx, func(ctx context.Context, a asker) error {
+		b.a, b.now = a, present()
+		return b.run(ctx)
+	})
+	return b.results, err
+}
+
+// reporting is the transaction of a report. Locks: messages, client, holds.
+type reporting struct {
+	tenant
+	session puntuale.SessionID
+	device  puntuale.DeviceID
+	reports []puntuale.DeviceReport
+	a       asker
+	now     time.Time
+	results []puntuale.ReportResult
+}
+
+func (b *reporting) ref(i int) puntuale.MessageRef {
+	return puntuale.MessageRef{Client: b.tenant.id, ID: b.reports[i].Message}
+}
+
+func (b *reporting) run(ctx context.Context) error {
+	b.results = make([]puntuale.ReportResult, len(b.reports))
+	refs := make([]puntuale.MessageRef, len(b.reports))
+	for i := range refs {
+		b.results[i], refs[i] = puntuale.ReportLate, b.ref(i)
+	}
+	slices.SortFunc(refs, compareRefs)
+	if err := lockMessages(ctx, b.a, slices.Compact(refs)); err != nil {
+		return err
+	}
+	found, err := b.read(ctx, slices.Compact(refs))
+	if err != nil {
+		return err
+	}
+	var order []int
+	told := map[puntuale.MessageRef]bool{}
+	results := make([]puntuale.Result, len(b.reports))
+	for i := range b.reports {
+		r := &b.reports[i]
+		h, ok := found[b.ref(i)]
+		switch {
+		case !ok || h.token != r.Token:
+			continue
+		case h.done || told[b.ref(i)]:
+			b.results[i] = puntuale.ReportKnown
+			continue
+		case r.Returned && !h.until.After(b.now):
+			continue
+		}
+		told[b.ref(i)] = true
+		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
+		if r.Outcome.Verdict == puntuale.Uncertain {
+			results[i].Outcome.Next = b.now
+			if h.dedupes {
+				results[i].Outcome.Next = h.next
+			}
+		}
+		order = append(order, i)
+	}
+	return b.record(ctx, results, order)
+}
+
+// read finds the device's attempts at the messages, reported or not.
+func (b *reporting) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reported, error) {
+	found := map[puntuale.MessageRef]reported{}
+	err := b.a.each(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
+ from $u(c bigint, i bigint) join device_hold h on h.client_id = u.c and h.message_id = u.i
+ join message m on m.client_id = h.client_id and m.id = h.message_id
+ left join device d on d.client_id = h.client_id and d.id = h.device_id
+ where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, refColumns(refs)}, func(rows row) error {
+		var ref puntuale.MessageRef
+		var h reported
+		err := rows.Scan(&ref.Client, &ref.ID, &h.token, flag{&h.done}, moment{&h.until}, moment{&h.next}, flag{&h.dedupes})
+		found[ref] = h
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read reported attempts: %w", err)
+	}
+	return found, nil
+}
+
+// record stores the outcomes, and then what becomes of the holds.
+func (b *reporting) record(ctx context.Context, results []puntuale.Result, order []int) error {
+	if len(order) == 0 {
+		return nil
+	}
+	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
+	r := &recordBatch{a: b.a, now: b.now, results: results, order: order, applied: make([]bool, len(results))}
+	if err := r.run(ctx); err != nil {
+		return err
+	}
+	sent, err := b.sentAfterAll(ctx, results, order, r.applied)
+	if err != nil {
+		return err
+	}
+	var done, open, back, refused []puntuale.MessageRef
+	for _, i := range order {
+		ref := results[i].MessageRef
+		if r.applied[i] || sent[ref] {
+			b.results[i] = puntuale.ReportRecorded
+		}
+		switch verdict := results[i].Outcome.Verdict; {
+		case !r.applied[i]:
+			done = append(done, ref)
+		case verdict == puntuale.Retry:
+			back = append(back, ref)
+		case verdict == puntuale.Uncertain:
+			open = append(open, ref)
+		case verdict == puntuale.Refused:
+			refused = append(refused, ref)
+		default:
+			done = append(done, ref)
+		}
+	}
+	for _, change := range []struct {
+		refs []puntuale.MessageRef
+		text string
+		args []any
+	}{
+		{done, `update device_hold set done = 1 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
+		{refused, `update device_hold set done = 1, at = 0 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
+		{open, `update device_hold set until = $1::bigint from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, []any{micros(b.now)}},
+		{back, `delete from device_hold where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`, nil},
+	} {
+		if len(change.refs) == 0 {
+			continue
+		}
+		if _, err := b.a.exec(ctx, change.text, append(change.args, refColumns(change.refs))...); err != nil {
+			return fmt.Errorf("end holds: %w", err)
+		}
+	}
+	return nil
+}
+
+// sentAfterAll are those of the messages that a report could not close, and that count as sent all the same: it settled
+// what was given up.
+func (b *reporting) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
+	var refs []puntuale.MessageRef
+	for _, i := range order {
+		if !applied[i] && results[i].Outcome.Verdict == puntuale.Sent {
+			refs = append(refs, results[i].MessageRef)
+		}
+	}
+	sent := map[puntuale.MessageRef]bool{}
+	if len(refs) == 0 {
+		return sent, nil
+	}
+	err := b.a.each(ctx, `select m.client_id, m.id from $u(c bigint, i bigint) join message m on m.client_id = u.c and m.id = u.i where m.outcome = 1`,
+		[]any{refColumns(refs)}, func(rows row) error {
+			var ref puntuale.MessageRef
+			err := scanRef(rows, &ref)
+			sent[ref] = true
+			return err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("look for what was sent: %w", err)
+	}
+	return sent, nil
+}

@@ -1,0 +1,401 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// A session whose messages devices take has no lane. Each take locks the session's row, so takes of a session come one
+// after the other, and what they depend on is judged from rows: order, pace and window. The hold is the message's
+// next_at while its attempt is open: when the hold ends, the session's node finds an attempt without an answer.
+
+// takeLooks bounds the due messages that one take looks at. Those outside their window are postponed, so that the next
+// take looks further.
+const takeLooks = 1000
+
+// takeToken makes the tokens of takes. A node's begin with the node's number, which never has this bit.
+const takeToken = 1 << 62
+
+// hold is an attempt of a device that has no outcome yet.
+type hold struct {
+	puntuale.DueMessage
+	device  puntuale.DeviceID
+	dedupes bool // the device is linked still, and sends one message once
+	take    string
+	until   time.Time
+}
+
+// holds reads the client's attempts of devices without an outcome, by their ends. which narrows them, from $2 on.
+func (t tenant) holds(ctx context.Context, a asker, which string, args ...any) ([]hold, error) {
+	var h hold
+	due := newDueRow(&h.device, flag{&h.dedupes}, &h.take, moment{&h.until})
+	var all []hold
+	err := a.each(ctx, `select `+dueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
+ from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id and m.intent = h.token
+ left join device d on d.client_id = h.client_id and d.id = h.device_id
+ where h.client_id = $1 and h.done = 0 and m.state = 0`+which+` order by h.until, h.message_id`, append([]any{t.id}, args...), func(rows row) error {
+		err := due.scan(rows, &h.DueMessage)
+		all = append(all, h)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read holds: %w", err)
+	}
+	return all, nil
+}
+
+// refs names the attempts of holds, in the order of locks, as the columns of a batch: client, message, token.
+func holdColumns(held []hold) batch {
+	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
+	return append(refColumns(pick(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
+		pick(held, func(h *hold) int64 { return h.Intent }))
+}
+
+// moveMessages has the attempts looked at by the session's node at a moment, when their holds are over.
+func (t tenant) moveMessages(ctx context.Context, a asker, held []hold, at time.Time) error {
+	if len(held) == 0 {
+		return nil
+	}
+	if _, err := a.exec(ctx, `update message set next_at = $1::bigint from $u(c bigint, i bigint, x bigint)
+ where message.client_id = u.c and message.id = u.i and message.intent = u.x`, micros(at), holdColumns(held)); err != nil {
+		return fmt.Errorf("move the ends of holds: %w", err)
+	}
+	return nil
+}
+
+// moveHolds comes after the messages: that is the order of locks.
+func (t tenant) moveHolds(ctx context.Context, a asker, held []hold, until time.Time) error {
+	if len(held) == 0 {
+		return nil
+	}
+	if _, err := a.exec(ctx, `update device_hold set until = $1::bigint from $u(c bigint, i bigint, x bigint)
+ where device_hold.client_id = u.c and device_hold.message_id = u.i and device_hold.token = u.x`, micros(until), holdColumns(held)); err != nil {
+		return fmt.Errorf("move holds: %w", err)
+	}
+	return nil
+}
+
+// takeable are the messages that could be taken, as far as rows outside of a transaction tell.
+type takeable struct {
+	free    []puntuale.Held       // in order, one for each person
+	outside []puntuale.Settlement // outside of their window, with the moment of the next one
+}
+
+// lookForDevice finds what the device could take. It postpones what is outside of its window: that hides nothing then.
+func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) ([]puntuale.Held, error) {
+	for {
+		found, err := t.takeable(ctx, session, device, now)
+		if err != nil || len(found.outside) == 0 {
+			return found.free, err
+		}
+		slices.SortFunc(found.outside, func(x, y puntuale.Settlement) int { return compareRefs(x.MessageRef, y.MessageRef) })
+		if err := t.writeDated(ctx, func(ctx context.Context, a asker) error { return settle(ctx, a, 0, now, found.outside) }); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) (found takeable, err error) {
+	due, err := t.s.Due(ctx, []puntuale.Place{{Session: session}}, now, takeLooks)
+	if err != nil {
+		return found, err
+	}
+	held, err := t.holds(ctx, t.s.read, ` and h.session_id = $2`, session)
+	if err != nil {
+		return found, outward(err)
+	}
+	busy := busyPhones(held, now)
+	due = slices.DeleteFunc(due, func(m puntuale.DueMessage) bool {
+		return m.Client != t.id || m.Intent != 0 || !now.Before(m.ValidUntil) || busy[m.Phone]
+	})
+	due = firstOfEach(due)
+	over := map[puntuale.MessageID]hold{}
+	for _, h := range held {
+		if !h.until.After(now) && now.Before(h.ValidUntil) {
+			over[h.ID] = h
+			due = append(due, h.DueMessage)
+		}
+	}
+	steps := pick(due, func(m *puntuale.DueMessage) puntuale.StepRef {
+		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: m.Client, ID: m.Run}, Step: m.Step}
+	})
+	contents, err := t.s.Contents(ctx, steps)
+	if err != nil {
+		return found, err
+	}
+	for i, m := range due {
+		step, ok := contents[steps[i]]
+		if !ok || step.Content == (puntuale.Content{}) {
+			continue // nothing empty is ever sent
+		}
+		if h, again := over[m.ID]; again && !h.mayRepeat(step.Content, device, now) {
+			continue
+		}
+		next, inside := opens(step, now)
+		switch {
+		case inside:
+			found.free = append(found.free, puntuale.Held{DueMessage: m, Content: step.Content})
+		case m.Intent == 0:
+			if next.IsZero() || next.After(m.ValidUntil) {
+				next = m.ValidUntil
+			}
+			found.outside = append(found.outside, puntuale.Settlement{MessageRef: puntuale.MessageRef{Client: m.Client, ID: m.ID}, State: puntuale.Pending, Next: next})
+		}
+	}
+	return found, nil
+}
+
+// opens tells whether a message may leave now; if not, next is the first moment it may, zero when there is none.
+func opens(step puntuale.StepContent, now time.Time) (next time.Time, inside bool) {
+	if step.Window == nil {
+		return now, true
+	}
+	zone, err := time.LoadLocation(step.Zone)
+	if err != nil { // which no run should have
+		zone = time.UTC
+	}
+	if step.Window.Contains(now, zone) {
+		return now, true
+	}
+	next, _ = step.Window.Next(now, zone)
+	return next, false
+}
+
+// mayRepeat tells whether an attempt whose hold is over may be made again by the device.
+func (h *hold) mayRepeat(c puntuale.Content, device puntuale.DeviceID, now time.Time) bool {
+	own := h.dedupes && h.device == device && h.Repeats < puntuale.MaxRepeats
+	asked := c.Resend && h.Repeats < puntuale.MaxResends && !now.Before(h.IntentAt.Add(puntuale.ResendAfter))
+	return own || asked
+}
+
+// busyPhones are those to whom a device is writing now.
+func busyPhones(held []hold, now time.Time) map[string]bool {
+	busy := map[string]bool{}
+	for _, h := range held {
+		if h.until.After(now) {
+			busy[h.Phone] = true
+		}
+	}
+	return busy
+}
+
+// firstOfEach keeps the first message to each person, in the order of the queue.
+func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
+	first := map[string]puntuale.DueMessage{}
+	for _, m := range due {
+		if f, ok := first[m.Phone]; !ok || m.Before(f) {
+			first[m.Phone] = m
+		}
+	}
+	return slices.DeleteFunc(due, func(m puntuale.DueMessage) bool { return first[m.Phone].ID != m.ID })
+}
+
+func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time, most int) ([]puntuale.Held, error) {
+	all, err := t.lookForDevice(ctx, session, device, now)
+	return all[:min(most, len(all))], err
+}
+
+func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID) ([]puntuale.Held, error) {
+	held, err := t.holds(ctx, t.s.read, ` and h.session_id = $2 and h.device_id = $3`, session, device)
+	if err != nil {
+		return nil, outward(err)
+	}
+	return t.withContents(ctx, held)
+}
+
+// withContents reads what held messages say.
+func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.Held, error) {
+	steps := pick(held, func(h *hold) puntuale.StepRef {
+		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: h.Client, ID: h.Run}, Step: h.Step}
+	})
+	contents, err := t.s.Contents(ctx, steps)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]puntuale.Held, len(held))
+	for i, h := range held {
+		all[i] = puntuale.Held{DueMessage: h.DueMessage, Content: contents[steps[i]].Content, Until: h.until}
+	}
+	return all, nil
+}
+
+// Take looks outside of a transaction, and judges again inside.
+func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Held, error) {
+	taken, err := t.takenBy(ctx, t.s.read, k)
+	if err != nil {
+		return nil, outward(err)
+	}
+	if len(taken) > 0 {
+		return t.withContents(ctx, taken)
+	}
+	all, err := t.lookForDevice(ctx, k.Session, k.Device, k.Now)
+	if err != nil {
+		return nil, err
+	}
+	if k.Message != 0 {
+		all = slices.DeleteFunc(all, func(h puntuale.Held) bool { return h.ID != k.Message })
+	}
+	if len(all) == 0 && k.Message == 0 {
+		return nil, nil
+	}
+	b := &taking{tenant: t, k: k, found: all}
+	if err := t.writeDated(ctx, b.run); err != nil {
+		return nil, err
+	}
+	if len(b.before) > 0 {
+		return t.withContents(ctx, b.before)
+	}
+	return b.taken, nil
+}
+
+// takenBy are the messages that an earlier call under the same id took, and that are held still.
+func (t tenant) takenBy(ctx context.Context, a asker, k puntuale.DeviceTake) ([]hold, error) {
+	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, micros(k.Now))
+}
+
+// taking is the transaction of a take. Locks: session, messages, client.
+type taking struct {
+	tenant
+	k     puntuale.DeviceTake
+	found []puntuale.Held
+
+	before []hold // the call was made before
+	taken  []puntuale.Held
+}
+
+func (b *taking) run(ctx context.Context, a asker) error {
+	b.before, b.taken = nil, nil
+	if err := b.s.dealtWith(ctx, a); err != nil {
+		return err
+	}
+	s, err := b.lockedSession(ctx, a, b.k.Session)
+	if err != nil {
+		return err
+	}
+	var dedupes bool
+	found, err := one(ctx, a, `select dedupes from device where client_id = $1 and id = $2 and session_id = $3`, []any{b.tenant.id, b.k.Device, b.k.Session}, flag{&dedupes})
+	if err := thereOr(found, err, "device"); err != nil {
+		return err
+	}
+	if b.before, err = b.takenBy(ctx, a, b.k); err != nil || len(b.before) > 0 {
+		return err
+	}
+	held, err := b.holds(ctx, a, ` and h.session_id = $2`, b.k.Session)
+	if err != nil {
+		return err
+	}
+	most, err := b.paced(ctx, a, s.Pace)
+	if err != nil {
+		return err
+	}
+	busy := busyPhones(held, b.k.Now)
+	free := slices.DeleteFunc(slices.Clone(b.found), func(h puntuale.Held) bool { return busy[h.Phone] })
+	free = free[:min(len(free), most, b.k.Most)]
+	if err := b.claim(ctx, a, free, held, dedupes); err != nil {
+		return err
+	}
+	if b.k.Message != 0 && len(b.taken) == 0 {
+		return puntuale.Conflict("the message cannot be taken now: it is not due, another one comes first, or it is another device's")
+	}
+	return nil
+}
+
+// paced is how many messages may be taken now.
+func (b *taking) paced(ctx context.Context, a asker, p puntuale.Pace) (int, error) {
+	most := puntuale.MaxTaken
+	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
+		return most, nil
+	}
+	var n int
+	var last time.Time
+	if _, err := one(ctx, a, `select count(*), coalesce(max(at), 0) from device_hold where client_id = $1 and session_id = $2 and at > $3`,
+		[]any{b.tenant.id, b.k.Session, micros(b.k.Now.Add(-24 * time.Hour))}, &n, moment{&last}); err != nil {
+		return 0, fmt.Errorf("count what was taken: %w", err)
+	}
+	if p.PerDay > 0 {
+		most = min(most, max(0, p.PerDay-n))
+	}
+	if p.PerMinute == 0 && p.Jitter == 0 {
+		return most, nil
+	}
+	var interval time.Duration
+	if p.PerMinute > 0 {
+		interval = time.Minute / time.Duration(p.PerMinute)
+	}
+	if p.Jitter > 0 { // the same for each that asks
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(last.String()))
+		interval += time.Duration(h.Sum64() % uint64(time.Duration(p.Jitter)*time.Second))
+	}
+	if n > 0 && b.k.Now.Before(last.Add(interval)) {
+		return 0, nil
+	}
+	return min(most, 1), nil
+}
+
+// claim writes the intents and the holds.
+func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held []hold, dedupes bool) error {
+	again := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
+		return !slices.ContainsFunc(free, func(f puntuale.Held) bool { return f.ID == h.ID && f.Intent == h.Intent })
+	})
+	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // a claim wants them due
+		return err
+	}
+	token := takeToken | rand.Int64N(takeToken) //nolint:gosec // a device reports what it took itself, whatever it guesses
+	claim := &claimBatch{a: a, done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
+	for i, h := range free {
+		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
+	}
+	if err := claim.run(ctx); err != nil {
+		return err
+	}
+	var mine []hold
+	for i, h := range free {
+		if claim.answers[i] == puntuale.ClaimGranted {
+			h.Intent, h.Until = token, b.k.Until
+			b.taken = append(b.taken, h)
+			mine = append(mine, hold{DueMessage: h.DueMessage})
+		}
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	end := b.k.Until
+	if dedupes && b.k.GiveUp.After(end) { // it is offered again to the device, and nobody decides otherwise before that
+		end = b.k.GiveUp
+	}
+	if err := b.moveMessages(ctx, a, mine, end); err != nil {
+		return err
+	}
+	if _, err := a.exec(ctx, `insert into device_hold (client_id, message_id, session_id, device_id, token, take, at, until)
+ select u.c, u.i, $1, $2, u.x, $3, $4, $5 from $u(c bigint, i bigint, x bigint) where true
+ on conflict (client_id, message_id) do update set session_id = excluded.session_id, device_id = excluded.device_id, token = excluded.token,
+ take = excluded.take, at = excluded.at, until = excluded.until, done = 0`, b.k.Session, b.k.Device, b.k.ID, micros(b.k.Now), micros(b.k.Until), holdColumns(mine)); err != nil {
+		return fmt.Errorf("store holds: %w", err)
+	}
+	return nil
+}
+
+// dealtWith refuses after a failover that no node has dealt with: what was taken before may be forgotten here, and must be
+// set aside first.
+func (s *Store) dealtWith(ctx context.Context, a asker) error {
+	if !s.d.timed() {
+		return nil
+	}
+	var n int64
+	found, err := one(ctx, a, `select one from cluster where one = 1 and timeline = $timeline for key share`, nil, &n)
+	if err != nil {
+		return fmt.Errorf("read the timeline: %w", err)
+	}
+	if !found {
+		return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Message: "no server has joined since the database failed over"}
+	}
+	return nil
+}
