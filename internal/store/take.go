@@ -297,9 +297,10 @@ func (b *taking) run(ctx context.Context, a asker) error {
 	}
 	busy := busyPhones(held, b.k.Now)
 	free := slices.DeleteFunc(slices.Clone(b.found), func(h puntuale.Held) bool { return busy[h.Phone] })
-	free = free[:min(len(free), most, b.k.Most)]
-	if err := b.claim(ctx, a, free, held, dedupes); err != nil {
-		return err
+	if free = free[:min(len(free), most, b.k.Most)]; len(free) > 0 {
+		if err := b.claim(ctx, a, free, held, dedupes); err != nil {
+			return err
+		}
 	}
 	if b.k.Message != 0 && len(b.taken) == 0 {
 		return puntuale.Conflict("the message cannot be taken now: it is not due, another one comes first, or it is another device's")

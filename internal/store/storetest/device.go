@@ -20,6 +20,7 @@ type post struct {
 
 func (w *World) post(change ...func(*puntuale.Client)) *post {
 	w.t.Helper()
+	w.MustJoin() // takes ask whether a server has dealt with the last failover
 	c := w.Client(puntuale.AccountTest, change...)
 	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: Begin}, nil)
 	if err != nil {
