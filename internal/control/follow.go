@@ -114,6 +114,14 @@ func (f *follows) end() chan struct{} {
 	return f.ended
 }
 
+// Stopping is closed when nobody may wait any more: the server stops.
+func (c *Control) Stopping() <-chan struct{} {
+	f := &c.follows
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end()
+}
+
 // EndFollowing lets nobody wait for changes any more: the server stops.
 func (c *Control) EndFollowing() {
 	f := &c.follows

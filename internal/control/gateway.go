@@ -21,7 +21,7 @@ type NewGateway struct {
 }
 
 // toGateway reports whether the session sends through a gateway.
-func (s Session) toGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox }
+func (s Session) toGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
 
 // SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. What is blank
 // stays as it was. With another base URL the token must be given, so that no other server is shown the stored one. Codes:

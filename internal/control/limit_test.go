@@ -73,6 +73,7 @@ type limited struct {
 	official string
 	gateway  string
 	message  string // pending
+	device   *control.Device
 }
 
 const limitedPassword = "una frase che nessuno indovina"
@@ -112,6 +113,16 @@ func newLimited(t *testing.T, db *storetest.Database) *limited {
 	gateway, err := w.client.CreateSession(ctx, control.NewSession{Name: "Gateway", Type: "Send_app", Sandbox: &sandbox, Gateway: &control.NewGateway{AccessToken: "t"}}, control.Once[control.Session]{})
 	must(err)
 	w.gateway = gateway.ID.String()
+	phones, err := w.client.CreateSession(ctx, control.NewSession{Name: "Telefoni", Type: "Send_app", Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
+	must(err)
+	phones, err = w.client.Pair(ctx, phones.ID.String(), control.Pairing{})
+	must(err)
+	_, token, err := w.control.LinkDevice(ctx, control.NewDevice{Code: phones.Code.Text, Name: "telefono"})
+	must(err)
+	caller, err = w.control.Authenticate(ctx, token)
+	must(err)
+	w.device, err = caller.Device()
+	must(err)
 	made, err := w.client.CreateSequence(ctx, asked(puntuale.Step{Text: "ciao", Timing: inAnHour}), control.Once[control.Sequence]{})
 	must(err)
 	w.sequence = made.ID.String()
@@ -273,6 +284,41 @@ var clientLimits = []limit{
 	{"Pair", "invalid body.phone", func(ctx context.Context, w *limited) error {
 		_, err := w.client.Pair(ctx, w.session, control.Pairing{Method: "code", Phone: long})
 		return err
+	}},
+	{"LinkDevice", "invalid body.name", func(ctx context.Context, w *limited) error {
+		_, _, err := w.control.LinkDevice(ctx, control.NewDevice{Code: long, Name: long})
+		return err
+	}},
+	{"LinkDevice", "not_found", func(ctx context.Context, w *limited) error {
+		_, _, err := w.control.LinkDevice(ctx, control.NewDevice{Code: long, Name: "telefono"})
+		return err
+	}},
+	{"UnlinkDevice of", "not_found", func(ctx context.Context, w *limited) error {
+		return w.client.UnlinkDevice(ctx, w.device.Session.String(), nul)
+	}},
+	{"Take", "invalid body.take body.message_id body.max body.lease", func(ctx context.Context, w *limited) error {
+		huge := math.MaxInt
+		_, err := w.device.Take(ctx, control.TakeCall{ID: long, Message: nul, Most: &huge, Lease: &huge})
+		return err
+	}},
+	{"Take", "invalid body.take body.max", func(ctx context.Context, w *limited) error {
+		_, err := w.device.Take(ctx, control.TakeCall{ID: nul, Most: new(101)})
+		return err
+	}},
+	{"Renew", "invalid body.attempts", func(ctx context.Context, w *limited) error {
+		_, err := w.device.Renew(ctx, many, nil)
+		return err
+	}},
+	{"Report", "invalid body.reports", func(ctx context.Context, w *limited) error {
+		_, err := w.device.Report(ctx, slices.Repeat([]control.Reported{{Attempt: "1.1", Outcome: "sent"}}, puntuale.MaxReported+1))
+		return err
+	}},
+	{"Report", "invalid body.reports[0].detail body.reports[0].outcome", func(ctx context.Context, w *limited) error {
+		_, err := w.device.Report(ctx, []control.Reported{{Attempt: nul, Outcome: nul, Detail: long}})
+		return err
+	}},
+	{"SetPush", "invalid body.endpoint body.endpoint body.p256dh body.auth", func(ctx context.Context, w *limited) error {
+		return w.device.SetPush(ctx, control.PushTarget{Endpoint: "http://x/" + long, P256dh: long, Auth: nul})
 	}},
 	{"AddBlacklisted", "invalid body.phone body.reason", func(ctx context.Context, w *limited) error {
 		_, err := w.client.AddBlacklisted(ctx, long, long, control.Once[puntuale.BlacklistEntry]{})
@@ -604,14 +650,14 @@ func (w *limited) missing() (rows []limit) {
 var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
-	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
+	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)
 
 // unlimited are the verbs that take nothing from outside, or only what cannot be too much.
 var unlimited = strings.Fields(`Client.Account Client.Before Client.CanTryFiles Client.Confirm Client.Follow Client.ID Client.Keys Client.MayCreate Client.Pulse
 	Client.ReleaseHeld Client.Restored Client.Team Client.Today Client.Unwanted Client.Version Partner.Expiring Partner.Host Partner.HostProof Partner.ID Partner.OwnKeys Partner.ProveHost Partner.Quotas
-	Partner.Team Team.Users`)
+	Partner.Team Team.Users Device.Due Device.EndPush Device.Owner Device.PushKey Device.See Device.SessionOf Device.Unlink`)
 
 // TestEveryVerbHasItsLimits: a verb that nobody gave a row is found here. Give it one in the tables above, or say in
 // unlimited that nothing of what it takes can be too much.
@@ -619,12 +665,12 @@ func TestEveryVerbHasItsLimits(t *testing.T) {
 	t.Parallel()
 	known := slices.Concat(namesOneThing, unlimited)
 	for _, row := range slices.Concat(clientLimits, messageLimits, listLimits) {
-		known = append(known, "Client."+row.verb)
+		known = append(known, "Client."+row.verb, "Device."+row.verb)
 	}
 	for _, row := range slices.Concat(partnerLimits, peopleLimits) {
 		known = append(known, "Partner."+row.verb, row.verb)
 	}
-	for _, kind := range []reflect.Type{reflect.TypeFor[*control.Client](), reflect.TypeFor[*control.Partner](), reflect.TypeFor[*control.Team]()} {
+	for _, kind := range []reflect.Type{reflect.TypeFor[*control.Client](), reflect.TypeFor[*control.Partner](), reflect.TypeFor[*control.Team](), reflect.TypeFor[*control.Device]()} {
 		for i := range kind.NumMethod() {
 			if name := kind.Elem().Name() + "." + kind.Method(i).Name; !slices.Contains(known, name) {
 				t.Errorf("%s has no row", name)

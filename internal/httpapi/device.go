@@ -31,7 +31,10 @@ func registerDevices(a *api) {
 	device(a, operation{id: "dueForDevice", method: http.MethodGet, path: "/device/due", strict: true,
 		summary: "List what the device could take now, and what it holds; claims nothing"}, dueForDevice)
 	device(a, operation{id: "take", method: http.MethodPost, path: "/device/take", body: takeBody{},
-		summary: "Take messages that are due: the claim", refusals: []int{http.StatusNotFound, http.StatusConflict}}, take)
+		summary: "Take messages that are due: the claim", refusals: []int{http.StatusNotFound, http.StatusConflict}},
+		func(ctx context.Context, d *control.Device, in *call, _ *struct{}) (takeAnswer, error) {
+			return a.take(ctx, d, in)
+		})
 	device(a, operation{id: "renew", method: http.MethodPost, path: "/device/renew", body: renewBody{},
 		summary: "Hold messages for longer", refusals: []int{http.StatusNotFound}}, renew)
 	device(a, operation{id: "report", method: http.MethodPost, path: "/device/report", body: reportBody{},
@@ -262,7 +265,7 @@ type takeAnswer struct {
 }
 
 // take looks once a second while it waits. Others have its place meanwhile.
-func take(ctx context.Context, d *control.Device, in *call, _ *struct{}) (takeAnswer, error) {
+func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer, error) {
 	body, err := in.object()
 	if err != nil {
 		return takeAnswer{}, err
@@ -282,6 +285,8 @@ func take(ctx context.Context, d *control.Device, in *call, _ *struct{}) (takeAn
 		select {
 		case <-ctx.Done():
 			return takeAnswer{}, ctx.Err()
+		case <-a.control.Stopping():
+			return takeAnswer{each(held, heldOf)}, nil
 		case <-time.After(time.Second):
 		}
 		if ctx, err = in.pass.Return(ctx); err == nil {

@@ -20,13 +20,38 @@ type post struct {
 
 func (w *World) post(change ...func(*puntuale.Client)) *post {
 	w.t.Helper()
-	w.MustJoin() // takes ask whether a server has dealt with the last failover
-	c := w.Client(puntuale.AccountTest, change...)
+	return w.Client(puntuale.AccountTest, change...).post()
+}
+
+func (c *Client) post() *post {
+	c.w.t.Helper()
+	c.w.MustJoin() // takes ask whether a server has dealt with the last failover
 	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: Begin}, nil)
 	if err != nil {
-		w.t.Fatal(err)
+		c.w.t.Fatal(err)
 	}
 	return &post{Client: c, session: id}
+}
+
+// posted has a session whose device holds one message, and could take another.
+func (c *Client) posted() *heldPost {
+	c.w.t.Helper()
+	if c.heldPost != nil {
+		return c.heldPost
+	}
+	p := &heldPost{post: c.post()}
+	c.heldPost = p
+	p.device = p.link(false)
+	p.start(number(1), Begin)
+	p.held = p.take(p.device, Begin)[0]
+	p.start(number(2), Begin)
+	return p
+}
+
+type heldPost struct {
+	*post
+	device puntuale.Device
+	held   puntuale.Held
 }
 
 // link links a device.

@@ -117,6 +117,41 @@ var foreignCalls = map[string]foreign{
 	},
 	"CreateOfficial": nil, // names nothing of anybody
 	"CreateGateway":  nil, // likewise
+	"OfferDevice": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.OfferDevice(context.Background(), other.posted().session, []byte("x"), "stolen", Begin)
+	},
+	"Devices": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.Devices(context.Background(), other.posted().session)
+	},
+	"UnlinkDevices": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UnlinkDevices(context.Background(), other.posted().session, 0, Begin)
+	},
+	"Takeable": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p := other.posted()
+		return mine.Takeable(context.Background(), p.session, p.device.ID, Begin, 10)
+	},
+	"HeldBy": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p := other.posted()
+		return mine.HeldBy(context.Background(), p.session, p.device.ID)
+	},
+	"Take": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p := other.posted()
+		return mine.Take(context.Background(), p.call(p.device, Begin))
+	},
+	"Renew": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p := other.posted()
+		_, err := mine.Renew(context.Background(), p.session, p.device.ID, []puntuale.HeldRef{refOf(p.held)}, Begin.Add(time.Hour), Begin)
+		return nil, err
+	},
+	"Report": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		p := other.posted()
+		all, err := mine.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
+		return slices.DeleteFunc(all, func(r puntuale.ReportResult) bool { return r == puntuale.ReportLate }), err
+	},
+	"SeenDevice": nil, // changes nothing of another's: the row has the client's id
+	"KeepPush": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
+	},
 	"ChangeKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.ChangeKeys(context.Background(), other.Session, func([]byte) ([]byte, string, error) { return []byte("x"), "", nil })
 	},

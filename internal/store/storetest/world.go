@@ -28,6 +28,7 @@ type Client struct {
 	Session  puntuale.SessionID
 	Sequence puntuale.SequenceID // of three steps
 	Key      puntuale.KeyHash
+	heldPost *heldPost // see posted; nil: not made yet
 }
 
 // Day is the clients' day at Begin.
