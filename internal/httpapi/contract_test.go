@@ -451,13 +451,10 @@ func contractAuthentication(t *testing.T, s *service) {
 	own := newTenant(s, "own@x", "+393330000001")
 	for _, id := range documented(t) {
 		op := operations[id]
-		key := own.key
-		if op.partner {
-			key = s.partner
-		}
+		key := own.keyFor(s, op.path, op.partner)
 		target := own.fill(op.path)
 		separator := map[bool]string{true: "&", false: "?"}[strings.Contains(target, "?")]
-		if op.last {
+		if op.last || key == "" {
 			continue
 		}
 		if a := s.call(op.method, target+separator+"api_key="+key, "", own.fill(op.body)); a.status != 200 {

@@ -24,9 +24,9 @@ func registerDevices(a *api) {
 
 	registerLink(a)
 	device(a, operation{id: "getDevice", method: http.MethodGet, path: "/device", strict: true, summary: "Get the device itself"}, getDevice)
-	device(a, operation{id: "unlinkSelf", method: http.MethodPost, path: "/device/unlink", body: struct{}{}, optional: true,
+	device(a, operation{id: "unlinkSelf", method: http.MethodPost, path: "/device/unlink",
 		summary: "Unlink the device itself"}, unlinkSelf)
-	device(a, operation{id: "heartbeat", method: http.MethodPost, path: "/device/heartbeat", body: struct{}{}, optional: true,
+	device(a, operation{id: "heartbeat", method: http.MethodPost, path: "/device/heartbeat",
 		summary: "Say that the device is there"}, getDevice)
 	device(a, operation{id: "dueForDevice", method: http.MethodGet, path: "/device/due", strict: true,
 		summary: "List what the device could take now, and what it holds; claims nothing"}, dueForDevice)
@@ -56,7 +56,7 @@ func device[I, T any](a *api, op operation, verb func(context.Context, *control.
 	})
 }
 
-type linkedDevice struct {
+type LinkedDevice struct {
 	ID       string `json:"id"`
 	Name     string `json:"name"`
 	Dedupes  bool   `json:"dedupes" doc:"It sends one message once, however often it takes it"`
@@ -66,12 +66,12 @@ type linkedDevice struct {
 	Seen     string `json:"seen_at" format:"date-time" doc:"When it last called, to about a minute"`
 }
 
-func linkedOf(d puntuale.Device) linkedDevice {
-	return linkedDevice{ID: puntuale.MessageID(d.ID).String(), Name: d.Name, Dedupes: d.Dedupes, Assisted: d.Assisted, Push: d.Pushed, Linked: stamp(d.Linked), Seen: stamp(d.Seen)}
+func linkedOf(d puntuale.Device) LinkedDevice {
+	return LinkedDevice{ID: puntuale.MessageID(d.ID).String(), Name: d.Name, Dedupes: d.Dedupes, Assisted: d.Assisted, Push: d.Pushed, Linked: stamp(d.Linked), Seen: stamp(d.Seen)}
 }
 
 type listedDevice struct {
-	linkedDevice
+	LinkedDevice
 	Held int `json:"held" doc:"Messages that it took and has not reported"`
 }
 
@@ -109,7 +109,7 @@ type linkBody struct {
 
 type linkAnswer struct {
 	Token  string       `json:"device_token" doc:"Shown once; every other call takes it as Authorization: Bearer"`
-	Device linkedDevice `json:"device"`
+	Device LinkedDevice `json:"device"`
 }
 
 // registerLink registers the one call without a key: its code stands for one. Each try counts as a stranger's.
@@ -184,7 +184,7 @@ type deviceSession struct {
 }
 
 type deviceAnswer struct {
-	linkedDevice
+	LinkedDevice
 	Session deviceSession `json:"session" doc:"Whose messages it takes"`
 	PushKey string        `json:"push_key,omitempty" doc:"The server's key for Web Push (VAPID), base64url; absent where the server tells nobody"`
 }
@@ -208,7 +208,7 @@ func unlinkSelf(ctx context.Context, d *control.Device, _ *call, _ *struct{}) (m
 	return messageAnswer{"Dispositivo scollegato"}, nil
 }
 
-type deviceMessage struct {
+type DeviceMessage struct {
 	ID        string   `json:"message_id"`
 	Phone     string   `json:"phone" doc:"A number with its country, +39…, or the id of a group"`
 	Text      string   `json:"text,omitempty"`
@@ -221,13 +221,13 @@ type deviceMessage struct {
 }
 
 type heldMessage struct {
-	deviceMessage
+	DeviceMessage
 	Attempt string `json:"attempt" doc:"What the report names"`
 	Until   string `json:"lease_until" format:"date-time" doc:"Without a report by then the message is uncertain"`
 }
 
-func messageForDevice(h puntuale.Held) deviceMessage {
-	return deviceMessage{ID: h.ID.String(), Phone: h.Phone, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
+func messageForDevice(h puntuale.Held) DeviceMessage {
+	return DeviceMessage{ID: h.ID.String(), Phone: h.Phone, Text: h.Content.Text, MediaURL: h.Content.MediaURL, MediaName: control.MediaName(h.Content),
 		Latitude: h.Content.Latitude, Longitude: h.Content.Longitude, Due: stamp(h.Due), Valid: stamp(h.ValidUntil)}
 }
 
@@ -236,7 +236,7 @@ func heldOf(h puntuale.Held) heldMessage {
 }
 
 type dueAnswer struct {
-	Messages []deviceMessage `json:"messages" doc:"In the order in which they are handed out"`
+	Messages []DeviceMessage `json:"messages" doc:"In the order in which they are handed out"`
 	Held     []heldMessage   `json:"held" doc:"Taken by this device and not reported"`
 }
 

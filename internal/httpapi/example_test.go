@@ -29,12 +29,12 @@ func TestExamplesSucceed(t *testing.T) {
 			}
 			n++
 			own, op := newTenant(s, fmt.Sprintf("example%d@x", n), "+393330000001"), operations[id]
-			key := own.key
-			if op.partner {
-				key = s.partner
-			}
+			key := own.keyFor(s, op.path, op.partner)
 			if id == "startSequence" { // of the sequence that is offered
 				s.must(nil, "PUT", own.fill("/api/sequences/{sequence}"), key, exampleOf(t, "/api/sequences/{id}"))
+			}
+			if id == "linkDevice" { // by a code that is offered
+				body = []byte(own.fill(op.body))
 			}
 			if a := s.call(op.method, own.fill(op.path), key, string(body)); a.status != 200 {
 				t.Errorf("%s: %d %s", id, a.status, a.body)

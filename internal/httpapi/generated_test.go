@@ -99,10 +99,7 @@ func (g *generator) request() generated {
 	if g.IntN(20) == 0 {
 		from = g.other
 	}
-	r := generated{op.method, from.fill(op.path), g.own.key, strings.ReplaceAll(from.fill(op.body), "new@x", fmt.Sprintf("new%d@x", g.IntN(1000))), nil}
-	if op.partner {
-		r.key = g.s.partner
-	}
+	r := generated{op.method, from.fill(op.path), g.own.keyFor(g.s, op.path, op.partner), strings.ReplaceAll(from.fill(op.body), "new@x", fmt.Sprintf("new%d@x", g.IntN(1000))), nil}
 	if g.IntN(5) == 0 {
 		r.header = append(r.header, [2]string{"Idempotency-Key", fmt.Sprint(g.IntN(5))})
 	}

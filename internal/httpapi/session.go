@@ -52,7 +52,6 @@ type sessionAnswer struct {
 	ID         string `json:"id"`
 	Name       string `json:"name"`
 	Type       string `json:"connection_type" enum:"Socket,Send_app,Official"`
-	Way        string `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
 	Sandbox    bool   `json:"sandbox" doc:"The simulated network takes its messages"`
 	Default    bool   `json:"default" doc:"Used by sequences that name none"`
 	State      string `json:"state" enum:"unlinked,pairing,connecting,online,waiting,banned,outdated,replaced,logged_out,linked" doc:"Messages wait in all states but online. linked: an Official number that Meta does not answer for at present, or a gateway's that is not connected"`
@@ -69,6 +68,7 @@ type sessionAnswer struct {
 	Until   string     `json:"until,omitempty" format:"date-time" doc:"In waiting: of the next try; in banned: of the ban's end"`
 	Limited string     `json:"limited_until,omitempty" format:"date-time" doc:"While WhatsApp refuses messages to people who do not know the number: those wait until then, the others leave"`
 	Pace    paceAnswer `json:"pace"`
+	Way     string     `json:"way,omitempty" enum:"gateway,device" doc:"Of a Send_app session that is no sandbox: what its messages go through"`
 }
 
 type sessionsAnswer struct {

@@ -16,6 +16,7 @@ import (
 // tenant is a client with one of everything.
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
+	posted, device, token, ended, code                                                                 string // of a session with devices
 }
 
 func newTenant(s *service, email, phone string) tenant {
@@ -44,6 +45,13 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Sesta","connection_type":"Send_app","sandbox":false,"gateway":`+gatewayKeys+`}`)
 	c.gateway = made.ID
 	s.must(nil, "DELETE", "/api/sessions/"+c.linking+"/pair", c.key, "")
+	s.must(&made, "POST", "/api/sessions", c.key, `{"name":"Telefoni","connection_type":"Send_app","sandbox":false,"device":{}}`)
+	c.posted = made.ID
+	ended := s.linkDevice(c.key, c.posted, "Telefono perso")
+	s.must(nil, "POST", "/device/unlink", ended.Token, "")
+	linked := s.linkDevice(c.key, c.posted, "Telefono di "+email)
+	c.ended, c.token, c.device = ended.Token, linked.Token, linked.Device.ID
+	c.code = s.deviceCode(c.key, c.posted)
 	s.must(&made, "POST", "/api/templates", c.key, `{"name":"Saluto","text":"Ciao da `+email+`"}`)
 	c.template = made.ID
 	var keys struct{ Keys []struct{ ID string } }
@@ -59,6 +67,41 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 const gatewayKeys = `{"base_url":"https://gateway.example.com/api","access_token":"tokcanary"}`
 
 const officialKeys = `{"phone_number_id":"101","access_token":"EAAcanary","app_secret":"appcanary","verify_token":"verifycanary","business_account_id":"55101"}`
+
+// linkedDevice is what a device learns when it is linked.
+type linkedDevice struct {
+	Token  string `json:"device_token"`
+	Device struct{ ID string }
+}
+
+// deviceCode asks for a code that links a device.
+func (s *service) deviceCode(key, session string) string {
+	s.t.Helper()
+	var offered struct {
+		Code string `json:"pairing_code"`
+	}
+	s.must(&offered, "POST", "/api/sessions/"+session+"/pair", key, `{}`)
+	return offered.Code
+}
+
+func (s *service) linkDevice(key, session, name string, members ...string) (d linkedDevice) {
+	s.t.Helper()
+	s.must(&d, "POST", "/device/link", "", `{"code":"`+s.deviceCode(key, session)+`","name":"`+name+`"`+strings.Join(append([]string{""}, members...), ",")+`}`)
+	return d
+}
+
+// keyFor is the key that one of the operations takes.
+func (c tenant) keyFor(s *service, path string, partner bool) string {
+	switch {
+	case partner:
+		return s.partner
+	case path == "/device/link":
+		return ""
+	case strings.HasPrefix(path, "/device"):
+		return c.token
+	}
+	return c.key
+}
 
 // operations are one good call of each documented operation, as the document wants it. In a path or a body, {session}
 // and the like name what belongs to the caller.
@@ -119,11 +162,25 @@ var operations = map[string]struct {
 	"listBlacklist":         {"GET", "/api/blacklist", "", false, "", false},
 	"removeFromBlacklist":   {"DELETE", "/api/blacklist/remove", `{"phone":"+393331234567"}`, false, "", false},
 	"eraseContact":          {"POST", "/api/contacts/erase", `{"phone":"+393331234567"}`, false, "", false},
+	"listDevices":           {"GET", "/api/sessions/{posted}/devices", "", false, "404", false},
+	"unlinkDevice":          {"DELETE", "/api/sessions/{posted}/devices/{device}", "", false, "404", true},
+	"linkDevice":            {"POST", "/device/link", `{"code":"{code}","name":"telefono"}`, false, "", false},
+	"getDevice":             {"GET", "/device", "", false, "", false},
+	"unlinkSelf":            {"POST", "/device/unlink", "", false, "", true},
+	"heartbeat":             {"POST", "/device/heartbeat", "", false, "", false},
+	"dueForDevice":          {"GET", "/device/due", "", false, "", false},
+	"take":                  {"POST", "/device/take", `{"take":"1"}`, false, "", false},
+	"renew":                 {"POST", "/device/renew", `{"attempts":["{message}.1"]}`, false, "", false},
+	"report":                {"POST", "/device/report", `{"reports":[{"attempt":"{message}.1","outcome":"sent"}]}`, false, "", false},
+	"setPush":               {"PUT", "/device/push", pushTarget, false, "", false},
+	"endPush":               {"DELETE", "/device/push", "", false, "", false},
 	"listSandboxMessages":   {"GET", "/api/sandbox/messages", "", false, "", false},
 }
 
+const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
+
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -169,10 +226,7 @@ func TestDocumentedCalls(t *testing.T) {
 			continue
 		}
 		own := newTenant(s, fmt.Sprintf("own%d@x", i), "+393330000001")
-		key := own.key
-		if op.partner {
-			key = s.partner
-		}
+		key := own.keyFor(s, op.path, op.partner)
 		r := httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
 		if op.body != "" {
@@ -219,13 +273,19 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{session: nobody, second: nobody, linking: nobody, linked: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
 			right, wrong, revoked, foreign := own.key, s.partner, ended.Key, other
 			if op.partner {
 				right, wrong, revoked, foreign = s.partner, own.key, endedPartner, far
+			}
+			if strings.HasPrefix(op.path, "/device") {
+				right, wrong, revoked = own.token, own.key, own.ended
+			}
+			if id == "linkDevice" { // its code stands for a key
+				continue
 			}
 			for why, c := range map[string]struct {
 				key    string
