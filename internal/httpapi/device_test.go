@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -163,6 +164,21 @@ func TestTakeWaits(t *testing.T) {
 	id := p.message(1)
 	if held := <-answered; len(held) != 1 || held[0].ID != id {
 		t.Errorf("took %+v", held)
+	}
+	for members, want := range map[string]string{
+		`"media":"https://x.it/foto.jpg?a=1&b=2","text":"a {b|c}\n😀"`: `"text":"a {b|c}\n😀","media_url":"https://x.it/foto.jpg?a=1\u0026b=2","media_name":"foto.jpg",`,
+		`"latitude":45.5,"longitude":-9.25`:                              `"latitude":45.5,"longitude":-9.25,`,
+	} {
+		s.must(nil, "POST", "/api/messages", p.Key, `{"phone":"120363040000000000@g.us","id_sessione":"`+p.session+`",`+members+`}`)
+		held := s.must(nil, "POST", "/device/take", d.Token, `{"take":"contents `+fmt.Sprint(len(want))+`"}`)
+		if !strings.Contains(strings.ReplaceAll(held.body, `&`, `\u0026`), want) || !strings.Contains(held.body, `"phone":"120363040000000000@g.us"`) {
+			t.Errorf("took %s, want %s", held.body, want)
+		}
+		var a takenAnswer
+		if err := json.Unmarshal([]byte(held.body), &a); err != nil {
+			t.Fatal(err)
+		}
+		p.report(d, a.Messages[0].Attempt, "sent", "")
 	}
 	p.message(2)
 	s.must(nil, "PATCH", "/api/client/"+p.ID, s.partner, `{"suspended":true}`)

@@ -474,3 +474,20 @@ func testHeldIsBusy(t *testing.T, w *World) {
 		t.Errorf("a take of a deleted session: %v", err)
 	}
 }
+
+// After a failover nothing is taken before a server has joined: what was taken before may be forgotten.
+func testTakeFence(t *testing.T, w *World) {
+	ctx := context.Background()
+	p := w.post()
+	d := p.link(false)
+	id := p.start(number(1), Begin)
+	w.fail(1)
+	_, err := p.Take(ctx, p.call(d, Begin))
+	wantCode(t, err, puntuale.CodeUnavailable)
+	w.MustJoin()
+	p.wantTaken("after a server joined", p.take(d, Begin), id)
+	w.fail(0) // commits may be missing
+	p.start(number(2), Begin)
+	w.MustJoin()
+	p.wantTaken("set aside", p.take(d, Begin.Add(time.Second)))
+}

@@ -56,4 +56,4 @@ var suite = []func(*testing.T, *World){
 // manyWriters are about transactions that wait for each other, and about servers that take over from each other. SQLite
 // has one writer, and nothing to try.
 var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin, testBlankWaitsForResend,
-	testTimelineFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}
+	testTimelineFence, testTakeFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}
