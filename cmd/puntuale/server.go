@@ -122,6 +122,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
 		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter,
+		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 	})
 	s.openOfficial(cfg, vault)
 	s.openGateways(cfg, vault)

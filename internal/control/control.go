@@ -27,9 +27,11 @@ type Config struct {
 	Resolver Resolver // proves partners' host names; needed where somebody signs in
 	// UncertainAfter is when an attempt whose outcome nobody knows is given up, as the dispatcher does; 0: 24 hours.
 	UncertainAfter time.Duration
-	PushKey        string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
-	PlainGateways  bool                 // gateways may be reached by http: the operator named their networks
-	Files          puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
+	// Reported counts what devices reported, by verdict; nil: nobody counts.
+	Reported      func(verdict string)
+	PushKey       string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
+	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
+	Files         puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded, none of which is
@@ -55,6 +57,7 @@ type Control struct {
 
 	plainGateways  bool
 	pushKey        string
+	reported       func(verdict string)
 	uncertainAfter time.Duration
 
 	files       puntuale.MediaSource
@@ -66,7 +69,10 @@ func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
 		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
-		files: cfg.Files, plainGateways: cfg.PlainGateways, pushKey: cfg.PushKey, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
+		files: cfg.Files, plainGateways: cfg.PlainGateways, pushKey: cfg.PushKey, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
+	}
+	if c.reported == nil {
+		c.reported = func(string) {}
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

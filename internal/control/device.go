@@ -324,7 +324,9 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 		return nil, fmt.Errorf("record reports: %w", err)
 	}
 	for k, i := range index {
-		results[i] = recorded[k]
+		if results[i] = recorded[k]; recorded[k] == puntuale.ReportRecorded {
+			d.client.control.reported(reports[k].Outcome.Verdict.String())
+		}
 	}
 	d.client.control.hint(d.Session, now)
 	return results, nil
