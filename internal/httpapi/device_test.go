@@ -167,7 +167,7 @@ func TestTakeWaits(t *testing.T) {
 	}
 	for members, want := range map[string]string{
 		`"media":"https://x.it/foto.jpg?a=1&b=2","text":"a {b|c}\n😀"`: `"text":"a {b|c}\n😀","media_url":"https://x.it/foto.jpg?a=1\u0026b=2","media_name":"foto.jpg",`,
-		`"latitude":45.5,"longitude":-9.25`:                              `"latitude":45.5,"longitude":-9.25,`,
+		`"latitude":45.5,"longitude":-9.25`:                           `"latitude":45.5,"longitude":-9.25,`,
 	} {
 		s.must(nil, "POST", "/api/messages", p.Key, `{"phone":"120363040000000000@g.us","id_sessione":"`+p.session+`",`+members+`}`)
 		held := s.must(nil, "POST", "/device/take", d.Token, `{"take":"contents `+fmt.Sprint(len(want))+`"}`)

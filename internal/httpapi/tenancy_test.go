@@ -16,7 +16,7 @@ import (
 // tenant is a client with one of everything.
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
-	posted, device, token, ended, code                                                                 string // of a session with devices
+	posted, device, token, ended, code                                                                          string // of a session with devices
 }
 
 func newTenant(s *service, email, phone string) tenant {
