@@ -222,6 +222,20 @@ func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.Held, error) 
 	return held, nil
 }
 
+// Wait waits a second before the device looks again. It reports false when the call has ended, or the server stops.
+func (d *Device) Wait(ctx context.Context) bool {
+	c := d.client.control
+	fired, release := c.clock.After(time.Second)
+	defer release()
+	select {
+	case <-fired:
+		return true
+	case <-ctx.Done():
+	case <-c.Stopping():
+	}
+	return false
+}
+
 // lease reads how long a device wants to hold messages.
 func lease(f *faults, seconds *int) time.Duration {
 	if seconds == nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
@@ -282,12 +281,8 @@ func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer
 	held, err := d.Take(ctx, asked)
 	for ; err == nil && len(held) == 0 && wait > 0; wait-- {
 		in.pass.Rest()
-		select {
-		case <-ctx.Done():
-			return takeAnswer{}, ctx.Err()
-		case <-a.control.Stopping():
-			return takeAnswer{each(held, heldOf)}, nil
-		case <-time.After(time.Second):
+		if !d.Wait(ctx) {
+			break
 		}
 		if ctx, err = in.pass.Return(ctx); err == nil {
 			held, err = d.Take(ctx, asked)

@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -159,9 +160,15 @@ func TestTakeWaits(t *testing.T) {
 	s := newService(t, options{})
 	p := newPost(s)
 	d := s.linkDevice(p.Key, p.session, "modem")
-	answered := make(chan []taken)
+	answered, others := make(chan []taken, 1), s.clock.Waiters()
 	go func() { answered <- p.take(d, `"wait":30`) }()
+	within, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if err := s.clock.Waiting(within, others+1); err != nil {
+		t.Fatal(err)
+	}
 	id := p.message(1)
+	s.clock.Advance(time.Second)
 	if held := <-answered; len(held) != 1 || held[0].ID != id {
 		t.Errorf("took %+v", held)
 	}
