@@ -259,10 +259,10 @@ func (m *importer) goOn(ctx context.Context) error {
 }
 
 // What only a session's owner can know is not so where nobody owns it yet: it is not connected, and a pairing is over.
-// That it was unlinked stands, for a sandbox too: somebody did that.
+// That it was unlinked stands, for a sandbox too: somebody did that. Devices stay linked: their tokens move.
 const disownLinks = `
 update session set link = case link when $1 then $2::smallint else $3::smallint end, link_at = $4, link_detail = ''
-where link in ($1, $5)`
+where link in ($1, $5) and way = ''`
 
 // disown puts the links of sessions where nodes that stop leave them. A copy begins an archive of its own: in the folder of
 // the installation that it came from the two would undo each other's work. A restored one goes on with its own.

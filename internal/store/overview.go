@@ -69,18 +69,18 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
 	if err != nil {
 		return nil, outward(fmt.Errorf("read calls of clients: %w", err))
 	}
-	err = p.s.list.each(ctx, `select s.client_id, s.sandbox, s.link, s.owner from $u(c bigint, d integer)
+	err = p.s.list.each(ctx, `select s.client_id, s.sandbox, s.way, s.link, s.owner from $u(c bigint, d integer)
  join session s on s.client_id = u.c join client c on c.id = s.client_id
  where c.partner_id = $1 and c.deleted_at = 0 and s.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
 		var id puntuale.ClientID
 		var s puntuale.Session
-		if err := rows.Scan(&id, flag{&s.Sandbox}, &s.Link.State, &s.Owner); err != nil {
+		if err := rows.Scan(&id, flag{&s.Sandbox}, &s.Way, &s.Link.State, &s.Owner); err != nil {
 			return err
 		}
 		pulse := found[id]
 		pulse.Sessions++
 		switch state := s.LinkOf(); {
-		case state == puntuale.LinkOnline && (s.Sandbox || s.Owner != 0):
+		case state == puntuale.LinkOnline && (s.Sandbox || s.Owner != 0 || s.ByDevice()):
 			pulse.Online++
 		case state == puntuale.LinkPairing && s.Owner != 0:
 			pulse.Pairing++

@@ -48,6 +48,14 @@ func (c *Client) posted() *heldPost {
 	return p
 }
 
+// MustHold has a device with a push subscription that holds a message of the client.
+func (c *Client) MustHold() {
+	c.w.t.Helper()
+	if err := c.KeepPush(context.Background(), c.posted().device.ID, []byte("sealed")); err != nil {
+		c.w.t.Fatal(err)
+	}
+}
+
 type heldPost struct {
 	*post
 	device puntuale.Device
