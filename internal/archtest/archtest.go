@@ -52,6 +52,8 @@ var Rules = []Rule{
 	{Package: "internal/web/view", Module: []string{".", "internal/web/language", "internal/web/static"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/language", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/static", Never: []string{"database"}},
+	{Package: "internal/push", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/deviceclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/archtest"},
 	{Package: "scripts"},
 	{Package: "cmd", Module: []string{"..."}, Library: []string{"*"}},
@@ -77,6 +79,7 @@ var Owners = map[string][]string{
 	"code.dny.dev/ssrf":                 {"internal/media"},
 	"go.mau.fi":                         {"internal/connector/socket"},
 	"github.com/makiuchi-d/gozxing":     {"internal/connector/sendapp"},
+	"github.com/SherClockHolmes":        {"internal/push"},
 	"github.com/chromedp":               {}, // tests only
 	"github.com/coder/websocket":        {},
 	"github.com/getkin/kin-openapi":     {},

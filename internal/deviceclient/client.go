@@ -1,0 +1,256 @@
+package deviceclient
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+const (
+	callTakes   = 20 * time.Second // one call, besides the time that it is asked to wait
+	longestWait = 30 * time.Second // of a take
+	maxAnswer   = 32 << 20         // bytes
+	maxReports  = 100              // of one call
+)
+
+// ErrUnlinked says that the server does not know the token: the device was unlinked.
+var ErrUnlinked = errors.New("the server does not know this device, or no longer: link it again")
+
+// Device is what the server tells of a device.
+type Device struct {
+	ID      json.Number `json:"id"`
+	Name    string      `json:"name"`
+	Dedupes bool        `json:"dedupes"`
+	Session struct {
+		ID   json.Number `json:"id"`
+		Name string      `json:"name"`
+	} `json:"session"`
+}
+
+// LinkOrder asks to become a device.
+type LinkOrder struct {
+	Code    string `json:"code"`
+	Name    string `json:"name"`
+	Dedupes bool   `json:"dedupes"`
+}
+
+// Outcome is what came of a message.
+type Outcome string
+
+const (
+	Sent     Outcome = "sent"
+	Refused  Outcome = "refused"  // never to be sent
+	Unknown  Outcome = "unknown"  // it may have left
+	Returned Outcome = "returned" // it did not leave, and may be taken again
+)
+
+// Report tells what came of an attempt.
+type Report struct {
+	Attempt string  `json:"attempt"`
+	Outcome Outcome `json:"outcome"`
+	Detail  string  `json:"detail,omitempty"`
+}
+
+// held is a message that the device holds.
+type held struct {
+	Attempt string      `json:"attempt"`
+	Message json.Number `json:"message_id"`
+	whole   json.RawMessage
+}
+
+func (h *held) UnmarshalJSON(text []byte) error {
+	type plain held
+	if err := json.Unmarshal(text, (*plain)(h)); err != nil {
+		return err
+	}
+	h.whole = bytes.Clone(text)
+	return nil
+}
+
+// Client calls a server as one device. Many goroutines may use it at once.
+type Client struct {
+	server, token string
+	http          *http.Client
+	clock         clock.Clock
+}
+
+// NewClient returns a client of the server at an address. token is what Link returned; "" is enough for Link.
+func NewClient(server, token string, c clock.Clock) *Client {
+	return &Client{server: strings.TrimSuffix(server, "/"), token: token, clock: c, http: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the token stays here
+	}}
+}
+
+// Link uses a one-time code and returns the token that every other call shows.
+func (c *Client) Link(ctx context.Context, order LinkOrder) (token string, err error) {
+	var answer struct {
+		Token string `json:"device_token"`
+	}
+	if err := c.call(ctx, http.MethodPost, "/device/link", order, &answer, 0); err != nil {
+		return "", err
+	}
+	if answer.Token == "" {
+		return "", errors.New("the server gave no token")
+	}
+	return answer.Token, nil
+}
+
+// Device returns what the server knows of the device. Errors: [ErrUnlinked].
+func (c *Client) Device(ctx context.Context) (d Device, err error) {
+	return d, c.call(ctx, http.MethodGet, "/device", nil, &d, 0)
+}
+
+// Due returns what the device could take now, as it came, and takes nothing. Errors: [ErrUnlinked].
+func (c *Client) Due(ctx context.Context) ([]json.RawMessage, error) {
+	var answer struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	return answer.Messages, c.call(ctx, http.MethodGet, "/device/due", nil, &answer, 0)
+}
+
+// holds returns what the device holds.
+func (c *Client) holds(ctx context.Context) ([]held, error) {
+	var answer struct {
+		Held []held `json:"held"`
+	}
+	return answer.Held, c.call(ctx, http.MethodGet, "/device/due", nil, &answer, 0)
+}
+
+func (c *Client) take(ctx context.Context, id string, most int, lease time.Duration) ([]held, error) {
+	order := struct {
+		ID    string `json:"take"`
+		Most  int    `json:"max"`
+		Wait  int    `json:"wait"`
+		Lease int    `json:"lease"`
+	}{id, most, seconds(longestWait), seconds(lease)}
+	var answer struct {
+		Messages []held `json:"messages"`
+	}
+	return answer.Messages, c.call(ctx, http.MethodPost, "/device/take", order, &answer, longestWait)
+}
+
+// renew returns those of the attempts that the device holds no more.
+func (c *Client) renew(ctx context.Context, attempts []string, lease time.Duration) (lost []string, err error) {
+	order := struct {
+		Attempts []string `json:"attempts"`
+		Lease    int      `json:"lease"`
+	}{attempts, seconds(lease)}
+	var answer struct {
+		Lost []string `json:"lost"`
+	}
+	return answer.Lost, c.call(ctx, http.MethodPost, "/device/renew", order, &answer, 0)
+}
+
+// report returns the server's word for each attempt.
+func (c *Client) report(ctx context.Context, reports []Report) (map[string]string, error) {
+	var answer struct {
+		Results []struct {
+			Attempt string `json:"attempt"`
+			Result  string `json:"result"`
+		} `json:"results"`
+	}
+	order := map[string]any{"reports": reports}
+	if err := c.call(ctx, http.MethodPost, "/device/report", order, &answer, 0); err != nil {
+		return nil, err
+	}
+	results := map[string]string{}
+	for _, r := range answer.Results {
+		results[r.Attempt] = r.Result
+	}
+	for _, r := range reports {
+		if results[r.Attempt] == "" {
+			return nil, errors.New("the server did not answer to every report")
+		}
+	}
+	return results, nil
+}
+
+func seconds(d time.Duration) int { return int(d / time.Second) }
+
+// refusal is an answer other than 200.
+type refusal struct {
+	status int
+	text   string
+	after  time.Duration // what Retry-After asks for
+}
+
+func (r *refusal) Error() string { return r.text }
+
+// again reports whether the same call may succeed later, and how long it must wait at least.
+func again(err error) (wait time.Duration, ok bool) {
+	var r *refusal
+	switch {
+	case errors.Is(err, ErrUnlinked):
+		return 0, false
+	case !errors.As(err, &r):
+		return 0, true // no answer, or half of one
+	}
+	passing := r.status == http.StatusRequestTimeout || r.status == http.StatusTooManyRequests || r.status >= http.StatusInternalServerError
+	return r.after, passing
+}
+
+func (c *Client) call(ctx context.Context, method, path string, order, answer any, wait time.Duration) error {
+	body, err := json.Marshal(order)
+	if err != nil {
+		return err
+	}
+	if order == nil {
+		body = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait+callTakes)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
+	if err != nil {
+		return &refusal{text: err.Error()} // the address is wrong, and stays so
+	}
+	if order != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	switch {
+	case response.StatusCode == http.StatusUnauthorized && c.token != "":
+		return ErrUnlinked
+	case response.StatusCode != http.StatusOK:
+		return c.refused(response, text)
+	case err != nil:
+		return err
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return fmt.Errorf("read the server's answer to %s: %w", path, err)
+	}
+	return nil
+}
+
+// refused reads a problem, or says the status where there is none.
+func (c *Client) refused(response *http.Response, text []byte) error {
+	var problem struct {
+		Detail string `json:"detail"`
+	}
+	_ = json.Unmarshal(text, &problem) // without it the status says enough
+	r := &refusal{status: response.StatusCode, text: cmp.Or(problem.Detail, "the server answered "+response.Status)}
+	after := response.Header.Get("Retry-After")
+	if n, err := strconv.Atoi(after); err == nil && n > 0 {
+		r.after = time.Duration(min(n, seconds(longestPause))) * time.Second
+	} else if at, err := http.ParseTime(after); err == nil {
+		r.after = min(at.Sub(c.clock.Now()), longestPause)
+	}
+	return r
+}

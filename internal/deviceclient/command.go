@@ -1,0 +1,92 @@
+package deviceclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// What a command's exit code means; 65 and 75 are those of sysexits.h (EX_DATAERR, EX_TEMPFAIL). Every other one is unknown.
+const (
+	exitSent     = 0
+	exitRefused  = 65
+	exitReturned = 75
+
+	exitNotRunnable = 126 // of the shell
+	exitNotFound    = 127
+)
+
+const (
+	maxDetail  = 300             // characters
+	maxCapture = 4 << 10         // bytes of a command's output that are looked at
+	leftOver   = 2 * time.Second // for what a command left running to close its output
+)
+
+// Command returns a function for [Config] that runs a shell command for each message: the message is its standard input,
+// the exit code the outcome, and the first line of its standard output, or else of its standard error, the detail. Its
+// standard error goes on to errs. It is killed after the timeout, with what it started.
+func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (Outcome, string, error) {
+	return func(message json.RawMessage) (Outcome, string, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), timeout)
+		defer cancel()
+		cmd := shell(ctx, text)
+		var out, said beginning
+		cmd.Stdin = bytes.NewReader(append(bytes.Clone(message), '\n'))
+		cmd.Stdout, cmd.Stderr = &out, io.MultiWriter(&said, errs)
+		cmd.WaitDelay = leftOver
+		if err := cmd.Start(); err != nil {
+			return Returned, "", fmt.Errorf("start the command: %w", err)
+		}
+		_ = cmd.Wait() // the state says more
+		detail := firstLine(out.text, said.text)
+		code := cmd.ProcessState.ExitCode()
+		switch {
+		case code == exitSent:
+			return Sent, detail, nil
+		case code == exitRefused:
+			return Refused, detail, nil
+		case code == exitReturned:
+			return Returned, detail, nil
+		case ctx.Err() != nil:
+			detail = strings.TrimSuffix(fmt.Sprintf("killed after %s: %s", timeout, detail), ": ")
+		case detail == "":
+			detail = "the command ended with " + cmd.ProcessState.String()
+		}
+		if code == exitNotRunnable || code == exitNotFound {
+			return Unknown, cut(detail), fmt.Errorf("the command cannot be run: %s", detail)
+		}
+		return Unknown, cut(detail), nil
+	}
+}
+
+// beginning keeps the first bytes that are written to it.
+type beginning struct{ text []byte }
+
+func (b *beginning) Write(text []byte) (int, error) {
+	b.text = append(b.text, text[:min(len(text), maxCapture-len(b.text))]...)
+	return len(text), nil
+}
+
+// firstLine returns the first line of the texts that is not blank.
+func firstLine(texts ...[]byte) string {
+	for _, text := range texts {
+		for line := range strings.Lines(strings.ToValidUTF8(string(text), "")) {
+			if line = strings.TrimSpace(line); line != "" {
+				return cut(line)
+			}
+		}
+	}
+	return ""
+}
+
+func cut(text string) string {
+	if utf8.RuneCountInString(text) <= maxDetail {
+		return text
+	}
+	return string([]rune(text)[:maxDetail])
+}

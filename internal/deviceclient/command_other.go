@@ -1,0 +1,13 @@
+//go:build !unix
+
+package deviceclient
+
+import (
+	"context"
+	"os/exec"
+)
+
+// shell runs a command. A kill reaches the shell alone.
+func shell(ctx context.Context, text string) *exec.Cmd {
+	return exec.CommandContext(ctx, "cmd", "/C", text) //nolint:gosec // the command is what the operator asks for
+}

@@ -1,0 +1,47 @@
+package deviceclient
+
+import (
+	"encoding/json"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCommand(t *testing.T) {
+	t.Parallel()
+	message := json.RawMessage(`{"message_id": 12, "text": "perché"}`)
+	for text, want := range map[string]struct {
+		outcome Outcome
+		detail  string
+		fails   bool
+	}{
+		`true`: {Sent, "", false},
+		`cat`:  {Sent, string(message), false},
+		`echo; echo " queued as 7 "; echo more; echo errors >&2`: {Sent, "queued as 7", false},
+		`echo no such number >&2; exit 65`:                       {Refused, "no such number", false},
+		`echo no line; exit 75`:                                  {Returned, "no line", false},
+		`exit 3`:                                                 {Unknown, "the command ended with exit status 3", false},
+		`echo half; exit 1`:                                      {Unknown, "half", false},
+		`kill -9 $$`:                                             {Unknown, "the command ended with signal: killed", false},
+		`exec /nowhere/send`:                                     {Unknown, "", true},
+		`printf '\377ab'; head -c 1000 /dev/zero | tr '\0' x`: {Sent, "ab" + strings.Repeat("x", 298), false},
+		`head -c 100000 /dev/zero | tr '\0' '\n'; echo x`:     {Sent, "", false},
+	} {
+		outcome, detail, err := Command(text, time.Minute, io.Discard)(message)
+		if outcome != want.outcome || (err != nil) != want.fails || !want.fails && detail != want.detail {
+			t.Errorf("%s: %s, %q, %v", text, outcome, detail, err)
+		}
+	}
+}
+
+// TestCommandTakesTooLong: it is killed with what it started, and does not hold up the device.
+func TestCommandTakesTooLong(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "never")
+	outcome, detail, err := Command(`mkfifo `+pipe+`; echo begun; cat `+pipe+` & wait`, 300*time.Millisecond, io.Discard)(json.RawMessage(`{}`))
+	if outcome != Unknown || detail != "killed after 300ms: begun" || err != nil {
+		t.Errorf("%s, %q, %v", outcome, detail, err)
+	}
+}

@@ -1,0 +1,18 @@
+//go:build unix
+
+package deviceclient
+
+import (
+	"context"
+	"os/exec"
+	"syscall"
+)
+
+// shell runs a command in a process group of its own: an interrupt from the terminal does not reach it, and a kill reaches
+// all that it started.
+func shell(ctx context.Context, text string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text) //nolint:gosec // the command is what the operator asks for
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	return cmd
+}

@@ -1,0 +1,71 @@
+package deviceclient
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+)
+
+// holding is what the device holds of one take. Two goroutines use it: one renews, one hands over.
+type holding struct {
+	r *runner
+
+	mu        sync.Mutex
+	attempts  []string // not reported yet
+	lost      map[string]bool
+	confirmed time.Time // when the server last said that they are held for the whole lease
+}
+
+// keep renews the holds again and again until ctx ends.
+func (h *holding) keep(ctx context.Context) {
+	for h.r.Clock.Sleep(ctx, h.r.Lease/3) == nil {
+		if err := h.renew(ctx); err != nil && ctx.Err() == nil {
+			h.r.Logger.Warn("the holds could not be renewed; it is tried again", "error", err)
+		}
+	}
+}
+
+// sure reports whether an attempt is held still, and will be for a while: it asks the server unless it heard so lately.
+func (h *holding) sure(ctx context.Context, attempt string) (bool, error) {
+	h.mu.Lock()
+	lately := h.r.Clock.Now().Sub(h.confirmed) < h.r.Lease/2
+	h.mu.Unlock()
+	if !lately {
+		if err := h.r.persist(ctx, func() error { return h.renew(ctx) }); err != nil {
+			return false, err
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.lost[attempt], nil
+}
+
+func (h *holding) renew(ctx context.Context) error {
+	h.mu.Lock()
+	attempts := slices.Clone(h.attempts)
+	h.mu.Unlock()
+	if len(attempts) == 0 {
+		return nil
+	}
+	asked := h.r.Clock.Now()
+	lost, err := h.r.Client.renew(ctx, attempts, h.r.Lease)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.confirmed = asked
+	for _, attempt := range lost {
+		h.lost[attempt] = true
+	}
+	h.attempts = slices.DeleteFunc(h.attempts, func(a string) bool { return h.lost[a] })
+	return nil
+}
+
+// done ends the renewal of an attempt.
+func (h *holding) done(attempt string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.attempts = slices.DeleteFunc(h.attempts, func(a string) bool { return a == attempt })
+}

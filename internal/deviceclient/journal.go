@@ -1,0 +1,220 @@
+package deviceclient
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+const (
+	// keepSettled is how long the outcome of a message is known after its report, to answer for a message that is taken
+	// again.
+	keepSettled = 7 * 24 * time.Hour
+
+	// rewriteAfter is how many lines are appended before the journal is written anew, without what is over.
+	rewriteAfter = 10_000
+)
+
+// Journal keeps what must survive a crash of the device, in one file of JSON lines. What a method wrote is on disk when it
+// returns. One goroutine may use it at a time, and one process may open a file at a time: the caller sees to it.
+type Journal struct {
+	name     string
+	clock    clock.Clock
+	file     *os.File
+	appended int
+
+	take    string             // the id of the last take
+	open    []entry            // begun or reported, not acknowledged, oldest first
+	settled map[string]settled // by message, what was reported other than returned
+}
+
+// entry is a line of the journal: a take, or what is known of an attempt. An attempt without an outcome was begun.
+type entry struct {
+	At      int64   `json:"at"` // seconds since 1970
+	Take    string  `json:"take,omitempty"`
+	Message string  `json:"message,omitempty"`
+	Attempt string  `json:"attempt,omitempty"`
+	Outcome Outcome `json:"outcome,omitempty"`
+	Detail  string  `json:"detail,omitempty"`
+	Known   bool    `json:"acknowledged,omitempty"` // the server has the report
+}
+
+type settled struct {
+	entry
+	known bool
+}
+
+// OpenJournal reads a journal, or begins one. A last line that a crash cut off is left out; another damage is an error.
+func OpenJournal(name string, c clock.Clock) (*Journal, error) {
+	j := &Journal{name: name, clock: c, settled: map[string]settled{}}
+	text, err := os.ReadFile(name)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the journal: %w", err)
+	}
+	whole := text[:bytes.LastIndexByte(text, '\n')+1]
+	number := 0
+	for line := range bytes.Lines(whole) {
+		number++
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("the journal %s is damaged in line %d: %w", name, number, err)
+		}
+		j.apply(e)
+	}
+	if err := j.rewrite(); err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// apply takes what a line says.
+func (j *Journal) apply(e entry) {
+	if e.Take != "" {
+		j.take = e.Take
+		return
+	}
+	j.open = slices.DeleteFunc(j.open, func(o entry) bool { return o.Attempt == e.Attempt })
+	if !e.Known {
+		j.open = append(j.open, e)
+	}
+	switch e.Outcome {
+	case "": // begun
+	case Returned:
+		delete(j.settled, e.Message)
+	default:
+		j.settled[e.Message] = settled{entry: e, known: e.Known}
+	}
+}
+
+// note writes lines and has them on disk.
+func (j *Journal) note(entries ...entry) error {
+	var text bytes.Buffer
+	for i := range entries {
+		entries[i].At = j.clock.Now().Unix()
+		if err := json.NewEncoder(&text).Encode(entries[i]); err != nil {
+			return err
+		}
+	}
+	_, err := j.file.Write(text.Bytes())
+	if err == nil {
+		err = j.file.Sync()
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	for _, e := range entries {
+		j.apply(e)
+	}
+	if j.appended += len(entries); j.appended >= rewriteAfter {
+		return j.rewrite()
+	}
+	return nil
+}
+
+// noteTake keeps the id of a take that is about to be asked for.
+func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
+
+// noteBegun keeps that the command is about to start.
+func (j *Journal) noteBegun(h held) error {
+	return j.note(entry{Message: h.Message.String(), Attempt: h.Attempt})
+}
+
+// noteReport keeps a report that is about to be sent.
+func (j *Journal) noteReport(message string, r Report) error {
+	return j.note(entry{Message: message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
+}
+
+// noteKnown keeps that the server has reports.
+func (j *Journal) noteKnown(reports []Report) error {
+	var known []entry
+	for _, e := range j.open {
+		if slices.ContainsFunc(reports, func(r Report) bool { return r.Attempt == e.Attempt }) {
+			e.Known = true
+			known = append(known, e)
+		}
+	}
+	return j.note(known...)
+}
+
+// reports returns the oldest reports that the server does not have, as many as one call takes.
+func (j *Journal) reports() (all []Report) {
+	for _, e := range j.open {
+		if e.Outcome != "" && len(all) < maxReports {
+			all = append(all, Report{e.Attempt, e.Outcome, e.Detail})
+		}
+	}
+	return all
+}
+
+// begun returns what was begun and has no outcome.
+func (j *Journal) begun() (all []entry) {
+	for _, e := range j.open {
+		if e.Outcome == "" {
+			all = append(all, e)
+		}
+	}
+	return all
+}
+
+// knows reports whether an attempt was begun or reported.
+func (j *Journal) knows(attempt string) bool {
+	return slices.ContainsFunc(j.open, func(e entry) bool { return e.Attempt == attempt })
+}
+
+// rewrite replaces the file by one without what is over.
+func (j *Journal) rewrite() (err error) {
+	if j.file != nil {
+		_ = j.file.Close() // it is on disk
+	}
+	f, err := os.CreateTemp(filepath.Dir(j.name), filepath.Base(j.name)+".*") // readable by its owner alone
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	j.file, j.appended = f, 0
+	w := bufio.NewWriter(f)
+	to := json.NewEncoder(w) // w keeps the first error, and Flush tells it
+	if j.take != "" {
+		_ = to.Encode(entry{At: j.clock.Now().Unix(), Take: j.take})
+	}
+	over := j.clock.Now().Add(-keepSettled).Unix()
+	for message, s := range j.settled {
+		switch {
+		case !s.known: // stands in open
+		case s.At < over:
+			delete(j.settled, message)
+		default:
+			_ = to.Encode(s.entry)
+		}
+	}
+	for _, e := range j.open {
+		_ = to.Encode(e)
+	}
+	err = errors.Join(w.Flush(), f.Sync())
+	if err == nil {
+		err = os.Rename(f.Name(), j.name)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name())
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	dir, err := os.Open(filepath.Dir(j.name))
+	if err == nil {
+		err = errors.Join(dir.Sync(), dir.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("write the journal: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,255 @@
+package deviceclient
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	random "math/rand/v2"
+	"sync"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+const (
+	firstPause   = time.Second // after a failure, and twice as long after each further one
+	lastPause    = time.Minute
+	longestPause = time.Hour       // that the server may ask for
+	endWithin    = 5 * time.Second // what is told at the end is told within so long
+)
+
+// What the device says where the command said nothing.
+const (
+	saysStopped = "the device stopped while the command ran"
+	saysTooLate = "not sent: its hold ended before its turn came"
+)
+
+// Config is what Run needs.
+type Config struct {
+	Client  *Client
+	Journal *Journal
+
+	// Do sends a message, which is JSON as docs/device.md shows it, within a bounded time. An error ends Run, after the report.
+	Do func(message json.RawMessage) (Outcome, string, error)
+
+	Most   int           // messages of one take
+	Lease  time.Duration // of what is held
+	Clock  clock.Clock
+	Logger *slog.Logger
+}
+
+// Run takes messages, hands one after the other to cfg.Do and reports what came of each. When ctx ends, it waits for cfg.Do,
+// gives back what it did not begin, and returns nil. What cannot succeed later is an error: [ErrUnlinked], another
+// refusal, a journal that cannot be written.
+func Run(ctx context.Context, cfg Config) error {
+	r := &runner{Config: cfg}
+	err := r.start(ctx)
+	for err == nil && ctx.Err() == nil {
+		err = r.round(ctx)
+	}
+	if errors.Is(err, ErrUnlinked) {
+		return err // there is nobody to tell
+	}
+	r.end(ctx)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return nil
+	}
+	return err
+}
+
+type runner struct {
+	Config
+	dedupes  bool
+	repeat   bool // the last take of the journal may have had an answer that nobody read
+	returned int  // messages that the command returned one after the other
+}
+
+// start settles what an earlier run left.
+func (r *runner) start(ctx context.Context) error {
+	var device Device
+	err := r.persist(ctx, func() (err error) { device, err = r.Client.Device(ctx); return err })
+	if err != nil {
+		return err
+	}
+	r.Logger.Info("taking messages", "device", device.ID, "session", device.Session.ID)
+	r.dedupes, r.repeat = device.Dedupes, r.Journal.take != ""
+	for _, e := range r.Journal.begun() {
+		if err := r.Journal.noteReport(e.Message, Report{e.Attempt, Unknown, saysStopped}); err != nil {
+			return err
+		}
+	}
+	return r.flush(ctx)
+}
+
+// round takes messages once and works on them.
+func (r *runner) round(ctx context.Context) error {
+	id, asked := r.Journal.take, r.Clock.Now()
+	if !r.repeat {
+		id = rand.Text()
+		if err := r.Journal.noteTake(id); err != nil {
+			return err
+		}
+	}
+	var all []held
+	calls := 0
+	err := r.persist(ctx, func() (err error) {
+		calls++
+		all, err = r.Client.take(ctx, id, r.Most, r.Lease)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	h := &holding{r: r, lost: map[string]bool{}}
+	if !r.repeat && calls == 1 {
+		h.confirmed = r.Clock.Now()
+	}
+	r.repeat = false
+	if len(all) == 0 && r.Clock.Now().Sub(asked) < firstPause {
+		return r.Clock.Sleep(ctx, firstPause) // a server that does not wait is not asked without end
+	}
+	return r.work(ctx, h, all)
+}
+
+// work hands over messages that the device holds. Their holds are renewed meanwhile.
+func (r *runner) work(ctx context.Context, h *holding, all []held) error {
+	for _, m := range all {
+		h.attempts = append(h.attempts, m.Attempt)
+	}
+	during, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
+	defer stop()
+	renewing.Go(func() { h.keep(during) })
+	for _, m := range all {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := r.handle(ctx, h, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handle hands over one message, unless it was handed over before or is held no more.
+func (r *runner) handle(ctx context.Context, h *holding, m held) error {
+	if s, ok := r.Journal.settled[m.Message.String()]; ok {
+		return r.tell(ctx, h, m, s.Outcome, s.Detail)
+	}
+	switch holds, err := h.sure(ctx, m.Attempt); {
+	case err != nil:
+		return err
+	case !holds && r.dedupes:
+		return nil // it is offered again
+	case !holds:
+		return r.tell(ctx, h, m, Refused, saysTooLate)
+	}
+	if err := r.Journal.noteBegun(m); err != nil {
+		return err
+	}
+	outcome, detail, failure := r.Do(m.whole)
+	if err := r.tell(ctx, h, m, outcome, detail); err != nil {
+		return errors.Join(failure, err)
+	}
+	if failure != nil || outcome != Returned {
+		r.returned = 0
+		return failure
+	}
+	r.returned++ // it is due again at once: a command that cannot send now is left alone for a while
+	return r.Clock.Sleep(ctx, pause(r.returned))
+}
+
+// tell keeps a report and sends it.
+func (r *runner) tell(ctx context.Context, h *holding, m held, outcome Outcome, detail string) error {
+	h.done(m.Attempt)
+	report := Report{m.Attempt, outcome, detail}
+	if err := r.Journal.noteReport(m.Message.String(), report); err != nil {
+		_, sent := r.Client.report(context.WithoutCancel(ctx), []Report{report})
+		return errors.Join(err, sent)
+	}
+	return r.flush(ctx)
+}
+
+// flush sends the reports that the server does not have.
+func (r *runner) flush(ctx context.Context) error {
+	for reports := r.Journal.reports(); len(reports) > 0; reports = r.Journal.reports() {
+		var results map[string]string
+		err := r.persist(ctx, func() (err error) { results, err = r.Client.report(ctx, reports); return err })
+		if err != nil {
+			return err
+		}
+		for _, o := range reports {
+			r.Logger.Info("reported", "attempt", o.Attempt, "outcome", o.Outcome, "result", results[o.Attempt])
+		}
+		if err := r.Journal.noteKnown(reports); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// end gives back what the device holds and did not begin, and sends the last reports.
+func (r *runner) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
+	defer cancel()
+	err := r.flush(ctx)
+	if err == nil {
+		err = r.giveBack(ctx)
+	}
+	if err != nil {
+		r.Logger.Warn("the server was not told everything; the journal keeps the reports for the next start", "error", err)
+	}
+}
+
+// giveBack asks what the device holds, for the answer to a take may have been lost.
+func (r *runner) giveBack(ctx context.Context) error {
+	var all []held
+	err := r.persist(ctx, func() (err error) { all, err = r.Client.holds(ctx); return err })
+	if err != nil {
+		return err
+	}
+	for _, m := range all {
+		if r.Journal.knows(m.Attempt) {
+			continue // its report could not be kept
+		}
+		report := Report{Attempt: m.Attempt, Outcome: Returned}
+		if s, ok := r.Journal.settled[m.Message.String()]; ok {
+			report.Outcome, report.Detail = s.Outcome, s.Detail
+		}
+		if err := r.Journal.noteReport(m.Message.String(), report); err != nil {
+			return err
+		}
+	}
+	return r.flush(ctx)
+}
+
+// persist calls until it succeeds, cannot succeed any more, or ctx ends.
+func (r *runner) persist(ctx context.Context, call func() error) error {
+	for n := 1; ; n++ {
+		err := call()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		least, ok := again(err)
+		if !ok {
+			return err
+		}
+		wait := least + pause(n)
+		r.Logger.Warn("the server does not answer; it is asked again", "error", err, "in", wait.Round(time.Millisecond))
+		if err := r.Clock.Sleep(ctx, wait); err != nil {
+			return err
+		}
+	}
+}
+
+// pause returns how long to wait after the nth failure, with jitter: devices that failed together come back apart.
+func pause(n int) time.Duration {
+	most := min(firstPause<<min(n-1, 10), lastPause)
+	return most/2 + random.N(most/2) //nolint:gosec // nobody gains by guessing it
+}

@@ -1,0 +1,371 @@
+package deviceclient
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// bubble runs a test in its own time.
+func bubble(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	synctest.Test(t, test)
+}
+
+// untilDecided stops the process at the first take after everything is decided.
+func (w *world) untilDecided() {
+	before := w.fault
+	w.fault = func(call string, n int) fault {
+		if call == "POST /device/take" && w.decided() {
+			w.life.stop()
+		}
+		return before(call, n)
+	}
+}
+
+// check compares what the command did with what the server knows.
+func (w *world) check(t *testing.T, unknown int) {
+	t.Helper()
+	n := 0
+	for _, m := range w.all {
+		switch {
+		case w.ran[m.id] > 1:
+			t.Errorf("message %d was sent %d times", m.id, w.ran[m.id])
+		case m.outcome == Unknown:
+			n++
+		case m.outcome != Sent || w.ran[m.id] != 1:
+			t.Errorf("message %d was sent %d times, and is %q", m.id, w.ran[m.id], m.outcome)
+		}
+	}
+	if n > unknown {
+		t.Errorf("%d messages are unknown, want at most %d", n, unknown)
+	}
+	for _, a := range w.attempts {
+		if a.recorded > 1 {
+			t.Errorf("attempt %s was recorded %d times", a.id, a.recorded)
+		}
+	}
+}
+
+// TestKilledAtEachMoment kills the device at every moment at which it calls, is answered, or begins or ends a command. The
+// next one finishes the work: nothing is sent twice, every report arrives once, and at most one outcome is unknown.
+func TestKilledAtEachMoment(t *testing.T) {
+	t.Parallel()
+	for _, dedupes := range []bool{false, true} {
+		at := 1
+		for ; !t.Failed() && killedAt(t, dedupes, at); at++ {
+		}
+		if at < 25 {
+			t.Errorf("dedupes %t: only %d moments", dedupes, at)
+		}
+	}
+}
+
+// killedAt reports whether there is such a moment.
+func killedAt(t *testing.T, dedupes bool, at int) (killed bool) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 5)
+		w.dedupes = dedupes
+		w.untilDecided()
+		moments := 0
+		w.point = func() {
+			if moments++; moments == at {
+				killed = true
+				w.kill()
+			}
+		}
+		err := w.run(w.send)
+		if killed {
+			if dedupes {
+				_ = w.clock.Sleep(t.Context(), 2*time.Minute) // the holds end, and what has no report is offered again
+			}
+			err = w.run(w.send)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		if w.check(t, 1); t.Failed() {
+			t.Logf("dedupes %t, killed at moment %d of %q", dedupes, at, w.calls)
+		}
+	})
+	return killed
+}
+
+// TestAnswersAreLost loses the answer to each call once: takes are repeated with the same id, reports are known.
+func TestAnswersAreLost(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 5)
+		lost := map[string]bool{}
+		w.fault = func(call string, n int) fault {
+			if n%2 == 1 && !lost[fmt.Sprint(call, len(lost)/2)] {
+				lost[fmt.Sprint(call, len(lost)/2)] = true
+				return fault{lost: true}
+			}
+			return fault{}
+		}
+		w.untilDecided()
+		if err := w.run(w.send); err != nil {
+			t.Fatal(err)
+		}
+		w.check(t, 0)
+		if len(w.attempts) != 5 || len(lost) < 5 {
+			t.Errorf("%d attempts, %d answers lost", len(w.attempts), len(lost))
+		}
+	})
+}
+
+// TestHoldsAreRenewed: a command may take longer than the lease, and those behind it wait.
+func TestHoldsAreRenewed(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.untilDecided()
+		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+			for range 50 {
+				_ = w.clock.Sleep(t.Context(), 10*time.Second)
+				if n := len(w.show(func(*attempt) bool { return true })); n != 4-w.id(m) {
+					t.Errorf("%d messages are held while %d is sent", n, w.id(m))
+				}
+			}
+			return w.send(m)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.check(t, 0)
+	})
+}
+
+// TestHoldsEnd: while the server is away nothing more is begun, and what it let go meanwhile is not sent.
+func TestHoldsEnd(t *testing.T) {
+	for _, dedupes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dedupes=%t", dedupes), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, 3)
+				w.dedupes = dedupes
+				away := false
+				w.fault = func(string, int) fault { return fault{away: away} }
+				w.untilDecided()
+				err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+					if w.id(m) == 1 {
+						away = true
+						time.AfterFunc(10*time.Minute, func() { away = false })
+					} else if away {
+						t.Error("a message was begun without a server")
+					}
+					return w.send(m)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range w.all[1:] {
+					if !dedupes && (m.outcome != Refused || m.detail != saysTooLate || w.ran[m.id] != 0) {
+						t.Errorf("message %d is %q (%s), sent %d times", m.id, m.outcome, m.detail, w.ran[m.id])
+					}
+				}
+				if dedupes {
+					w.check(t, 0) // all was offered again
+				}
+			})
+		})
+	}
+}
+
+// TestTakenAgain: a device that dedupes answers for what it sent before, without the command.
+func TestTakenAgain(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.dedupes = true
+		w.fault = func(call string, n int) fault {
+			if len(w.ran) == 0 {
+				return fault{}
+			}
+			return fault{away: true}
+		}
+		if err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+			w.life.stop()
+			return w.send(m)
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if w.decided() {
+			t.Fatal("the report arrived")
+		}
+		_ = w.clock.Sleep(t.Context(), time.Hour)
+		w.take(t.Context(), order{Take: "answer on its way", Max: 1, Lease: 60}) // the message has another attempt
+		w.fault = func(string, int) fault { return fault{} }
+		w.untilDecided()
+		if err := w.run(w.send); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.clock.Sleep(t.Context(), time.Hour)
+		if err := w.run(w.send); err != nil {
+			t.Fatal(err)
+		}
+		w.check(t, 0)
+	})
+}
+
+// TestUnlinked: a token that the server does not know ends the device at once.
+func TestUnlinked(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		var at time.Time
+		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+			w.unlinked, at = true, w.clock.Now()
+			return w.send(m)
+		})
+		if !errors.Is(err, ErrUnlinked) || len(w.ran) != 1 || !w.clock.Now().Equal(at) {
+			t.Errorf("%v after %d messages and %s", err, len(w.ran), w.clock.Now().Sub(at))
+		}
+	})
+}
+
+// TestRefusals: what may pass is asked again, not before the server wants it; what cannot pass is said.
+func TestRefusals(t *testing.T) {
+	for _, c := range []struct {
+		fault
+		least, most time.Duration // until the next call; 0: there is none
+	}{
+		{fault{status: http.StatusTooManyRequests, after: "90"}, 90 * time.Second, 91 * time.Second},
+		{fault{status: http.StatusServiceUnavailable, after: "Sat, 01 Jan 2000 00:05:00 GMT"}, 290 * time.Second, 301 * time.Second},
+		{fault{status: http.StatusServiceUnavailable, after: "999999999999"}, time.Hour, time.Hour + time.Second},
+		{fault{status: http.StatusBadGateway}, time.Second / 2, time.Second},
+		{fault{away: true}, time.Second / 2, time.Second},
+		{fault{status: http.StatusNotFound}, 0, 0},
+		{fault{status: http.StatusUnprocessableEntity}, 0, 0},
+		{fault{status: http.StatusFound}, 0, 0},
+	} {
+		t.Run(fmt.Sprint(c.fault), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				var failed, next time.Time
+				w.fault = func(call string, n int) fault {
+					switch n {
+					case 2:
+						failed = w.clock.Now()
+						return c.fault
+					case 3:
+						next = w.clock.Now()
+					}
+					return fault{}
+				}
+				w.untilDecided()
+				err := w.run(w.send)
+				if c.least == 0 {
+					if err == nil || len(w.ran) > 0 {
+						t.Errorf("%v", err)
+					}
+					return
+				}
+				if took := next.Sub(failed); err != nil || took < c.least || took > c.most {
+					t.Errorf("%v, asked again after %s", err, took)
+				}
+			})
+		})
+	}
+}
+
+// TestStopped: a device that is told to stop lets its command end, and returns the rest, also of a take whose answer was
+// lost.
+func TestStopped(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 5)
+		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+			w.life.stop()
+			_ = w.clock.Sleep(t.Context(), 3*time.Minute)
+			return w.send(m)
+		})
+		if err != nil || w.all[0].outcome != Sent || len(w.ran) != 1 {
+			t.Errorf("%v, %q, %d sent", err, w.all[0].outcome, len(w.ran))
+		}
+		w.fault = func(call string, n int) fault {
+			return fault{lost: call == "POST /device/take", stops: call == "POST /device/take"}
+		}
+		if err := w.run(w.send); err != nil {
+			t.Error(err)
+		}
+		returned := 0
+		for _, a := range w.attempts {
+			if a.outcome == Returned {
+				returned++
+			}
+		}
+		if held := w.show(func(*attempt) bool { return true }); len(held) != 0 || returned != 5 || len(w.ran) != 1 {
+			t.Errorf("%d are held, %d were returned, %d sent", len(held), returned, len(w.ran))
+		}
+	})
+}
+
+// TestReturned: a command that cannot send is left alone for longer and longer.
+func TestReturned(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		began, tries := w.clock.Now(), 0
+		w.untilDecided()
+		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
+			if tries++; w.clock.Now().Sub(began) < time.Hour {
+				return Returned, "no line", nil
+			}
+			return w.send(m)
+		})
+		if err != nil || tries < 60 || tries > 150 {
+			t.Errorf("%v, %d tries in an hour", err, tries)
+		}
+		w.check(t, 0)
+	})
+}
+
+// TestCommandFails: a command that cannot be run ends the device, which reports and returns everything.
+func TestCommandFails(t *testing.T) {
+	bubble(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		broken := errors.New("not found")
+		err := w.run(func(json.RawMessage) (Outcome, string, error) { return Unknown, "", broken })
+		if !errors.Is(err, broken) || w.all[0].outcome != Unknown || len(w.show(func(*attempt) bool { return true })) != 0 {
+			t.Errorf("%v, %q", err, w.all[0].outcome)
+		}
+	})
+}
+
+// TestIdle: without messages the device asks once for each wait, and a server that does not wait is not asked without end.
+func TestIdle(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		t.Run(fmt.Sprintf("waits=%t", waits), func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				w := newWorld(t, 0)
+				w.fault = func(string, int) fault { return fault{} }
+				time.AfterFunc(10*time.Minute, func() { w.life.stop() })
+				w.hasty = !waits
+				if err := w.run(w.send); err != nil {
+					t.Fatal(err)
+				}
+				takes := strings.Count(strings.Join(w.calls, "\n"), "POST /device/take")
+				if most := map[bool]int{true: 21, false: 601}[waits]; takes > most || takes < most*9/10 {
+					t.Errorf("%d takes in ten minutes", takes)
+				}
+			})
+		})
+	}
+}
+
+// TestTokenStaysHere: a redirect is not followed.
+func TestTokenStaysHere(t *testing.T) {
+	t.Parallel()
+	var asked []string
+	c := NewClient("http://server.example/", token, nil)
+	c.http.Transport = transport(func(r *http.Request) (*http.Response, error) {
+		asked = append(asked, r.URL.String())
+		return &http.Response{StatusCode: http.StatusFound, Header: http.Header{"Location": {"http://elsewhere.example/"}}, Body: http.NoBody}, nil
+	})
+	if _, err := c.Device(t.Context()); err == nil || !slices.Equal(asked, []string{"http://server.example/device"}) {
+		t.Errorf("%v, asked %q", err, asked)
+	}
+}

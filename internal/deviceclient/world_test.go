@@ -1,0 +1,312 @@
+package deviceclient
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+// The tests run in a bubble of testing/synctest: its time passes at once when everybody waits. The server is a stand-in
+// that keeps docs/device.md strictly; calls reach it without a network.
+
+const token = "device-token"
+
+// world is a server with messages, and what the command did.
+type world struct {
+	t       *testing.T
+	clock   clock.Clock
+	folder  string
+	dedupes bool
+	hasty   bool // a take does not wait
+	all     []*message
+
+	attempts map[string]*attempt
+	count    int
+	calls    []string
+	unlinked bool
+	ran      map[int]int // how often the command sent a message
+
+	fault func(call string, n int) fault // asked before each call; n counts from 1
+	point func()                         // called wherever a crash may happen
+	life  *life
+}
+
+// message is due, held, uncertain, or has an outcome.
+type message struct {
+	id      int
+	outcome Outcome
+	detail  string
+	attempt *attempt // the last
+}
+
+type attempt struct {
+	id, take string
+	message  *message
+	until    time.Time
+	outcome  Outcome
+	recorded int
+}
+
+// fault is what goes wrong with a call.
+type fault struct {
+	status int    // answered instead
+	after  string // its Retry-After
+	lost   bool   // the call is done, and its answer lost
+	away   bool   // the call does not arrive
+	stops  bool   // once it is done, the device is told to stop
+}
+
+// life is the time of one process.
+type life struct {
+	stop context.CancelFunc
+	dead bool // nothing that it does has an effect any more
+}
+
+func newWorld(t *testing.T, messages int) *world {
+	w := &world{
+		t: t, clock: clock.System(), folder: t.TempDir(), attempts: map[string]*attempt{}, ran: map[int]int{},
+		fault: func(string, int) fault { return fault{} }, point: func() {},
+	}
+	for id := range messages {
+		w.all = append(w.all, &message{id: id + 1})
+	}
+	return w
+}
+
+// run is a process on the present journal.
+func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
+	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // of the bubble's: a broken device ends, too
+	defer stop()
+	own := &life{stop: stop}
+	w.life = own
+	j, err := OpenJournal(w.journal(), w.clock)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	c := NewClient("http://server.example", token, w.clock)
+	c.http.Transport = transport(func(r *http.Request) (*http.Response, error) { return w.serve(own, r) })
+	return Run(ctx, Config{
+		Client: c, Journal: j, Most: 3, Lease: time.Minute, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
+		Do: func(m json.RawMessage) (Outcome, string, error) {
+			if w.at(own); own.dead {
+				return Unknown, "", errors.New("killed")
+			}
+			outcome, detail, err := do(m)
+			w.at(own)
+			return outcome, detail, err
+		},
+	})
+}
+
+// send is the usual command.
+func (w *world) send(m json.RawMessage) (Outcome, string, error) {
+	w.ran[w.id(m)]++
+	return Sent, "done", nil
+}
+
+func (w *world) id(m json.RawMessage) int {
+	var v struct {
+		ID    int    `json:"message_id"`
+		Phone string `json:"phone"`
+	}
+	if err := json.Unmarshal(m, &v); err != nil || v.Phone == "" {
+		w.t.Errorf("the command got %s: %v", m, err)
+	}
+	return v.ID
+}
+
+func (w *world) journal() string { return filepath.Join(w.folder, "journal") }
+
+// at is a moment at which a process may be killed.
+func (w *world) at(own *life) {
+	if !own.dead {
+		w.point()
+	}
+}
+
+// kill ends the present process without a word: what it writes and calls from now on counts for nothing. The next one
+// finds the journal as it is at this moment.
+func (w *world) kill() {
+	text, err := os.ReadFile(w.journal())
+	if err != nil {
+		w.t.Error(err)
+	}
+	w.folder = w.t.TempDir()
+	if err := os.WriteFile(w.journal(), text, 0o600); err != nil {
+		w.t.Error(err)
+	}
+	w.life.dead = true
+	w.life.stop()
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+var errAway = errors.New("connection refused")
+
+func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
+	if w.at(own); own.dead {
+		return nil, errAway
+	}
+	call := r.Method + " " + r.URL.Path
+	w.calls = append(w.calls, call)
+	f := w.fault(call, len(w.calls))
+	if f.away {
+		return nil, errAway
+	}
+	answer := httptest.NewRecorder()
+	switch {
+	case f.status != 0:
+		answer.Header().Set("Retry-After", f.after)
+		answer.WriteHeader(f.status)
+	case r.Header.Get("Authorization") != "Bearer "+token || w.unlinked:
+		answer.WriteHeader(http.StatusUnauthorized)
+	default:
+		w.answer(answer, r, call)
+	}
+	if f.stops {
+		own.stop()
+	}
+	if w.at(own); own.dead || f.lost {
+		return nil, io.ErrUnexpectedEOF
+	}
+	if r.Context().Err() != nil {
+		return nil, r.Context().Err()
+	}
+	return answer.Result(), nil
+}
+
+// order is any call's body.
+type order struct {
+	Take     string   `json:"take"`
+	Max      int      `json:"max"`
+	Wait     int      `json:"wait"`
+	Lease    int      `json:"lease"`
+	Attempts []string `json:"attempts"`
+	Reports  []Report `json:"reports"`
+}
+
+func (w *world) answer(to http.ResponseWriter, r *http.Request, call string) {
+	var o order
+	if r.Method == http.MethodPost {
+		in := json.NewDecoder(r.Body)
+		in.DisallowUnknownFields()
+		if err := in.Decode(&o); err != nil {
+			w.t.Errorf("%s: %v", call, err)
+		}
+	}
+	var body any
+	switch call {
+	case "GET /device":
+		body = map[string]any{"id": 7, "name": "modem", "dedupes": w.dedupes, "session": map[string]any{"id": 3, "name": "s"}}
+	case "GET /device/due":
+		body = map[string]any{"messages": []any{}, "held": w.show(func(a *attempt) bool { return true })}
+	case "POST /device/take":
+		w.take(r.Context(), o)
+		body = map[string]any{"messages": w.show(func(a *attempt) bool { return a.take == o.Take })}
+	case "POST /device/renew":
+		body = w.renew(o)
+	case "POST /device/report":
+		results := []any{}
+		for _, report := range o.Reports {
+			results = append(results, map[string]any{"attempt": report.Attempt, "result": w.report(report)})
+		}
+		body = map[string]any{"results": results}
+	default:
+		w.t.Errorf("an unknown call: %s", call)
+	}
+	if err := json.NewEncoder(to).Encode(body); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// held reports whether an attempt holds its message still.
+func (w *world) held(a *attempt) bool {
+	return a.outcome == "" && a.message.attempt == a && w.clock.Now().Before(a.until)
+}
+
+// show lists what is held.
+func (w *world) show(which func(*attempt) bool) []any {
+	list := []any{}
+	for _, m := range w.all {
+		if a := m.attempt; a != nil && w.held(a) && which(a) {
+			list = append(list, map[string]any{
+				"attempt": a.id, "lease_until": a.until, "message_id": m.id, "phone": "+39333123456" + strconv.Itoa(m.id), "text": "ciao",
+			})
+		}
+	}
+	return list
+}
+
+func (w *world) free(m *message) bool {
+	return m.outcome == "" && (m.attempt == nil || m.attempt.outcome == Returned || w.dedupes && !w.held(m.attempt))
+}
+
+func (w *world) take(ctx context.Context, o order) {
+	if o.Take == "" || o.Max < 1 || o.Max > 100 || o.Lease < 10 || o.Wait > 30 {
+		w.t.Errorf("a bad take: %+v", o)
+	}
+	if len(w.show(func(a *attempt) bool { return a.take == o.Take })) > 0 {
+		return // repeated
+	}
+	if !w.hasty && !slices.ContainsFunc(w.all, w.free) {
+		_ = w.clock.Sleep(ctx, time.Duration(o.Wait)*time.Second)
+	}
+	for _, m := range w.all {
+		if o.Max > 0 && w.free(m) && ctx.Err() == nil {
+			o.Max--
+			w.count++
+			m.attempt = &attempt{id: fmt.Sprintf("a%d", w.count), take: o.Take, message: m, until: w.clock.Now().Add(time.Duration(o.Lease) * time.Second)}
+			w.attempts[m.attempt.id] = m.attempt
+		}
+	}
+}
+
+func (w *world) renew(o order) any {
+	renewed, lost := []any{}, []string{}
+	for _, id := range o.Attempts {
+		if a := w.attempts[id]; w.held(a) {
+			a.until = w.clock.Now().Add(time.Duration(o.Lease) * time.Second)
+			renewed = append(renewed, map[string]any{"attempt": id, "lease_until": a.until})
+		} else {
+			lost = append(lost, id)
+		}
+	}
+	return map[string]any{"messages": renewed, "lost": lost}
+}
+
+func (w *world) report(r Report) string {
+	a := w.attempts[r.Attempt]
+	switch {
+	case a.outcome == r.Outcome:
+		return "known"
+	case a.outcome != "", a.message.attempt != a, r.Outcome == Returned && !w.held(a), a.message.outcome != "":
+		return "late"
+	}
+	a.outcome = r.Outcome
+	a.recorded++
+	if r.Outcome != Returned {
+		a.message.outcome, a.message.detail = r.Outcome, r.Detail
+	}
+	return "recorded"
+}
+
+// decided reports whether every message has an outcome.
+func (w *world) decided() bool {
+	return !slices.ContainsFunc(w.all, func(m *message) bool { return m.outcome == "" })
+}
