@@ -130,9 +130,11 @@ func TestHoldsAreRenewed(t *testing.T) {
 		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
 			for range 50 {
 				_ = w.clock.Sleep(t.Context(), 10*time.Second)
-				if n := len(w.show(func(*attempt) bool { return true })); n != 4-w.id(m) {
-					t.Errorf("%d messages are held while %d is sent", n, w.id(m))
-				}
+				w.locked(func() {
+					if n := len(w.show(func(*attempt) bool { return true })); n != 4-w.id(m) {
+						t.Errorf("%d messages are held while %d is sent", n, w.id(m))
+					}
+				})
 			}
 			return w.send(m)
 		})
@@ -154,12 +156,14 @@ func TestHoldsEnd(t *testing.T) {
 				w.fault = func(string, int) fault { return fault{away: away} }
 				w.untilDecided()
 				err := w.run(func(m json.RawMessage) (Outcome, string, error) {
-					if w.id(m) == 1 {
-						away = true
-						time.AfterFunc(10*time.Minute, func() { away = false })
-					} else if away {
-						t.Error("a message was begun without a server")
-					}
+					w.locked(func() {
+						if w.id(m) == 1 {
+							away = true
+							time.AfterFunc(10*time.Minute, func() { w.locked(func() { away = false }) })
+						} else if away {
+							t.Error("a message was begun without a server")
+						}
+					})
 					return w.send(m)
 				})
 				if err != nil {
@@ -219,7 +223,7 @@ func TestUnlinked(t *testing.T) {
 		w := newWorld(t, 3)
 		var at time.Time
 		err := w.run(func(m json.RawMessage) (Outcome, string, error) {
-			w.unlinked, at = true, w.clock.Now()
+			w.locked(func() { w.unlinked, at = true, w.clock.Now() })
 			return w.send(m)
 		})
 		if !errors.Is(err, ErrUnlinked) || len(w.ran) != 1 || !w.clock.Now().Equal(at) {
@@ -342,7 +346,7 @@ func TestIdle(t *testing.T) {
 			bubble(t, func(t *testing.T) {
 				w := newWorld(t, 0)
 				w.fault = func(string, int) fault { return fault{} }
-				time.AfterFunc(10*time.Minute, func() { w.life.stop() })
+				time.AfterFunc(10*time.Minute, func() { w.locked(func() { w.life.stop() }) })
 				w.hasty = !waits
 				if err := w.run(w.send); err != nil {
 					t.Fatal(err)

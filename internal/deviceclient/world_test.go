@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -28,6 +29,8 @@ const token = "device-token"
 type world struct {
 	t       *testing.T
 	clock   clock.Clock
+
+	mu      sync.Mutex // held while a call is answered; nobody waits for time with it
 	folder  string
 	dedupes bool
 	hasty   bool // a take does not wait
@@ -91,7 +94,7 @@ func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
 	ctx, stop := context.WithTimeout(w.t.Context(), 24*time.Hour) // of the bubble's: a broken device ends, too
 	defer stop()
 	own := &life{stop: stop}
-	w.life = own
+	w.locked(func() { w.life = own })
 	j, err := OpenJournal(w.journal(), w.clock)
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
 	return Run(ctx, Config{
 		Client: c, Journal: j, Most: 3, Lease: time.Minute, Clock: w.clock, Logger: slog.New(slog.DiscardHandler),
 		Do: func(m json.RawMessage) (Outcome, string, error) {
-			if w.at(own); own.dead {
+			if w.at(own) {
 				return Unknown, "", errors.New("killed")
 			}
 			outcome, detail, err := do(m)
@@ -114,7 +117,7 @@ func (w *world) run(do func(json.RawMessage) (Outcome, string, error)) error {
 
 // send is the usual command.
 func (w *world) send(m json.RawMessage) (Outcome, string, error) {
-	w.ran[w.id(m)]++
+	w.locked(func() { w.ran[w.id(m)]++ })
 	return Sent, "done", nil
 }
 
@@ -131,11 +134,24 @@ func (w *world) id(m json.RawMessage) int {
 
 func (w *world) journal() string { return filepath.Join(w.folder, "journal") }
 
-// at is a moment at which a process may be killed.
-func (w *world) at(own *life) {
+// locked does something with the world, which the renewal of holds looks at meanwhile.
+func (w *world) locked(do func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	do()
+}
+
+// at is a moment at which a process may be killed, and reports whether it is dead.
+func (w *world) at(own *life) (dead bool) {
+	w.locked(func() { dead = w.passed(own) })
+	return dead
+}
+
+func (w *world) passed(own *life) (dead bool) {
 	if !own.dead {
 		w.point()
 	}
+	return own.dead
 }
 
 // kill ends the present process without a word: what it writes and calls from now on counts for nothing. The next one
@@ -160,7 +176,9 @@ func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f
 var errAway = errors.New("connection refused")
 
 func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
-	if w.at(own); own.dead {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.passed(own) {
 		return nil, errAway
 	}
 	call := r.Method + " " + r.URL.Path
@@ -182,7 +200,7 @@ func (w *world) serve(own *life, r *http.Request) (*http.Response, error) {
 	if f.stops {
 		own.stop()
 	}
-	if w.at(own); own.dead || f.lost {
+	if w.passed(own) || f.lost {
 		return nil, io.ErrUnexpectedEOF
 	}
 	if r.Context().Err() != nil {
@@ -265,7 +283,9 @@ func (w *world) take(ctx context.Context, o order) {
 		return // repeated
 	}
 	if !w.hasty && !slices.ContainsFunc(w.all, w.free) {
+		w.mu.Unlock()
 		_ = w.clock.Sleep(ctx, time.Duration(o.Wait)*time.Second)
+		w.mu.Lock()
 	}
 	for _, m := range w.all {
 		if o.Max > 0 && w.free(m) && ctx.Err() == nil {
