@@ -27,8 +27,8 @@ const token = "device-token"
 
 // world is a server with messages, and what the command did.
 type world struct {
-	t       *testing.T
-	clock   clock.Clock
+	t     *testing.T
+	clock clock.Clock
 
 	mu      sync.Mutex // held while a call is answered; nobody waits for time with it
 	folder  string

@@ -156,7 +156,8 @@ func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now ti
 
 func (t tenant) KeepPush(ctx context.Context, device puntuale.DeviceID, sealed []byte) error {
 	return t.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update device set push = $3 where client_id = $1 and id = $2`, t.id, device, sealed)
+		n, err := a.exec(ctx, `update device set push = $3, push_after = case when push_failures > 0 then 0 else push_after end, push_failures = 0
+ where client_id = $1 and id = $2`, t.id, device, sealed)
 		return thereOr(n > 0, err, "device")
 	})
 }

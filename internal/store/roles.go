@@ -12,6 +12,7 @@ var (
 	_ puntuale.SecretStore   = (*Store)(nil)
 	_ puntuale.OfficialStore = (*Store)(nil)
 	_ puntuale.GatewayStore  = (*Store)(nil)
+	_ puntuale.PushStore     = (*Store)(nil)
 	_ puntuale.IntakeStore   = (*Store)(nil)
 	_ puntuale.Acquaintances = (*Store)(nil)
 

@@ -1,0 +1,252 @@
+package push_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/clock"
+	"puntuale/internal/media"
+	"puntuale/internal/push"
+	"puntuale/internal/push/pushtest"
+)
+
+const sender = "https://messages.example.com"
+
+// secrets keeps what a store's table keeps.
+type secrets struct {
+	mu   sync.Mutex
+	kept map[string][]byte
+}
+
+func (s *secrets) Secret(_ context.Context, name string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept[name], nil
+}
+
+func (s *secrets) SetSecret(_ context.Context, name string, old, value []byte) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if (s.kept[name] == nil) != (old == nil) {
+		return false, nil
+	}
+	s.kept[name] = value
+	return true, nil
+}
+
+// world is a notifier with devices to tell. It is the notifier's store, too.
+type world struct {
+	*push.Notifier
+	*pushtest.Service
+	vault  *auth.Vault
+	key    push.Key
+	clock  *clock.Fake
+	logged strings.Builder
+
+	mu      sync.Mutex
+	due     []puntuale.Push
+	ended   map[puntuale.DeviceID]puntuale.PushEnd
+	again   map[puntuale.DeviceID]time.Duration
+	results map[string]int
+}
+
+func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
+	t.Helper()
+	vault, err := auth.NewVault(make([]byte, auth.DataKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		Service: pushtest.New(t), vault: vault, clock: clock.NewFake(time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)),
+		ended: map[puntuale.DeviceID]puntuale.PushEnd{}, again: map[puntuale.DeviceID]time.Duration{}, results: map[string]int{},
+	}
+	if w.key, err = push.OpenKey(t.Context(), &secrets{kept: map[string][]byte{}}, vault); err != nil {
+		t.Fatal(err)
+	}
+	w.Notifier = push.New(push.Config{
+		Store: w, Key: w.key, Sender: sender, Transport: way(w), Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&w.logged, nil)),
+		Open: func(s puntuale.SessionID, target []byte) ([]byte, error) { return vault.Open("push", s.SealPlace(), target) },
+		Observe: func(result string) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.results[result]++
+		},
+	})
+	return w
+}
+
+func (w *world) ClaimPushes(_ context.Context, _ time.Time, most int) ([]puntuale.Push, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := min(most, len(w.due))
+	claimed := w.due[:n]
+	w.due = w.due[n:]
+	return claimed, nil
+}
+
+func (w *world) EndPush(_ context.Context, p puntuale.Push, end puntuale.PushEnd, again time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended[p.Device], w.again[p.Device] = end, again.Sub(w.clock.Now())
+	return nil
+}
+
+// subscribe has messages due for a browser.
+func (w *world) subscribe(t *testing.T, id puntuale.DeviceID, failures int, change ...func(*pushtest.Browser)) {
+	t.Helper()
+	b := w.Subscribe(w.key.Public())
+	for _, f := range change {
+		f(b)
+	}
+	plain, err := json.Marshal(map[string]string{"endpoint": b.Endpoint, "p256dh": b.P256dh, "auth": b.Auth})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const session = puntuale.SessionID(31)
+	w.due = append(w.due, puntuale.Push{Client: 1, Device: id, Session: session, Failures: failures, Target: w.vault.Seal("push", session.SealPlace(), plain)})
+}
+
+func (w *world) round(t *testing.T) {
+	t.Helper()
+	if err := w.Round(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func direct(w *world) http.RoundTripper { return w.Transport() }
+
+// TestPush: a strict push service takes each push, and what the browser reads names the session alone.
+func TestPush(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, direct)
+	const devices = 150 // more than one claim
+	for id := range puntuale.DeviceID(devices) {
+		w.subscribe(t, id, 0)
+	}
+	w.round(t)
+	browsers := map[*pushtest.Browser]bool{}
+	for _, r := range w.Received() {
+		browsers[r.Browser] = true
+		if r.Payload != `{"session":"31"}` || r.TTL != 3600 || r.Urgency != "high" || r.Topic == "" || r.Sender != sender {
+			t.Fatalf("received %+v", r)
+		}
+	}
+	if len(browsers) != devices || len(w.Received()) != devices || w.results[push.Arrived] != devices {
+		t.Errorf("%d browsers, %d pushes, %v", len(browsers), len(w.Received()), w.results)
+	}
+}
+
+// TestPushIsRefused: what is gone is forgotten; what may pass is tried later and later, and not before the service wants.
+func TestPushIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status   int
+		after    string
+		failures int
+		end      puntuale.PushEnd
+		again    time.Duration // after a failure
+	}{
+		{http.StatusNotFound, "", 0, puntuale.PushGone, 0},
+		{http.StatusGone, "", 3, puntuale.PushGone, 0},
+		{http.StatusTooManyRequests, "", 0, puntuale.PushFailed, time.Minute},
+		{http.StatusTooManyRequests, "600", 0, puntuale.PushFailed, 10 * time.Minute},
+		{http.StatusTooManyRequests, "-5", 1, puntuale.PushFailed, 2 * time.Minute},
+		{http.StatusServiceUnavailable, "Mon, 23 Nov 2026 09:05:00 GMT", 0, puntuale.PushFailed, 5 * time.Minute},
+		{http.StatusServiceUnavailable, "99999999999999", 0, puntuale.PushFailed, time.Hour},
+		{http.StatusInternalServerError, "", 4, puntuale.PushFailed, 16 * time.Minute},
+		{http.StatusForbidden, "", 90, puntuale.PushFailed, time.Hour},
+		{http.StatusTemporaryRedirect, "", 0, puntuale.PushFailed, time.Minute},
+	} {
+		w := newWorld(t, direct)
+		w.Answer(func(*pushtest.Browser) (int, string) { return c.status, c.after })
+		w.subscribe(t, 7, c.failures)
+		w.round(t)
+		if w.ended[7] != c.end || c.again > 0 && w.again[7] != c.again {
+			t.Errorf("%d %q: %v, again after %s", c.status, c.after, w.ended[7], w.again[7])
+		}
+		if len(w.Received()) > 0 {
+			t.Errorf("%d: received", c.status)
+		}
+	}
+}
+
+// TestHostileTargets: targets are what strangers wrote. None leads inside, none stops another, and no address is logged.
+func TestHostileTargets(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(w *world) http.RoundTripper { return media.Transport(nil) })
+	w.subscribe(t, 1, 0) // on 127.0.0.1
+	w.subscribe(t, 2, 0, func(b *pushtest.Browser) { b.Endpoint = "http://169.254.169.254/latest" })
+	w.subscribe(t, 3, 0, func(b *pushtest.Browser) { b.P256dh = strings.Repeat("A", 87) }) // no point of the curve
+	w.subscribe(t, 4, 0, func(b *pushtest.Browser) { b.Auth = "%" })
+	w.due = append(w.due, puntuale.Push{Device: 5, Session: 31, Target: []byte("not sealed")})
+	w.round(t)
+	for id, want := range map[puntuale.DeviceID]puntuale.PushEnd{
+		1: puntuale.PushFailed, 2: puntuale.PushFailed, 3: puntuale.PushFailed, 4: puntuale.PushFailed, 5: puntuale.PushGone,
+	} {
+		if w.ended[id] != want {
+			t.Errorf("device %d: %v, want %v", id, w.ended[id], want)
+		}
+	}
+	if len(w.Received()) != 0 || strings.Contains(w.logged.String(), "/send/") || strings.Contains(w.logged.String(), "/latest") {
+		t.Errorf("received %v, logged:\n%s", w.Received(), w.logged.String())
+	}
+}
+
+// TestStop: a push that a stop breaks off counts as failed, so that another node tells the device.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, direct)
+	w.subscribe(t, 1, 0)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.Answer(func(*pushtest.Browser) (int, string) { cancel(); return http.StatusServiceUnavailable, "" })
+	if err := w.Round(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if w.ended[1] != puntuale.PushFailed {
+		t.Errorf("ended %v", w.ended)
+	}
+}
+
+// TestKey: nodes that start at once have one key, which is sealed and stays.
+func TestKey(t *testing.T) {
+	t.Parallel()
+	vault, err := auth.NewVault(make([]byte, auth.DataKeySize))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := &secrets{kept: map[string][]byte{}}
+	keys := make([]push.Key, 8)
+	var nodes sync.WaitGroup
+	for i := range keys {
+		nodes.Go(func() {
+			var err error
+			if keys[i], err = push.OpenKey(t.Context(), kept, vault); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	nodes.Wait()
+	for _, k := range keys {
+		if k.Public() != keys[0].Public() || len(k.Public()) != 87 {
+			t.Errorf("%s, and %s", k.Public(), keys[0].Public())
+		}
+	}
+	for name, value := range kept.kept {
+		if _, err := vault.Open(name, name, value); err != nil || len(value) < 32+16 {
+			t.Errorf("%s is not sealed: %v", name, err)
+		}
+		kept.kept[name][0] ^= 1
+	}
+	if _, err := push.OpenKey(t.Context(), kept, vault); err == nil {
+		t.Error("a damaged key is used")
+	}
+}

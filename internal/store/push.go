@@ -1,0 +1,73 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// pushMargin is how long a message has been due when its devices are told: what is stored a little late is not missed.
+const pushMargin = 2 * time.Second
+
+// claimPushes reads the devices that may be told, and of the open messages those of their sessions that came due since
+// they were told. A second node waits for the first one's rows, and finds that they may not be told yet.
+const claimPushes = `
+update device set pushed_at = $2::bigint, push_after = $3::bigint
+where push_after <= $1 and (client_id, id) in (
+ select d.client_id, d.id from device d
+ where d.push is not null and d.push_after <= $1 and exists (
+  select 1 from message m where m.session_id = d.session_id and m.state = 0 and m.next_at > d.pushed_at and m.next_at <= $2
+   and m.client_id = d.client_id and m.intent = 0 and m.valid_until > $1)
+ order by d.push_after limit $4)
+returning client_id, id, session_id, push, push_failures`
+
+func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]puntuale.Push, error) {
+	var claimed []puntuale.Push
+	err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) (err error) {
+		claimed, err = list(ctx, a, claimPushes, []any{micros(now), micros(now.Add(-pushMargin)), micros(now.Add(puntuale.PushEvery)), most},
+			func(rows row, p *puntuale.Push) error {
+				return rows.Scan(&p.Client, &p.Device, &p.Session, &p.Target, &p.Failures)
+			})
+		if err != nil {
+			return fmt.Errorf("claim pushes: %w", err)
+		}
+		return nil
+	}), false)
+	if err != nil {
+		return nil, err
+	}
+	var able []puntuale.Push
+	for _, p := range claimed {
+		held, err := tenant{s: s, id: p.Client}.Takeable(ctx, p.Session, p.Device, now, 1)
+		if err != nil {
+			return able, err
+		}
+		if len(held) > 0 { // else it is another's turn, or outside of its window, and due again when that opens
+			able = append(able, p)
+		}
+	}
+	return able, nil
+}
+
+func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushEnd, again time.Time) error {
+	text, args := `update device set push_failures = 0 where client_id = $1 and id = $2 and push = $3`, []any{p.Client, p.Device, p.Target}
+	switch end {
+	case puntuale.PushArrived:
+		if p.Failures == 0 {
+			return nil
+		}
+	case puntuale.PushGone:
+		text = `update device set push = null, push_failures = 0 where client_id = $1 and id = $2 and push = $3`
+	case puntuale.PushFailed:
+		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`
+		args = append(args, micros(again))
+	}
+	return s.tenantWriter(p.Client).perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, text, args...); err != nil {
+			return fmt.Errorf("record how a push ended: %w", err)
+		}
+		return nil
+	}), false)
+}
