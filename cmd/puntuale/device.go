@@ -54,7 +54,7 @@ func (c *deviceSettings) client(p *program) (*deviceclient.Client, error) {
 type deviceLinkCommand struct {
 	deviceSettings `embed:""`
 
-	Code    string `arg:"" help:"The one-time code."`
+	Code    string `local:"" required:"" placeholder:"CODE" help:"The one-time code that the session shows."`
 	Name    string `local:"" required:"" placeholder:"NAME" help:"What people read in the list of devices."`
 	Dedupes bool   `local:"" help:"Promise that one message is sent once, however often it is taken. The journal beside the token keeps the promise: do not remove it."`
 }

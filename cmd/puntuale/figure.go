@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"puntuale/internal/clock"
+	"puntuale/internal/push"
 	"puntuale/internal/store"
 )
 
@@ -74,6 +75,7 @@ type alerts struct {
 	taskFailures *prometheus.CounterVec
 	taskDone     *prometheus.GaugeVec
 	deliveries   *prometheus.CounterVec
+	pushes       *prometheus.CounterVec
 	diskFree     *prometheus.GaugeVec
 	diskSize     *prometheus.GaugeVec
 }
@@ -84,7 +86,7 @@ func (m *meter) registerAlerts() {
 		Name: "puntuale_ready", Help: "1 while a part of this server does its work, 0 while it does not: the store, the dispatcher.",
 	}, []string{"part"})
 	m.alerts.taskFailures = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk.",
+		Name: "puntuale_task_failures_total", Help: "Background tasks that failed: refill, maintenance, archive, backlog, check, disk, push.",
 	}, []string{"task"})
 	m.alerts.taskDone = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_task_success_timestamp_seconds", Help: "When a background task last succeeded.",
@@ -93,6 +95,13 @@ func (m *meter) registerAlerts() {
 		Name: "puntuale_webhook_deliveries_total",
 		Help: "What networks delivered, by result: accepted, refused (not signed, or not understood) or failed (it could not be stored; Meta repeats it, a gateway does not).",
 	}, []string{"network", "result"})
+	m.alerts.pushes = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "puntuale_pushes_total",
+		Help: "Web Pushes to people's devices, by result: arrived (at the push service), gone (the device wants none any more) or failed (it is tried again).",
+	}, []string{"result"})
+	for _, result := range []string{push.Arrived, push.Gone, push.Failed} {
+		m.alerts.pushes.WithLabelValues(result) // 0 until the first
+	}
 	m.alerts.diskFree = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "puntuale_disk_free_bytes", Help: "Free space of the disks that this server writes on.",
 	}, []string{"holds"})
@@ -108,7 +117,7 @@ func (m *meter) registerAlerts() {
 		Name: "puntuale_build_info", Help: "Always 1: the release, the commit and Go's version are in the labels.", ConstLabels: buildLabels(),
 	})
 	build.Set(1)
-	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.diskFree, m.alerts.diskSize, build)
+	m.registry.MustRegister(m.alerts.ready, m.alerts.taskFailures, m.alerts.taskDone, m.alerts.deliveries, m.alerts.pushes, m.alerts.diskFree, m.alerts.diskSize, build)
 }
 
 func buildLabels() prometheus.Labels {

@@ -53,8 +53,9 @@ type program struct {
 	lookupEnv       func(string) (string, bool)
 	dir             string // what relative paths are relative to; "": the working folder
 	clock           clock.Clock
-	files           media.Config // zero in what is shipped; tests let their own hosts be reached
-	whatsApp        *http.Client // the way to WhatsApp; nil: as the environment says
+	files           media.Config      // zero in what is shipped; tests let their own hosts be reached
+	whatsApp        *http.Client      // the way to WhatsApp; nil: as the environment says
+	push            http.RoundTripper // the way to push services; nil: to public addresses only
 
 	faults []fault           // found while the settings were read
 	source map[string]string // where each setting came from, by name

@@ -32,7 +32,7 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if c.Archive != "" {
 		c.Archive = p.path(c.Archive)
 	}
-	s, err := openServer(ctx, serverConfig{serveSettings: c.serveSettings, Clock: p.clock, Logger: logger, Files: p.files, WhatsApp: p.whatsApp})
+	s, err := openServer(ctx, serverConfig{serveSettings: c.serveSettings, Clock: p.clock, Logger: logger, Files: p.files, WhatsApp: p.whatsApp, Push: p.push})
 	if err != nil {
 		return err
 	}

@@ -76,7 +76,8 @@ type serverConfig struct {
 	Listen  func(ctx context.Context, addr string) (net.Listener, error)  // nil: TCP
 	Files   media.Config                                                  // how files are fetched, but for their folder and the clock
 
-	WhatsApp *http.Client // the way to WhatsApp of linked numbers; nil: as the environment says
+	WhatsApp *http.Client      // the way to WhatsApp of linked numbers; nil: as the environment says
+	Push     http.RoundTripper // the way to push services; nil: to public addresses only
 }
 
 // openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
@@ -118,10 +119,14 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			return nil, err
 		}
 	}
+	pushes, pushKey, err := s.openPushes(ctx, &cfg, vault, meter)
+	if err != nil {
+		return nil, err
+	}
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter,
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey,
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 	})
 	s.openOfficial(cfg, vault)
@@ -141,7 +146,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	if err = s.serveFigures(ctx, &cfg, meter); err != nil {
 		return nil, err
 	}
-	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter), cfg.Clock, cfg.Logger, meter)
+	s.tasks = startTasks(s.backgroundTasks(&cfg, vault, meter, pushes), cfg.Clock, cfg.Logger, meter)
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return s, nil
 }

@@ -10,6 +10,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/push"
 	"puntuale/internal/store"
 )
 
@@ -30,11 +31,12 @@ const (
 	checkEvery     = 24 * time.Hour
 	backlogEvery   = 15 * time.Second
 	readinessEvery = 5 * time.Second
+	pushEvery      = 3 * time.Second
 	failsLong      = time.Hour // a task that fails for so long needs somebody
 )
 
 // backgroundTasks returns what this server does.
-func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter) []task {
+func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter, pushes *push.Notifier) []task {
 	all := []task{
 		{name: "refill", every: taskEvery, do: func(ctx context.Context) error {
 			n, err := s.control.Refill(ctx)
@@ -60,6 +62,9 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter)
 			}
 			return err
 		}})
+	}
+	if cfg.has(roleDispatch) && pushes != nil {
+		all = append(all, task{name: "push", every: pushEvery, do: pushes.Round})
 	}
 	if archive := s.archive(cfg, vault); archive != nil {
 		all = append(all, task{name: "archive", every: taskEvery, do: archive, urgent: folderFault})

@@ -28,12 +28,12 @@ var ErrUnlinked = errors.New("the server does not know this device, or no longer
 
 // Device is what the server tells of a device.
 type Device struct {
-	ID      json.Number `json:"id"`
-	Name    string      `json:"name"`
-	Dedupes bool        `json:"dedupes"`
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Dedupes bool   `json:"dedupes"`
 	Session struct {
-		ID   json.Number `json:"id"`
-		Name string      `json:"name"`
+		ID   string `json:"id"`
+		Name string `json:"name"`
 	} `json:"session"`
 }
 
@@ -56,6 +56,7 @@ const (
 
 // Report tells what came of an attempt.
 type Report struct {
+	Message string  `json:"-"`
 	Attempt string  `json:"attempt"`
 	Outcome Outcome `json:"outcome"`
 	Detail  string  `json:"detail,omitempty"`
@@ -63,8 +64,8 @@ type Report struct {
 
 // held is a message that the device holds.
 type held struct {
-	Attempt string      `json:"attempt"`
-	Message json.Number `json:"message_id"`
+	Attempt string `json:"attempt"`
+	Message string `json:"message_id"`
 	whole   json.RawMessage
 }
 

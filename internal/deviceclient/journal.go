@@ -128,12 +128,12 @@ func (j *Journal) noteTake(id string) error { return j.note(entry{Take: id}) }
 
 // noteBegun keeps that the command is about to start.
 func (j *Journal) noteBegun(h held) error {
-	return j.note(entry{Message: h.Message.String(), Attempt: h.Attempt})
+	return j.note(entry{Message: h.Message, Attempt: h.Attempt})
 }
 
 // noteReport keeps a report that is about to be sent.
-func (j *Journal) noteReport(message string, r Report) error {
-	return j.note(entry{Message: message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
+func (j *Journal) noteReport(r Report) error {
+	return j.note(entry{Message: r.Message, Attempt: r.Attempt, Outcome: r.Outcome, Detail: r.Detail})
 }
 
 // noteKnown keeps that the server has reports.
@@ -152,7 +152,7 @@ func (j *Journal) noteKnown(reports []Report) error {
 func (j *Journal) reports() (all []Report) {
 	for _, e := range j.open {
 		if e.Outcome != "" && len(all) < maxReports {
-			all = append(all, Report{e.Attempt, e.Outcome, e.Detail})
+			all = append(all, Report{e.Message, e.Attempt, e.Outcome, e.Detail})
 		}
 	}
 	return all

@@ -34,7 +34,7 @@ func TestJournalIsRead(t *testing.T) {
 	}
 	must(j.noteTake("t1"))
 	must(j.noteBegun(held{Attempt: "a1", Message: "1"}))
-	must(j.noteReport("1", Report{"a1", Sent, "però"}))
+	must(j.noteReport(Report{"1", "a1", Sent, "però"}))
 	must(j.noteBegun(held{Attempt: "a2", Message: "2"}))
 	text, err := os.ReadFile(name)
 	must(err)
@@ -64,11 +64,11 @@ func TestJournalStaysSmall(t *testing.T) {
 	j := open(t, name, c)
 	j.appended = rewriteAfter - 6 // as if so many lines stood there
 	for _, id := range []string{"1", "2"} {
-		r := Report{"a" + id, Sent, "done"}
+		r := Report{id, "a" + id, Sent, "done"}
 		if err := j.noteBegun(held{Attempt: r.Attempt, Message: "9"}); err != nil {
 			t.Fatal(err)
 		}
-		if err := j.noteReport(id, r); err != nil {
+		if err := j.noteReport(r); err != nil {
 			t.Fatal(err)
 		}
 		if id == "1" {

@@ -76,7 +76,7 @@ func (r *runner) start(ctx context.Context) error {
 	r.Logger.Info("taking messages", "device", device.ID, "session", device.Session.ID)
 	r.dedupes, r.repeat = device.Dedupes, r.Journal.take != ""
 	for _, e := range r.Journal.begun() {
-		if err := r.Journal.noteReport(e.Message, Report{e.Attempt, Unknown, saysStopped}); err != nil {
+		if err := r.Journal.noteReport(Report{e.Message, e.Attempt, Unknown, saysStopped}); err != nil {
 			return err
 		}
 	}
@@ -136,7 +136,7 @@ func (r *runner) work(ctx context.Context, h *holding, all []held) error {
 
 // handle hands over one message, unless it was handed over before or is held no more.
 func (r *runner) handle(ctx context.Context, h *holding, m held) error {
-	if s, ok := r.Journal.settled[m.Message.String()]; ok {
+	if s, ok := r.Journal.settled[m.Message]; ok {
 		return r.tell(ctx, h, m, s.Outcome, s.Detail)
 	}
 	switch holds, err := h.sure(ctx, m.Attempt); {
@@ -165,8 +165,8 @@ func (r *runner) handle(ctx context.Context, h *holding, m held) error {
 // tell keeps a report and sends it.
 func (r *runner) tell(ctx context.Context, h *holding, m held, outcome Outcome, detail string) error {
 	h.done(m.Attempt)
-	report := Report{m.Attempt, outcome, detail}
-	if err := r.Journal.noteReport(m.Message.String(), report); err != nil {
+	report := Report{m.Message, m.Attempt, outcome, detail}
+	if err := r.Journal.noteReport(report); err != nil {
 		_, sent := r.Client.report(context.WithoutCancel(ctx), []Report{report})
 		return errors.Join(err, sent)
 	}
@@ -182,7 +182,7 @@ func (r *runner) flush(ctx context.Context) error {
 			return err
 		}
 		for _, o := range reports {
-			r.Logger.Info("reported", "attempt", o.Attempt, "outcome", o.Outcome, "result", results[o.Attempt])
+			r.Logger.Info("reported", "message_id", o.Message, "outcome", o.Outcome, "result", results[o.Attempt])
 		}
 		if err := r.Journal.noteKnown(reports); err != nil {
 			return err
@@ -215,11 +215,11 @@ func (r *runner) giveBack(ctx context.Context) error {
 		if r.Journal.knows(m.Attempt) {
 			continue // its report could not be kept
 		}
-		report := Report{Attempt: m.Attempt, Outcome: Returned}
-		if s, ok := r.Journal.settled[m.Message.String()]; ok {
+		report := Report{Message: m.Message, Attempt: m.Attempt, Outcome: Returned}
+		if s, ok := r.Journal.settled[m.Message]; ok {
 			report.Outcome, report.Detail = s.Outcome, s.Detail
 		}
-		if err := r.Journal.noteReport(m.Message.String(), report); err != nil {
+		if err := r.Journal.noteReport(report); err != nil {
 			return err
 		}
 	}

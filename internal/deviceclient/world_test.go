@@ -123,7 +123,7 @@ func (w *world) send(m json.RawMessage) (Outcome, string, error) {
 
 func (w *world) id(m json.RawMessage) int {
 	var v struct {
-		ID    int    `json:"message_id"`
+		ID    int    `json:"message_id,string"`
 		Phone string `json:"phone"`
 	}
 	if err := json.Unmarshal(m, &v); err != nil || v.Phone == "" {
@@ -231,7 +231,7 @@ func (w *world) answer(to http.ResponseWriter, r *http.Request, call string) {
 	var body any
 	switch call {
 	case "GET /device":
-		body = map[string]any{"id": 7, "name": "modem", "dedupes": w.dedupes, "session": map[string]any{"id": 3, "name": "s"}}
+		body = map[string]any{"id": "7", "name": "modem", "dedupes": w.dedupes, "session": map[string]any{"id": "3", "name": "s"}}
 	case "GET /device/due":
 		body = map[string]any{"messages": []any{}, "held": w.show(func(a *attempt) bool { return true })}
 	case "POST /device/take":
@@ -264,7 +264,7 @@ func (w *world) show(which func(*attempt) bool) []any {
 	for _, m := range w.all {
 		if a := m.attempt; a != nil && w.held(a) && which(a) {
 			list = append(list, map[string]any{
-				"attempt": a.id, "lease_until": a.until, "message_id": m.id, "phone": "+39333123456" + strconv.Itoa(m.id), "text": "ciao",
+				"attempt": a.id, "lease_until": a.until, "message_id": strconv.Itoa(m.id), "phone": "+39333123456" + strconv.Itoa(m.id), "text": "ciao",
 			})
 		}
 	}

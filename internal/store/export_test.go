@@ -43,6 +43,7 @@ var Statements = map[string]Statement{
 	"upcoming":  {upcomingMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"quarters":  {upcomingCounts, []any{int64(1), int64(1), int64(9), quarter}},
 	"overdue":   {overdue, []any{int64(9)}},
+	"pushes":    {claimPushes, []any{int64(9), int64(9), int64(9), 10}},
 	"version":   {clientVersion, []any{int64(1)}},
 	"uncertain": {uncertainAttempts, []any{int64(1), int64(1)}},
 	"among":     {amongBlacklisted, []any{int64(1), batch{oneText}}},

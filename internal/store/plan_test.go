@@ -42,6 +42,7 @@ var access = map[string]struct {
 	"upcoming":        {reads: true, wants: []string{"message_open", "key"}},
 	"quarters":        {reads: true, wants: []string{"message_open"}},
 	"overdue":         {reads: true, wants: []string{"message_open"}, allows: "SCAN s\n"},
+	"pushes":          {wants: []string{"message_open"}},
 	"version":         {reads: true, wants: []string{"message_done", "message_open"}},
 	"uncertain":       {reads: true, wants: []string{"message_open", "key"}},
 	"recent":          {reads: true},

@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/auth"
+	"puntuale/internal/control"
+	"puntuale/internal/media"
+	"puntuale/internal/push"
+)
+
+// openPushes makes what tells people's devices of due messages, and the public key that their browsers need. Both are empty
+// where the service has no https address: push services ask who sends.
+func (s *server) openPushes(ctx context.Context, cfg *serverConfig, vault *auth.Vault, m *meter) (*push.Notifier, string, error) {
+	if !strings.HasPrefix(cfg.PublicURL, "https:") {
+		return nil, "", nil
+	}
+	key, err := push.OpenKey(ctx, s.store, vault)
+	if err != nil {
+		return nil, "", fmt.Errorf("open the key of pushes: %w", err)
+	}
+	way := cfg.Push
+	if way == nil {
+		way = media.Transport(nil)
+	}
+	return push.New(push.Config{
+		Store: s.store, Key: key, Sender: cfg.PublicURL, Transport: way, Clock: cfg.Clock, Logger: cfg.Logger,
+		Open: func(session puntuale.SessionID, target []byte) ([]byte, error) {
+			return vault.Open(control.SealedPush, session.SealPlace(), target)
+		},
+		Observe: func(result string) { m.alerts.pushes.WithLabelValues(result).Inc() },
+	}), key.Public(), nil
+}
