@@ -34,7 +34,7 @@ type baseSettings struct {
 
 // publicSettings is where the service is on the internet.
 type publicSettings struct {
-	PublicURL string `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Without it pages go by the address at which they are read."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Phones are told of due messages by Web Push only where it is https. Without it pages go by the address at which they are read."`
 }
 
 // check returns what is wrong with it.
