@@ -74,7 +74,9 @@ func newWorld(t *testing.T, way func(*world) http.RoundTripper) *world {
 	}
 	w.Notifier = push.New(push.Config{
 		Store: w, Key: w.key, Sender: sender, Transport: way(w), Clock: w.clock, Logger: slog.New(slog.NewTextHandler(&w.logged, nil)),
-		Open: func(s puntuale.SessionID, target []byte) ([]byte, error) { return vault.Open("push", s.SealPlace(), target) },
+		Open: func(s puntuale.SessionID, target []byte) ([]byte, error) {
+			return vault.Open("push", s.SealPlace(), target)
+		},
 		Observe: func(result string) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
