@@ -58,7 +58,7 @@ var movedTables = []movedTable{
 	{name: "contact", columns: "client_id session_id phone window_until preference_at met_at"},
 	{name: "upload", columns: "client_id session_id number hash media until"},
 	{name: "network_id", columns: "client_id session_id id message_id token at"},
-	{name: "device", columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at"},
+	{name: "device", columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
 	{name: "device_hold", columns: "client_id message_id session_id device_id token take at until done"},
 	{name: "official", columns: "client_id session_id number account synced_at problem"},
 	{name: "network_template", columns: "client_id account name language network_id status category quality reason named parts changed_at"},
