@@ -27,9 +27,9 @@ const (
 	leftOver   = 2 * time.Second // for what a command left running to close its output
 )
 
-// Command returns a function for [Config] that runs a shell command for each message: the message is its standard input,
-// the exit code the outcome, and the first line of its standard output, or else of its standard error, the detail. Its
-// standard error goes on to errs. It is killed after the timeout, with what it started.
+// Command returns a function for [Config] that runs a shell command for each message. The message is its standard input,
+// and its exit code the outcome. The detail is the first line of its standard output, or else of its standard error, which
+// goes on to errs. It is killed after the timeout, with what it started.
 func Command(text string, timeout time.Duration, errs io.Writer) func(json.RawMessage) (Outcome, string, error) {
 	return func(message json.RawMessage) (Outcome, string, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), timeout)

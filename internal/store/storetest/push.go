@@ -35,13 +35,22 @@ func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.P
 	return all
 }
 
-func (p *post) heldBy(d puntuale.Device) []puntuale.Held {
+// sendAll has a device send all that it holds or can take.
+func (p *post) sendAll(d puntuale.Device, at time.Time) {
 	p.w.t.Helper()
-	all, err := p.HeldBy(context.Background(), p.session, d.ID)
-	if err != nil {
-		p.w.t.Fatal(err)
+	for {
+		p.take(d, at)
+		held, err := p.HeldBy(context.Background(), p.session, d.ID)
+		if err != nil {
+			p.w.t.Fatal(err)
+		}
+		if len(held) == 0 {
+			return
+		}
+		for _, h := range held {
+			p.report(d, at, h, puntuale.Sent)
+		}
 	}
-	return all
 }
 
 func (p *post) subscribe(d puntuale.Device) {
@@ -77,22 +86,12 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(71 * s)
 	p.claims(72*s, a)
 	p.claims(600 * s) // nothing new
-	for range 2 {
-		for _, h := range p.take(a, Begin.Add(600*s)) {
-			p.report(a, Begin.Add(600*s), h, puntuale.Sent)
-		}
-	}
-	p.subscribe(a)
+	p.sendAll(a, Begin.Add(600*s))
 	p.start(number(1), Begin.Add(650*s))
 	p.start(number(1), Begin.Add(651*s))
 	p.take(b, Begin.Add(655*s))
 	p.claims(660 * s) // the second waits for the first, which is held
-	for _, h := range p.heldBy(b) {
-		p.report(b, Begin.Add(656*s), h, puntuale.Sent)
-	}
-	for _, h := range p.take(b, Begin.Add(657*s)) {
-		p.report(b, Begin.Add(657*s), h, puntuale.Sent)
-	}
+	p.sendAll(b, Begin.Add(661*s))
 	p.start(number(3), Begin.Add(710*s), func(r *puntuale.StartRun) { r.Messages[0].ValidUntil = Begin.Add(720 * s) })
 	p.claims(730 * s) // it is over
 
