@@ -161,6 +161,14 @@ func newBrowser(t *testing.T, w *world, look screen) *browser { //nolint:thelper
 	return b
 }
 
+// listen hears of everything that the tab tells.
+func (b *browser) listen(hear func(event any)) {
+	b.t.Helper()
+	if err := chromedp.Listen(b.ctx, hear); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // command calls the browser's own protocol.
 func command[P, R any](b *browser, c cdp.Command[P, R], params P) {
 	b.t.Helper()

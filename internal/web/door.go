@@ -54,8 +54,10 @@ func (v *visit) door() string {
 }
 
 // keepLooks remembers whose pages somebody saw, for those that belong to nobody. It decides nothing else.
-func (v *visit) keepLooks(p *control.Person) {
-	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: p.Host().Partner.Slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
+func (v *visit) keepLooks(p *control.Person) { v.keepSlug(p.Host().Partner.Slug) }
+
+func (v *visit) keepSlug(slug string) {
+	http.SetCookie(v.w, &http.Cookie{Name: httpkit.LooksCookie, Value: slug, Path: "/", MaxAge: 365 * 24 * 3600, HttpOnly: true, SameSite: http.SameSiteLaxMode, Secure: v.caller().Secure}) //nolint:gosec // it is no secret, and behind plain http there is no other way
 }
 
 // dressAsBefore gives a page that belongs to nobody the looks that the browser saw last.

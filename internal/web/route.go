@@ -35,7 +35,7 @@ type route struct {
 
 // allRoutes is the one table. Each noun's file brings its part.
 func allRoutes() (all []route) {
-	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, partnerRoutes, accountRoutes, teamRoutes, clientRoutes, sessionRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
+	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, clientRoutes, sessionRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
 		all = append(all, part...)
 	}
 	return all

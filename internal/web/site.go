@@ -84,7 +84,7 @@ func Takes(r *http.Request) bool {
 
 // ownPaths are the first parts of the pages' paths.
 func ownPaths() []string {
-	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation"}
+	return []string{"static", "brand", "login", "logout", "language", "leave", "me", "p", "partner", "c", "ticket", "invitation", "phone"}
 }
 
 // policy lets a page load what it is made of from here, and nothing from anywhere else. No script or style is written

@@ -49,6 +49,7 @@ type world struct {
 	files string // where files for messages are: http://127.0.0.1:…
 	cast
 	owner atomic.Pointer[owner] // looks after sessions; nil: nobody does
+	calls http.Handler          // what programs call at the pages' address; nil: nothing
 }
 
 // cast is who is in a world's database, and the key that its secrets are sealed with.
@@ -231,7 +232,13 @@ func (w *world) serveAs(cfg web.Config) {
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)
-	server := httptest.NewServer(pages)
+	server := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if w.calls != nil && !web.Takes(r) {
+			w.calls.ServeHTTP(rw, r)
+			return
+		}
+		pages.ServeHTTP(rw, r)
+	}))
 	w.t.Cleanup(server.Close)
 	w.base = server.URL
 }

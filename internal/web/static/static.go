@@ -121,6 +121,9 @@ func URL(name string) string {
 	return address
 }
 
+// Content is what is in a file of ours, such as app.js. It panics for a name that there is not.
+func Content(name string) []byte { return read(name) }
+
 // Handler serves the files.
 func Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

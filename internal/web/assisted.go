@@ -1,0 +1,201 @@
+package web
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"puntuale"
+	"puntuale/internal/httpkit"
+	"puntuale/internal/web/static"
+	"puntuale/internal/web/view"
+)
+
+// assistedRoutes are the app of a phone that a person sends from: its page, and what makes it installable. Its script calls
+// the devices' part of the API, see docs/device.md. Nothing that is served here belongs to a linked device.
+var assistedRoutes = []route{
+	{"GET /phone", anyone, 0, "", (*site).assisted},
+	{"GET /phone/manifest.webmanifest", anyone, 0, "", (*site).assistedManifest},
+	{"GET /phone/worker.js", anyone, 0, "", (*site).assistedWorker},
+	{"GET /phone/icon/{partner}/{mark}/{size}", anyone, 0, "", (*site).assistedIcon},
+}
+
+// assistedPath is where the app is. It is the scope of its service worker, too.
+const assistedPath = "/phone"
+
+// assistedHost finds the partner whose looks the app has, and gives them to the page: that of the host name, of the slug
+// in the address, of the person signed in, or of the pages that the browser saw last. Nobody has to be found.
+func (s *site) assistedHost(v *visit) (h puntuale.Host, err error) {
+	slug := v.query("p")
+	h, err = s.control.PartnerAt(v.ctx(), v.r.Host, "")
+	if missing(err) && slug != "" {
+		h, err = s.control.PartnerAt(v.ctx(), "", slug)
+	}
+	if missing(err) && v.person != nil {
+		h, err = v.person.Host(), nil
+	}
+	if seen := httpkit.SlugIn(v.r, httpkit.LooksCookie); missing(err) && seen != "" {
+		h, err = s.control.PartnerAt(v.ctx(), "", seen)
+	}
+	if missing(err) {
+		return puntuale.Host{}, nil
+	}
+	if err == nil {
+		v.frame.Look = look(h)
+	}
+	return h, err
+}
+
+func missing(err error) bool { return puntuale.CodeOf(err) == puntuale.CodeNotFound }
+
+// assistedPage is the page for a partner. What differs between two visits of one browser does not stand in it.
+func (v *visit) assistedPage(h puntuale.Host) view.AssistedPage {
+	return view.AssistedPage{Icon: assistedIcon(h, 192)}
+}
+
+// noMark stands for looks that nobody ever set.
+const noMark = "0"
+
+// assistedIcon is the address of the app's icon with so many pixels. It changes with the partner's looks.
+func assistedIcon(h puntuale.Host, size int) string {
+	return assistedPath + "/icon/" + strconv.FormatInt(int64(h.Partner.ID), 10) + "/" + cmp.Or(h.Brand.Mark, noMark) + "/" + strconv.Itoa(size) + ".png"
+}
+
+func (s *site) assisted(v *visit) error {
+	h, err := s.assistedHost(v)
+	if err != nil {
+		return err
+	}
+	if slug := v.query("p"); slug != "" && slug == h.Partner.Slug {
+		v.keepSlug(slug) // the app that is installed asks for its parts without it
+	}
+	v.w.Header().Set("Content-Security-Policy", policy+"; worker-src 'self'")
+	return v.show(view.Assisted(v.assistedPage(h)))
+}
+
+// assistedManifest says how the app is installed. An app on the screen of an iPhone has cookies of its own, so that its first
+// address names the partner.
+func (s *site) assistedManifest(v *visit) error {
+	h, err := s.assistedHost(v)
+	if err != nil {
+		return err
+	}
+	start := assistedPath
+	if h.Partner.Slug != "" {
+		start += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
+	}
+	type icon struct {
+		Source  string `json:"src"`
+		Sizes   string `json:"sizes"`
+		Type    string `json:"type"`
+		Purpose string `json:"purpose"`
+	}
+	manifest := struct {
+		ID         string `json:"id"`
+		Name       string `json:"name"`
+		Short      string `json:"short_name"`
+		Language   string `json:"lang"`
+		Start      string `json:"start_url"`
+		Scope      string `json:"scope"`
+		Display    string `json:"display"`
+		Background string `json:"background_color"`
+		Theme      string `json:"theme_color"`
+		Icons      []icon `json:"icons"`
+	}{assistedPath, v.frame.Look.Name, v.frame.Look.Name, v.frame.Language.Code, start, assistedPath, "standalone", lightPaper.page, lightPaper.page, nil}
+	for _, size := range iconSizes {
+		sizes := strconv.Itoa(size) + "x" + strconv.Itoa(size)
+		manifest.Icons = append(manifest.Icons, icon{assistedIcon(h, size), sizes, "image/png", "any"}, icon{assistedIcon(h, size), sizes, "image/png", "maskable"})
+	}
+	content, err := json.Marshal(manifest)
+	if err != nil {
+		return err
+	}
+	return v.give("application/manifest+json", content)
+}
+
+// assistedFiles are the files of package static that the page loads.
+var assistedFiles = []string{"tabler.css", "app.css", "theme.js", "app.js", "assisted.js", "alpine.js"}
+
+// assistedWorker is the service worker: what it keeps and says, and then its code. What it keeps is named by a hash of the
+// page, so that any change to the page, its files or its looks brings a new worker.
+func (s *site) assistedWorker(v *visit) error {
+	h, err := s.assistedHost(v)
+	if err != nil {
+		return err
+	}
+	page, err := v.rendered(view.Assisted(v.assistedPage(h)))
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256([]byte(page))
+	shell := struct {
+		Version string   `json:"version"`
+		Page    string   `json:"page"`
+		Files   []string `json:"files"`
+		Icon    string   `json:"icon"`
+		Title   string   `json:"title"`
+		Body    string   `json:"body"`
+	}{hex.EncodeToString(sum[:8]), assistedPath, nil, assistedIcon(h, 192), v.frame.Look.Name, v.t("assisted.push.body")}
+	for _, name := range assistedFiles {
+		shell.Files = append(shell.Files, static.URL(name))
+	}
+	for _, address := range []string{v.frame.Look.Style, cmp.Or(v.frame.Look.Logo, static.URL("icon.svg"))} {
+		if address != "" {
+			shell.Files = append(shell.Files, address)
+		}
+	}
+	words, err := json.Marshal(shell)
+	if err != nil {
+		return err
+	}
+	v.w.Header().Set("Service-Worker-Allowed", assistedPath)
+	v.w.Header().Set("Content-Security-Policy", "default-src 'none'; connect-src 'self'")
+	return v.give("text/javascript; charset=utf-8", bytes.Join([][]byte{[]byte("const shell = "), words, []byte(";\n"), static.Content("assisted-worker.js")}, nil))
+}
+
+// assistedIcon draws the app's icon. Its address changes with what it shows, so it is kept for good.
+func (s *site) assistedIcon(v *visit) error {
+	size, err := strconv.Atoi(strings.TrimSuffix(v.path("size"), ".png"))
+	if err != nil || !isIconSize(size) || !strings.HasSuffix(v.path("size"), ".png") {
+		return errNoPage
+	}
+	var colour string
+	var logo []byte
+	if v.path("mark") != noMark {
+		h, err := v.brandOf()
+		if err != nil {
+			return err
+		}
+		colour = h.Brand.Colour
+		if h.Brand.LogoKind != "" {
+			if logo, _, err = s.control.Logo(v.ctx(), h.Partner.ID); err != nil {
+				return err
+			}
+		}
+	}
+	if err := v.account.Take(iconMemory(logo, size)); err != nil {
+		return err
+	}
+	return v.kept("image/png", drawIcon(size, colour, logo))
+}
+
+// give answers with a file that the browser asks for again each time.
+func (v *visit) give(kind string, content []byte) error {
+	if err := v.account.Take(int64(len(content))); err != nil {
+		return err
+	}
+	v.pass.Rest() // a slow reader needs no place
+	v.answered = true
+	h := v.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Content-Length", strconv.Itoa(len(content)))
+	v.w.WriteHeader(http.StatusOK)
+	_, _ = v.w.Write(content) // fails only when the reader is gone
+	return nil
+}

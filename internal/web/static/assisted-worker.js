@@ -1,0 +1,55 @@
+// The service worker of the phone app. The line above names what it keeps: the page and its files, and nothing of a
+// message. Every version keeps them under a name of its own, so that a page never meets the files of another.
+const kept = `phone-${shell.version}`;
+
+addEventListener("install", (event) => event.waitUntil((async () => {
+  const cache = await caches.open(kept);
+  await cache.addAll([shell.page, ...shell.files].map((address) => new Request(address, { cache: address === shell.page ? "reload" : "default" })));
+  await skipWaiting();
+})()));
+
+addEventListener("activate", (event) => event.waitUntil((async () => {
+  for (const name of await caches.keys()) if (name.startsWith("phone-") && name !== kept) await caches.delete(name);
+  await clients.claim();
+})()));
+
+// The page comes from the network where there is one, and within a few seconds. Its files never change under one address.
+addEventListener("fetch", (event) => {
+  const { request } = event;
+  const address = new URL(request.url);
+  if (request.method !== "GET" || address.origin !== location.origin) return;
+  if (request.mode === "navigate" && address.pathname === shell.page) event.respondWith(page(request));
+  else if (shell.files.includes(address.pathname)) event.respondWith(file(request));
+});
+
+const stored = async (address) => (await caches.open(kept)).match(address, { ignoreSearch: true, ignoreVary: true });
+
+const page = async (request) => {
+  try {
+    const answer = await fetch(request, { signal: AbortSignal.timeout(5000) });
+    if (answer.status < 500) return answer;
+    return await stored(shell.page) ?? answer;
+  } catch {
+    return await stored(shell.page) ?? Response.error();
+  }
+};
+
+const file = async (request) => await stored(request.url) ?? fetch(request);
+
+// What is pushed says only that something is due: the notice holds no number and no text.
+addEventListener("push", (event) => event.waitUntil((async () => {
+  const open = await pages();
+  for (const one of open) one.postMessage("due");
+  if (open.some((one) => one.visibilityState === "visible")) return;
+  await registration.showNotification(shell.title, { body: shell.body, icon: shell.icon, tag: "due", renotify: true });
+})()));
+
+addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  event.waitUntil((async () => {
+    const [open] = await pages();
+    await (open ? open.focus() : clients.openWindow(shell.page));
+  })());
+});
+
+const pages = async () => (await clients.matchAll({ type: "window" })).filter((one) => new URL(one.url).pathname === shell.page);

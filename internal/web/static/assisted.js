@@ -1,0 +1,446 @@
+// The app of a phone that a person sends from; docs/device.md describes the calls. It shows what is due, takes one message
+// at a tap, opens WhatsApp with it, and reports what the person says of it. A report is kept here before the network is
+// tried, and is sent until it is answered.
+(() => {
+  const lease = 900; // seconds that a taken message is held; renewed while the page is open
+  const pause = 25_000; // milliseconds between two looks at what is due
+  const patience = 20_000; // milliseconds that a call may take
+  const mostReports = 100; // of one call
+
+  // What the phone keeps: "kept" has the device and the ids of takes that were begun; "held" the messages that were taken;
+  // "reports" what the server has not answered yet, in order.
+  const opened = new Promise((resolve, reject) => {
+    const request = indexedDB.open("phone", 1);
+    request.onupgradeneeded = () => {
+      request.result.createObjectStore("kept");
+      request.result.createObjectStore("held", { keyPath: "attempt" });
+      request.result.createObjectStore("reports", { keyPath: "id", autoIncrement: true });
+    };
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const inStores = async (names, act) => {
+    const change = (await opened).transaction(names, "readwrite", { durability: "strict" });
+    const request = act(...names.map((name) => change.objectStore(name)));
+    await new Promise((resolve, reject) => {
+      change.oncomplete = resolve;
+      change.onabort = () => reject(change.error);
+    });
+    return request?.result;
+  };
+  const keep = (name, value) => inStores(["kept"], (kept) => { kept.put(value, name); });
+  const recall = (name) => inStores(["kept"], (kept) => kept.get(name));
+  const all = (store) => inStores([store], (from) => from.getAll());
+
+  class Lost extends Error {} // no answer came
+  class Refused extends Error {
+    constructor(status) {
+      super(`status ${status}`);
+      this.status = status;
+    }
+  }
+  // A call that failed has said so by itself; any other error is ours.
+  const failed = (error) => {
+    if (!(error instanceof Lost || error instanceof Refused)) throw error;
+  };
+  const call = async (token, method, path, body) => {
+    let answer, content;
+    try {
+      answer = await fetch(path, {
+        method, credentials: "omit", cache: "no-store", signal: AbortSignal.timeout(patience),
+        headers: { ...token && { Authorization: `Bearer ${token}` }, ...body && { "Content-Type": "application/json" } },
+        body: body && JSON.stringify(body),
+      });
+      content = await answer.json();
+    } catch {
+      if (!answer || answer.ok) throw new Lost();
+    }
+    if (!answer.ok) throw new Refused(answer.status);
+    return content;
+  };
+
+  // What the person's choice is called to those who read of the message later, as all such words of the service in Italian.
+  const details = { skipped: "saltato", wrong: "numero sbagliato", group: "i messaggi a un gruppo non si possono inviare dalla pagina del telefono" };
+
+  const random = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
+
+  // What WhatsApp opens with: the text, then what a link can carry of a place or a file.
+  const words = (m) => {
+    const degrees = (n) => Number((n ?? 0).toFixed(6));
+    const place = m.latitude ?? m.longitude;
+    return [m.text, place === undefined ? "" : `https://maps.google.com/?q=${degrees(m.latitude)},${degrees(m.longitude)}`, m.media_url].filter(Boolean).join("\n");
+  };
+  const moment = (text) => {
+    const at = new Date(text), today = at.toDateString() === new Date().toDateString();
+    return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { day: "numeric", month: "short" } });
+  };
+
+  // A message as a card shows it.
+  const card = (m) => ({
+    ...m, group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
+    link: `https://wa.me/${m.phone.replace(/\D/g, "")}?text=${encodeURIComponent(words(m))}`,
+    until: m.valid_until ? moment(m.valid_until) : "", over: false, opened: false,
+  });
+
+  const phoneName = async (other) => {
+    const hints = await navigator.userAgentData?.getHighEntropyValues?.(["model"]).catch(() => null);
+    return hints?.model || navigator.userAgent.match(/iPhone|iPad|Android|Macintosh|Windows|Linux/)?.[0].replace("Macintosh", "Mac") || other;
+  };
+
+  document.addEventListener("alpine:init", () => Alpine.data("assisted", () => ({
+    view: "", // "link", "list"; "" until it is known
+    token: "", device: null,
+    due: [], held: [], waiting: 0, looked: false,
+    taking: "", // the message that is just being taken
+    offline: !navigator.onLine, notice: "", ended: false, broken: false,
+    code: "", name: "", fault: "", working: false,
+    told: false, tells: false, installer: null,
+    changes: 0, // of what is held: an answer that was asked for before one is old
+
+    async init() {
+      this.texts = JSON.parse(this.$root.dataset.texts);
+      try {
+        const kept = await recall("device");
+        if (kept) [this.token, this.device] = [kept.token, kept.device];
+        this.held = (await all("held")).map(card);
+        await this.count();
+      } catch {
+        this.broken = true;
+        this.view = "link";
+        return;
+      }
+      this.name = await phoneName(this.texts.name);
+      this.view = this.token ? "list" : "link";
+      this.takeCode();
+      this.listen();
+      await this.work();
+    },
+
+    listen() {
+      addEventListener("hashchange", () => this.takeCode());
+      addEventListener("online", () => this.work());
+      addEventListener("offline", () => { this.offline = true; });
+      addEventListener("beforeinstallprompt", (event) => {
+        event.preventDefault();
+        this.installer = event;
+      });
+      document.addEventListener("visibilitychange", () => {
+        if (document.visibilityState !== "visible") return;
+        if (this.stale && this.view === "list") location.reload();
+        else this.work();
+      });
+      setInterval(() => this.work(), pause);
+      const worker = navigator.serviceWorker;
+      if (!worker) return;
+      const first = !worker.controller;
+      worker.addEventListener("controllerchange", () => { this.stale = !first; });
+      worker.addEventListener("message", () => this.work());
+      worker.register("/phone/worker.js", { scope: "/phone", updateViaCache: "none" }).catch(() => {});
+    },
+
+    // A code that came in the address is for the form, and not for the history.
+    takeCode() {
+      const code = new URLSearchParams(location.hash.slice(1)).get("code");
+      if (!code) return;
+      history.replaceState(null, "", location.pathname + location.search);
+      this.code = code;
+      this.view = "link";
+    },
+
+    get from() { return this.device?.session?.name ?? ""; },
+    get called() { return this.device?.name ?? ""; },
+    get heading() { return this.view === "list" ? this.texts.list : this.texts.link; },
+    get nothing() { return this.looked && !this.offline && this.due.length === 0 && this.held.length === 0; },
+    get tellable() { return Boolean(this.device?.push_key) && "serviceWorker" in navigator && "PushManager" in window && "Notification" in window; },
+    get toScreen() { return /iPhone|iPad/.test(navigator.userAgent) && !navigator.standalone; },
+    get waits() { return this.number(this.waiting, "waiting"); },
+    get left() { return this.number(this.waiting, "left"); },
+    number(n, key) { return this.texts[n === 1 ? `${key}_1` : `${key}_n`].replace("#", n); },
+
+    // work is done at each look: what was declared goes first, so that the list that comes back knows of it.
+    async work() {
+      if (!this.token) return;
+      await this.send();
+      await this.renew();
+      if (document.visibilityState === "visible") await this.look();
+    },
+
+    async ask(method, path, body) {
+      try {
+        const answer = await call(this.token, method, path, body);
+        this.offline = false;
+        return answer;
+      } catch (error) {
+        if (error instanceof Lost) this.offline = true;
+        else if (error.status === 401) await this.end();
+        throw error;
+      }
+    },
+
+    async look() {
+      const before = this.changes;
+      try {
+        if (!this.looked) {
+          const device = await this.ask("GET", "/device");
+          await keep("device", { token: this.token, device });
+          this.device = device;
+          await this.tellAgain();
+        }
+        const found = await this.ask("GET", "/device/due");
+        if (before === this.changes) await this.show(found);
+        this.looked = true;
+      } catch (error) { failed(error); }
+    },
+
+    async show({ messages, held }) {
+      const declared = new Set((await all("reports")).map((r) => r.attempt));
+      const ours = held.filter((m) => !declared.has(m.attempt));
+      await inStores(["held"], (kept) => {
+        kept.clear();
+        for (const m of ours) kept.put(m);
+      });
+      const before = new Map(this.held.map(({ attempt, over, opened }) => [attempt, { over, opened }]));
+      this.held = ours.map((m) => ({ ...card(m), ...before.get(m.attempt) }));
+      this.due = messages.map(card);
+      const takes = await recall("takes") ?? {}, there = new Set(messages.map((m) => m.message_id));
+      await keep("takes", Object.fromEntries(Object.entries(takes).filter(([id]) => there.has(id))));
+    },
+
+    // take claims a message. Its id is kept first: where the answer is lost, the next call with it gives the same message.
+    async take(m) {
+      if (this.taking || this.offline) return;
+      this.taking = m.message_id;
+      this.notice = "";
+      try {
+        const takes = await recall("takes") ?? {};
+        takes[m.message_id] ??= random();
+        await keep("takes", takes);
+        const { messages } = await this.ask("POST", "/device/take", { take: takes[m.message_id], message_id: m.message_id, lease });
+        if (messages.length === 0) throw new Refused(409);
+        await this.taken(messages[0]);
+      } catch (error) {
+        await this.notTaken(m, error);
+      } finally {
+        this.taking = "";
+      }
+    },
+
+    async taken(message) {
+      this.changes++;
+      await inStores(["held"], (held) => { held.put(message); });
+      this.due = this.due.filter((m) => m.message_id !== message.message_id);
+      const m = card(message);
+      if (m.group) {
+        await this.refuseGroup(m);
+        this.notice = this.texts.group_done;
+        return;
+      }
+      this.held = [m, ...this.held];
+      await this.$nextTick();
+      const link = document.getElementById(`open-${m.attempt}`);
+      if (navigator.userActivation?.isActive ?? true) link.click(); // else the browser would not open it: the link is there
+      link.closest("li").focus();
+    },
+
+    async notTaken(m, error) {
+      failed(error);
+      if (error instanceof Lost || error.status === 401) return;
+      const gone = error.status === 409 || error.status === 404;
+      this.notice = gone ? this.texts.gone.replace("#", m.phone) : this.texts.later;
+      if (!gone) return;
+      this.due = this.due.filter((other) => other.message_id !== m.message_id);
+      await this.look();
+    },
+
+    launched(m) {
+      const held = this.held.find((other) => other.attempt === m.attempt);
+      if (held) held.opened = true;
+    },
+
+    async share(m) {
+      try {
+        await navigator.share({ text: m.words });
+        this.launched(m);
+      } catch { /* the person thought better of it */ }
+    },
+    get shares() { return "share" in navigator; },
+
+    // declare keeps what the person says of a message, and only then tries the network.
+    sent(m) { return this.declare(m, "sent", ""); },
+    skip(m) { return this.declare(m, "refused", details.skipped); },
+    wrong(m) { return this.declare(m, "refused", details.wrong); },
+    putBack(m) { return this.declare(m, "returned", ""); },
+    unknown(m) { return this.declare(m, "unknown", ""); },
+    refuseGroup(m) { return this.declare(m, "refused", details.group); },
+    async declare(m, outcome, detail) {
+      this.changes++;
+      this.notice = "";
+      await inStores(["reports", "held"], (reports, held) => {
+        reports.add({ attempt: m.attempt, outcome, detail });
+        held.delete(m.attempt);
+      });
+      this.held = this.held.filter((other) => other.attempt !== m.attempt);
+      await this.count();
+      document.querySelector(".assisted h1").focus();
+      await this.work();
+    },
+
+    async count() { this.waiting = await inStores(["reports"], (reports) => reports.count()); },
+
+    // send tells the server what was declared, in order. A report goes once it was answered, whatever the answer.
+    async send() {
+      this.more = true;
+      if (this.sending) return;
+      this.sending = true;
+      try {
+        while (this.more && this.token) {
+          this.more = false;
+          for (let part; (part = (await all("reports")).slice(0, mostReports)).length > 0;) {
+            const { results } = await this.ask("POST", "/device/report", { reports: part.map(({ attempt, outcome, detail }) => ({ attempt, outcome, detail })) });
+            await inStores(["reports"], (reports) => { for (const { id } of part) reports.delete(id); });
+            const late = results.filter(({ result }) => result === "late").length;
+            if (late > 0) this.notice = this.number(late, "late");
+          }
+        }
+      } catch (error) { failed(error); } finally {
+        this.sending = false;
+        await this.count();
+      }
+    },
+
+    async renew() {
+      const attempts = this.held.filter((m) => !m.over).map((m) => m.attempt);
+      if (attempts.length === 0 || this.offline || !this.token) return;
+      try {
+        const { lost } = await this.ask("POST", "/device/renew", { attempts, lease });
+        for (const m of this.held) if (lost.includes(m.attempt)) m.over = true;
+      } catch (error) { failed(error); }
+    },
+
+    async link() {
+      this.fault = "";
+      const code = this.code.trim(), name = this.name.trim();
+      if (!code || !name) {
+        this.fault = code ? this.texts.no_name : this.texts.no_code;
+        return;
+      }
+      this.working = true;
+      try {
+        if (this.token && await this.owes()) {
+          this.fault = this.texts.owes;
+          return;
+        }
+        const { device_token, device } = await call("", "POST", "/device/link", { code, name, dedupes: false, assisted: true });
+        if (this.token) call(this.token, "POST", "/device/unlink", {}).catch(() => {});
+        [this.token, this.device, this.code, this.ended, this.looked, this.notice] = [device_token, device, "", false, false, ""];
+        await keep("device", { token: device_token, device });
+        navigator.storage?.persist?.();
+        this.view = "list";
+        await this.work();
+      } catch (error) {
+        this.fault = error instanceof Lost ? this.texts.no_network : this.texts[{ 404: "code_over", 409: "full", 422: "code_over" }[error.status] ?? "later"];
+        failed(error);
+      } finally {
+        this.working = false;
+        if (this.fault) this.$nextTick(() => document.getElementById("assisted-code")?.focus());
+      }
+    },
+
+    // owes reports whether there is something that only this phone can still say.
+    async owes() {
+      await this.send();
+      return this.waiting > 0 || this.held.length > 0;
+    },
+
+    stay() {
+      this.code = this.fault = "";
+      this.view = "list";
+    },
+
+    async unlink() {
+      this.working = true;
+      try {
+        await this.send();
+        if (this.waiting > 0) throw new Lost();
+        await this.ask("POST", "/device/unlink", {});
+        await this.forget();
+        this.notice = this.texts.unlinked;
+      } catch (error) {
+        if (error.status !== 401) this.notice = this.texts.not_unlinked;
+      } finally {
+        this.working = false;
+        document.getElementById("unlink").close();
+      }
+    },
+
+    // end is when the server knows the phone no more. What was declared stays until the person says so.
+    async end() {
+      if (!this.token) return;
+      this.ended = true;
+      await this.forget();
+    },
+
+    async forget() {
+      this.changes++;
+      this.token = "";
+      this.device = null;
+      this.due = [];
+      this.held = [];
+      this.view = "link";
+      await inStores(["kept", "held"], (kept, held) => {
+        kept.clear();
+        held.clear();
+      });
+      const subscription = await this.subscribed();
+      await subscription?.unsubscribe().catch(() => {});
+      this.tells = false;
+    },
+
+    async dropReports() {
+      await inStores(["reports"], (reports) => { reports.clear(); });
+      await this.count();
+    },
+
+    async subscribed() {
+      if (!("serviceWorker" in navigator) || !("PushManager" in window)) return null;
+      const worker = await navigator.serviceWorker.getRegistration("/phone");
+      return await worker?.pushManager.getSubscription() ?? null;
+    },
+
+    // Push: the browser's own address for this phone goes to the server, which sends nothing of a message there.
+    async tell() {
+      this.notice = "";
+      try {
+        if (await Notification.requestPermission() !== "granted") throw new Error("not allowed");
+        const worker = await navigator.serviceWorker.ready;
+        await this.subscribe(worker);
+        this.tells = true;
+      } catch {
+        this.notice = this.texts.no_push;
+      }
+    },
+    async subscribe(worker) {
+      const subscription = await worker.pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: this.device.push_key });
+      const { endpoint, keys } = subscription.toJSON();
+      await this.ask("PUT", "/device/push", { endpoint, p256dh: keys.p256dh, auth: keys.auth });
+    },
+    // A browser may give its address up, or the server its key.
+    async tellAgain() {
+      this.tells = Boolean(this.device.push);
+      if (!this.device.push || !this.tellable || Notification.permission !== "granted") return;
+      await this.subscribe(await navigator.serviceWorker.ready).catch(() => { this.tells = false; });
+    },
+    async hush() {
+      try {
+        await this.ask("DELETE", "/device/push");
+        await (await this.subscribed())?.unsubscribe();
+        this.tells = false;
+      } catch (error) { failed(error); }
+    },
+
+    async install() {
+      await this.installer.prompt();
+      this.installer = null;
+    },
+  })));
+})();
