@@ -1,159 +1,104 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/httpapi"
 )
 
-// standIn is the devices' part of the API for one phone.
-type standIn struct {
-	mu      sync.Mutex
-	due     []map[string]any
-	held    []map[string]any
-	takes   map[string]string
-	reports []string
-	linked  bool
-	cut     bool
-	lost    []string
+// desk is a session whose messages phones take, and what a test knows of it.
+type desk struct {
+	w       *world
+	session control.Session
+	page    string
+	deaf    atomic.Pointer[string] // the path of calls that are done and whose answers are lost; nil: none
+	calls   atomic.Int64           // of that path
 }
 
-func (s *standIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cut {
-		panic(http.ErrAbortHandler)
-	}
-	answer := func(status int, body any) {
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(body)
-	}
-	var in struct {
-		Code, Take string
-		MessageID  string `json:"message_id"`
-		Attempts   []string
-		Reports    []struct{ Attempt, Outcome, Detail string }
-	}
-	_ = json.NewDecoder(r.Body).Decode(&in)
-	device := map[string]any{"id": "1", "name": "Telefono", "session": map[string]any{"id": "7", "name": "Segreteria"}, "push_key": "BAAA", "push": false}
-	if r.URL.Path != "/device/link" && (!s.linked || r.Header.Get("Authorization") != "Bearer dt_1") {
-		answer(401, map[string]any{"title": "Unauthorized"})
-		return
-	}
-	switch r.Method + " " + r.URL.Path {
-	case "POST /device/link":
-		if in.Code != "ABCD2345" {
-			answer(404, map[string]any{})
-			return
+// newDesk gives the world's client such a session, and the world the API beside its pages.
+func (w *world) newDesk() *desk {
+	w.t.Helper()
+	ctx := context.Background()
+	_, err := w.store.Join(ctx, 24*time.Hour) // takes ask for a server that is in charge
+	w.must(err)
+	d := &desk{w: w}
+	simulated := false
+	d.session, err = w.Client().CreateSession(ctx, control.NewSession{Name: "Segreteria", Type: string(puntuale.SendApp), Sandbox: &simulated, Devices: true}, control.Once[control.Session]{})
+	w.must(err)
+	d.page = w.pages + "/sessions/" + d.session.ID.String()
+	api, err := httpapi.New(httpapi.Config{Control: w.control, Now: w.clock.Now, Logger: slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	w.must(err)
+	w.calls = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		if path := d.deaf.Load(); path != nil && *path == r.URL.Path {
+			d.calls.Add(1)
+			api.ServeHTTP(discard{http.Header{}}, r)
+			panic(http.ErrAbortHandler)
 		}
-		s.linked = true
-		answer(200, map[string]any{"device_token": "dt_1", "device": device})
-	case "GET /device":
-		answer(200, device)
-	case "GET /device/due":
-		answer(200, map[string]any{"messages": append([]map[string]any{}, s.due...), "held": append([]map[string]any{}, s.held...)})
-	case "POST /device/take":
-		at := slices.IndexFunc(s.due, func(m map[string]any) bool { return m["message_id"] == in.MessageID })
-		if at < 0 || in.Take == "" {
-			answer(409, map[string]any{})
-			return
-		}
-		m := s.due[at]
-		s.due = slices.Delete(s.due, at, at+1)
-		m["attempt"], m["lease_until"] = "a"+in.MessageID, "2026-11-23T10:00:00Z"
-		s.held = append(s.held, m)
-		answer(200, map[string]any{"messages": []map[string]any{m}})
-	case "POST /device/renew":
-		answer(200, map[string]any{"messages": []any{}, "lost": append([]string{}, s.lost...)})
-	case "POST /device/report":
-		results := []map[string]any{}
-		for _, report := range in.Reports {
-			s.reports = append(s.reports, report.Attempt+" "+report.Outcome+" "+report.Detail)
-			result := "late"
-			if at := slices.IndexFunc(s.held, func(m map[string]any) bool { return m["attempt"] == report.Attempt }); at >= 0 {
-				if report.Outcome == "returned" {
-					s.due = append(s.due, s.held[at])
-				}
-				s.held = slices.Delete(s.held, at, at+1)
-				result = "recorded"
-			}
-			results = append(results, map[string]any{"attempt": report.Attempt, "result": result})
-		}
-		answer(200, map[string]any{"results": results})
-	default:
-		answer(200, map[string]any{"message": "ok"})
-	}
-}
-
-func (s *standIn) told() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.reports)
-}
-
-// oddText is a text in which everything has to be escaped that an address knows.
-const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”"
-
-// TestAssisted is a person's first minutes with the phone app.
-func TestAssisted(t *testing.T) {
-	onScreens(t, func(t *testing.T, w *world, b *browser) {
-		s := &standIn{}
-		for i := range 4 {
-			s.due = append(s.due, map[string]any{"message_id": fmt.Sprint(i), "phone": fmt.Sprint("+39333123450", i), "text": oddText, "due_at": "2026-11-23T09:00:00Z", "valid_until": "2026-11-23T18:00:00Z"})
-		}
-		s.due[1]["media_url"], s.due[1]["media_name"] = "https://files.example/listino.pdf", "listino.pdf"
-		s.due[1]["latitude"], s.due[1]["longitude"] = 45.4642, 9.19
-		s.due = append(s.due, map[string]any{"message_id": "9", "phone": "120363000000000000@g.us", "text": "A tutti"})
-		w.calls = s
-		windows := b.windows()
-		b.open("/phone#code=WRONG")
-		b.until(`document.querySelector("#assisted-code")?.value === "WRONG"`)
-		if hash := evaluate[string](b, `location.hash`); hash != "" {
-			t.Errorf("the code stays in the address: %q", hash)
-		}
-		b.check("link")
-		b.tap("form .btn-primary")
-		b.until(`document.querySelector("#assisted-fault").innerText !== ""`)
-		b.check("link-refused")
-		evaluate[bool](b, `(e => { e.value = "ABCD2345"; e.dispatchEvent(new Event("input")); return true })(document.querySelector("#assisted-code"))`)
-		b.tap("form .btn-primary")
-		b.reads("+393331234500")
-		b.check("list")
-		b.tap(".assisted-cards [x-text='m.phone']")
-		b.click("ul:not([style*=none]) li .btn-primary")
-		b.until(`document.querySelector(".assisted-held .assisted-answers")`)
-		b.check("held")
-		if got, want := <-windows, "https://wa.me/393331234500?text="+strings.ReplaceAll(url.QueryEscape(oddText), "+", "%20"); got != want {
-			t.Errorf("WhatsApp opens with %s, want %s", got, want)
-		}
-		b.air(true)
-		b.until(`document.querySelector(".assisted-notices").innerText.length > 20`)
-		b.check("offline")
-		b.click(".assisted-held .assisted-answers .btn")
-		b.until(`!document.querySelector(".assisted-held")`)
-		b.check("offline-declared")
-		if got := s.told(); len(got) != 0 {
-			t.Errorf("without a network the server heard %q", got)
-		}
-		b.air(false)
-		b.until(`document.querySelector(".assisted-notices").innerText.trim() === ""`)
-		if got := s.told(); len(got) != 1 || got[0] != "a0 sent " {
-			t.Errorf("the server heard %q", got)
-		}
+		api.ServeHTTP(rw, r)
 	})
+	return d
 }
 
-// windows are the addresses of the windows that the page opens.
-func (b *browser) windows() <-chan string {
+// discard is a caller who hears nothing.
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header         { return d.header }
+func (d discard) Write(p []byte) (int, error) { return len(p), nil }
+func (d discard) WriteHeader(int)             {}
+
+// code offers a one-time code.
+func (d *desk) code() string {
+	d.w.t.Helper()
+	s, err := d.w.Client().Pair(context.Background(), d.session.ID.String(), control.Pairing{})
+	d.w.must(err)
+	return s.Code.Text
+}
+
+// due has a message that is due now.
+func (d *desk) due(phone, text string) string {
+	d.w.t.Helper()
+	words, err := json.Marshal(text)
+	d.w.must(err)
+	started, err := d.w.Client().Send(context.Background(), control.SingleCall{Phone: phone, Session: d.session.ID.String(), Fields: map[string]json.RawMessage{"text": words}})
+	d.w.must(err)
+	return started.IDs[0].String()
+}
+
+// stands is the state of a message, and what is said of it.
+func (d *desk) stands(id string) string {
+	d.w.t.Helper()
+	found, err := d.w.Client().Details(context.Background(), []string{id})
+	d.w.must(err)
+	if len(found) != 1 {
+		return "nowhere"
+	}
+	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", found[0].Detail))
+}
+
+// attempts counts those of a message.
+func (d *desk) attempts(id string) (n int) {
+	d.w.t.Helper()
+	d.w.must(d.w.sql.QueryRowContext(context.Background(), `select attempts from message where id = `+id).Scan(&n))
+	return n
+}
+
+// windows returns what gives the address of each window that the page opens. None of them can be reached.
+func (b *browser) windows() func() string {
 	b.t.Helper()
 	opened := make(chan string, 10)
 	b.listen(func(event any) {
@@ -161,13 +106,122 @@ func (b *browser) windows() <-chan string {
 			opened <- e.URL
 		}
 	})
-	return opened
+	return func() string {
+		b.t.Helper()
+		select {
+		case address := <-opened:
+			return address
+		case <-time.After(within):
+			b.t.Fatal("no window was opened")
+			return ""
+		}
+	}
 }
 
-// air takes the network away, as a phone does in a lift, and gives it back.
-func (b *browser) air(away bool) {
+// offline takes the network away from the page and its service worker, as a lift does from a phone, or gives it back.
+func (b *browser) offline(away bool) {
 	b.t.Helper()
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
 	command(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{EmulateOfflineServiceWorker: &away, MatchedNetworkConditions: rules})
 	command(b, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})
+}
+
+// links makes the browser one of the session's phones.
+func (b *browser) links(d *desk) {
+	b.t.Helper()
+	b.open("/phone#code=" + d.code())
+	b.tap(".assisted-main form .btn-primary")
+	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
+}
+
+// card is a script that finds the card of a number, and in it what the selector names.
+func onCard(phone, selector string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
+}
+
+// onCard presses a button of a number's card.
+func (b *browser) onCard(phone, selector string) {
+	b.t.Helper()
+	b.until(onCard(phone, selector))
+	evaluate[bool](b, `((e) => {
+		document.querySelector("[data-tapped]")?.removeAttribute("data-tapped");
+		e.dataset.tapped = "";
+		e.scrollIntoView({block: "center"});
+		return true;
+	})(`+onCard(phone, selector)+`)`)
+	b.do(chromedp.Click(chromedp.CSS("[data-tapped]"))) // a real one: else the browser opens no window for it
+}
+
+// What a person answers, by the place of its button.
+const (
+	saysSent    = ".assisted-answers .btn:nth-child(1)"
+	saysSkipped = ".assisted-answers .btn:nth-child(2)"
+	saysLater   = ".assisted-answers .btn:nth-child(4)"
+)
+
+// oddText holds what an address gives a meaning to.
+const oddText = "Ciao Anna 👋🏽,\nsconto del 20% & caffè + dolce?\n#1 = “tu”/io"
+
+// TestAssisted: a phone is linked by the code of an address; of four due messages one is sent, one skipped, one cancelled
+// before it was tapped, and one put back. What is said without a connection arrives once, also after the page was opened anew.
+func TestAssisted(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		d := w.newDesk()
+		phones := []string{"+393331234500", "+393331234501", "+393331234502", "+393331234503"}
+		ids := make([]string, len(phones))
+		for i, phone := range phones {
+			ids[i] = d.due(phone, oddText)
+		}
+		windows := b.windows()
+		b.open("/phone#code=" + d.code())
+		b.until(`document.querySelector("#assisted-name")?.value`)
+		if hash := evaluate[string](b, `location.hash`); hash != "" {
+			t.Errorf("the code stays in the address: %q", hash)
+		}
+		b.check("link")
+		b.tap(".assisted-main form .btn-primary")
+		b.until(onCard(phones[3], ".btn-primary"))
+		b.check("list")
+
+		b.onCard(phones[0], ".btn-primary")
+		b.until(onCard(phones[0], saysSent))
+		if got, want := windows(), "https://wa.me/393331234500?text="+strings.ReplaceAll(url.QueryEscape(oddText), "+", "%20"); got != want {
+			t.Errorf("WhatsApp is opened with %s, want %s", got, want)
+		}
+		b.check("held")
+		b.onCard(phones[1], ".btn-primary")
+		b.until(onCard(phones[1], saysSkipped))
+		b.until(`navigator.serviceWorker.controller`)
+		b.offline(true)
+		b.until(onCard(phones[2], ".btn-primary") + `.disabled`)
+		b.onCard(phones[0], saysSent)
+		b.onCard(phones[1], saysSkipped)
+		b.until(`!document.querySelector(".assisted-held")`)
+		b.check("offline")
+		b.open("/phone")
+		b.until(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
+		b.check("offline-anew")
+		for i, id := range ids[:2] {
+			if got := d.stands(id); got != "PENDING" {
+				t.Errorf("message %d, before the network came back: %s", i, got)
+			}
+		}
+		b.offline(false)
+		b.until(`document.querySelector(".assisted-notices").innerText.trim() === "" && ` + onCard(phones[3], ".btn-primary"))
+
+		_, err := w.Client().CancelMessages(t.Context(), []string{ids[2]})
+		w.must(err)
+		b.onCard(phones[2], ".btn-primary")
+		b.until(`document.querySelector(".assisted-notices").innerText.includes("` + phones[2] + `") && !` + onCard(phones[2], "h2"))
+		b.check("gone")
+		b.onCard(phones[3], ".btn-primary")
+		b.onCard(phones[3], saysLater)
+		b.until(`!document.querySelector(".assisted-held") && ` + onCard(phones[3], ".btn-primary"))
+		by := " dichiarato dall'operatore (" + evaluate[string](b, `document.querySelector(".assisted-device .soft").innerText`) + ")"
+		for i, want := range []string{"COMPLETED" + by, "FAILED" + by + ": saltato", "CANCELLED", "PENDING" + by} {
+			if got := d.stands(ids[i]); got != want {
+				t.Errorf("message %d: %q, want %q", i, got, want)
+			}
+		}
+	})
 }

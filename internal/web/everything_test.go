@@ -40,6 +40,13 @@ func (w *world) everything(client puntuale.ClientID) things {
 	simulated, err := c.CreateSession(ctx, control.NewSession{Name: "Simulata", Type: string(puntuale.Socket), Sandbox: new(true)}, control.Once[control.Session]{})
 	w.must(err)
 	has["sessions"] = simulated.ID.String()
+	byPhone, err := c.CreateSession(ctx, control.NewSession{Name: "Reception", Type: string(puntuale.SendApp), Sandbox: new(false), Devices: true}, control.Once[control.Session]{})
+	w.must(err)
+	byPhone, err = c.Pair(ctx, byPhone.ID.String(), control.Pairing{})
+	w.must(err)
+	phone, _, err := w.control.LinkDevice(ctx, control.NewDevice{Code: byPhone.Code.Text, Name: "Pixel di Anna", Assisted: true})
+	w.must(err)
+	has["by-devices"], has["devices"] = byPhone.ID.String(), fmt.Sprint(phone.ID)
 	k, err := c.CreateKey(ctx, "gestionale")
 	w.must(err)
 	has["keys"] = k.ID.String()
@@ -84,6 +91,8 @@ func (has things) of(t testing.TB, path string) string {
 			noun = "official"
 		case noun == "sessions" && i+1 < len(parts) && parts[i+1] == "gateway":
 			noun = "gateway"
+		case noun == "sessions" && i+1 < len(parts) && parts[i+1] == "devices":
+			noun = "by-devices"
 		case path == "/partner/users/{user}" || strings.HasPrefix(path, "/partner/users/{user}/"):
 			noun = "partner-users"
 		}

@@ -74,6 +74,8 @@ func (s *site) createSession(v *visit) error {
 		kind = puntuale.Official
 	case "gateway":
 		return v.createGateway(f)
+	case "device":
+		return v.createByDevices(f)
 	}
 	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(kind), Sandbox: &sandbox}, control.Once[control.Session]{})
 	if err != nil {
@@ -117,7 +119,7 @@ func (v *visit) oneSession(id string) (view.OneSession, error) {
 			o.Sequences = append(o.Sequences, view.Option{Value: side.id.String(), Text: chosen.Name})
 		}
 	}
-	if o.ToMeta() {
+	if o.Devices, err = v.devicesOf(found); err == nil && o.ToMeta() {
 		o.Meta, err = v.metaSide(found)
 	}
 	return o, err
@@ -151,6 +153,9 @@ func (s *site) liveLink(v *visit) error {
 		shown := v.sender(found)
 		known = shown.Stamp()
 		o := view.OneSession{Sender: shown}
+		if o.Devices, err = v.devicesOf(found); err != nil {
+			return "", "", err
+		}
 		if o.ToMeta() {
 			if o.Meta, err = v.metaSide(found); err != nil {
 				return "", "", err
@@ -165,6 +170,9 @@ func (s *site) pairSession(v *visit) error {
 	f, err := v.form()
 	if err != nil {
 		return err
+	}
+	if found, err := v.client.Session(v.ctx(), v.path("id")); err == nil && found.ByDevice() {
+		return v.offerDevice(found, f)
 	}
 	method := f.Value("method")
 	linked, err := v.client.Pair(v.ctx(), v.path("id"), control.Pairing{Method: method, Phone: strings.TrimSpace(f.Value("phone"))})

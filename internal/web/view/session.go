@@ -41,10 +41,12 @@ func (s Sender) Stamp() string {
 func (s Sender) simulates() bool { return s.Sandbox && s.State == puntuale.LinkOnline }
 
 // ToGateway reports whether the session sends through a gateway.
-func (s Sender) ToGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox }
+func (s Sender) ToGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
 
 // paced reports whether the page offers to change how much the session sends.
-func (s Sender) paced() bool { return s.Type != puntuale.Official || s.Pace != (puntuale.Pace{}) }
+func (s Sender) paced() bool {
+	return s.Type != puntuale.Official && !s.ByDevice() || s.Pace != (puntuale.Pace{})
+}
 
 // tone is that of the state's badge.
 func (s Sender) tone() string {
@@ -80,13 +82,19 @@ func (s Sender) icon() string {
 }
 
 // typeKey names what kind of session it is.
-func (s Sender) typeKey() string { return "session.type." + strings.ToLower(string(s.Type)) }
+func (s Sender) typeKey() string {
+	if s.ByDevice() {
+		return "session.type.device"
+	}
+	return "session.type." + strings.ToLower(string(s.Type))
+}
 
 // OneSession is what the page of a session shows. Its forms are nil until one was refused.
 type OneSession struct {
 	Sender
 	Sequences []Option // that there are to choose from
 	Meta      *MetaSide
+	Devices   *DeviceSide
 	PairForm  *Form
 	CodeForm  *Form
 	Pair      *Form // of default sequences

@@ -1,0 +1,118 @@
+package web
+
+import (
+	"cmp"
+	"net/url"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// deviceRoutes unlink one of the phones and programs that take a session's messages.
+var deviceRoutes = []route{
+	{"GET /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "", (*site).askToUnlinkDevice},
+	{"POST /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", (*site).unlinkDevice},
+}
+
+// createByDevices creates a session whose messages devices take, and offers the first code at once.
+func (v *visit) createByDevices(f *view.Form) error {
+	sandbox := false
+	made, err := v.client.CreateSession(v.ctx(), control.NewSession{Name: f.Value("name"), Type: string(puntuale.SendApp), Sandbox: &sandbox, Devices: true}, control.Once[control.Session]{})
+	if err != nil {
+		return v.again(err, f, view.NewSessionForm(f), view.NewSession(f), "name", "kind")
+	}
+	v.did(made.ID.String())
+	if _, err := v.client.Pair(v.ctx(), made.ID.String(), control.Pairing{}); err != nil {
+		return err
+	}
+	v.say("session.created", "")
+	return v.to(v.sessionURL(made.ID))
+}
+
+// devicesOf is what the page of a session shows of its devices; nil where it has none by its kind.
+func (v *visit) devicesOf(s control.Session) (*view.DeviceSide, error) {
+	if !s.ByDevice() {
+		return nil, nil
+	}
+	all, err := v.client.Devices(v.ctx(), s.ID.String())
+	if err != nil {
+		return nil, err
+	}
+	side := &view.DeviceSide{Devices: all}
+	if s.Code != nil && v.person.User().Role >= puntuale.Staff {
+		here := v.phoneApp(s.Code.Text)
+		side.Here, side.Elsewhere = here, v.ownAddress()+here
+	}
+	return side, nil
+}
+
+// phoneApp is the path of the phone app that links with a code. What follows # stays in the browser.
+func (v *visit) phoneApp(code string) string {
+	path, h := assistedPath, v.person.Host()
+	if !h.Brand.Confirmed && h.Partner.Slug != "" {
+		path += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
+	}
+	return path + "#" + url.Values{"code": {code}}.Encode()
+}
+
+// offerDevice offers a code that links a device. Who has the phone in hand goes on there.
+func (v *visit) offerDevice(s control.Session, f *view.Form) error {
+	offered, err := v.client.Pair(v.ctx(), s.ID.String(), control.Pairing{})
+	if err != nil {
+		o, missing := v.oneSession(s.ID.String())
+		if missing != nil {
+			return missing
+		}
+		o.PairForm = f
+		return v.again(err, f, view.LinkPhoneForm(o), view.Session(o))
+	}
+	v.did(offered.ID.String())
+	if f.Value("here") != "" && offered.Code != nil {
+		return v.to(v.phoneApp(offered.Code.Text))
+	}
+	return v.to(v.sessionURL(offered.ID))
+}
+
+// device finds the one of the path.
+func (v *visit) aDevice() (control.Session, puntuale.Device, error) {
+	s, err := v.client.Session(v.ctx(), v.path("id"))
+	if err == nil && !s.ByDevice() {
+		err = errNoPage
+	}
+	if err != nil {
+		return s, puntuale.Device{}, err
+	}
+	all, err := v.client.Devices(v.ctx(), s.ID.String())
+	if err != nil {
+		return s, puntuale.Device{}, err
+	}
+	id, _ := puntuale.ParseID[puntuale.DeviceID](v.path("device")) // what is no id is no device's
+	for _, d := range all {
+		if d.ID == id {
+			return s, d, nil
+		}
+	}
+	return s, puntuale.Device{}, errNoPage
+}
+
+func (s *site) askToUnlinkDevice(v *visit) error {
+	found, d, err := v.aDevice()
+	if err != nil {
+		return err
+	}
+	return v.show(view.UnlinkDevice(v.sender(found), d))
+}
+
+func (s *site) unlinkDevice(v *visit) error {
+	found, d, err := v.aDevice()
+	if err != nil {
+		return err
+	}
+	if err := v.client.UnlinkDevice(v.ctx(), found.ID.String(), v.path("device")); err != nil {
+		return err
+	}
+	v.did(found.ID.String() + " " + d.Name)
+	v.say("device.unlinked", "", "Name", cmp.Or(d.Name, v.path("device")))
+	return v.to(v.sessionURL(found.ID))
+}

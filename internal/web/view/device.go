@@ -1,0 +1,25 @@
+package view
+
+import (
+	"fmt"
+
+	"puntuale"
+)
+
+// DeviceSide is what a session has that devices send for.
+type DeviceSide struct {
+	Devices   []puntuale.Device
+	Here      string // the path of the phone app that links with the code; "" none is offered
+	Elsewhere string // the same as an address for another phone
+}
+
+// kindKey names what kind of device it is.
+func kindKey(d puntuale.Device) string {
+	if d.Assisted {
+		return "device.phone"
+	}
+	return "device.program"
+}
+
+// deviceURL is where a device of a session is unlinked.
+func deviceURL(d puntuale.Device) string { return fmt.Sprintf("/devices/%d/unlink", d.ID) }
