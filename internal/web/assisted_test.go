@@ -1,9 +1,12 @@
 package web_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -27,7 +30,7 @@ type desk struct {
 	session control.Session
 	page    string
 	deaf    atomic.Pointer[string] // the path of calls that are done and whose answers are lost; nil: none
-	calls   atomic.Int64           // of that path
+	unheard chan string            // the path of each answer that was lost
 }
 
 // newDesk gives the world's client such a session, and the world the API beside its pages.
@@ -36,7 +39,7 @@ func (w *world) newDesk() *desk {
 	ctx := context.Background()
 	_, err := w.store.Join(ctx, 24*time.Hour) // takes ask for a server that is in charge
 	w.must(err)
-	d := &desk{w: w}
+	d := &desk{w: w, unheard: make(chan string, 100)}
 	simulated := false
 	d.session, err = w.Client().CreateSession(ctx, control.NewSession{Name: "Segreteria", Type: string(puntuale.SendApp), Sandbox: &simulated, Devices: true}, control.Once[control.Session]{})
 	w.must(err)
@@ -45,8 +48,8 @@ func (w *world) newDesk() *desk {
 	w.must(err)
 	w.calls = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if path := d.deaf.Load(); path != nil && *path == r.URL.Path {
-			d.calls.Add(1)
 			api.ServeHTTP(discard{http.Header{}}, r)
+			d.unheard <- *path
 			panic(http.ErrAbortHandler)
 		}
 		api.ServeHTTP(rw, r)
@@ -90,13 +93,6 @@ func (d *desk) stands(id string) string {
 	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", found[0].Detail))
 }
 
-// attempts counts those of a message.
-func (d *desk) attempts(id string) (n int) {
-	d.w.t.Helper()
-	d.w.must(d.w.sql.QueryRowContext(context.Background(), `select attempts from message where id = `+id).Scan(&n))
-	return n
-}
-
 // windows returns what gives the address of each window that the page opens. None of them can be reached.
 func (b *browser) windows() func() string {
 	b.t.Helper()
@@ -130,6 +126,7 @@ func (b *browser) offline(away bool) {
 func (b *browser) links(d *desk) {
 	b.t.Helper()
 	b.open("/phone#code=" + d.code())
+	b.until(`document.querySelector("#assisted-code")?.value`)
 	b.tap(".assisted-main form .btn-primary")
 	b.until(`document.querySelector(".assisted-from").innerText === "Segreteria"`)
 }
@@ -224,4 +221,144 @@ func TestAssisted(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAssistedOnce: where an answer is lost, the message is taken once and its report counts once. A group is refused with its
+// reason. A phone that was unlinked says so, and keeps what it could not say until the person lets it go.
+func TestAssistedOnce(t *testing.T) {
+	t.Parallel()
+	startChromium(t)
+	w := newWorld(t)
+	d := w.newDesk()
+	b := newBrowser(t, w, screen{390, 844, "dark", "en"})
+	const first, second, group = "+393331234500", "+393331234501", "120363040000000000@g.us"
+	ids := []string{d.due(first, "Ciao"), d.due(second, "Ciao"), d.due(group, "A tutti")}
+	windows := b.windows()
+	b.links(d)
+	b.deafTo(d, "/device/take", func() { b.onCard(first, ".btn-primary") })
+	b.until(onCard(first, saysSent))
+	b.onCard(first, "a[target]")
+	_ = windows()
+	b.deafTo(d, "/device/report", func() { b.onCard(first, saysSent) })
+	b.until(`document.querySelector(".assisted-notices").innerText.trim() === ""`)
+	b.onCard("group", ".btn-primary")
+	b.reads("is marked as impossible to send")
+
+	b.onCard(second, ".btn-primary")
+	b.until(onCard(second, saysSent))
+	b.check("held")
+	b.offline(true)
+	b.onCard(second, saysSent)
+	b.reads("One declaration waits")
+	all, err := w.Client().Devices(t.Context(), d.session.ID.String())
+	w.must(err)
+	w.must(w.Client().UnlinkDevice(t.Context(), d.session.ID.String(), fmt.Sprint(all[0].ID)))
+	b.offline(false)
+	b.reads("This phone is no longer linked")
+	b.reads("One declaration never reached the server")
+	b.check("ended")
+	b.open("/phone")
+	b.reads("One declaration never reached the server")
+	b.press("Delete them")
+	b.until(`!document.querySelector(".assisted-left").checkVisibility()`)
+	for i, want := range []string{"COMPLETED", "PENDING", "FAILED"} {
+		if got := d.stands(ids[i]); !strings.HasPrefix(got, want) {
+			t.Errorf("message %d: %s", i, got)
+		}
+	}
+	if got := d.stands(ids[2]); !strings.Contains(got, "un gruppo") {
+		t.Errorf("the group: %s", got)
+	}
+}
+
+// deafTo has the answers of calls be lost while something is done and until the page has noticed it; then the network is back.
+func (b *browser) deafTo(d *desk, path string, do func()) {
+	b.t.Helper()
+	d.deaf.Store(&path)
+	do()
+	select {
+	case <-d.unheard:
+	case <-time.After(within):
+		b.t.Fatalf("%s was not called", path)
+	}
+	b.until(`document.querySelector(".assisted-notices").innerText.trim() !== ""`)
+	d.deaf.Store(nil)
+	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
+}
+
+// TestAssistedParts: the app can be installed under its partner's name, in the reader's language; its worker keeps no more than
+// the page's files, and is another one when the page is.
+func TestAssistedParts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.must(w.newPartnerHandle().SetBrand(t.Context(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#7a1fa2", Logo: picture(t, 300, 100)}))
+	plain, branded, english := w.visitor(0), w.visitor(0), w.visitor(0)
+	english.language = "en"
+	opened := branded.get("/phone?p=agenzia-aurora")
+	if policy := opened.header.Get("Content-Security-Policy"); !strings.Contains(policy, "worker-src 'self'") || !strings.Contains(policy, "script-src 'self';") || strings.Contains(policy, "unsafe") {
+		t.Errorf("the page's policy: %s", policy)
+	}
+	workers := map[string]bool{}
+	for name, v := range map[string]*visitor{"Puntuale": plain, "Messaggi Aurora": branded, "english": english} {
+		worker := v.get("/phone/worker.js")
+		line, code, _ := strings.Cut(worker.body, "\n")
+		var shell struct {
+			Version, Page, Title, Body string
+			Files                      []string
+		}
+		if err := json.Unmarshal([]byte(strings.TrimSuffix(strings.TrimPrefix(line, "const shell = "), ";")), &shell); err != nil || !strings.Contains(code, "skipWaiting") {
+			t.Fatalf("the worker: %v, %s", err, line)
+		}
+		if worker.header.Get("Service-Worker-Allowed") != "/phone" || !strings.HasPrefix(worker.header.Get("Content-Type"), "text/javascript") || worker.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("the worker's header: %v", worker.header)
+		}
+		for _, file := range append(shell.Files, shell.Page) {
+			if r := v.get(file); r.status != http.StatusOK {
+				t.Errorf("the worker keeps %s: %d", file, r.status)
+			}
+		}
+		workers[shell.Version] = true
+		if shell.Title != name && name != "english" {
+			t.Errorf("notices of %s are by %s", name, shell.Title)
+		}
+	}
+	if len(workers) != 3 {
+		t.Errorf("three pages have the workers %v", workers)
+	}
+	for v, name := range map[*visitor]string{plain: "Puntuale", branded: "Messaggi Aurora"} {
+		var manifest struct {
+			Name, Display, Scope string
+			Start                string `json:"start_url"`
+			Icons                []struct{ Src, Sizes, Type string }
+		}
+		if err := json.Unmarshal([]byte(v.get("/phone/manifest.webmanifest").body), &manifest); err != nil {
+			t.Fatal(err)
+		}
+		if manifest.Name != name || manifest.Display != "standalone" || manifest.Scope != "/phone" || !strings.HasPrefix(manifest.Start, "/phone") {
+			t.Errorf("the manifest: %+v", manifest)
+		}
+		for _, icon := range manifest.Icons {
+			drawn, err := png.Decode(strings.NewReader(v.get(icon.Src).body))
+			if err != nil || fmt.Sprintf("%[1]dx%[1]d", drawn.Bounds().Dx()) != icon.Sizes || drawn.Bounds().Dx() != drawn.Bounds().Dy() {
+				t.Errorf("%s: %v", icon.Src, err)
+			}
+		}
+	}
+	if r := plain.get("/phone/icon/0/0/4000.png"); r.status != http.StatusNotFound {
+		t.Errorf("an icon of another size: %d", r.status)
+	}
+}
+
+// picture is a red PNG.
+func picture(t *testing.T, width, height int) []byte {
+	t.Helper()
+	m := image.NewNRGBA(image.Rect(0, 0, width, height))
+	for i := range m.Pix {
+		m.Pix[i] = []uint8{200, 30, 30, 255}[i%4]
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
 }

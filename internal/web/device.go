@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"net/url"
 
 	"puntuale"
@@ -13,6 +14,7 @@ import (
 var deviceRoutes = []route{
 	{"GET /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "", (*site).askToUnlinkDevice},
 	{"POST /c/{client}/sessions/{id}/devices/{device}/unlink", clientSide, puntuale.Staff, "session.unlink_device", (*site).unlinkDevice},
+	{"POST /c/{client}/sessions/{id}/try", clientSide, puntuale.Staff, "session.try", (*site).tryDevices},
 }
 
 // createByDevices creates a session whose messages devices take, and offers the first code at once.
@@ -39,7 +41,7 @@ func (v *visit) devicesOf(s control.Session) (*view.DeviceSide, error) {
 	if err != nil {
 		return nil, err
 	}
-	side := &view.DeviceSide{Devices: all}
+	side := &view.DeviceSide{Devices: all, App: v.phoneApp("")}
 	if s.Code != nil && v.person.User().Role >= puntuale.Staff {
 		here := v.phoneApp(s.Code.Text)
 		side.Here, side.Elsewhere = here, v.ownAddress()+here
@@ -47,13 +49,16 @@ func (v *visit) devicesOf(s control.Session) (*view.DeviceSide, error) {
 	return side, nil
 }
 
-// phoneApp is the path of the phone app that links with a code. What follows # stays in the browser.
+// phoneApp is the path of the phone app, which links with a code where one is given. What follows # stays in the browser.
 func (v *visit) phoneApp(code string) string {
 	path, h := assistedPath, v.person.Host()
 	if !h.Brand.Confirmed && h.Partner.Slug != "" {
 		path += "?" + url.Values{"p": {h.Partner.Slug}}.Encode()
 	}
-	return path + "#" + url.Values{"code": {code}}.Encode()
+	if code != "" {
+		path += "#" + url.Values{"code": {code}}.Encode()
+	}
+	return path
 }
 
 // offerDevice offers a code that links a device. Who has the phone in hand goes on there.
@@ -74,7 +79,36 @@ func (v *visit) offerDevice(s control.Session, f *view.Form) error {
 	return v.to(v.sessionURL(offered.ID))
 }
 
-// device finds the one of the path.
+// tryDevices has one message due now, to a number that the person names: their own, to see how it is done.
+func (s *site) tryDevices(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	found, err := v.client.Session(v.ctx(), v.path("id"))
+	if err == nil && !found.ByDevice() {
+		err = errNoPage
+	}
+	if err != nil {
+		return err
+	}
+	text, _ := json.Marshal(v.t("device.try_words", "Name", v.frame.Look.Name)) // strings are always written
+	fields := map[string]json.RawMessage{"text": text}
+	body, _ := json.Marshal(map[string]any{"phone": f.Value("phone"), "text": text})
+	if _, err = v.client.Send(v.ctx(), control.SingleCall{Phone: f.Value("phone"), Session: found.ID.String(), Fields: fields, Body: body}); err != nil {
+		o, missing := v.oneSession(v.path("id"))
+		if missing != nil {
+			return missing
+		}
+		o.Devices.Try = f
+		return v.again(err, f, view.TryForm(o), view.Session(o), "phone")
+	}
+	v.did(found.ID.String())
+	v.say("device.tried", "")
+	return v.to(v.sessionURL(found.ID))
+}
+
+// aDevice finds the one of the path.
 func (v *visit) aDevice() (control.Session, puntuale.Device, error) {
 	s, err := v.client.Session(v.ctx(), v.path("id"))
 	if err == nil && !s.ByDevice() {

@@ -3,7 +3,6 @@
 package web_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"strings"
@@ -16,7 +15,6 @@ import (
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
 	"puntuale/internal/intake"
-	"puntuale/internal/web/view"
 )
 
 const shopNumber = "393330000001"
@@ -43,16 +41,6 @@ func (o *owner) link(t *testing.T) (*whatsapptest.Network, *whatsapptest.Account
 func (o *owner) stopNumbers() {
 	o.manager.Stop(context.Background())
 	o.numbers.(*socket.Connector).Stop()
-}
-
-// drawing is how a page draws a code.
-func drawing(t *testing.T, code string) string {
-	t.Helper()
-	var b bytes.Buffer
-	if err := view.QR(code, "x").Render(context.Background(), &b); err != nil {
-		t.Fatal(err)
-	}
-	return between(b.String(), ` d="`, `"`)
 }
 
 // TestPairing links a number of the client's through the page, with a phone at a WhatsApp of the test's own: by the picture, whose
@@ -83,7 +71,7 @@ func TestPairing(t *testing.T) {
 		b.press(says[0])
 		b.ticking(`document.querySelector(".pairing .qr path")`)
 		first := evaluate[string](b, shown)
-		if first != drawing(t, code()) {
+		if first != drawn(t, code()) {
 			t.Error("the picture is not that of the code")
 		}
 		if r := w.visitor(w.clients[puntuale.Staff]).get(page); r.header.Get("Cache-Control") != "no-store" || !strings.Contains(r.body, first) {
@@ -96,8 +84,8 @@ func TestPairing(t *testing.T) {
 		for range 2 { // WhatsApp's codes are over after a minute, then after 20 seconds each
 			old := code()
 			w.clock.Advance(time.Minute)
-			b.ticking(shown + ` && ` + shown + ` !== ` + quote(drawing(t, old)))
-			if now := code(); now == old || evaluate[string](b, shown) != drawing(t, now) {
+			b.ticking(shown + ` && ` + shown + ` !== ` + quote(drawn(t, old)))
+			if now := code(); now == old || evaluate[string](b, shown) != drawn(t, now) {
 				t.Error("the page does not show the code that is valid now")
 			}
 		}

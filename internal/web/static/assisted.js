@@ -75,11 +75,13 @@
     return at.toLocaleString(document.documentElement.lang, { hour: "2-digit", minute: "2-digit", ...!today && { day: "numeric", month: "short" } });
   };
 
+  const soon = (text) => text && new Date(text) - Date.now() < 6 * 3600_000; // when a message ends that is worth a word
+
   // A message as a card shows it.
   const card = (m) => ({
     ...m, group: m.phone.endsWith("@g.us"), words: words(m), place: (m.latitude ?? m.longitude) !== undefined,
     link: `https://wa.me/${m.phone.replace(/\D/g, "")}?text=${encodeURIComponent(words(m))}`,
-    until: m.valid_until ? moment(m.valid_until) : "", over: false, opened: false,
+    until: soon(m.valid_until) ? moment(m.valid_until) : "", over: false, opened: false,
   });
 
   const phoneName = async (other) => {
@@ -90,7 +92,7 @@
   document.addEventListener("alpine:init", () => Alpine.data("assisted", () => ({
     view: "", // "link", "list"; "" until it is known
     token: "", device: null,
-    due: [], held: [], waiting: 0, looked: false,
+    due: [], held: [], waiting: 0, stuck: true, looked: false,
     taking: "", // the message that is just being taken
     offline: !navigator.onLine, notice: "", ended: false, broken: false,
     code: "", name: "", fault: "", working: false,
@@ -302,7 +304,11 @@
             if (late > 0) this.notice = this.number(late, "late");
           }
         }
-      } catch (error) { failed(error); } finally {
+        this.stuck = false;
+      } catch (error) {
+        this.stuck = true;
+        failed(error);
+      } finally {
         this.sending = false;
         await this.count();
       }

@@ -9,8 +9,10 @@ import (
 // DeviceSide is what a session has that devices send for.
 type DeviceSide struct {
 	Devices   []puntuale.Device
+	App       string // the path of the phone app
 	Here      string // the path of the phone app that links with the code; "" none is offered
 	Elsewhere string // the same as an address for another phone
+	Try       *Form  // nil until one was refused
 }
 
 // kindKey names what kind of device it is.
