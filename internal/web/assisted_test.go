@@ -10,13 +10,17 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/serviceworker"
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
@@ -284,6 +288,121 @@ func (b *browser) deafTo(d *desk, path string, do func()) {
 	b.until(`document.querySelector(".assisted-notices").innerText.trim() !== ""`)
 	d.deaf.Store(nil)
 	evaluate[bool](b, `dispatchEvent(new Event("online"))`)
+}
+
+// TestAssistedPush: the browser would install the app. A phone asks to be told, and to be told no more; what is pushed has an open
+// page look again, and is a notice without number and text where no page is open.
+func TestAssistedPush(t *testing.T) {
+	t.Parallel()
+	startChromium(t)
+	w := newWorld(t)
+	d := w.newDesk()
+	b := newBrowser(t, w, screen{390, 844, "light", "it"})
+	registered := b.registrations()
+	command(b, cdpbrowser.SetPermission, cdpbrowser.SetPermissionParams{Permission: &cdpbrowser.PermissionDescriptor{Name: "notifications"}, Setting: cdpbrowser.PermissionSettingGranted, BrowserContextID: chromedp.FromContext(b.ctx).BrowserContextID})
+	// No push service can be reached from here: this stands for the browser's.
+	service := `PushManager.prototype.subscribe = async () => ({ toJSON: () => ({ endpoint: "https://push.example/1", keys: { p256dh: "` + pushKey + `", auth: "AAAAAAAAAAAAAAAAAAAAAA" } }) });
+		Notification.requestPermission = async () => "granted";`
+	command(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: service})
+	b.links(d)
+	b.until(`navigator.serviceWorker.controller`)
+	pushed := func() bool {
+		all, err := w.Client().Devices(t.Context(), d.session.ID.String())
+		w.must(err)
+		return all[0].Pushed
+	}
+	b.press("Avvisami")
+	b.until(`[...document.querySelectorAll("button")].some(e => e.checkVisibility() && e.innerText.trim() === "Non avvisarmi più")`)
+	b.check("told")
+	if !pushed() {
+		t.Error("the server does not know where to tell the phone")
+	}
+
+	d.due("+393331234500", "Ciao")
+	b.push(registered())
+	b.until(onCard("+393331234500", ".btn-primary"))
+	b.press("Non avvisarmi più")
+	b.until(`[...document.querySelectorAll("button")].some(e => e.checkVisibility() && e.innerText.trim() === "Avvisami")`)
+	if pushed() {
+		t.Error("the server goes on telling the phone")
+	}
+	if faults := b.notInstallable(); len(faults) > 0 {
+		t.Errorf("the browser would not install the app: %q", faults)
+	}
+	b.open("/login")
+	faults := b.notInstallable()
+	if len(faults) == 0 {
+		t.Error("the browser would install any page")
+	}
+	if !slices.Contains(faults, "no-manifest") {
+		return // Chromium's headless shell shows no notices; Chromium itself does
+	}
+	const told = `navigator.serviceWorker.getRegistration("/phone").then(r => r.getNotifications()).then(all => all.map(n => n.title + ": " + n.body))`
+	var got []string
+	for deadline := time.Now().Add(within); len(got) == 0 && time.Now().Before(deadline); { // at first the page that was left is open still
+		b.push(registered())
+		got = evaluate[[]string](b, told)
+	}
+	if len(got) != 1 || !strings.HasPrefix(got[0], "Puntuale: ") || strings.ContainsAny(got[0], "0123456789") {
+		t.Errorf("the notice says %q", got)
+	}
+}
+
+// notInstallable are the browser's reasons not to install a page as an app. A tab of a test keeps nothing, which is one that
+// does not count; Chromium's headless shell knows of none but what is wrong with the manifest.
+func (b *browser) notInstallable() (faults []string) {
+	b.t.Helper()
+	manifest, err := chromedp.Call(b.ctx, page.GetAppManifest, page.GetAppManifestParams{})
+	b.w.must(err)
+	if manifest.Data == "" {
+		faults = append(faults, "no manifest")
+	}
+	for _, e := range manifest.Errors {
+		faults = append(faults, e.Message)
+	}
+	found, err := chromedp.Call(b.ctx, page.GetInstallabilityErrors, cdp.Empty{})
+	b.w.must(err)
+	for _, e := range found.InstallabilityErrors {
+		if e.ErrorID != "in-incognito" {
+			faults = append(faults, e.ErrorID)
+		}
+	}
+	return faults
+}
+
+// registrations returns what gives the id of the app's worker, once there is one.
+func (b *browser) registrations() func() string {
+	b.t.Helper()
+	ids := make(chan string, 100)
+	b.listen(func(event any) {
+		if e, ok := event.(*serviceworker.EventWorkerRegistrationUpdated); ok {
+			for _, r := range e.Registrations {
+				if !r.IsDeleted {
+					ids <- string(r.RegistrationID)
+				}
+			}
+		}
+	})
+	command(b, serviceworker.Enable, cdp.Empty{})
+	var id string
+	return func() string {
+		b.t.Helper()
+		if id != "" {
+			return id
+		}
+		select {
+		case id = <-ids:
+		case <-time.After(within):
+			b.t.Fatal("no worker was registered")
+		}
+		return id
+	}
+}
+
+// push has the browser's push service deliver something to a worker.
+func (b *browser) push(registration string) {
+	b.t.Helper()
+	command(b, serviceworker.DeliverPushMessage, serviceworker.DeliverPushMessageParams{Origin: b.w.base, RegistrationID: serviceworker.RegistrationID(registration), Data: "{}"})
 }
 
 // TestAssistedParts: the app can be installed under its partner's name, in the reader's language; its worker keeps no more than

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"encoding/base64"
 	"flag"
 	"io"
 	"log/slog"
@@ -66,6 +67,9 @@ type cast struct {
 	partners, clients map[puntuale.Role]puntuale.LoginID
 	strangers         puntuale.LoginID // owns the other partner's client
 }
+
+// pushKey is the installation's public key for Web Push: 65 bytes that no test signs with.
+var pushKey = base64.RawURLEncoding.EncodeToString(append([]byte{4}, make([]byte, 64)...))
 
 // password is everybody's.
 const password = "una frase che nessuno indovina"
@@ -139,7 +143,7 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
 	w.vault, _ = auth.NewVault(w.dataKey)
 	files := filesOf(t, w.clock, &w.files)
-	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns, PlainGateways: true,
+	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
