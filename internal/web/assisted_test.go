@@ -196,6 +196,7 @@ func TestAssisted(t *testing.T) {
 		b.offline(true)
 		b.until(onCard(phones[2], ".btn-primary") + `.disabled`)
 		b.onCard(phones[0], saysSent)
+		b.until(`!` + onCard(phones[0], "h2") + ` && document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`) // the cards have moved
 		b.onCard(phones[1], saysSkipped)
 		b.until(`!document.querySelector(".assisted-held")`)
 		b.check("offline")
@@ -263,7 +264,7 @@ func TestAssistedOnce(t *testing.T) {
 	b.check("ended")
 	b.open("/phone")
 	b.reads("One declaration never reached the server")
-	b.press("Delete them")
+	b.press("Delete")
 	b.until(`!document.querySelector(".assisted-left").checkVisibility()`)
 	for i, want := range []string{"COMPLETED", "PENDING", "FAILED"} {
 		if got := d.stands(ids[i]); !strings.HasPrefix(got, want) {
