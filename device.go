@@ -45,6 +45,9 @@ const (
 	DeviceCodeTime = 10 * time.Minute // that a linking code lasts
 )
 
+// DeviceToken is the bit that the tokens of devices' attempts have. A node's begin with its number, which never has it.
+const DeviceToken = 1 << 62
+
 // Held is a message that a device took and has not reported.
 type Held struct {
 	DueMessage // as it stands: Intent is the attempt's token

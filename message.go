@@ -120,7 +120,12 @@ func (m *Message) Planned() time.Time {
 // Uncertain reports that nobody knows whether the last attempt reached the network. The message is looked at again at Next;
 // it does not leave then.
 func (m *Message) Uncertain() bool {
-	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt)
+	return m.State == Pending && m.Intent > 0 && m.Next.After(m.IntentAt) && !m.Held()
+}
+
+// Held reports that a device took the message and has said nothing of it yet. Next is the end of the hold.
+func (m *Message) Held() bool {
+	return m.State == Pending && m.Intent >= DeviceToken && m.Detail == ""
 }
 
 // Left is the moment the message left (invio_effettivo); zero unless it is known to have left.

@@ -364,7 +364,7 @@ func (d *Device) outcome(r Reported, now time.Time) (puntuale.DeviceReport, bool
 	case "refused":
 		o.Verdict, o.Reason = puntuale.Refused, puntuale.SaysRefusedByDevice
 	case "unknown":
-		o.Verdict = puntuale.Uncertain
+		o.Verdict, o.Next, o.Detail = puntuale.Uncertain, now.Add(d.client.control.uncertainAfter), "esito incerto: "+detail
 	case "returned":
 		o.Verdict, o.Next, returned = puntuale.Retry, now, true
 	default:

@@ -108,11 +108,8 @@ func (b *reporting) run(ctx context.Context) error {
 		}
 		told[b.ref(i)] = true
 		results[i] = puntuale.Result{MessageRef: b.ref(i), Token: r.Token, Outcome: r.Outcome}
-		if r.Outcome.Verdict == puntuale.Uncertain {
-			results[i].Outcome.Next = b.now
-			if h.dedupes {
-				results[i].Outcome.Next = h.next
-			}
+		if r.Outcome.Verdict == puntuale.Uncertain && h.dedupes { // it is offered again until then
+			results[i].Outcome.Next = h.next
 		}
 		order = append(order, i)
 	}

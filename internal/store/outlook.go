@@ -16,7 +16,11 @@ import (
 const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_at > $2 limit ` + openWithin + `)
  select count(*), 0, 0 from f
  union all select m.id, m.intent_at, m.next_at from f cross join message m
- where m.client_id = $1 and m.id = f.i and m.intent > 0 and m.next_at > m.intent_at`
+ where m.client_id = $1 and m.id = f.i and m.intent > 0 and m.next_at > m.intent_at
+ and not (m.intent >= ` + deviceToken + ` and m.detail = '')`
+
+// deviceToken is [puntuale.DeviceToken], for statements.
+const deviceToken = "4611686018427387904"
 
 func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntuale.UncertainAttempt, all bool, err error) {
 	err = t.lists().each(ctx, uncertainAttempts, []any{t.id, micros(after)}, func(rows row) error {

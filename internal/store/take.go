@@ -20,9 +20,6 @@ import (
 // take looks further.
 const takeLooks = 1000
 
-// takeToken makes the tokens of takes. A node's begin with the node's number, which never has this bit.
-const takeToken = 1 << 62
-
 // hold is an attempt of a device that has no outcome yet.
 type hold struct {
 	puntuale.DueMessage
@@ -349,7 +346,7 @@ func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held 
 	if err := b.moveMessages(ctx, a, again, b.k.Now); err != nil { // a claim wants them due
 		return err
 	}
-	token := takeToken | rand.Int64N(takeToken) //nolint:gosec // a device reports what it took itself, whatever it guesses
+	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device reports what it took itself, whatever it guesses
 	claim := &claimBatch{a: a, done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
 	for i, h := range free {
 		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
@@ -372,8 +369,10 @@ func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held 
 	if dedupes && b.k.GiveUp.After(end) { // it is offered again to the device, and nobody decides otherwise before that
 		end = b.k.GiveUp
 	}
-	if err := b.moveMessages(ctx, a, mine, end); err != nil {
-		return err
+	// Without a detail the row shows that nothing was said of the attempt.
+	if _, err := a.exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
+ where message.client_id = u.c and message.id = u.i and message.intent = u.x`, micros(end), holdColumns(mine)); err != nil {
+		return fmt.Errorf("begin holds: %w", err)
 	}
 	if _, err := a.exec(ctx, `insert into device_hold (client_id, message_id, session_id, device_id, token, take, at, until)
  select u.c, u.i, $1, $2, u.x, $3, $4, $5 from $u(c bigint, i bigint, x bigint) where true

@@ -140,6 +140,9 @@ func refOf(h puntuale.Held) puntuale.HeldRef { return puntuale.HeldRef{Message: 
 func (p *post) report(d puntuale.Device, now time.Time, h puntuale.Held, v puntuale.Verdict) puntuale.ReportResult {
 	p.w.t.Helper()
 	r := puntuale.DeviceReport{HeldRef: refOf(h), Outcome: puntuale.Outcome{Verdict: v, Detail: "dichiarato", Next: now}, Returned: v == puntuale.Retry}
+	if v == puntuale.Uncertain {
+		r.Outcome.Next = now.Add(24 * time.Hour)
+	}
 	all, err := p.Report(context.Background(), p.session, d.ID, []puntuale.DeviceReport{r}, now)
 	if err != nil {
 		p.w.t.Fatal(err)
@@ -261,6 +264,12 @@ func testTake(t *testing.T, w *World) {
 	if len(held) != 1 || held[0].Content.Text != "testo 0" || !held[0].Until.Equal(now.Add(lease)) || held[0].Phone != number(1) {
 		t.Fatalf("%+v", held)
 	}
+	if d := p.Detail(first); !d.Held() || d.Uncertain() || !d.Planned().Equal(now) {
+		t.Errorf("held: %+v", d.Message)
+	}
+	if all, _, err := p.Uncertain(ctx, Begin); err != nil || len(all) != 0 {
+		t.Errorf("%+v, %v are uncertain, and only held", all, err)
+	}
 	p.wantState("blacklisted", blocked, puntuale.Blacklisted)
 	p.wantState("late", late, puntuale.Pending) // its node closes it
 	if d := p.Detail(night); d.State != puntuale.Pending || d.Intent != 0 {
@@ -370,6 +379,9 @@ func testHolds(t *testing.T, w *World) {
 		t.Errorf("still to be declared: %+v, %v", shown, err)
 	}
 	p.wantReport("unknown", p.report(b, over, held[0], puntuale.Uncertain), puntuale.ReportRecorded)
+	if d := p.Detail(id); !d.Uncertain() || d.Message.Detail != "dichiarato" {
+		t.Errorf("unknown: %+v", d.Message)
+	}
 	p.wantReport("sent after all", p.report(b, over, held[0], puntuale.Sent), puntuale.ReportRecorded)
 	p.wantState("settled", id, puntuale.Completed)
 
