@@ -49,9 +49,10 @@ func TestDevice(t *testing.T) {
 	if got := service.Received()[0]; got.Browser != browser || got.Payload != `{"session":"`+r.session+`"}` {
 		t.Errorf("the phone read %+v", got)
 	}
-	if _, figures := call(t, "GET", r.base+"/metrics", "", ""); !strings.Contains(figures, `puntuale_pushes_total{result="arrived"} 1`) {
-		t.Error("no figure of the push")
-	}
+	eventually(t, "the push is counted", func() bool {
+		_, figures := call(t, "GET", r.base+"/metrics", "", "")
+		return strings.Contains(figures, `puntuale_pushes_total{result="arrived"} 1`)
+	})
 	program.out.Reset()
 	if code := program.run(context.Background(), []string{"device", "due", "--server", r.base}); code != exitDone || strings.Count(program.out.String(), `"message_id"`) != 2 {
 		t.Errorf("due: exit code %d, %s%s", code, program.out.String(), program.errs.String())

@@ -18,10 +18,13 @@ func (w *world) pairing(id puntuale.SessionID) string {
 	if err := w.conn.Pair(w.within(), id, puntuale.PairQR, ""); err != nil {
 		w.t.Fatal(err)
 	}
+	if r := w.last(id); r.State != puntuale.LinkPairing {
+		w.t.Errorf("once a pairing is begun, the last report is %+v", r)
+	}
 	var r puntuale.LinkReport
 	w.until("a code", func() bool { // a look that was under way may report before the pairing does
 		reports := w.told(id)[before:]
-		i := slices.IndexFunc(reports, func(r puntuale.LinkReport) bool { return r.State == puntuale.LinkPairing })
+		i := slices.IndexFunc(reports, func(r puntuale.LinkReport) bool { return r.State == puntuale.LinkPairing && r.Code.Text != "" })
 		if i >= 0 {
 			r = reports[i]
 		}

@@ -59,6 +59,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	a.mu.Lock()
 	a.unpair = cancel
 	a.mu.Unlock()
+	// A look that was under way may have reported just now that nothing is linked. That is not the end of this pairing.
+	a.report(puntuale.LinkReport{State: puntuale.LinkPairing})
 	a.work.Go(func() {
 		defer cancel()
 		a.pair(pairing, *keys)
