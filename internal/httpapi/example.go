@@ -17,7 +17,7 @@ var bodyExamples = map[string]json.RawMessage{
 	"createTemplate":        templateExample,
 	"eraseContact":          personExample,
 	"linkDevice":            []byte(`{"code": "7K2QM-X04RD", "name": "Telefono di Anna"}`),
-	"take":                  []byte(`{"take": "5f1c", "max": 10, "wait": 30}`),
+	"take":                  []byte(`{"take": "5f1c", "max": 10}`),
 	"renew":                 []byte(`{"attempts": ["28184039397001.7574511150536826747"]}`),
 	"report":                []byte(`{"reports": [{"attempt": "28184039397001.7574511150536826747", "outcome": "sent"}]}`),
 	"setPush":               []byte(`{"endpoint": "https://push.example.com/1", "p256dh": "BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM", "auth": "tBHItJI5svbpez7KI4CCXg"}`),
