@@ -122,7 +122,7 @@ func (c *deviceRunCommand) check() []fault {
 	return faults
 }
 
-func (c *deviceRunCommand) Run(ctx context.Context, p *program) error {
+func (c *deviceRunCommand) Run(ctx context.Context, p *program) (err error) {
 	client, err := c.client(p)
 	if err != nil {
 		return err
@@ -140,7 +140,7 @@ func (c *deviceRunCommand) Run(ctx context.Context, p *program) error {
 	if err != nil {
 		return err
 	}
-	defer journal.Close()
+	defer func() { err = errors.Join(err, journal.Close()) }()
 	return deviceclient.Run(ctx, deviceclient.Config{
 		Client: client, Journal: journal, Do: deviceclient.Command(c.Command, c.Timeout, p.stderr),
 		Most: c.Max, Lease: c.Lease, Clock: p.clock, Logger: newLogger(p.stderr, p.logColor, c.LogLevel),
