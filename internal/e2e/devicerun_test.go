@@ -148,7 +148,7 @@ func TestDeviceManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
+		t.Fatal("python3 is not installed; make e2e installs it")
 	}
 	folder := t.TempDir()
 	script := filepath.Join(folder, "send-message")

@@ -43,7 +43,7 @@ type killedGateway struct {
 // heldCall is the call that the server makes when it is killed.
 type heldCall struct {
 	how  int           // see the constants
-	to   string        // for whom the call was
+	to   string        // the call's recipient
 	came chan struct{} // closed once the call is there
 	end  chan struct{} // closed once the server is dead
 }
@@ -190,7 +190,7 @@ func (g *killedGateway) begin(phone string) {
 	g.ids[phone] = made.ID[0]
 }
 
-// begunFor are the recipients for whom the gateway was called.
+// begunFor lists the recipients of the gateway's calls.
 func (g *killedGateway) begunFor() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

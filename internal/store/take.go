@@ -172,7 +172,7 @@ func (h *hold) mayRepeat(c puntuale.Content, device puntuale.DeviceID, now time.
 	return own || asked
 }
 
-// busyPhones are those to whom a device is writing now.
+// busyPhones are the recipients of what devices hold now.
 func busyPhones(held []hold, now time.Time) map[string]bool {
 	busy := map[string]bool{}
 	for _, h := range held {

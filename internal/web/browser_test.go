@@ -262,7 +262,8 @@ func (b *browser) holds(script string) (bool, error) {
 // until waits for a script to give true.
 func (b *browser) until(script string) {
 	b.t.Helper()
-	deadline := time.Now().Add(within)
+	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
+	defer look.Stop()
 	for {
 		done, err := b.holds(script)
 		if done {
@@ -272,7 +273,7 @@ func (b *browser) until(script string) {
 			b.picture("failed")
 			b.t.Fatalf("%s: never came true: %s (%v); the page says %.600q; the console says %q", b.look, script, err, b.text("body"), b.said)
 		}
-		time.Sleep(20 * time.Millisecond) // between two looks
+		<-look.C
 	}
 }
 

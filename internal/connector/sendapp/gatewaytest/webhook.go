@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"puntuale/internal/clock"
 )
 
 // blank is a picture without a code.
@@ -26,7 +28,7 @@ func (p *Peer) Report(address, instance, event string, payload any) int {
 	p.mu.Unlock()
 	body := object{"instance_id": instance, "data": object{"event": event, "data": payload}}
 	if newer {
-		body = object{"instance_id": instance, "event": event, "data": payload, "timestamp": time.Now().UnixMilli()}
+		body = object{"instance_id": instance, "event": event, "data": payload, "timestamp": clock.System().Now().UnixMilli()}
 	}
 	text, err := json.Marshal(body)
 	if err != nil {
