@@ -97,6 +97,19 @@ func (d *desk) stands(id string) string {
 	return strings.TrimSpace(fmt.Sprint(found[0].State, " ", found[0].Detail))
 }
 
+// becomes waits until what is said of a message begins with words: the app shows an answer before the server has its report.
+func (d *desk) becomes(id, words string) {
+	d.w.t.Helper()
+	deadline, look := time.Now().Add(within), time.NewTicker(20*time.Millisecond)
+	defer look.Stop()
+	for !strings.HasPrefix(d.stands(id), words) {
+		if time.Now().After(deadline) {
+			d.w.t.Fatalf("message %s: %q, want %q", id, d.stands(id), words)
+		}
+		<-look.C
+	}
+}
+
 // windows returns what gives the address of each window that the page opens. None of them can be reached.
 func (b *browser) windows() func() string {
 	b.t.Helper()
@@ -248,6 +261,7 @@ func TestAssistedOnce(t *testing.T) {
 	b.until(`document.querySelector(".assisted-notices").innerText.trim() === ""`)
 	b.onCard("group", ".btn-primary")
 	b.reads("is marked as impossible to send")
+	d.becomes(ids[2], "FAILED")
 
 	b.onCard(second, ".btn-primary")
 	b.until(onCard(second, saysSent))
