@@ -63,11 +63,12 @@ func (s *screen) intro(d *demo, folder, wanted string) {
 	quiet := func(text string) string { return s.style(styleQuiet, text) }
 	fmt.Fprintf(s.w, "\n  %s\n\n", s.style(styleStrong, "Puntuale demo"))
 	fmt.Fprintln(s.w, "  A dentist's practice reminds its patients of their appointments. A simulated network takes")
-	fmt.Fprintln(s.w, "  the messages: nobody is written to.")
+	fmt.Fprintln(s.w, "  the messages: nobody is written to. One message waits for a phone, and for you to send it.")
 	fmt.Fprintln(s.w)
 	for _, row := range [][2]string{
 		{"Open", s.style(styleStrong, d.tickets[demoClient]) + quiet("   the practice's dashboard, signed in once")},
 		{"", d.tickets[demoPartner] + quiet("   its agency's")},
+		{"Phone", d.phone + quiet("   take a message and send it by hand")},
 		{"Login", d.base + "/login" + quiet("   "+demoClient+" or "+demoPartner+", password: "+demoPassword)},
 		{"API", where}, {"Data", folder}, {"Key", d.key}, {"Sequence", d.sequence + quiet("   Promemoria appuntamento, 5 steps")},
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ type demo struct {
 	sequence string // id
 
 	tickets map[string]string // addresses that sign in once, by e-mail
+	phone   string            // the address that makes a browser the phone that takes the message below
 
 	messages int       // of the first run
 	skipped  []skipped // steps it left out
@@ -43,6 +45,8 @@ const (
 	demoPhone   = "+39 333 123 4567"
 	demoOther   = "+39 347 765 4321"
 	demoPatient = "Anna"
+
+	demoByHand = "Buongiorno, qui lo Studio Bianchi: le confermiamo l'appuntamento di domani."
 )
 
 // demoZone is the zone of new clients.
@@ -94,7 +98,33 @@ func (d *demo) prepare(ctx context.Context, operator *control.Control) error {
 		return err
 	}
 	d.sequence = fmt.Sprint(sequence.ID)
+	if err := d.addNumbers(ctx); err != nil {
+		return err
+	}
 	return d.invite(ctx, operator)
+}
+
+// addNumbers adds a number of each of the other connection types, and a message that waits for a phone. The simulated
+// network takes what the official number sends. A person takes the phone's message, and sends it by hand or not.
+func (d *demo) addNumbers(ctx context.Context) error {
+	var official, byHand struct {
+		ID string `json:"id"`
+	}
+	if err := d.call(ctx, d.key, "/api/sessions", map[string]any{"name": "Numero ufficiale", "connection_type": puntuale.Official}, &official); err != nil {
+		return err
+	}
+	body := map[string]any{"name": "Telefono dello studio", "connection_type": puntuale.SendApp, "sandbox": false, "device": struct{}{}}
+	if err := d.call(ctx, d.key, "/api/sessions", body, &byHand); err != nil {
+		return err
+	}
+	var offered struct {
+		Code string `json:"pairing_code"`
+	}
+	if err := d.call(ctx, d.key, "/api/sessions/"+byHand.ID+"/pair", struct{}{}, &offered); err != nil {
+		return err
+	}
+	d.phone = d.base + "/phone#code=" + url.QueryEscape(offered.Code)
+	return d.call(ctx, d.key, "/api/messages", map[string]string{"phone": demoOther, "text": demoByHand, "id_sessione": byHand.ID}, &struct{}{})
 }
 
 // invite makes addresses with which a newcomer is in a dashboard at once, without a password.

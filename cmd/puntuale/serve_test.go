@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"puntuale"
 )
 
 // printed is what a running command has written so far.
@@ -245,6 +247,29 @@ func TestLargeHeaders(t *testing.T) {
 	}
 }
 
+// demoPhoneHasOne links a phone as the demo's page does: one message waits for it. Each connection type has a number.
+func demoPhoneHasOne(t *testing.T, text string) {
+	t.Helper()
+	address := regexp.MustCompile(`(\S+)/phone#code=(\S+)`).FindStringSubmatch(text)
+	var linked struct {
+		Token string `json:"device_token"`
+	}
+	status, answer := call(t, "POST", address[1]+"/device/link", "", `{"code": "`+address[2]+`", "name": "Pixel"}`)
+	if err := json.Unmarshal([]byte(answer), &linked); err != nil || status != http.StatusOK {
+		t.Fatalf("the demo's code: %d %s", status, answer)
+	}
+	if status, answer := call(t, "GET", address[1]+"/device/due", linked.Token, ""); status != http.StatusOK || !strings.Contains(answer, demoByHand) {
+		t.Errorf("the demo's phone has %d %s", status, answer)
+	}
+	key := regexp.MustCompile(`Bearer (ck_\w+)`).FindStringSubmatch(text)[1]
+	_, sessions := call(t, "GET", address[1]+"/api/sessions", key, "")
+	for _, kind := range []puntuale.ConnectionType{puntuale.Socket, puntuale.SendApp, puntuale.Official} {
+		if !strings.Contains(sessions, `"`+string(kind)+`"`) {
+			t.Errorf("the demo shows no number of type %s: %s", kind, sessions)
+		}
+	}
+}
+
 // TestDemo runs the demo, pastes its line, and ends it; then again, over the first one's folder.
 func TestDemo(t *testing.T) {
 	t.Parallel()
@@ -261,6 +286,7 @@ func TestDemo(t *testing.T) {
 		}
 		demo.printed.waitFor(t, `\+393477654321  Ciao Luca`)
 		demo.printed.waitFor(t, `\+393331234567  Ci trovi in Via Roma 1`)
+		demoPhoneHasOne(t, text)
 		if code := demo.end(); code != exitDone {
 			t.Fatalf("exit code %d: %s", code, demo.logged.String())
 		}

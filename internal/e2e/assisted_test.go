@@ -1,0 +1,161 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// TestAssistedPhone walks the phone's page on the built server: of four due messages one is sent, one skipped, one cancelled
+// before it was tapped, and one returned. What the person declares without a network arrives once. On PostgreSQL there are two
+// servers: the phone talks to one, everybody else to the other.
+func TestAssistedPhone(t *testing.T) {
+	databases(t, func(t *testing.T, database string) {
+		p := newDevicePost(t, database)
+		b := newBrowser(t)
+		phones := []string{"+393331234500", "+393331234501", "+393331234502", "+393331234503"}
+		ids := make([]string, len(phones))
+		other := p.nodes[len(p.nodes)-1]
+		for i, phone := range phones {
+			var made struct{ ID []string }
+			must(t, "POST", other.base+"/api/messages", p.key, map[string]any{"phone": phone, "text": "Ciao & benvenuta", "id_sessione": p.session}).into(t, &made)
+			ids[i] = made.ID[0]
+		}
+		var offered struct {
+			Code string `json:"pairing_code"`
+		}
+		must(t, "POST", other.base+"/api/sessions/"+p.session+"/pair", p.key, map[string]any{}).into(t, &offered)
+
+		b.do(chromedp.EmulateViewport(390, 844),
+			chromedp.Navigate(p.nodes[0].base+"/phone#code="+url.QueryEscape(offered.Code)))
+		b.until(`document.querySelector("#assisted-code")?.value && document.querySelector("#assisted-name")?.value`)
+		opened := make(chan string, 100)
+		if err := chromedp.Listen(b.ctx, func(event any) {
+			if e, ok := event.(*page.EventWindowOpen); ok {
+				opened <- e.URL
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		b.tap(".assisted-main form .btn-primary")
+		b.until(onPhoneCard(phones[3], ".btn-primary"))
+		b.screenshot("phone-list")
+
+		b.takes(phones[0], onPhoneCard(phones[0], answersSent))
+		if got, want := <-opened, "https://wa.me/393331234500?text=Ciao%20%26%20benvenuta"; got != want {
+			t.Errorf("WhatsApp is opened with %s, want %s", got, want)
+		}
+		b.takes(phones[1], onPhoneCard(phones[1], answersSkipped))
+		b.until(`navigator.serviceWorker.controller`)
+		b.away(true)
+		b.until(onPhoneCard(phones[2], ".btn-primary") + `.disabled`)
+		b.answers(phones[0], answersSent)
+		b.until(`!` + onPhoneCard(phones[0], "h2"))
+		b.answers(phones[1], answersSkipped)
+		b.until(`!document.querySelector(".assisted-held")`)
+		b.do(chromedp.Navigate(p.nodes[0].base + "/phone")) // it works without a network, and keeps what was declared
+		b.until(`document.querySelectorAll(".assisted-notices .notice:not([style*=none])").length === 2`)
+		b.screenshot("phone-away")
+		for _, id := range ids[:2] {
+			if m := details(t, other.base, p.key, []string{id})[id]; m.State != "PENDING" {
+				t.Errorf("before the network came back message %s was %v", id, m)
+			}
+		}
+		b.away(false)
+		b.until(`document.querySelector(".assisted-notices").innerText.trim() === "" && ` + onPhoneCard(phones[3], ".btn-primary"))
+
+		must(t, "POST", other.base+"/api/messages/cancel", p.key, map[string]any{"id": []string{ids[2]}})
+		b.takes(phones[2], `document.querySelector(".assisted-notices").innerText.includes("`+phones[2]+`") && !`+onPhoneCard(phones[2], "h2"))
+		b.takes(phones[3], onPhoneCard(phones[3], answersLater))
+		b.answers(phones[3], answersLater)
+		b.until(`!document.querySelector(".assisted-held") && ` + onPhoneCard(phones[3], ".btn-primary"))
+		b.screenshot("phone-returned")
+
+		eventually(t, 20*time.Second, "the declarations are recorded", func() bool {
+			m := details(t, other.base, p.key, ids)
+			return m[ids[0]].State == "COMPLETED" && m[ids[1]].State == "FAILED" && m[ids[2]].State == "CANCELLED" && m[ids[3]].State == "PENDING"
+		})
+		for i, words := range []string{"dichiarato dall'operatore", "saltato"} {
+			if m := details(t, other.base, p.key, []string{ids[i]})[ids[i]]; m.Detail == nil || !strings.Contains(*m.Detail, words) {
+				t.Errorf("message %d: %v %v", i, m, m.Detail)
+			}
+		}
+		outcomes := string(must(t, "GET", other.base+"/api/messages/statusByPeriod?"+url.Values{
+			"start": {time.Now().Add(-time.Hour).Format("02/01/2006 15:04")}, "end": {time.Now().Add(2 * time.Hour).Format("02/01/2006 15:04")}}.Encode(), p.key, nil).body)
+		for i, id := range ids {
+			if n, want := strings.Count(outcomes, fmt.Sprintf(`"message_id":%s,`, id)), []int{1, 1, 0, 0}[i]; n != want {
+				t.Errorf("message %d has %d outcomes, want %d: %s", i, n, want, outcomes)
+			}
+		}
+	})
+}
+
+// The answers of a message that the phone holds, by the place of their buttons.
+const (
+	answersSent    = ".assisted-answers .btn:nth-child(1)"
+	answersSkipped = ".assisted-answers .btn:nth-child(2)"
+	answersLater   = ".assisted-answers .btn:nth-child(4)"
+)
+
+// onPhoneCard is a script that finds the card of a number, and in it what the selector names.
+func onPhoneCard(phone, selector string) string {
+	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
+}
+
+// takes taps a message with a real finger, which alone may open a window. Cards move while others are answered: a finger that
+// missed taps again.
+func (b *browser) takes(phone string, effect string) {
+	b.t.Helper()
+	find := onPhoneCard(phone, ".btn-primary")
+	for range 10 {
+		b.until(find + ` && !` + find + `.disabled || (` + effect + `)`)
+		mark := `((e) => {
+			document.querySelector("[data-tapped]")?.removeAttribute("data-tapped");
+			if (!e) return false;
+			e.dataset.tapped = "";
+			e.scrollIntoView({block: "center"});
+			return true;
+		})(` + find + `)`
+		if evaluate[bool](b, mark) {
+			b.do(chromedp.Click(chromedp.CSS("[data-tapped]")))
+		}
+		look := time.NewTicker(20 * time.Millisecond)
+		for range 100 {
+			if evaluate[bool](b, "Boolean("+effect+")") {
+				look.Stop()
+				return
+			}
+			<-look.C
+		}
+		look.Stop()
+	}
+	b.t.Fatalf("%s was tapped, and nothing happened", phone)
+}
+
+// answers presses one of the answers of a message that the phone holds. Cards move meanwhile, so no finger is used.
+func (b *browser) answers(phone, answer string) {
+	b.t.Helper()
+	b.until(onPhoneCard(phone, answer))
+	evaluate[bool](b, `(`+onPhoneCard(phone, answer)+`.click(), true)`)
+}
+
+// away takes the network away from the page and its service worker, or gives it back.
+func (b *browser) away(away bool) {
+	b.t.Helper()
+	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
+	_, err := chromedp.Call(b.ctx, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{EmulateOfflineServiceWorker: &away, MatchedNetworkConditions: rules})
+	if err == nil {
+		_, err = chromedp.Call(b.ctx, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})
+	}
+	if err != nil {
+		b.t.Fatal(err)
+	}
+}
