@@ -158,4 +158,8 @@ func (b *browser) away(away bool) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.until(fmt.Sprintf(reached, !away))
 }
+
+// reached asks whether the page reaches its server. The browser's network service learns of the change a little later than the page.
+const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() => { window.reached = true }, () => { window.reached = false }), window.reached === %t)`

@@ -137,7 +137,11 @@ func (b *browser) offline(away bool) {
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
 	command(b, network.EmulateNetworkConditionsByRule, network.EmulateNetworkConditionsByRuleParams{EmulateOfflineServiceWorker: &away, MatchedNetworkConditions: rules})
 	command(b, network.OverrideNetworkState, network.OverrideNetworkStateParams{Offline: away, DownloadThroughput: -1, UploadThroughput: -1})
+	b.until(fmt.Sprintf(reached, !away))
 }
+
+// reached asks whether the page reaches its server. The browser's network service learns of the change a little later than the page.
+const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() => { window.reached = true }, () => { window.reached = false }), window.reached === %t)`
 
 // links makes the browser one of the session's phones.
 func (b *browser) links(d *desk) {
