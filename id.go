@@ -14,6 +14,8 @@ type (
 	SequenceID int64
 	KeyID      int64
 	TemplateID int64
+	CampaignID int64
+	ListID     int64 // of recipients
 
 	// RunID equals the MessageID of the run's first message; the run's messages as planned are numbered from it
 	// without gaps (re-sent ones are not).
@@ -28,6 +30,7 @@ func (id ClientID) String() string   { return strconv.FormatInt(int64(id), 10) }
 func (id SessionID) String() string  { return strconv.FormatInt(int64(id), 10) }
 func (id SequenceID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id TemplateID) String() string { return strconv.FormatInt(int64(id), 10) }
+func (id CampaignID) String() string { return strconv.FormatInt(int64(id), 10) }
 func (id KeyID) String() string      { return strconv.FormatInt(int64(id), 10) }
 func (id MessageID) String() string  { return strconv.FormatInt(int64(id), 10) }
 

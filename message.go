@@ -72,6 +72,8 @@ type PlannedMessage struct {
 	Due        time.Time // the promise: after window and jitter
 	DueMax     time.Time // dry run only: the latest moment jitter may give; otherwise equal to Due
 	ValidUntil time.Time // past it the message is never sent
+	Dated      bool      // its moment comes from a date, which no pause moves
+	Limit      time.Time // ValidUntil is never later, whatever moves it; zero: none
 }
 
 // Skipped is a step that was left out of a run, and why.

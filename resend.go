@@ -10,6 +10,7 @@ type Resend struct {
 	Now      time.Time
 	Once     *Once // nil: none; its Answer gets the [Resent]
 	Unknown  bool  // every message must be one that a restore left unknown (RestoreStore); it is closed as FAILED first
+	Campaign bool  // it is the retry of a campaign: the new messages wait behind others, as the old ones did
 	Move     bool  // every message must be PENDING still; one that is not is a conflict
 }
 

@@ -15,8 +15,9 @@ type Run struct {
 	Session  SessionID
 	Phone    string // "+…", or a group id as given
 	Origin   Origin
-	Name     string // of a single or mass send; "" for a sequence
-	Zone     string // IANA name the run was planned in
+	Campaign CampaignID // that fed it; 0: none
+	Name     string     // of a single or mass send; "" for a sequence
+	Zone     string     // IANA name the run was planned in
 	Received time.Time
 	Request  []byte // the call's body, byte for byte
 
@@ -31,6 +32,10 @@ type FrozenStep struct {
 	Step    int     `json:"step"`
 	Content Content `json:"content"`
 	Window  *Window `json:"window,omitempty"`
+
+	// Of a campaign's messages only, as [PlannedMessage] has them.
+	Dated bool      `json:"dated,omitempty"`
+	Limit time.Time `json:"limit,omitzero"`
 }
 
 // IfRunning says what a start does when the same sequence still has pending messages for the same recipient.

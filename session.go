@@ -25,19 +25,20 @@ func ParseConnectionType(word string) (ConnectionType, error) {
 
 // Session is one linked sender (a number) of a client.
 type Session struct {
-	ID      SessionID
-	Client  ClientID
-	Name    string
-	Type    ConnectionType
-	Way     Way
-	Sandbox bool // the simulated network takes its messages
-	Default bool // used by sequences that name none
-	Pace    Pace
-	Start   SequenceID // default sequence pair; 0: unset
-	Stop    SequenceID
-	Created time.Time
-	Owner   NodeID // the node that sends for it; 0: none yet
-	Link    Link   // how far it is from sending; left out where a sequence is read for a start
+	ID        SessionID
+	Client    ClientID
+	Name      string
+	Type      ConnectionType
+	Way       Way
+	Sandbox   bool // the simulated network takes its messages
+	Default   bool // used by sequences that name none
+	Pace      Pace
+	Start     SequenceID // default sequence pair; 0: unset
+	Stop      SequenceID
+	Created   time.Time
+	Owner     NodeID // the node that sends for it; 0: none yet
+	Campaigns bool   // some may have messages to send; only for the node that owns it
+	Link      Link   // how far it is from sending; left out where a sequence is read for a start
 }
 
 // Pace bounds how much a session sends, so that it looks like a person's number. 0 sets no limit.

@@ -32,6 +32,8 @@ type Tenant interface {
 	DeviceTenant
 	DeviceWork
 	NetworkTemplateTenant
+	CampaignStore
+	RecipientStore
 }
 
 // RunStore starts and stops.
@@ -269,6 +271,7 @@ type DueMessage struct {
 	Client     ClientID
 	ID         MessageID
 	Session    SessionID
+	Campaign   CampaignID // a message of it waits behind all others of its session; 0: none
 	Run        RunID
 	Step       int // index into the run's Steps
 	Phone      string
@@ -289,14 +292,14 @@ func (m DueMessage) Before(o DueMessage) bool {
 
 // Queue is what the dispatcher asks about messages.
 type Queue interface {
-	// Due returns, for each of the places, the first open messages of its session that stand after it and whose Next is
-	// not after horizon, at most limit a session, by (next, id). Messages with an unknown outcome are among them once they
+	// Due returns, for each of the places, the first open messages of its queue that stand after it and whose Next is
+	// not after horizon, at most limit a place, by (next, id). Messages with an unknown outcome are among them once they
 	// should be looked at again.
 	Due(ctx context.Context, from []Place, horizon time.Time, limit int) ([]DueMessage, error)
 
 	// Expiring returns open messages of a session without an intent that are due and end by the moment, those that end
 	// first, at most limit: what a session that cannot send must close although it stands behind more than is read. It
-	// reads all that is due, so it is not for every second.
+	// reads all that is due, so it is not for every second. What a campaign holds is left out.
 	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
 
 	// Retrying returns the sessions' open messages that were tried after since and are to be tried again by until: what
@@ -322,11 +325,13 @@ type Queue interface {
 	Settle(ctx context.Context, node NodeID, now time.Time, s []Settlement) error
 }
 
-// Place is a place in a session's queue: behind the message with this Next and ID. Without them it is the beginning.
+// Place is a place in one of a session's two queues: behind the message with this Next and ID. Without them it is the
+// beginning.
 type Place struct {
-	Session SessionID
-	Next    time.Time
-	ID      MessageID
+	Session  SessionID
+	Campaign bool // the queue of what campaigns fed, without those that hold their messages
+	Next     time.Time
+	ID       MessageID
 }
 
 // StepRef names a step of a run by its index.
@@ -354,10 +359,11 @@ type Claim struct {
 // attempt whose answer was lost, to repeat it under the same connector id: no credit is taken again, and Repeats counts.
 type ClaimItem struct {
 	MessageRef
-	Session SessionID // as last seen: a message that was moved to another is not claimed; 0: any
-	Phone   string
-	Mark    string // of the phone, needed where the client erased persons; "": none
-	Intent  int64
+	Session  SessionID  // as last seen: a message that was moved to another is not claimed; 0: any
+	Campaign CampaignID // as last seen
+	Phone    string
+	Mark     string // of the phone, needed where the client erased persons; "": none
+	Intent   int64
 }
 
 // Granted is a claim's answer for one message.
@@ -368,6 +374,7 @@ const (
 	ClaimGranted                    // the intent is on disk: send
 	ClaimBlacklisted                // closed as BLACKLISTED
 	ClaimHeld                       // the client may not send now (credit, expiry, suspension): still open, untouched
+	ClaimPaused                     // its campaign does not run: still open, untouched
 	ClaimUnmarked                   // the client erased persons: claim it again, with its phone's mark; still open, untouched
 )
 

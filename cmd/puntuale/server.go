@@ -53,6 +53,7 @@ type server struct {
 	intake   *intake.Intake
 	dispatch *dispatch.Dispatcher // nil without the role
 	sessions *session.Manager     // likewise
+	feeding  *feeding             // likewise
 	control  *control.Control
 	tasks    *taskRunner
 	health   *health
@@ -126,7 +127,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey,
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 	})
 	s.openOfficial(cfg, vault)
@@ -181,6 +182,7 @@ func (s *server) startDispatch(ctx context.Context, cfg serverConfig, vault *aut
 		return fmt.Errorf("start the dispatcher: %w", err)
 	}
 	s.store.Listen(s.heard)
+	s.startFeeding(cfg)
 	return nil
 }
 
@@ -333,6 +335,7 @@ func (s *server) Close() error {
 	if s.tasks != nil {
 		s.tasks.stop()
 	}
+	s.feeding.stop()
 	if s.dispatch != nil {
 		note("stop the dispatcher", s.dispatch.Stop(ctx))
 	}

@@ -30,6 +30,7 @@ type Config struct {
 	// Reported counts what devices reported, by verdict; nil: nobody counts.
 	Reported      func(verdict string)
 	PushKey       string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
+	Scratch       string               // the folder of lists that are being read; "": the system's
 	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
 	Files         puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
 }
@@ -56,6 +57,7 @@ type Control struct {
 	follows  follows
 
 	plainGateways  bool
+	scratch        string
 	pushKey        string
 	reported       func(verdict string)
 	uncertainAfter time.Duration
@@ -69,7 +71,7 @@ func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
 		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
-		files: cfg.Files, plainGateways: cfg.PlainGateways, pushKey: cfg.PushKey, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
+		files: cfg.Files, plainGateways: cfg.PlainGateways, scratch: cfg.Scratch, pushKey: cfg.PushKey, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
 	}
 	if c.reported == nil {
 		c.reported = func(string) {}

@@ -194,6 +194,19 @@ func (w *limited) send(ctx context.Context, call control.SingleCall) error {
 
 // clientLimits are what a client keeps.
 var clientLimits = []limit{
+	{"CreateCampaign", "invalid body.name body.purpose body.recipients body.pace.per_minute body.canary body.timezone body.start_at body.if_running body.sequence body.id_sessione", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateCampaign(ctx, control.NewCampaign{Name: long, Purpose: nul, PerMinute: -1, Canary: new(-1), Timezone: long,
+			StartAt: long, IfRunning: long, Session: long}, make([]control.Recipient, puntuale.MaxInline+1), control.Once[control.Campaign]{})
+		return err
+	}},
+	{"CreateCampaign", "invalid body.window.weekdays", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateCampaign(ctx, control.NewCampaign{Name: "x", Step: &puntuale.Step{Text: "a"}, Window: &puntuale.Window{Weekdays: slices.Repeat([]int{1}, 340_000)}}, nil, control.Once[control.Campaign]{})
+		return err
+	}},
+	{"CreateCampaign", "invalid body.content.text", func(ctx context.Context, w *limited) error {
+		_, err := w.client.CreateCampaign(ctx, control.NewCampaign{Name: "x", Step: &puntuale.Step{Text: long}}, nil, control.Once[control.Campaign]{})
+		return err
+	}},
 	{"CreateSequence", "invalid body.name body.if_running body.id_sessione", func(ctx context.Context, w *limited) error {
 		r := asked(puntuale.Step{Text: "a", Timing: inAnHour})
 		r.Name, r.IfRunning, r.Session = long, nul, nul
@@ -491,6 +504,7 @@ var listLimits = []limit{
 	}},
 	{"Sessions", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Sessions(ctx, wide); return err }},
 	{"Templates", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Templates(ctx, wide); return err }},
+	{"Campaigns", saysWide, func(ctx context.Context, w *limited) error { _, _, err := w.client.Campaigns(ctx, wide); return err }},
 	{"NetworkTemplates", saysWide, func(ctx context.Context, w *limited) error {
 		_, err := w.client.NetworkTemplates(ctx, w.official, wide)
 		return err
@@ -650,6 +664,8 @@ func (w *limited) missing() (rows []limit) {
 var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklistEntry Client.Session Client.ChangeSession Client.DeleteSession
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
+	Client.Campaign Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
+	Client.CheckCampaign Client.StartCampaign Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign
 	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)

@@ -72,13 +72,12 @@ func (s *scheduler) begin(e *entry, now time.Time) {
 	if e.repeat() {
 		e.begun = e.m.IntentAt
 	}
-	delete(l.entries, e.m.ID)
-	s.held--
+	s.drop(e)
 	s.alive[e.m.ID] = e
 	l.inflight++
 	l.open++
 	if !e.repeat() {
-		r := l.recipient(e.m.Phone)
+		r := l.recipient(personOf(&e.m))
 		r.remove(e)
 		r.busy = e
 	}
@@ -92,7 +91,7 @@ func (s *scheduler) startClaim(batch []*entry, now time.Time) {
 	items := make([]puntuale.ClaimItem, len(batch))
 	for i, e := range batch {
 		e.token = token
-		items[i] = puntuale.ClaimItem{MessageRef: e.ref(), Session: e.m.Session, Phone: e.m.Phone, Intent: e.m.Intent}
+		items[i] = puntuale.ClaimItem{MessageRef: e.ref(), Session: e.m.Session, Campaign: e.m.Campaign, Phone: e.m.Phone, Intent: e.m.Intent}
 		if e.lane.share.erased && s.cfg.Mark != nil {
 			items[i].Mark = s.cfg.Mark(e.m.Client, e.m.Phone)
 		}
@@ -167,6 +166,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 			continue
 		case puntuale.ClaimHeld:
 			s.holdClient(e.lane.share)
+		case puntuale.ClaimPaused:
+			s.pausedCampaign(e.lane, e.m.Campaign)
 		case puntuale.ClaimUnmarked:
 			s.unmarked(e.lane)
 		case puntuale.ClaimBlacklisted:
@@ -175,7 +176,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 			lost++
 		}
 		e.lane.stray()
-		s.landed(e, granted[i] != puntuale.ClaimHeld && granted[i] != puntuale.ClaimUnmarked)
+		untouched := granted[i] == puntuale.ClaimHeld || granted[i] == puntuale.ClaimPaused || granted[i] == puntuale.ClaimUnmarked
+		s.landed(e, !untouched)
 		s.finished(e)
 	}
 	if lost > 0 {
@@ -211,14 +213,14 @@ func (s *scheduler) landed(e *entry, over bool) {
 	l := e.lane
 	l.inflight--
 	if !e.repeat() {
-		r := l.recipient(e.m.Phone)
+		r := l.recipient(personOf(&e.m))
 		if r.busy == e {
 			r.busy = nil
 		}
 		if over {
 			r.release(e.m.ID)
 		}
-		s.advance(l, e.m.Phone)
+		s.advance(l, personOf(&e.m))
 	}
 	s.activate(l)
 }

@@ -263,5 +263,8 @@ func (d *Dispatcher) Resume(session puntuale.SessionID) {
 	d.box.post(func() { d.sched.restEnds(d.sched.lanes[session]) })
 }
 
+// Node is the node that the sessions here belong to now, 0 for none.
+func (d *Dispatcher) Node() puntuale.NodeID { return puntuale.NodeID(d.sched.owner.Load()) }
+
 // Healthy returns nil while this node may claim and the store answers; the error says what is wrong.
 func (d *Dispatcher) Healthy() error { return d.sched.health.err() }

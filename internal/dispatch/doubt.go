@@ -12,8 +12,8 @@ import (
 
 // doubt is a recipient whose due message waits for one in retry.
 type doubt struct {
-	lane  *lane
-	phone string
+	lane   *lane
+	person person
 }
 
 const doubtMost = 1000 // recipients asked for at once, and again at each poll
@@ -56,7 +56,7 @@ func (s *scheduler) doubt(now time.Time) {
 		var from []puntuale.Place
 		var horizon time.Time
 		for _, x := range s.doubts.fresh[:n] {
-			r := x.lane.recipients[x.phone]
+			r := x.lane.recipients[x.person]
 			if r == nil || x.lane.gone || r.nextParked() == nil || !r.held(now) {
 				delete(s.doubts.all, x)
 				continue
@@ -64,7 +64,7 @@ func (s *scheduler) doubt(now time.Time) {
 			for _, h := range r.holds {
 				if now.Before(h.until) && !s.here(x.lane, h.turn.id) {
 					asked = append(asked, x)
-					from = append(from, puntuale.Place{Session: x.lane.session.ID, Next: h.next, ID: h.turn.id - 1})
+					from = append(from, puntuale.Place{Session: x.lane.session.ID, Campaign: x.person.campaign, Next: h.next, ID: h.turn.id - 1})
 					horizon = later(horizon, h.next)
 				}
 			}
@@ -105,13 +105,13 @@ func (s *scheduler) gotDoubts(asked []doubt, from []puntuale.Place, open []puntu
 	}
 	for i, x := range asked {
 		id := from[i].ID + 1
-		r := x.lane.recipients[x.phone]
+		r := x.lane.recipients[x.person]
 		if r == nil || still[id] || s.here(x.lane, id) || !r.lift(id, from[i].Next) {
 			continue
 		}
 		if e := x.lane.entries[id]; e != nil {
 			s.forget(e) // it was read shortly before its next attempt
 		}
-		s.advance(x.lane, x.phone)
+		s.advance(x.lane, x.person)
 	}
 }

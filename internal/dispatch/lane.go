@@ -15,8 +15,9 @@ type lane struct {
 	share   *share
 
 	entries    map[puntuale.MessageID]*entry // in memory and not yet claimed
-	recipients map[string]*recipient
+	recipients map[person]*recipient
 	ready      fifo[*entry] // due and prepared, in the order they came due
+	second     second       // what campaigns fed
 	again      fifo[*entry] // of these, the ones that repeat an unanswered attempt: the pace has counted them
 	inflight   int          // being claimed or sent: slots taken
 	open       int          // claimed, and the outcome not yet on disk
@@ -61,10 +62,11 @@ type lane struct {
 func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane {
 	l := &lane{
 		share: sh, session: session, conn: conn,
-		entries: map[puntuale.MessageID]*entry{}, recipients: map[string]*recipient{},
+		entries: map[puntuale.MessageID]*entry{}, recipients: map[person]*recipient{},
 		left: map[puntuale.MessageID]struct{}{},
 	}
 	l.alarm.lane, l.readAlarm.reader = l, l
+	l.second.open = session.Campaigns
 	if conn != nil {
 		l.traits = conn.Traits()
 		l.traits.Slots = max(1, l.traits.Slots)
@@ -86,11 +88,11 @@ func (l *lane) setPaused(until time.Time) {
 // blocked lanes keep nothing in memory but what is in flight.
 func (l *lane) blocked() bool { return l.offline || l.draining || l.gone || !l.resting.IsZero() }
 
-func (l *lane) recipient(phone string) *recipient {
-	r := l.recipients[phone]
+func (l *lane) recipient(p person) *recipient {
+	r := l.recipients[p]
 	if r == nil {
 		r = &recipient{}
-		l.recipients[phone] = r
+		l.recipients[p] = r
 	}
 	return r
 }
@@ -116,32 +118,41 @@ func (s *scheduler) take(l *lane, now time.Time) *entry {
 	if e := s.takeAgain(l, now); e != nil {
 		return e
 	}
-	for l.ready.len() > 0 {
-		e := l.ready.peek()
+	e, must := s.takeFrom(l, &l.ready, now)
+	if e == nil && !must {
+		e, _ = s.takeFrom(l, &l.second.ready, now)
+	}
+	return e
+}
+
+// takeFrom is take for one of the lane's queues. wait tells that its first message must wait for the lane.
+func (s *scheduler) takeFrom(l *lane, queue *fifo[*entry], now time.Time) (_ *entry, wait bool) {
+	for queue.len() > 0 {
+		e := queue.peek()
 		if e.stage != ready || e.parked {
-			l.ready.pop()
+			queue.pop()
 			continue
 		}
 		if l.share.held && !e.repeat() {
-			l.ready.pop()
+			queue.pop()
 			s.forget(e)
 			continue
 		}
 		if s.overtaken(e, now) {
-			l.ready.pop()
+			queue.pop()
 			continue
 		}
-		ok, wait := l.mayLeave(now)
+		ok, at := l.mayLeave(now)
 		if ok {
-			l.ready.pop()
-			return e
+			queue.pop()
+			return e, false
 		}
-		if !wait.IsZero() {
-			s.alarms.set(&l.alarm, wait)
+		if !at.IsZero() {
+			s.alarms.set(&l.alarm, at)
 		}
-		return nil
+		return nil, true
 	}
-	return nil
+	return nil, false
 }
 
 // takeAgain returns the lane's next repeat that may leave now.
@@ -167,11 +178,7 @@ func (s *scheduler) takeAgain(l *lane, now time.Time) *entry {
 
 // dueNow lists a prepared message whose moment has come.
 func (s *scheduler) dueNow(e *entry) {
-	if e.repeat() {
-		e.lane.again.push(e)
-	} else {
-		e.lane.ready.push(e)
-	}
+	e.lane.queueOf(e).push(e)
 	s.activate(e.lane)
 }
 
@@ -192,12 +199,12 @@ func (s *scheduler) overtaken(e *entry, now time.Time) bool {
 		}
 		return false
 	}
-	ok, wait := e.lane.recipient(e.m.Phone).turnFor(e, now)
+	ok, wait := e.lane.recipient(personOf(&e.m)).turnFor(e, now)
 	if !ok {
 		e.parked = true
 		if !wait.IsZero() {
 			s.alarms.set(&e.alarm, wait)
-			s.doubts.add(doubt{e.lane, e.m.Phone})
+			s.doubts.add(doubt{e.lane, personOf(&e.m)})
 		}
 	}
 	return !ok
@@ -214,19 +221,19 @@ func (s *scheduler) makeReady(e *entry, now time.Time) {
 }
 
 // advance lets the next message to a recipient have its turn.
-func (s *scheduler) advance(l *lane, phone string) {
-	r := l.recipients[phone]
+func (s *scheduler) advance(l *lane, p person) {
+	r := l.recipients[p]
 	if r == nil {
 		return
 	}
 	if r.idle() {
-		delete(l.recipients, phone)
+		delete(l.recipients, p)
 		return
 	}
 	if e := r.nextParked(); e != nil && r.busy == nil {
 		e.parked = false
 		s.alarms.drop(&e.alarm)
-		l.ready.push(e)
+		l.queueOf(e).push(e)
 		s.activate(l)
 	}
 }
@@ -239,18 +246,17 @@ func (s *scheduler) forget(e *entry) {
 	l := e.lane
 	e.stage = gone
 	s.alarms.drop(&e.alarm)
-	if l.entries[e.m.ID] == e {
-		delete(l.entries, e.m.ID)
-		s.held--
+	s.drop(e)
+	if e.m.Campaign == 0 {
+		l.stray()
 	}
-	l.stray()
 	if l.reading {
 		l.left[e.m.ID] = struct{}{}
 	}
 	if !e.repeat() {
-		if r := l.recipients[e.m.Phone]; r != nil {
+		if r := l.recipients[personOf(&e.m)]; r != nil {
 			r.remove(e)
-			s.advance(l, e.m.Phone)
+			s.advance(l, personOf(&e.m))
 		}
 	}
 	s.refill(l)
@@ -267,7 +273,7 @@ func (s *scheduler) clear(l *lane) {
 		}
 		s.forget(e)
 	}
-	l.ready, l.again, l.unprepared = fifo[*entry]{}, fifo[*entry]{}, nil
+	l.ready, l.second.ready, l.again, l.unprepared = fifo[*entry]{}, fifo[*entry]{}, fifo[*entry]{}, nil
 	s.alarms.drop(&l.alarm)
 	if l.gone {
 		s.alarms.drop(&l.readAlarm)

@@ -27,7 +27,18 @@ const (
 // loader reads the contents of messages that came into memory.
 type loader struct {
 	waiting []*entry
+	second  []*entry // what campaigns fed, when nothing else waits
 	running int
+}
+
+func (l *loader) add(all ...*entry) {
+	for _, e := range all {
+		if e.m.Campaign != 0 {
+			l.second = append(l.second, e)
+		} else {
+			l.waiting = append(l.waiting, e)
+		}
+	}
 }
 
 // errNoContent: the run's content cannot be found.
@@ -47,32 +58,36 @@ func (s *scheduler) queueLoad(e *entry, now time.Time) {
 		s.alarms.set(&l.alarm, l.paused)
 		return
 	}
-	s.loader.waiting = append(s.loader.waiting, e)
+	s.loader.add(e)
 }
 
 // endPause prepares what waited for the end of the lane's pause.
 func (s *scheduler) endPause(l *lane, now time.Time) {
 	if !now.Before(l.paused) && len(l.unprepared) > 0 {
-		s.loader.waiting = append(s.loader.waiting, l.unprepared...)
+		s.loader.add(l.unprepared...)
 		l.unprepared = nil
 	}
 }
 
 // load starts reading the contents of what waits for it.
 func (s *scheduler) load() {
-	for s.loader.running < loadsAtOne && len(s.loader.waiting) > 0 {
-		n := min(len(s.loader.waiting), loadMost)
+	for s.loader.running < loadsAtOne && len(s.loader.waiting)+len(s.loader.second) > 0 {
+		list := &s.loader.waiting
+		if len(*list) == 0 {
+			list = &s.loader.second
+		}
+		n := min(len(*list), loadMost)
 		batch := make([]*entry, 0, n)
-		for _, e := range s.loader.waiting[:n] {
+		for _, e := range (*list)[:n] {
 			if e.stage == loading {
 				batch = append(batch, e)
 			}
 		}
-		if n == len(s.loader.waiting) {
-			clear(s.loader.waiting)
-			s.loader.waiting = s.loader.waiting[:0]
+		if n == len(*list) {
+			clear(*list)
+			*list = (*list)[:0]
 		} else {
-			s.loader.waiting = s.loader.waiting[n:]
+			*list = (*list)[n:]
 		}
 		if len(batch) == 0 {
 			continue
@@ -180,7 +195,7 @@ func (s *scheduler) putOff(e *entry, now time.Time, refusal *puntuale.SendError)
 		next = e.m.Next.Add(refusal.Wait())
 	}
 	if !e.repeat() {
-		e.lane.recipient(e.m.Phone).hold(&e.m, now, next, false)
+		e.lane.recipient(personOf(&e.m)).hold(&e.m, now, next, false)
 	}
 	s.postpone(e, next, refusal.Reason, refusal.Detail)
 }
@@ -200,7 +215,7 @@ func (s *scheduler) retryPrepare(e *entry, now time.Time, refusal *puntuale.Send
 		s.postpone(e, now.Add(puntuale.Backoff(e.m.ID, repeatTries)), reason, detail)
 		return
 	}
-	r := e.lane.recipient(e.m.Phone)
+	r := e.lane.recipient(personOf(&e.m))
 	tries := r.tries(e.m.ID) + 1
 	if errors.As(err, &p) {
 		s.log.Error("preparing a message panicked", "message_id", int64(e.m.ID), "session_id", int64(e.m.Session), "error", err)
@@ -277,8 +292,18 @@ type pool struct {
 type bench struct {
 	lane    *lane
 	jobs    fifo[*entry]
+	second  fifo[*entry] // what campaigns fed, when there is nothing else
 	workers int
 	listed  bool
+}
+
+func (b *bench) waiting() int { return b.jobs.len() + b.second.len() }
+
+func (b *bench) pop() *entry {
+	if b.jobs.len() > 0 {
+		return b.jobs.pop()
+	}
+	return b.second.pop()
 }
 
 func newPool(s *scheduler, most, atLane int) *pool {
@@ -293,7 +318,11 @@ func (p *pool) submit(e *entry) {
 		b = &bench{lane: e.lane}
 		p.benches[e.lane] = b
 	}
-	b.jobs.push(e)
+	if e.m.Campaign != 0 {
+		b.second.push(e)
+	} else {
+		b.jobs.push(e)
+	}
 	p.list(b)
 	if p.running == 0 {
 		p.grow(1)
@@ -306,7 +335,7 @@ func (p *pool) submit(e *entry) {
 
 // list gives the bench a turn, if it has work and may have another worker. The pool is locked.
 func (p *pool) list(b *bench) {
-	if !b.listed && b.jobs.len() > 0 && b.workers < p.atLane {
+	if !b.listed && b.waiting() > 0 && b.workers < p.atLane {
 		b.listed = true
 		p.turns.push(b)
 	}
@@ -348,7 +377,7 @@ func (p *pool) work() {
 	for p.turns.len() > 0 {
 		b := p.turns.pop()
 		b.listed = false
-		e := b.jobs.pop()
+		e := b.pop()
 		b.workers++
 		p.list(b)
 		p.mu.Unlock()
@@ -357,7 +386,7 @@ func (p *pool) work() {
 		p.done++
 		b.workers--
 		p.list(b)
-		if b.workers == 0 && b.jobs.len() == 0 {
+		if b.workers == 0 && b.waiting() == 0 {
 			delete(p.benches, b.lane)
 		}
 	}

@@ -89,8 +89,15 @@ func (s *scheduler) capacity() int {
 
 // refill reads a lane at once when it runs low while the database holds more.
 func (s *scheduler) refill(l *lane) {
-	if l.more && !l.wanted && !l.blocked() && !l.share.held && len(l.entries) < s.capacity()/4 {
+	if l.wanted || l.blocked() || l.share.held {
+		return
+	}
+	if l.more && l.first() < s.capacity()/4 {
 		l.more = false
+		s.want(l, true)
+	}
+	if l.second.more && l.second.held < s.secondRoom()/4 {
+		l.second.more = false
 		s.want(l, true)
 	}
 }
@@ -142,20 +149,22 @@ func (s *scheduler) room(l *lane) int {
 	if l.blocked() || l.share.held {
 		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), laneMost)
 	}
-	return max(s.capacity()-len(l.entries), glanceRows)
+	return max(s.capacity()-l.first(), glanceRows)
 }
 
 // rows is what a read found.
 type rows struct {
-	lanes    []*lane
-	limit    int
-	retrying []puntuale.DueMessage // of lanes newly owned
-	crowded  []puntuale.SessionID  // of which that is not all
-	due      []puntuale.DueMessage
-	deep     bool                  // it was asked for what expires, besides
-	ending   []puntuale.DueMessage // and this does
-	took     time.Duration
-	err      error
+	lanes       []*lane
+	limit       int
+	retrying    []puntuale.DueMessage // of lanes newly owned
+	crowded     []puntuale.SessionID  // of which that is not all
+	due         []puntuale.DueMessage
+	second      []puntuale.DueMessage // of second queues
+	secondLimit int
+	deep        bool                  // it was asked for what expires, besides
+	ending      []puntuale.DueMessage // and this does
+	took        time.Duration
+	err         error
 }
 
 func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
@@ -176,9 +185,13 @@ func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
 		l.until, l.full = time.Time{}, false
 	}
 	deep := len(lanes) == 1 && s.looksDeep(lanes[0], now)
+	second, secondLimit := s.seconds(lanes)
 	s.reader.running++
 	s.wg.Go(func() {
 		r := s.fetch(from, fresh, horizon, limit, now)
+		if r.secondLimit = secondLimit; len(second) > 0 && r.err == nil {
+			s.fetchSecond(&r, second, horizon, now)
+		}
 		if r.deep = deep && r.err == nil; r.deep {
 			s.fetchEnding(&r, from[0].Session, now)
 		}
@@ -203,6 +216,14 @@ func (s *scheduler) fetch(from []puntuale.Place, fresh []puntuale.SessionID, hor
 	return r
 }
 
+// fetchSecond asks the store for what campaigns fed. Any goroutine.
+func (s *scheduler) fetchSecond(r *rows, from []puntuale.Place, horizon, now time.Time) {
+	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	defer cancel()
+	r.second, r.err = s.cfg.Queue.Due(ctx, from, horizon, r.secondLimit)
+	r.took = s.cfg.Clock.Now().Sub(now)
+}
+
 // A lane that cannot send may hold more than is read of it. What expires behind that is looked for apart, which reads
 // all that is due: not more often than depthsLeast, nor less than depthsMost.
 const (
@@ -212,7 +233,7 @@ const (
 )
 
 func (s *scheduler) looksDeep(l *lane, now time.Time) bool {
-	return l.deep && (l.blocked() || l.share.held) && !now.Before(l.depths)
+	return (l.deep || l.second.more) && (l.blocked() || l.share.held) && !now.Before(l.depths)
 }
 
 // fetchEnding asks the store for what expires before it is asked again. Any goroutine.
@@ -279,6 +300,7 @@ func (s *scheduler) gotRows(r rows) {
 			}
 		}
 	}
+	s.gotSeconds(&r)
 	if l := r.lanes[0]; r.deep && r.err == nil && s.lanes[l.session.ID] == l {
 		s.gotEnding(l, r.ending, now)
 	}
@@ -341,7 +363,7 @@ func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
 	if since.After(now) {
 		since = now // another node's clock, or this one's before it was set back
 	}
-	l.recipient(m.Phone).hold(m, since, m.Next, false)
+	l.recipient(personOf(m)).hold(m, since, m.Next, false)
 }
 
 // admission is what became of a row that was read.
@@ -389,7 +411,7 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 	}
 	s.hold(e)
 	if !e.repeat() {
-		l.recipient(m.Phone).add(e)
+		l.recipient(personOf(m)).add(e)
 	}
 	s.queueLoad(e, now)
 	return known
@@ -399,4 +421,7 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 func (s *scheduler) hold(e *entry) {
 	e.lane.entries[e.m.ID] = e
 	s.held++
+	if e.m.Campaign != 0 {
+		e.lane.second.held++
+	}
 }

@@ -171,7 +171,7 @@ func (r *recorder) write(ctx context.Context, batch []recording) error {
 			}
 			r.s.finished(x.e)
 			if x.outcome.Verdict == puntuale.Retry {
-				r.s.doubts.known(doubt{x.e.lane, x.e.m.Phone}) // it may have been stopped meanwhile
+				r.s.doubts.known(doubt{x.e.lane, personOf(&x.e.m)}) // it may have been stopped meanwhile
 			}
 		}
 	})
@@ -307,7 +307,7 @@ func (s *scheduler) settled(batch []ending, err error) {
 			s.cfg.Meter.Outcome(x.e.lane.traits.Name, x.verdict, 1)
 		}
 		if err == nil && x.s.State == puntuale.Failed {
-			if r := x.e.lane.recipients[x.e.m.Phone]; r != nil {
+			if r := x.e.lane.recipients[personOf(&x.e.m)]; r != nil {
 				r.release(x.e.m.ID)
 			}
 		}

@@ -45,7 +45,7 @@ func (f *fifo[T]) pop() T {
 
 // activate puts a lane with something to send into the round.
 func (s *scheduler) activate(l *lane) {
-	if l.active || l.gone || l.ready.len()+l.again.len() == 0 {
+	if l.active || l.gone || l.ready.len()+l.second.ready.len()+l.again.len() == 0 {
 		return
 	}
 	l.active = true

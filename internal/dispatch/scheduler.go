@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -20,6 +21,7 @@ type scheduler struct {
 	wg     *sync.WaitGroup
 
 	node   puntuale.NodeID // 0: none, nothing is claimed
+	owner  atomic.Int64    // node, for other goroutines
 	lanes  map[puntuale.SessionID]*lane
 	shares map[puntuale.ClientID]*share
 	ring   fifo[*share]
@@ -249,10 +251,10 @@ func (s *scheduler) sweep(l *lane, now time.Time) {
 			s.expire(e)
 		}
 	}
-	for phone, r := range l.recipients {
+	for p, r := range l.recipients {
 		if len(r.holds) > 0 {
 			r.sweep(now)
-			s.advance(l, phone)
+			s.advance(l, p)
 		}
 	}
 }
@@ -354,6 +356,10 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 			s.count(l, now)
 			s.activate(l)
 		}
+		if session.Campaigns && !l.second.open {
+			s.want(l, true)
+		}
+		l.second.open = session.Campaigns
 		switch drain := leaving[session.ID]; {
 		case drain && !l.draining:
 			l.draining = true
@@ -373,6 +379,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 
 // own has the node's sessions opened, and what is no longer its own closed.
 func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	s.owner.Store(int64(node))
 	if s.cfg.Sessions != nil {
 		s.cfg.Sessions.Own(node, mine, leaving)
 	}

@@ -86,7 +86,7 @@ func (s *scheduler) ended(a *attempt, now time.Time) {
 func (s *scheduler) answer(e *entry, o puntuale.Outcome, now time.Time) {
 	e.stage = answered
 	if o.Verdict == puntuale.Retry && !e.repeat() {
-		e.lane.recipient(e.m.Phone).hold(&e.m, now, o.Next, false)
+		e.lane.recipient(personOf(&e.m)).hold(&e.m, now, o.Next, false)
 	}
 	s.records.push(e, o)
 	s.landed(e, o.Verdict != puntuale.Retry)

@@ -47,6 +47,7 @@ type api struct {
 	refusal *httpkit.Restraint
 	shares  shares
 	scratch string
+	now     func() time.Time
 
 	strictBodies map[string]bool // schemas of bodies that take no member but their own
 }
@@ -60,7 +61,7 @@ func init() {
 // access log and recovery. It fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
-	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}}
+	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
 	registerStart(a)
 	registerMessages(a)
 	registerClients(a)
@@ -78,6 +79,7 @@ func New(cfg Config) (http.Handler, error) {
 	registerContacts(a)
 	registerRestore(a)
 	registerDevices(a)
+	registerCampaigns(a)
 	a.open()
 	if err := a.serveDocuments(mux); err != nil {
 		return nil, err

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
@@ -31,6 +33,8 @@ type call struct {
 	unknown []puntuale.Fault // what a strict call refuses in the query: what it does not have, what has two values
 	header  http.Header      // of the answer
 	match   []string         // the header If-Match, as it came
+	file    io.Reader        // the body of an upload
+	kind    string           // and its content type
 	pass    *httpkit.Pass
 	account *httpkit.Account // of what the call takes in memory
 }
@@ -40,7 +44,10 @@ type callKey struct{}
 func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 
 // object reads the body as a JSON object. Codes: unreadable.
-func (c *call) object() (*object, error) { return readObject(c.body) }
+func (c *call) object() (*object, error) { return readObject(c.body, httpkit.MaxValues) }
+
+// list is object for a body that brings recipients.
+func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 
 // byteOrderMark is dropped from the beginning of a body.
 var byteOrderMark = []byte("\xef\xbb\xbf")
@@ -102,10 +109,14 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if a.admits.Budget != nil && op.takesRoom() {
 		ctx = puntuale.WithRoom(ctx, c.account)
 	}
+	if op.upload > 0 {
+		c.pass.Rest() // each of its transactions waits for its own place
+		c.file = httpkit.ReadOn(w, r, a.now)
+	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
 	}
-	if err := httpkit.CheckLength(r, httpkit.MaxBody); err != nil {
+	if err := httpkit.CheckLength(r, op.most()); err != nil {
 		return ctx, err
 	}
 	c.pass.Rest()
@@ -212,12 +223,18 @@ func (c *call) confirmed(ctx context.Context, err error) error {
 
 // read takes in the body and looks at the query. Codes: too_large, unreadable.
 func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
-	if op.body == nil {
+	switch {
+	case op.upload > 0:
+		if err := httpkit.CheckLength(r, op.upload); err != nil {
+			return err
+		}
+		c.kind = r.Header.Get("Content-Type")
+	case op.body == nil:
 		if err := httpkit.CheckLength(r, httpkit.MaxBody); err != nil {
 			return err
 		}
-	} else {
-		body, err := httpkit.ReadBody(w, r, httpkit.MaxBody, c.account)
+	default:
+		body, err := httpkit.ReadBody(w, r, op.most(), c.account)
 		if err != nil {
 			return err
 		}
@@ -291,3 +308,6 @@ func always(*http.Request) bool { return true }
 func unreadable(faults ...puntuale.Fault) error {
 	return &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the request cannot be read", Faults: faults}
 }
+
+// most is how many bytes the operation's body may have.
+func (op *operation) most() int64 { return cmp.Or(op.bodyBytes, httpkit.MaxBody) }

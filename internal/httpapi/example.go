@@ -8,8 +8,14 @@ var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
 	"changeClient":          []byte(`{"expiration_date": "2030-12-31", "daily_api_cap": 2000}`),
+	"addRecipients":         []byte(`{"recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}]}`),
 	"closeUnknownMessages":  []byte(`{"all": true}`),
 	"resendUnknownMessages": []byte(`{"all": true}`),
+	"createCampaign":        campaignExample,
+	"replaceCampaign":       []byte(`{"name": "Auguri", "content": {"text": "Auguri, {{nome|e a presto}}!"}, "pace": {"per_minute": 300}}`),
+	"mapRecipients":         []byte(`{"columns": "phone:phone,nome:nome"}`),
+	"retryCampaign":         []byte(`{"uncertain": false}`),
+	"startCampaign":         []byte(`{"digest": "0123456789abcdef0123456789abcdef"}`),
 	"createClient":          []byte(`{"name": "Studio dentistico Bianchi", "email": "bianchi@example.com", "password": "a good long one", "phone": "+39 011 765 4321", "account_type": "test", "sandbox": true}`),
 	"createKey":             []byte(`{"name": "CRM"}`),
 	"createSequence":        sequenceExample,
@@ -36,6 +42,7 @@ var bodyExamples = map[string]json.RawMessage{
 }
 
 var (
+	campaignExample = json.RawMessage(`{"name": "Auguri", "content": {"text": "Auguri, {{nome|e a presto}}!"}, "recipients": [{"phone": "+39 333 123 4567", "nome": "Anna"}], "pace": {"per_minute": 600}}`)
 	personExample   = json.RawMessage(`{"phone": "+39 333 123 4567"}`)
 	templateExample = json.RawMessage(`{"name": "Grazie", "text": "Grazie, {{nome|e a presto}}!"}`)
 	sequenceExample = json.RawMessage(`{"name": "Benvenuto", "steps": [` +

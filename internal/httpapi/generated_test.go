@@ -42,7 +42,7 @@ func TestGeneratedRequests(t *testing.T) {
 			worn = a.status == 200 && r.method == http.MethodDelete || i%100 == 99 // something is gone, or may be suspended
 			statuses[a.status]++
 			problem := a.header.Get("Content-Type") == "application/problem+json"
-			if a.status >= 500 || (a.status != 200) != problem || !json.Valid([]byte(a.body)) {
+			if a.status >= 500 || (a.status != 200) != problem || !json.Valid([]byte(a.body)) && !strings.HasPrefix(a.header.Get("Content-Type"), "text/csv") {
 				t.Errorf("%+v: %d %s", r, a.status, a.body)
 			}
 			if t.Failed() {

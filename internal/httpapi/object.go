@@ -26,8 +26,8 @@ type object struct {
 	refused *[]puntuale.Fault // what is readable, but not allowed: for control to answer with what it finds
 }
 
-// readObject reads a body. Codes: unreadable.
-func readObject(body []byte) (*object, error) {
+// readObject reads a body that may hold so many values. Codes: unreadable.
+func readObject(body []byte, values int) (*object, error) {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	switch {
 	case len(text) == 0:
@@ -35,8 +35,8 @@ func readObject(body []byte) (*object, error) {
 	case !utf8.Valid(body):
 		return nil, unreadable(puntuale.Fault{Location: "body", Message: "is not UTF-8"})
 	}
-	if httpkit.TooManyValues(body) {
-		return nil, unreadable(puntuale.Fault{Location: "body", Message: fmt.Sprintf("holds more than %d values", httpkit.MaxValues)})
+	if httpkit.MoreValues(body, values) {
+		return nil, unreadable(puntuale.Fault{Location: "body", Message: fmt.Sprintf("holds more than %d values", values)})
 	}
 	o := &object{at: "body", faults: &[]puntuale.Fault{}, refused: &[]puntuale.Fault{}}
 	err := json.Unmarshal(body, &o.members)

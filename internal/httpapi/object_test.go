@@ -10,12 +10,13 @@ import (
 	"unicode/utf8"
 
 	"puntuale"
+	"puntuale/internal/httpkit"
 )
 
 // readAll reads a body as all readers together would, and returns the faults' locations.
 func readAll(t *testing.T, body string, read func(*object)) []string {
 	t.Helper()
-	o, err := readObject([]byte(body))
+	o, err := readObject([]byte(body), httpkit.MaxValues)
 	if err == nil {
 		read(o)
 		err = o.err()
@@ -106,7 +107,7 @@ func TestObjectRefuses(t *testing.T) {
 		deep, `{"a":` + deep, `{"a":` + deep + strings.Repeat("]", 100_000) + `}`, `{"a":` + strings.Repeat(`{"a":`, 100_000),
 		`{"a":NaN}`, `{"a":0x1}`, `{"a":01}`, `{"a":"\x"}`, `{a:1}`,
 	} {
-		if _, err := readObject([]byte(body)); puntuale.CodeOf(err) != puntuale.CodeUnreadable {
+		if _, err := readObject([]byte(body), httpkit.MaxValues); puntuale.CodeOf(err) != puntuale.CodeUnreadable {
 			t.Errorf("%.30q: %v", body, err)
 		}
 	}
@@ -140,7 +141,7 @@ func TestFlaws(t *testing.T) {
 // A phone given as a number is its digits; a number with anything else is no phone.
 func TestObjectPhones(t *testing.T) {
 	t.Parallel()
-	o, err := readObject([]byte(`{"a":393331234567,"b":"-1","c":-393331234567,"d":3331234567.0,"e":3.9e11,"f":[1,"2",-3,4E1],"g":null}`))
+	o, err := readObject([]byte(`{"a":393331234567,"b":"-1","c":-393331234567,"d":3331234567.0,"e":3.9e11,"f":[1,"2",-3,4E1],"g":null}`), httpkit.MaxValues)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +169,7 @@ func FuzzReadObject(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		o, err := readObject(body)
+		o, err := readObject(body, httpkit.MaxValues)
 		if err != nil {
 			if puntuale.CodeOf(err) != puntuale.CodeUnreadable {
 				t.Fatalf("%q: %v", body, err)

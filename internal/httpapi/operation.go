@@ -22,6 +22,8 @@ type operation struct {
 
 	body       any                      // a zero value of the type that documents the body; nil: the call takes none
 	optional   bool                     // the body may be absent
+	upload     int64                    // the verb reads the body as it comes, at most so many bytes; 0: it does not
+	bodyBytes  int64                    // the body may have as many; 0: httpkit.MaxBody
 	creates    func(*http.Request) bool // whether the call creates or sends, which an expired account may not; nil: it does not
 	proven     func(*http.Request) bool // whether what it does is proven by the store, so that the caller may be remembered; nil: it is not
 	strict     bool                     // a query parameter that is not documented is a fault

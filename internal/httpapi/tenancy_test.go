@@ -17,6 +17,7 @@ import (
 type tenant struct {
 	key, client, session, second, linking, linked, official, gateway, sequence, template, message, keyID, phone string
 	posted, device, token, ended, code                                                                          string // of a session with devices
+	campaign, ready, digest, running                                                                            string // campaigns: a draft, one with its check, and one that was started
 }
 
 func newTenant(s *service, email, phone string) tenant {
@@ -60,8 +61,28 @@ func newTenantOf(s *service, partner, email, phone string) tenant {
 	var run started
 	s.must(&run, "POST", "/api/start/"+c.sequence, c.key, `{"phone":"`+phone+`","testo":"secret of `+email+`"}`)
 	c.message = run.ID[0]
+	c.campaign = s.newCampaign(c.key, email)
+	c.ready = s.newCampaign(c.key, email)
+	c.digest = s.checkCampaign(c.key, c.ready)
+	c.running = s.newCampaign(c.key, email)
+	s.must(nil, "POST", "/api/campaigns/"+c.running+"/start", c.key, `{"digest":"`+s.checkCampaign(c.key, c.running)+`"}`)
 	s.must(nil, "POST", "/api/blacklist", c.key, `{"phone":"`+phone+`","reason":"`+email+`"}`)
 	return c
+}
+
+// newCampaign makes a draft with one recipient.
+func (s *service) newCampaign(key, email string) string {
+	s.t.Helper()
+	var made struct{ ID string }
+	s.must(&made, "POST", "/api/campaigns", key, `{"name":"Campagna di `+email+`","content":{"text":"Ciao {{nome}}"},"recipients":[{"phone":"+393339876543","nome":"`+email+`"}]}`)
+	return made.ID
+}
+
+func (s *service) checkCampaign(key, id string) string {
+	s.t.Helper()
+	var check struct{ Digest string }
+	s.must(&check, "POST", "/api/campaigns/"+id+"/check", key, "")
+	return check.Digest
 }
 
 const gatewayKeys = `{"base_url":"https://gateway.example.com/api","access_token":"tokcanary"}`
@@ -158,6 +179,21 @@ var operations = map[string]struct {
 	"getTemplate":           {"GET", "/api/templates/{template}", "", false, "404", false},
 	"replaceTemplate":       {"PUT", "/api/templates/{template}", `{"name":"Saluto","text":"y"}`, false, "404", false},
 	"deleteTemplate":        {"DELETE", "/api/templates/{template}", "", false, "404", true},
+	"listCampaigns":         {"GET", "/api/campaigns", "", false, "", false},
+	"createCampaign":        {"POST", "/api/campaigns", `{"name":"x","id_sessione":"{session}","content":{"text":"y"}}`, false, "422", false},
+	"getCampaign":           {"GET", "/api/campaigns/{campaign}", "", false, "404", false},
+	"replaceCampaign":       {"PUT", "/api/campaigns/{campaign}", `{"name":"x","content":{"text":"y"}}`, false, "404", false},
+	"uploadRecipients":      {"PUT", "/api/campaigns/{campaign}/recipients", "phone\n+393331234567\n", false, "404", false},
+	"addRecipients":         {"POST", "/api/campaigns/{campaign}/recipients", `{"recipients":[{"phone":"+393331234567"}]}`, false, "404", false},
+	"listRecipients":        {"GET", "/api/campaigns/{campaign}/recipients?state=waiting", "", false, "404", false},
+	"mapRecipients":         {"POST", "/api/campaigns/{campaign}/columns", `{"columns":"phone:phone,nome:nome"}`, false, "404", false},
+	"checkCampaign":         {"POST", "/api/campaigns/{campaign}/check", "", false, "404", false},
+	"listRefused":           {"GET", "/api/campaigns/{campaign}/refused", "", false, "404", false},
+	"startCampaign":         {"POST", "/api/campaigns/{ready}/start", `{"digest":"{digest}"}`, false, "404", false},
+	"pauseCampaign":         {"POST", "/api/campaigns/{running}/pause", "", false, "404", false},
+	"resumeCampaign":        {"POST", "/api/campaigns/{running}/resume", "", false, "404", false},
+	"retryCampaign":         {"POST", "/api/campaigns/{running}/retry", "", false, "404", false},
+	"cancelCampaign":        {"POST", "/api/campaigns/{campaign}/cancel", "", false, "404", true},
 	"addToBlacklist":        {"POST", "/api/blacklist", `{"phone":"+393331234567"}`, false, "", false},
 	"listBlacklist":         {"GET", "/api/blacklist", "", false, "", false},
 	"removeFromBlacklist":   {"DELETE", "/api/blacklist/remove", `{"phone":"+393331234567"}`, false, "", false},
@@ -180,7 +216,7 @@ var operations = map[string]struct {
 const pushTarget = `{"endpoint":"https://push.example.com/1","p256dh":"BNcRdreALRFXTkOOUHK1EtK2wtaz5Ry4YfYCA_0QTpQtUbVlUls0VJXg7A8u-Ts1XbjhazAkj7I99e8QcYP7DkM","auth":"tBHItJI5svbpez7KI4CCXg"}`
 
 func (c tenant) fill(text string) string {
-	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{sequence}", c.sequence, "{message}", c.message,
+	return strings.NewReplacer("{session}", c.session, "{second}", c.second, "{linking}", c.linking, "{linked}", c.linked, "{official}", c.official, "{gateway}", c.gateway, "{posted}", c.posted, "{device}", c.device, "{code}", c.code, "{campaign}", c.campaign, "{ready}", c.ready, "{digest}", c.digest, "{running}", c.running, "{sequence}", c.sequence, "{message}", c.message,
 		"{client}", c.client, "{template}", c.template, "{key}", c.keyID).Replace(text)
 }
 
@@ -230,7 +266,7 @@ func TestDocumentedCalls(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), op.method, own.fill(op.path), strings.NewReader(own.fill(op.body)))
 		r.Header.Set("Authorization", "Bearer "+key)
 		if op.body != "" {
-			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Content-Type", map[bool]string{true: "text/csv", false: "application/json"}[id == "uploadRecipients"])
 		}
 		route, params, err := d.router.FindRoute(r)
 		if err != nil || route.Operation.OperationID != id {
@@ -273,7 +309,7 @@ func TestKeysAndTenants(t *testing.T) {
 		s.must(&ended, "POST", "/api/client/"+own.client+"/keys", s.partner, `{"name":"breve"}`)
 		s.must(nil, "DELETE", "/api/client/"+own.client+"/keys/"+ended.ID, s.partner, "")
 		const nobody = "999999"
-		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
+		missing := tenant{posted: nobody, device: nobody, session: nobody, second: nobody, linking: nobody, linked: nobody, campaign: nobody, ready: nobody, running: nobody, official: nobody, gateway: nobody, sequence: nobody, template: nobody, client: nobody, keyID: nobody, message: "9007199254740991"}
 		before := everything(s, other.key, s.partner, other.client) + everything(s, far.key, rival, far.client)
 		for _, id := range documented(t) {
 			op := operations[id]
@@ -328,7 +364,7 @@ func TestKeysAndTenants(t *testing.T) {
 func everything(s *service, key, partner, client string) string {
 	s.t.Helper()
 	var all strings.Builder
-	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages"} {
+	for _, path := range []string{"/api/sequences", "/api/sessions", "/api/templates", "/api/blacklist", "/api/sandbox/messages", "/api/messages", "/api/campaigns"} {
 		all.WriteString(s.must(nil, "GET", path, key, "").body + "\n")
 	}
 	for _, path := range []string{"/snapshot", "/keys"} {

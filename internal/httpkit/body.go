@@ -75,3 +75,28 @@ func ReadWithin(w http.ResponseWriter, r *http.Request, d time.Duration) (releas
 	})
 	return func() { stop(); cancel() }
 }
+
+// readOn is how long an upload may stand still, and its answer may take after its end.
+const readOn = 30 * time.Second
+
+// ReadOn returns the body of an upload. It may take long, but not stand still: each piece must come within 30 seconds.
+func ReadOn(w http.ResponseWriter, r *http.Request, now func() time.Time) io.Reader {
+	return &moving{r: r.Body, out: http.NewResponseController(w), now: now}
+}
+
+type moving struct {
+	r   io.Reader
+	out *http.ResponseController
+	now func() time.Time
+}
+
+func (m *moving) Read(p []byte) (int, error) {
+	deadline := m.now().Add(readOn)
+	_ = m.out.SetReadDeadline(deadline) // without it the server's own holds
+	_ = m.out.SetWriteDeadline(deadline.Add(readOn))
+	n, err := m.r.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the body could not be read to its end", Err: err}
+	}
+	return n, err
+}

@@ -5,7 +5,10 @@ package httpkit
 const MaxValues = 20_000
 
 // TooManyValues reports whether a text, which need not be JSON, holds more than [MaxValues] values. It takes no memory.
-func TooManyValues(text []byte) bool {
+func TooManyValues(text []byte) bool { return MoreValues(text, MaxValues) }
+
+// MoreValues is TooManyValues for another bound.
+func MoreValues(text []byte, most int) bool {
 	n, quoted := 1, false
 	for i := 0; i < len(text); i++ {
 		switch c := text[i]; {
@@ -17,5 +20,5 @@ func TooManyValues(text []byte) bool {
 			n++
 		}
 	}
-	return n > MaxValues
+	return n > most
 }

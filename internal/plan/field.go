@@ -165,4 +165,4 @@ func (b *builder) fieldFault(f *field, message string, value any) {
 }
 
 // missing records that a needed field is absent.
-func (b *builder) missing(f *field) { b.fieldFault(f, "is required", nil) }
+func (b *builder) missing(f *field) { b.fieldFault(f, SaysMissing, nil) }

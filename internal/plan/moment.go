@@ -15,8 +15,8 @@ type Moment struct {
 	Zone    *time.Location // of the value itself; nil: the run's
 }
 
-// defaultTime is the time of day of a date alone, where a step gives none.
-const defaultTime = 9 * time.Hour
+// DefaultTime is the time of day of a date alone, where a step gives none.
+const DefaultTime = 9 * time.Hour
 
 const dateForms = "2026-11-20T10:30:00+01:00, 2026-11-20 10:30, 20/11/2026 10:30, or the day alone"
 

@@ -47,7 +47,7 @@ func TestParseMoment(t *testing.T) {
 			t.Error(err)
 			continue
 		}
-		if got := m.At(defaultTime, rome).Format(time.RFC3339Nano); got != want {
+		if got := m.At(DefaultTime, rome).Format(time.RFC3339Nano); got != want {
 			t.Errorf("%q is %s, want %s", text, got, want)
 		}
 	}

@@ -49,6 +49,9 @@ const (
 	SaysAnchorPast = "Non più possibile prima della data di riferimento"
 )
 
+// SaysMissing is what is wrong with a field that the call does not have.
+const SaysMissing = "is required"
+
 // Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once, those of
 // fields as "body.<field>", others as "steps[2].text" or "steps[2].timing", steps counted from 0; then nothing is to
 // be scheduled. It changes nothing in its input, but the plan shares the steps' windows and coordinates with it.

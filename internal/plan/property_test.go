@@ -137,7 +137,7 @@ func checkMessage(t *rapid.T, in *Input, m *puntuale.PlannedMessage) {
 	}
 	if isBefore(timing) {
 		moment, _ := ParseMoment(in.Fields[timing.Anchor].Text)
-		at := defaultTime
+		at := DefaultTime
 		if timing.At != "" {
 			at, _ = puntuale.ParseTimeOfDay(timing.At)
 		}
@@ -255,7 +255,7 @@ func slowDue(in *Input, timing *puntuale.Timing) time.Time {
 	anchor := in.Now
 	if timing.Anchor == "f" || timing.Anchor == "g" {
 		m, _ := ParseMoment(in.Fields[timing.Anchor].Text)
-		anchor = m.At(slowAt(timing, defaultTime), in.Location)
+		anchor = m.At(slowAt(timing, DefaultTime), in.Location)
 	}
 	sign := 1
 	if timing.Offset.Direction == puntuale.Before {

@@ -45,6 +45,9 @@ func (b *builder) place(i int, t *timing) (m puntuale.PlannedMessage, skip *punt
 		m.Desired = desired
 	}
 	m.Due, m.DueMax = due, t.latest(due)
+	if m.Dated = t.fromField(); t.before {
+		m.Limit = t.anchor
+	}
 	return m, nil
 }
 
@@ -114,7 +117,7 @@ func (t *timing) atFor(field string) time.Duration {
 			return at
 		}
 	}
-	return defaultTime
+	return DefaultTime
 }
 
 // shift moves a moment by an offset, then to the time of day of "at".

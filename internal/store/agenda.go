@@ -41,7 +41,7 @@ func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limi
 
 // openIn names no column of the message that the index of open messages does not have: a crowded day is read from the
 // index alone. A session is one client's.
-const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and m.state = 0`
+const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and ` + bothQueues + ` and m.state = 0`
 
 const upcomingMessages = `with f as (select m.id as i, m.next_at as n` + openIn + ` and m.next_at >= $2 and m.next_at < $3 order by m.next_at, m.id limit $4)` +
 	agendaDetails + ` order by f.n, m.id`

@@ -35,7 +35,7 @@ func newClaimKind() *kind {
 	return k
 }
 
-// claimBatch is the work of one claim. Locks are taken in the order node, messages by (client, id), clients.
+// claimBatch is the work of one claim. Locks are taken in the order node, campaigns, messages by (client, id), clients.
 type claimBatch struct {
 	puntuale.Claim
 	a    asker
@@ -134,7 +134,10 @@ func (b *claimBatch) sort(ctx context.Context) error {
 	for _, m := range b.Messages {
 		clients[m.Client] = true
 	}
-	var err error
+	held, err := b.heldCampaigns(ctx)
+	if err != nil {
+		return err
+	}
 	if b.standings, b.erased, err = standings(ctx, b.a, slices.Sorted(maps.Keys(clients))); err != nil {
 		return err
 	}
@@ -145,6 +148,8 @@ func (b *claimBatch) sort(ctx context.Context) error {
 		switch {
 		case !ok:
 			b.answers[i] = puntuale.ClaimGone
+		case held[campaignRef{m.Client, m.Campaign}]:
+			b.answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
 			b.answers[i] = puntuale.ClaimUnmarked
 		case m.Intent > 0 && st.Hold(b.Now) == puntuale.SaysNoCredit: // a repeat takes no credit
@@ -158,6 +163,48 @@ func (b *claimBatch) sort(ctx context.Context) error {
 	slices.SortFunc(b.order, func(i, j int) int { return compareRefs(b.Messages[i].MessageRef, b.Messages[j].MessageRef) })
 	return nil
 }
+
+// campaignRef names a campaign, by tenant first.
+type campaignRef struct {
+	client puntuale.ClientID
+	id     puntuale.CampaignID
+}
+
+// heldCampaigns locks the campaigns of the batch until we have committed: when a pause has committed, no claim that saw the
+// campaign run is still open. Only changes of state write these rows.
+func (b *claimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
+	seen := map[campaignRef]bool{}
+	var refs []campaignRef
+	for _, m := range b.Messages {
+		if ref := (campaignRef{m.Client, m.Campaign}); m.Campaign != 0 && !seen[ref] {
+			seen[ref] = true
+			refs = append(refs, ref)
+		}
+	}
+	if len(refs) == 0 {
+		return nil, nil //nolint:nilnil // none is held, as is usual
+	}
+	slices.SortFunc(refs, func(x, y campaignRef) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
+	held := map[campaignRef]bool{}
+	err := b.a.each(ctx, lockCampaigns, []any{batch{
+		pick(refs, func(r *campaignRef) int64 { return int64(r.client) }),
+		pick(refs, func(r *campaignRef) int64 { return int64(r.id) }),
+	}}, func(rows row) error {
+		var ref campaignRef
+		var state puntuale.CampaignState
+		err := rows.Scan(&ref.client, &ref.id, &state)
+		held[ref] = state.Holds()
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("lock campaigns: %w", err)
+	}
+	return held, nil
+}
+
+const lockCampaigns = `
+select c.client_id, c.id, c.state from $u(c bigint, i bigint) join campaign c on c.client_id = u.c and c.id = u.i
+order by c.client_id, c.id for share of c`
 
 // Every row is written, so that a cancellation that waits for it sees the intent and leaves it alone. The statement
 // names intent and never state: a condition on state would let the planner use the index of open messages, which also

@@ -57,6 +57,7 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
+		`update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`,
 	} {
 		if _, err := a.exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)
@@ -179,6 +180,12 @@ func (d *departure) check(ctx context.Context, a asker) error {
 		return nil
 	}
 	var n int
+	if _, err := one(ctx, a, `select count(*) from campaign where client_id = $1 and session_id = $2 and state between 3 and 6`, []any{d.tenant.id, d.id}, &n); err != nil {
+		return fmt.Errorf("count campaigns: %w", err)
+	}
+	if n > 0 {
+		return puntuale.Conflict("the session has a campaign that has not ended")
+	}
 	if _, err := one(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
 		[]any{d.tenant.id, d.id}, &n); err != nil {
 		return fmt.Errorf("count pending messages: %w", err)
@@ -224,6 +231,9 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
 		}
+		if err := d.campaigns(ctx, a); err != nil {
+			return false, err
+		}
 	}
 	open, err := d.lock(ctx, a, refs)
 	if err != nil {
@@ -252,6 +262,21 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 		return false, err
 	}
 	return false, changed(ctx, a, d.tenant.id)
+}
+
+// campaigns moves the session's campaigns along with its messages, or cancels those that run. Drafts name no session then.
+func (d *departure) campaigns(ctx context.Context, a asker) error {
+	statement, args := `update campaign set session_id = $3 where client_id = $1 and session_id = $2`, []any{d.tenant.id, d.id, d.moveTo}
+	if d.moveTo == 0 {
+		statement, args = `update campaign set session_id = case when state < 3 then 0 else session_id end, reason = case when state between 3 and 6 then $3 else reason end,
+ ended_at = case when state between 3 and 6 then $4::bigint else ended_at end, checked = case when state < 3 then '' else checked end,
+ state = case when state < 3 then 0 when state between 3 and 6 then 8 else state end where client_id = $1 and session_id = $2`,
+			[]any{d.tenant.id, d.id, puntuale.CampaignNoSession, micros(d.now)}
+	}
+	if _, err := a.exec(ctx, statement, args...); err != nil {
+		return fmt.Errorf("take a session out of campaigns: %w", err)
+	}
+	return nil
 }
 
 // candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever

@@ -26,7 +26,7 @@ const eraseWeight = 500
 
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
 	x := &erasing{tenant: t, Erasure: e, present: t.s.from(e.Now)}
-	for _, step := range []func(context.Context) error{x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
+	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
 		}
@@ -37,6 +37,47 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased,
 // write runs a transaction that may run again although it is on disk.
 func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
 	return x.s.tenantWriter(x.id).perform(ctx, dated(x.s.kinds.erase, do).of(int64(x.id)), false)
+}
+
+// recipients forgets the person in lists of campaigns, before what was fed is cancelled: no campaign feeds the number later. Locks:
+// campaigns, how far they are fed, recipients.
+func (x *erasing) recipients(ctx context.Context) error {
+	return x.write(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
+ where client_id = $1 and checked like $2`, x.id, "%"+strings.TrimPrefix(x.Phone, "+")+"%"); err != nil {
+			return fmt.Errorf("forget samples of campaigns: %w", err)
+		}
+		campaigns, err := list(ctx, a, `select f.campaign_id from campaign_feed f where f.client_id = $1 and f.campaign_id in (
+ select c.id from recipient r join campaign c on c.client_id = r.client_id and c.list_id = r.list_id where r.client_id = $1 and r.phone = $2)
+ order by f.client_id, f.campaign_id for update of f`, []any{x.id, x.Phone}, scanOne[puntuale.CampaignID])
+		if err != nil {
+			return fmt.Errorf("lock campaigns of a person: %w", err)
+		}
+		unfed := map[puntuale.ListID]int{}
+		if err := a.each(ctx, `update recipient set phone = '', cells = '', value = '', reason = case when state = 0 then 'erased' else reason end,
+ state = case when state = 0 then 2 else state end where client_id = $1 and phone = $2 returning list_id, reason`, []any{x.id, x.Phone}, func(rows row) error {
+			var id puntuale.ListID
+			var reason string
+			err := rows.Scan(&id, &reason)
+			if reason == puntuale.RefusedErased {
+				unfed[id]++
+			}
+			return err
+		}); err != nil {
+			return fmt.Errorf("erase recipients: %w", err)
+		}
+		for _, id := range campaigns {
+			var l puntuale.ListID
+			if _, err := one(ctx, a, `select list_id from campaign where client_id = $1 and id = $2`, []any{x.id, id}, &l); err != nil {
+				return fmt.Errorf("read a campaign's list: %w", err)
+			}
+			if _, err := a.exec(ctx, `update campaign_feed set waiting = waiting - $3::bigint, refused = refused + $3::bigint where client_id = $1 and campaign_id = $2`,
+				x.id, id, int64(unfed[l])); err != nil {
+				return fmt.Errorf("count erased recipients: %w", err)
+			}
+		}
+		return nil
+	})
 }
 
 // cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.

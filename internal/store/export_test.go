@@ -49,6 +49,14 @@ var Statements = map[string]Statement{
 	"among":     {amongBlacklisted, []any{int64(1), batch{oneText}}},
 	"recent":    {lastStarted, []any{int64(1), 5}},
 	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
+	"campaigns": {campaignsOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
+	"ahead":     {aheadOfSession, []any{int64(1), int64(9), 10}},
+	"sending":   {stillSending, []any{int64(1), int64(9)}},
+	"counts":    {campaignCounts, []any{int64(1), int64(1)}},
+	"again":     {failedOfCampaign, []any{int64(1), int64(1), 0, "", int64(0), 10}},
+	"rows":      {stateRecipients, []any{int64(1), int64(1), int64(0), 10, 0}},
+	"refused":   {refusedFor, []any{int64(1), int64(1), int64(0), 10, "x"}},
+	"feed":      {markRecipients, []any{batch{one1, one1, one1, oneText, one1}}},
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"retrying":  {retryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
 	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},
@@ -79,7 +87,7 @@ var Statements = map[string]Statement{
 	"members":         {runMembers, []any{batch{one1, one1}}},
 	"lock resendable": {lockResendable, []any{batch{one1, one1}}},
 	"reschedule":      {rescheduleMessages, []any{int64(1), "x", "x", batch{one1, one1}}},
-	"insert resent":   {insertResent, []any{batch{one1, one1, one1, one1, one1, one1, one1}}},
+	"insert resent":   {insertResent, []any{int64(0), batch{one1, one1, one1, one1, one1, one1, one1}}},
 	"move":            {moveMessages, []any{int64(1), batch{one1, one1}}},
 	"list":            listed(puntuale.MessageFilter{}),
 	"list a phone":    listed(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
@@ -97,7 +105,7 @@ func (l listing) explained(f puntuale.MessageFilter) Statement {
 
 // ForPostgres are the statements that PostgreSQL has in words of its own.
 var ForPostgres = map[string]Statement{
-	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1, one1, one1}}},
+	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1, one1, one1, one1}}},
 	"retrying":        {retryingOfSessions, []any{int64(1), int64(2), 10, batch{one1}}},
 	"list":            listedOnPostgres(puntuale.MessageFilter{}),
 	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),

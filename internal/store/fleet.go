@@ -92,13 +92,19 @@ func (s *Store) Reap(ctx context.Context) (freed int, err error) {
 	return freed, err
 }
 
+// sendsCampaigns is 1 for a session, called s, whose second queue is to be read. What campaigns hold is left in it.
+const sendsCampaigns = `case when exists (select 1 from campaign c where c.session_id = s.id and c.state in (3, 7, 8, 9)
+ and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
+
 func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.NodeID, []puntuale.Session, error) {
 	nodes, err := list(ctx, s.look, `select id from node where lease_until > $clock order by id`, nil, scanOne[puntuale.NodeID])
 	if err != nil {
 		return nil, nil, outward(fmt.Errorf("read nodes: %w", err))
 	}
-	sessions, err := list(ctx, s.look, `select `+linkedColumns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
- where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, scanLinked)
+	sessions, err := list(ctx, s.look, `select `+linkedColumns+`, `+sendsCampaigns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
+ where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, func(rows row, s *puntuale.Session) error {
+		return rows.Scan(append(linkedFields(s), flag{&s.Campaigns})...)
+	})
 	if err != nil {
 		return nil, nil, outward(fmt.Errorf("read sessions: %w", err))
 	}

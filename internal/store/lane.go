@@ -13,7 +13,8 @@ type lane int8
 const (
 	laneSend    lane = iota // what sends, and what keeps the server in its fleet: it waits for no call
 	lanePrevent             // calls that keep messages from being sent
-	laneCall                // all others
+	laneCall                // all other calls
+	laneFeed                // what campaigns feed: it waits for every call
 )
 
 // laneOf is the lane of a task that is done for a call with the patience.

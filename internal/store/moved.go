@@ -44,10 +44,15 @@ var movedTables = []movedTable{
 	{name: "sequence", columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at"},
 	{name: "template", columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
 	{name: "run", columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
-		" content blanked_at"},
+		" content blanked_at campaign_id"},
 	{name: "late_run", columns: "client_id run_id since"},
 	{name: "message", columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
-		" step origin attempt repeats generation state outcome credit phone reason detail"},
+		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority"},
+	{name: "campaign", columns: "client_id id session_id sequence_id state name draft frozen list_id checked checked_at reason created_at created_by" +
+		" started_at paused_at resumed_at ended_at final"},
+	{name: "campaign_feed", columns: "client_id campaign_id place next_at waiting fed refused"},
+	{name: "campaign_list", columns: "client_id id campaign_id columns mapping size written_at"},
+	{name: "recipient", columns: "client_id list_id n line phone cells state reason value run_id moved_at"},
 	{name: "unknown_message", columns: "client_id message_id since at"},
 	{name: "api_usage", columns: "client_id day cap asked prev used"},
 	{name: "idempotency", columns: "client_id scope key hash at result"},

@@ -77,6 +77,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	limited.MustKnow(patient)
 	must(nil, in.Store.Partner(in.Partner).AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, User: 1, Who: "a@b", Action: "client.enter", At: storetest.Begin}))
 	must(nil, in.Store.Partner(in.Partner).SetBrand(ctx, puntuale.Brand{Name: "Marca", Colour: "#123456", Logo: []byte{0, 255, 'x'}, LogoKind: "image/png"}))
+	c.MustCampaign(2)
 	in.Exec("insert into day_total (client_id, day, sent, failed) values ($1, 20261120, 2, 1)", c.ID)
 	in.Exec("insert into total_mark (client_id, at) values ($1, 5)", c.ID)
 	in.Exec("insert into quota (client_id, noun, most) values ($1, 'sessions', 3)", c.ID)

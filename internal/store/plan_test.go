@@ -18,6 +18,14 @@ var access = map[string]struct {
 	allows string // of what is else too little of an index
 }{
 	"due":       {reads: true, wants: []string{"message_open"}},
+	"campaigns": {reads: true, wants: []string{"message_open"}},
+	"ahead":     {reads: true, wants: []string{"message_open"}},
+	"sending":   {reads: true, wants: []string{"message_campaign"}},
+	"counts":    {reads: true, wants: []string{"message_campaign"}},
+	"again":     {reads: true, wants: []string{"message_campaign"}},
+	"rows":      {reads: true},
+	"refused":   {reads: true},
+	"feed":      {},
 	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // of what it found
 	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},

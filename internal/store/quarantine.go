@@ -80,7 +80,7 @@ func (q *quarantine) run(ctx context.Context) error {
 		}
 		q.token = n<<32 | 1
 		sessions, err = list(ctx, a, `select s.id from session s cross join lateral (
- select 1 from message m where m.session_id = s.id and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, scanOne[puntuale.SessionID])
+ select 1 from message m where m.session_id = s.id and `+bothQueues+` and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, scanOne[puntuale.SessionID])
 		return err
 	}); err != nil {
 		return fmt.Errorf("find what was due: %w", err)
@@ -121,11 +121,19 @@ func (q *quarantine) numbered() int64 {
 	return firstID(latest.Add(clockSlack + idAhead))
 }
 
-// place is where reading a session's queue goes on.
-type place struct{ next, id int64 }
+// place is where reading one of a session's queues goes on.
+type place struct{ priority, next, id int64 }
 
 func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
-	from := place{next: -1}
+	for priority := range int64(2) {
+		if err := q.queue(ctx, id, place{priority: priority, next: -1}); err != nil || q.over {
+			return err
+		}
+	}
+	return nil
+}
+
+func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from place) error {
 	for {
 		var n, read int
 		var last place
@@ -135,7 +143,7 @@ func (q *quarantine) session(ctx context.Context, id puntuale.SessionID) error {
 			if read = len(rows); err != nil || read == 0 {
 				return err
 			}
-			last = place{rows[read-1].due, int64(rows[read-1].ID)}
+			last = place{from.priority, rows[read-1].due, int64(rows[read-1].ID)}
 			n, err = q.mark(ctx, a, rows)
 			return err
 		})
@@ -155,10 +163,10 @@ func (q *quarantine) candidates(ctx context.Context, a asker, id puntuale.Sessio
 	}
 	return list(ctx, a, `
 select m.client_id, m.id, m.next_at from message m join run r on r.client_id = m.client_id and r.id = m.run_id
-where m.session_id = $1 and m.state = 0 and m.next_at <= $2 and (m.next_at, m.id) > ($3::bigint, $4::bigint) and m.intent = 0
+where m.session_id = $1 and m.priority = $8::smallint and m.state = 0 and m.next_at <= $2 and (m.next_at, m.id) > ($3::bigint, $4::bigint) and m.intent = 0
  and case when m.resent_from <> 0 then m.id <= $7 else r.received_at <= $5 end
  and not exists (select 1 from blacklist b where b.client_id = m.client_id and b.phone = m.phone)
-order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), chunk, q.numbered()},
+order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), chunk, q.numbered(), from.priority},
 		func(rows row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
@@ -254,6 +262,9 @@ func (q *quarantine) finish(ctx context.Context, a asker) error {
 	}
 	if q.lossless {
 		return nil
+	}
+	if err := pauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
+		return err
 	}
 	var linked bool // numbers, in the same database
 	if _, err := one(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,

@@ -11,21 +11,22 @@ import (
 	"puntuale"
 )
 
+// dueColumns have a campaign where the message waits behind others: one that a person sent again does not.
 const dueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
- m.intent, m.intent_at, m.attempt, m.repeats, m.generation`
+ m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
 
 // dueRow reads dueColumns, one row after another. Nothing is read more often, and only plain integers are read without reflection.
 type dueRow struct {
-	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation int64
-	phone                                                                                      string
-	into                                                                                       []any
+	client, id, session, run, step, due, next, until, intent, at, attempt, repeats, generation, campaign int64
+	phone                                                                                                string
+	into                                                                                                 []any
 }
 
 // newDueRow reads into more what stands behind.
 func newDueRow(more ...any) *dueRow {
 	d := &dueRow{}
 	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.until,
-		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation}, more...)
+		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation, &d.campaign}, more...)
 	return d
 }
 
@@ -37,36 +38,47 @@ func (d *dueRow) scan(rows row, m *puntuale.DueMessage) error {
 		Client: puntuale.ClientID(d.client), ID: puntuale.MessageID(d.id), Session: puntuale.SessionID(d.session), Run: puntuale.RunID(d.run),
 		Step: int(d.step), Phone: d.phone, Due: instant(d.due), Next: instant(d.next), ValidUntil: instant(d.until),
 		Intent: d.intent, IntentAt: instant(d.at), Attempt: int(d.attempt), Repeats: int(d.repeats), Generation: int(d.generation),
+		Campaign: puntuale.CampaignID(d.campaign),
 	}
 	return nil
 }
 
-// The open messages of a session in the order of its index, from which reading stops at the limit. PostgreSQL does it
-// for all sessions in one round trip; SQLite has no lateral join and no round trips.
+// bothQueues are the priorities, named so that statements over both queues of a session read their index by ranges.
+const bothQueues = `m.priority in (0, 1)`
+
+// heldCampaign is true of a message, called m, whose campaign may not send now.
+const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
+
+// The open messages of a queue in the order of its index, from which reading stops at the limit. PostgreSQL does it for
+// all queues in one round trip; SQLite has no lateral join and no round trips.
 const (
 	dueOfSessions = `
-select ` + dueColumns + ` from $u(s bigint, n bigint, i bigint) cross join lateral (
- select * from message o where o.session_id = u.s and o.state = 0 and o.next_at <= $1 and (o.next_at, o.id) > (u.n, u.i)
- order by o.next_at, o.id limit $2) m`
+select ` + dueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
+ select * from message m where m.session_id = u.s and m.priority = u.k and m.state = 0 and m.next_at <= $1 and (m.next_at, m.id) > (u.n, u.i)
+ and (u.k = 0 or not ` + heldCampaign + `)
+ order by m.next_at, m.id limit $2) m`
 	dueOfSession = `
-select ` + dueColumns + ` from message m where m.session_id = $3 and m.state = 0 and m.next_at between $4 and $1
+select ` + dueColumns + ` from message m where m.session_id = $3 and m.priority = 0 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) order by m.next_at, m.id limit $2`
+	campaignsOfSession = `
+select ` + dueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
+ and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
 
 	// A message in retry was tried before its next moment, so none that was tried after $1 stands before it.
 	retryingOfSessions = `
 select ` + dueColumns + `, m.place from $u(s bigint) cross join lateral (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
- where o.session_id = u.s and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
+ where o.session_id = u.s and o.priority in (0, 1) and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
 where m.intent = 0 and m.intent_at > $1 or m.place = $3`
 	retryingOfSession = `
 select ` + dueColumns + `, m.place from (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
- where o.session_id = $4 and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
+ where o.session_id = $4 and o.priority in (0, 1) and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
 where m.intent = 0 and m.intent_at > $1 or m.place = $3`
 
 	expiringOfSession = `
-select ` + dueColumns + ` from message m where m.session_id = $1 and m.state = 0 and m.next_at <= $2
- and m.valid_until <= $2 and m.intent = 0 order by m.valid_until, m.id limit $3`
+select ` + dueColumns + ` from message m where m.session_id = $1 and ` + bothQueues + ` and m.state = 0 and m.next_at <= $2
+ and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + heldCampaign + `) order by m.valid_until, m.id limit $3`
 )
 
 func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
@@ -78,13 +90,18 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	if s.d.postgres {
 		all, err = list(ctx, s.look, dueOfSessions, []any{micros(horizon), limit, batch{
 			pick(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
+			pick(from, func(p *puntuale.Place) int64 { return bit(p.Campaign) }),
 			pick(from, func(p *puntuale.Place) int64 { return micros(p.Next) }),
 			pick(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
 		}}, newDueRow().scan)
 	} else {
 		for _, p := range from {
 			var some []puntuale.DueMessage
-			if some, err = list(ctx, s.look, dueOfSession, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, newDueRow().scan); err != nil {
+			text := dueOfSession
+			if p.Campaign {
+				text = campaignsOfSession
+			}
+			if some, err = list(ctx, s.look, text, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, newDueRow().scan); err != nil {
 				break
 			}
 			all = append(all, some...)
@@ -142,8 +159,9 @@ func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by tim
 	return all, nil
 }
 
+// compareDue puts what a campaign fed behind all else.
 func compareDue(a, b puntuale.DueMessage) int {
-	return cmp.Or(a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(bit(a.Campaign != 0), bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
 func sessionColumn(sessions []puntuale.SessionID) batch {

@@ -79,19 +79,7 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 
 // count counts the call, and reports whether it is over the cap.
 func (b *resend) count(ctx context.Context, day dayOf) (u puntuale.Usage, over bool, err error) {
-	if b.t.free {
-		u, err = countAlways(ctx, b.a, day, 0)
-		return u, false, err
-	}
-	counts, err := count(ctx, b.a.each, []dayOf{day}, []int64{1})
-	if err != nil {
-		return puntuale.Usage{}, false, err
-	}
-	c, ok := counts[day]
-	if !ok {
-		return puntuale.Usage{}, false, puntuale.NotFound("client")
-	}
-	return c.usage(c.used - c.prev), c.used == c.prev, nil
+	return b.t.countOne(ctx, b.a, day)
 }
 
 // refs are the messages asked for, in the order of locks.
@@ -237,8 +225,8 @@ from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent <= 0 and message.state in (0, 2, 3, 4)`
 
 const insertResent = `
-insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, resent_from)
-select m.client_id, u.n, u.s, m.run_id, u.w, u.d, u.d, u.v, m.step, m.origin, m.phone, m.id
+insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, resent_from, campaign_id, priority)
+select m.client_id, u.n, u.s, m.run_id, u.w, u.d, u.d, u.v, m.step, m.origin, m.phone, m.id, m.campaign_id, m.priority * $1::smallint
 from $u(c bigint, i bigint, n bigint, s bigint, w bigint, d bigint, v bigint) join message m on m.client_id = u.c and m.id = u.i`
 
 func (b *resend) store(ctx context.Context) error {
@@ -260,7 +248,7 @@ func (b *resend) store(ctx context.Context) error {
 	}
 	column := func(f func(*M) int64) []int64 { return pick(b.Messages, f) }
 	instant := func(f func(*M) time.Time) []int64 { return column(func(m *M) int64 { return micros(f(m)) }) }
-	if _, err := b.a.exec(ctx, insertResent, batch{
+	if _, err := b.a.exec(ctx, insertResent, bit(b.Campaign), batch{
 		column(func(*M) int64 { return int64(b.t.id) }),
 		column(func(m *M) int64 { return int64(m.ID) }),
 		ids,

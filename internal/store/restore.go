@@ -222,6 +222,9 @@ func (s *Store) setAside(ctx context.Context, a asker, r aside) (done Restored, 
 			return done, fmt.Errorf("hold the clients: %w", err)
 		}
 	}
+	if err := pauseCampaigns(ctx, a, puntuale.CampaignByRestore, r.now); err != nil {
+		return done, err
+	}
 	return done, s.beginAnew(ctx, a)
 }
 

@@ -244,6 +244,12 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
 	if !cancel {
 		var n int
+		if _, err := one(ctx, a, `select count(*) from campaign where client_id = $1 and sequence_id = $2 and state between 3 and 6`, []any{t.id, id}, &n); err != nil {
+			return false, fmt.Errorf("count campaigns: %w", err)
+		}
+		if n > 0 {
+			return false, puntuale.Conflict("the sequence has a campaign that has not ended")
+		}
 		if _, err := one(ctx, a, `select count(*) from (`+sequencePending+`) as pending`, []any{t.id, id}, &n); err != nil {
 			return false, fmt.Errorf("count pending messages: %w", err)
 		}
@@ -251,6 +257,10 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 			return false, stillPending("sequence", n)
 		}
 		return false, nil
+	}
+	if _, err := a.exec(ctx, `update campaign set state = 6, reason = $3 where client_id = $1 and sequence_id = $2 and state in (3, 4, 5)`,
+		t.id, id, puntuale.CampaignNoSequence); err != nil {
+		return false, fmt.Errorf("cancel campaigns: %w", err)
 	}
 	refs, err := list(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows row, m *puntuale.MessageRef) error {
 		var intent int64

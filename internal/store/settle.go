@@ -11,7 +11,7 @@ import (
 
 // An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A credit
 // that an unanswered attempt holds stays spent. One that was stopped in flight and opened again by a node of the version
-// before (cancel.go) looks as if its time were over; it is CANCELLED.
+// before (cancel.go) looks as if its time were over; it is CANCELLED. The validity of what a campaign holds does not run out.
 const (
 	failMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
@@ -20,7 +20,9 @@ update message set intent = -1, state = case when message.intent = 0 and message
  detail = case when u.d = '' then message.detail else u.d end,
  next_at = case when message.intent > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, x bigint, r text, d text)
-where message.client_id = u.c and message.id = u.i and message.intent = u.x`
+where message.client_id = u.c and message.id = u.i and message.intent = u.x
+ and not (message.campaign_id <> 0 and message.intent = 0 and exists (select 1 from campaign c
+ where c.client_id = message.client_id and c.id = message.campaign_id and c.state between 4 and 6))`
 
 	postponeMessages = `
 update message set next_at = u.n, detail = case when u.d = '' then message.detail else u.d end

@@ -268,15 +268,15 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 
 const insertRuns = `
 insert into run (client_id, id, sequence_id, session_id, phone, origin, messages, name, zone, received_at, request,
- client_name, sequence_name, content)
-select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t
+ client_name, sequence_name, content, campaign_id)
+select u.c, u.i, u.q, u.s, u.p, u.o, u.m, u.n, u.z, u.r, u.b, u.cn, u.sn, u.t, u.g
 from $u(c bigint, i bigint, q bigint, s bigint, p text, o smallint, m smallint, n text, z text, r bigint, b bytea,
- cn text, sn text, t text)`
+ cn text, sn text, t text, g bigint)`
 
 const insertMessages = `
-insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone)
-select u.c, u.i, u.s, u.r, u.w, u.d, u.d, u.v, u.t, u.o, u.p
-from $u(c bigint, i bigint, s bigint, r bigint, w bigint, d bigint, v bigint, t smallint, o smallint, p text)`
+insert into message (client_id, id, session_id, run_id, desired_at, due_at, next_at, valid_until, step, origin, phone, campaign_id, priority)
+select u.c, u.i, u.s, u.r, u.w, u.d, u.d, u.v, u.t, u.o, u.p, u.g, u.k
+from $u(c bigint, i bigint, s bigint, r bigint, w bigint, d bigint, v bigint, t smallint, o smallint, p text, g bigint, k smallint)`
 
 // insert stores the runs and messages of the calls that passed.
 func (b *startBatch) insert(ctx context.Context) error {
@@ -321,6 +321,7 @@ func (b *startBatch) insert(ctx context.Context) error {
 		pick(runs, func(s *S) string { return (*s).Run.ClientName }),
 		pick(runs, func(s *S) string { return (*s).Run.SequenceName }),
 		pick(runs, func(s *S) string { return (*s).steps }),
+		pick(runs, func(s *S) int64 { return int64((*s).Run.Campaign) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert runs: %w", err)
 	}
@@ -336,6 +337,8 @@ func (b *startBatch) insert(ctx context.Context) error {
 		pick(rows, func(r *row) int64 { return int64(r.i) }),
 		pick(rows, func(r *row) int64 { return originNumber(r.Run.Origin) }),
 		pick(rows, func(r *row) string { return r.Run.Phone }),
+		pick(rows, func(r *row) int64 { return int64(r.Run.Campaign) }),
+		pick(rows, func(r *row) int64 { return bit(r.Run.Campaign != 0) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
 	}

@@ -84,7 +84,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, free, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive *kind
+	start, free, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive, campaign, feed *kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -119,7 +119,7 @@ func open(ctx context.Context, cfg Config, name string) (*Store, error) {
 		start: newStartKind(), free: newFreeStartKind(), stop: newSingle("stop", lanePrevent), cancel: newSingle("cancel", lanePrevent), write: newEffect("write"), resend: newEffect("resend"),
 		claim: newClaimKind(), record: newSingle("record", laneSend), settle: newSingle("settle", laneSend), receive: newReceiveKind(),
 		fleet: newSingle("fleet", laneSend), blank: newSingle("blank", laneCall), erase: newSingle("erase", lanePrevent),
-		evidence: newSingle("evidence", laneCall), heard: newSingle("heard", lanePrevent), archive: newSingle("archive", laneCall),
+		evidence: newSingle("evidence", laneCall), heard: newSingle("heard", lanePrevent), archive: newSingle("archive", laneCall), campaign: newSingle("campaign", lanePrevent), feed: newFeedKind(),
 	}}
 	// Outcomes and settlements compare the intent they saw, what is blanked is not found again, and what was told before
 	// changes nothing, and what is archived is gone: a second run finds what the first one did.

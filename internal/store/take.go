@@ -100,7 +100,7 @@ func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, d
 }
 
 func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) (found takeable, err error) {
-	due, err := t.s.Due(ctx, []puntuale.Place{{Session: session}}, now, takeLooks)
+	due, err := t.s.Due(ctx, []puntuale.Place{{Session: session}, {Session: session, Campaign: true}}, now, takeLooks)
 	if err != nil {
 		return found, err
 	}
@@ -183,11 +183,12 @@ func busyPhones(held []hold, now time.Time) map[string]bool {
 	return busy
 }
 
-// firstOfEach keeps the first message to each person, in the order of the queue.
+// firstOfEach keeps the first message to each person, in the order of the queue. What a campaign fed holds back nothing else.
 func firstOfEach(due []puntuale.DueMessage) []puntuale.DueMessage {
 	first := map[string]puntuale.DueMessage{}
 	for _, m := range due {
-		if f, ok := first[m.Phone]; !ok || m.Before(f) {
+		f, ok := first[m.Phone]
+		if !ok || (m.Campaign == 0) == (f.Campaign == 0) && m.Before(f) || m.Campaign == 0 && f.Campaign != 0 {
 			first[m.Phone] = m
 		}
 	}
@@ -349,7 +350,7 @@ func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held 
 	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device reports what it took itself, whatever it guesses
 	claim := &claimBatch{a: a, done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
 	for i, h := range free {
-		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
+		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Campaign: h.Campaign, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
 	}
 	if err := claim.run(ctx); err != nil {
 		return err

@@ -158,6 +158,65 @@ var foreignCalls = map[string]foreign{
 	"SetKeys": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.SetKeys(context.Background(), other.Session, []byte("x"))
 	},
+	"CreateCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.CreateCampaign(context.Background(), puntuale.Campaign{Name: "x", Session: other.Session}, nil)
+		return nil, err
+	},
+	"UpdateCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.UpdateCampaign(context.Background(), puntuale.Campaign{ID: other.campaigned(), Name: "x"})
+	},
+	"Campaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.Campaign(context.Background(), other.campaigned())
+		return nil, err
+	},
+	"Campaigns": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		all, _, err := mine.Campaigns(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"CampaignCounts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		counts, err := mine.CampaignCounts(context.Background(), other.campaigned())
+		return make([]int, counts.Total()), err
+	},
+	"ChangeCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.ChangeCampaign(context.Background(), other.campaigned(), puntuale.CampaignChange{
+			From: []puntuale.CampaignState{puntuale.CampaignReady}, To: puntuale.CampaignCancelled, Now: Begin})
+	},
+	"StartCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.StartCampaign(context.Background(), other.campaigned(), puntuale.CampaignStart{Digest: "d", Day: Day, Now: Begin})
+		return nil, err
+	},
+	"NewList": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.NewList(context.Background(), puntuale.RecipientList{Campaign: other.campaigned()}, Begin)
+		return nil, err
+	},
+	"AddRecipients": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		return nil, mine.AddRecipients(context.Background(), puntuale.RecipientList{ID: other.listed, Size: 1}, []puntuale.Recipient{{Line: 1}}, Begin)
+	},
+	"UseList": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id := other.campaigned()
+		return nil, mine.UseList(context.Background(), id, other.listed)
+	},
+	"RecipientList": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		_, err := mine.RecipientList(context.Background(), other.listed)
+		return nil, err
+	},
+	"Recipients": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		other.campaigned()
+		return mine.Recipients(context.Background(), other.listed, puntuale.RecipientFilter{}, 0, 10)
+	},
+	"ChangeCheck": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return nil, mine.ChangeCheck(context.Background(), other.campaigned(), puntuale.CheckProgress{Alive: Begin, Now: Begin})
+	},
+	"FailedOfCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		return mine.FailedOfCampaign(context.Background(), other.campaigned(), true, 0, 10)
+	},
+	"Running": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		busy, err := mine.Running(context.Background(), other.Sequence, []string{phone})
+		return slices.Collect(maps.Keys(busy)), err
+	},
 	"CreateTemplate": nil,
 	"UpdateTemplate": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.UpdateTemplate(context.Background(), puntuale.Template{ID: other.template(), Name: "x"})

@@ -28,7 +28,9 @@ type Client struct {
 	Session  puntuale.SessionID
 	Sequence puntuale.SequenceID // of three steps
 	Key      puntuale.KeyHash
-	heldPost *heldPost // see posted; nil: not made yet
+	heldPost *heldPost           // see posted; nil: not made yet
+	ready    puntuale.CampaignID // see campaigned; 0: not made yet
+	listed   puntuale.ListID     // its recipients
 }
 
 // Day is the clients' day at Begin.

@@ -1,0 +1,374 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// Limits of campaigns.
+const (
+	MaxRecipients     = 1_000_000 // of one list
+	MaxInline         = 10_000    // recipients in one call
+	MaxOpenCampaigns  = 200       // of one client, that have not ended
+	MaxCampaignRate   = 6000      // recipients a minute
+	CampaignAhead     = 2000      // recipients of a session whose first message was never tried
+	CampaignAheadTime = 10 * time.Minute
+	CanaryRecipients  = 20
+	CanaryWait        = 10 * time.Minute
+)
+
+// Campaign starts a sequence, or sends one message, to every recipient of a list. See ../shared/design/mass.md.
+type Campaign struct {
+	ID       CampaignID
+	Client   ClientID
+	Session  SessionID
+	Sequence SequenceID // 0: one message
+	State    CampaignState
+	Name     string
+	Draft    CampaignDraft
+	Frozen   CampaignFrozen // from the start on
+	List     ListID         // 0: no recipients yet
+	Checked  CampaignCheck
+	Alive    time.Time // when the check that runs last showed that it does
+	Reason   string    // why it paused or failed; a code
+	By       LoginID   // 0: a key
+
+	Created, Started, Paused, Resumed, Ended time.Time // zero: not yet
+
+	Feed  CampaignFeed
+	Final CampaignCounts // of messages, when it ended last
+}
+
+// CampaignDraft is what a person decides about a campaign. The JSON form is what stores keep.
+type CampaignDraft struct {
+	Purpose   string            `json:"purpose,omitempty"`
+	Step      *Step             `json:"step,omitempty"`   // of one message, with placeholders or the name of a template; nil: the sequence
+	Fields    map[string]string `json:"fields,omitempty"` // the same for every recipient; a recipient's own go first
+	PerMinute int               `json:"per_minute,omitempty"`
+	Window    *Window           `json:"window,omitempty"`
+	StartAt   time.Time         `json:"start_at,omitzero"`
+	IfRunning IfRunning         `json:"if_running,omitempty"`
+	Canary    *int              `json:"canary,omitempty"` // recipients; nil: CanaryRecipients
+	Zone      string            `json:"zone,omitempty"`   // "" for the client's
+}
+
+// CampaignFrozen is what a start freezes: what is changed later changes nothing of the campaign. The JSON form is what
+// stores keep.
+type CampaignFrozen struct {
+	Sequence   Sequence       `json:"sequence"` // with the texts of its templates
+	ClientName string         `json:"client_name"`
+	Zone       string         `json:"zone"`
+	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays
+	Columns    map[string]int `json:"columns,omitempty"`    // of each field in the list, from 0
+	PerMinute  int            `json:"per_minute,omitempty"` // 0: as many as the session takes
+}
+
+// CanarySize is how many recipients go first.
+func (d *CampaignDraft) CanarySize() int {
+	if d.Canary == nil {
+		return CanaryRecipients
+	}
+	return *d.Canary
+}
+
+// CampaignState is how far a campaign is.
+type CampaignState int8
+
+// The order is kept by stores: new states come last.
+const (
+	CampaignDrafted CampaignState = iota
+	CampaignChecking
+	CampaignReady
+	CampaignRunning
+	CampaignPaused
+	CampaignResuming   // the moments of its messages are moved
+	CampaignCancelling // its messages are cancelled
+	CampaignDone
+	CampaignCancelled
+	CampaignFailed
+)
+
+var campaignStates = [...]string{"draft", "checking", "ready", "running", "paused", "resuming", "cancelling", "done", "cancelled", "failed"}
+
+// String returns the state's name on the wire.
+func (s CampaignState) String() string {
+	if s < 0 || int(s) >= len(campaignStates) {
+		return ""
+	}
+	return campaignStates[s]
+}
+
+// ParseCampaignState reads a state's name.
+func ParseCampaignState(word string) (CampaignState, bool) {
+	for i, name := range campaignStates {
+		if name == word {
+			return CampaignState(i), true
+		}
+	}
+	return 0, false
+}
+
+// Holds reports a state in which no message of the campaign may leave.
+func (s CampaignState) Holds() bool { return s >= CampaignPaused && s <= CampaignCancelling }
+
+// Editable reports a state in which the campaign may still be changed.
+func (s CampaignState) Editable() bool { return s == CampaignDrafted || s == CampaignReady }
+
+// Ended reports a state in which nothing is fed any more.
+func (s CampaignState) Ended() bool { return s >= CampaignDone }
+
+// Why a campaign pauses by itself. They are codes: pages say them in words.
+const (
+	CampaignByPerson   = "" // somebody asked for it
+	CampaignByCanary   = "canary"
+	CampaignByCredit   = "no_credit"
+	CampaignByStanding = "client_held"
+	CampaignByNumber   = "number_restricted"
+	CampaignByRestore  = "restored"
+	CampaignByFailover = "failover"
+	CampaignNoSession  = "session_deleted"
+	CampaignNoSequence = "sequence_deleted"
+)
+
+// Why a recipient is refused, in the order in which a check looks.
+const (
+	RefusedPhone       = "invalid_phone"
+	RefusedDuplicate   = "duplicate"
+	RefusedMissing     = "missing_field"
+	RefusedField       = "bad_field"
+	RefusedBlacklisted = "blacklisted"
+	RefusedRunning     = "running"
+	RefusedPast        = "past"
+	RefusedErased      = "erased" // never by a check
+)
+
+// CampaignFeed is how far the feeding is. Waiting + Fed + Refused is the size of the list at every moment.
+type CampaignFeed struct {
+	Place                 int64     // the last recipient that was looked at
+	Next                  time.Time // the moment of the next recipient
+	Waiting, Fed, Refused int
+}
+
+// CampaignCounts counts the messages of fed recipients by state. The JSON form is what stores keep.
+type CampaignCounts struct {
+	Pending     int `json:"pending"`
+	Completed   int `json:"completed"`
+	Failed      int `json:"failed"`
+	Cancelled   int `json:"cancelled"`
+	Blacklisted int `json:"blacklisted"`
+}
+
+// Total is the number of messages.
+func (c CampaignCounts) Total() int {
+	return c.Pending + c.Completed + c.Failed + c.Cancelled + c.Blacklisted
+}
+
+// CampaignCheck is what a check found. The JSON form is what stores keep.
+type CampaignCheck struct {
+	Digest     string           `json:"digest,omitempty"` // of the list, the steps, the session and the settings; "" while none is done
+	Recipients int              `json:"recipients"`
+	Valid      int              `json:"valid"`
+	Messages   int              `json:"messages"`
+	First      time.Time        `json:"first,omitzero"` // the first message leaves then
+	Last       time.Time        `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
+	Refused    []RefusedGroup   `json:"refused,omitempty"`
+	Samples    []CampaignSample `json:"samples,omitempty"`
+	Longest    int              `json:"longest,omitempty"`  // characters of the longest text
+	Warnings   []string         `json:"warnings,omitempty"` // codes
+	Limit      *CampaignLimit   `json:"limit,omitempty"`
+	Cost       *CampaignCost    `json:"cost,omitempty"`
+	Done       int              `json:"done,omitempty"` // recipients looked at so far, while it runs
+}
+
+// RefusedGroup is how many recipients were refused for one reason.
+type RefusedGroup struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+// CampaignSample is what one recipient gets.
+type CampaignSample struct {
+	Line  int       `json:"line"`
+	Phone string    `json:"phone"`
+	At    time.Time `json:"at"`
+	Text  string    `json:"text"`
+}
+
+// CampaignLimit is a limit of the network, or of the session, that decides when a campaign ends.
+type CampaignLimit struct {
+	Code   string `json:"code"` // session_per_minute, session_per_day, cold_per_day, portfolio
+	PerDay int    `json:"per_day,omitempty"`
+	Days   int    `json:"days,omitempty"`
+}
+
+// CampaignCost is what a campaign of network templates costs, by a table of prices.
+type CampaignCost struct {
+	Amount   string `json:"amount"` // in Currency, as a decimal
+	Currency string `json:"currency"`
+	Date     string `json:"date"`               // of the table
+	Unpriced int    `json:"unpriced,omitempty"` // messages to countries that the table does not know
+}
+
+// Recipient is one row of a list.
+type Recipient struct {
+	N      int64 // its place in the list, from 1
+	Line   int   // of the file, from 1
+	Phone  string
+	Cells  []string // in the order of the list's columns; none once they were removed
+	State  RecipientState
+	Reason string
+	Value  string // what was refused
+	Run    RunID  // with RecipientFed
+}
+
+// RecipientState is what became of a recipient.
+type RecipientState int8
+
+// The order is kept by stores.
+const (
+	RecipientWaiting RecipientState = iota
+	RecipientFed
+	RecipientRefused
+)
+
+// String returns the state's name on the wire.
+func (s RecipientState) String() string {
+	switch s {
+	case RecipientWaiting:
+		return "waiting"
+	case RecipientFed:
+		return "fed"
+	case RecipientRefused:
+		return "refused"
+	}
+	return ""
+}
+
+// RecipientList is a list of recipients on its way, or in use.
+type RecipientList struct {
+	ID       ListID
+	Campaign CampaignID
+	Columns  []string
+	Mapping  string // which column is which field
+	Size     int
+}
+
+// RecipientFilter narrows a list of recipients.
+type RecipientFilter struct {
+	State  *RecipientState // nil: any
+	Reason string          // "": any
+}
+
+// CampaignChange moves a campaign from one state to another. It is a compare-and-set.
+type CampaignChange struct {
+	From   []CampaignState
+	To     CampaignState
+	Reason string
+	Now    time.Time
+}
+
+// CampaignStart is the change from ready to running. It counts one call of the day's cap.
+type CampaignStart struct {
+	Digest  string // the stored check must bear it
+	Frozen  CampaignFrozen
+	Session SessionID
+	First   time.Time // the moment of the first recipient
+	Day     Date
+	Now     time.Time
+}
+
+// CampaignStore keeps a client's campaigns. Codes: not_found, and those named.
+type CampaignStore interface {
+	// CreateCampaign; o may be nil, and its Answer gets the CampaignID. Codes: quota_reached beyond MaxOpenCampaigns.
+	CreateCampaign(ctx context.Context, c Campaign, o *Once) (CampaignID, error)
+	// UpdateCampaign replaces name, sequence, session and draft, and drops the check. Codes: conflict unless it is editable.
+	UpdateCampaign(ctx context.Context, c Campaign) error
+	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
+	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; invalid: the cursor
+	// CampaignCounts counts the messages of fed recipients. It reads an index of them.
+	CampaignCounts(ctx context.Context, id CampaignID) (CampaignCounts, error)
+	// ChangeCampaign moves a campaign to another state. When it returns a state that holds, nothing of the campaign is
+	// claimed any more. Codes: conflict unless the state is one of From.
+	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
+	// StartCampaign moves a ready campaign to running and counts the call, in one transaction. A campaign that started with the same
+	// digest stays as it is, and nothing is counted. Codes: conflict, cap_reached.
+	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
+}
+
+// RecipientStore keeps the recipients of campaigns, by lists. Codes: not_found.
+type RecipientStore interface {
+	// NewList begins a list of an editable campaign. What is not used within an hour of its last row is removed.
+	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
+	// AddRecipients appends rows in one transaction: at most MaxInline. Only the phone, line and cells of each are looked at.
+	// The list gets the columns and the mapping of l. Its size must be that of l, or nothing is stored. Codes: invalid beyond
+	// MaxRecipients; conflict (another size; the list is in use and its campaign is not editable). Appending to a list in
+	// use drops the campaign's check.
+	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
+	// UseList makes the list its campaign's current one, and drops the check. Codes: conflict unless the campaign is editable.
+	UseList(ctx context.Context, id CampaignID, list ListID) error
+	RecipientList(ctx context.Context, list ListID) (RecipientList, error)
+	// Recipients lists rows behind a place, by place; at most limit.
+	Recipients(ctx context.Context, list ListID, f RecipientFilter, after int64, limit int) ([]Recipient, error)
+	// ChangeCheck stores what a running check has found so far: rows whose state or reason is another now. It shows that the check is alive.
+	// Codes: conflict when the check is no longer this one, which began at the moment.
+	ChangeCheck(ctx context.Context, id CampaignID, c CheckProgress) error
+	// FailedOfCampaign lists failed messages behind an id, by id; those whose fate is uncertain only with uncertain.
+	FailedOfCampaign(ctx context.Context, id CampaignID, uncertain bool, after MessageID, limit int) ([]MessageID, error)
+	// Running returns which of the phones have pending messages of the sequence.
+	Running(ctx context.Context, sequence SequenceID, phones []string) (map[string]bool, error)
+}
+
+// CheckProgress is a part of a check, or its end.
+type CheckProgress struct {
+	Alive   time.Time // as the check left it
+	Now     time.Time // becomes Alive
+	Changed []Recipient
+	Check   CampaignCheck
+	Over    bool // the campaign becomes ready
+}
+
+// CampaignFeeder is what feeds campaigns, across tenants.
+type CampaignFeeder interface {
+	// FedCampaigns returns the campaigns of the node's sessions that run, resume or are being cancelled.
+	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
+	// Ahead counts the session's recipients whose first message is due by the moment and was never tried, at most CampaignAhead.
+	Ahead(ctx context.Context, session SessionID, by time.Time) (int, error)
+	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless
+	// the campaign runs and its place is the one that the chunk was read at. A recipient that changed meanwhile is left
+	// out. [ErrFenced]: the lease is gone.
+	Feed(ctx context.Context, node NodeID, c FeedChunk) (bool, error)
+	// Canary counts the first messages of a campaign by what became of them.
+	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
+	// MoveChunk moves the messages of some recipients behind a place by the length of the pause, and returns the place to go on
+	// behind. At the end, done, the campaign runs.
+	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64) (next int64, done bool, err error)
+	// CancelChunk cancels some messages, and reports that none is left: then the campaign is cancelled.
+	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
+	// FinishCampaign ends a running campaign when every recipient was fed or refused and every message ended or is
+	// uncertain.
+	FinishCampaign(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
+}
+
+// FedCampaign is a campaign with what its session can do now.
+type FedCampaign struct {
+	Campaign
+	Online bool
+	Link   Link // of its session: only State, Condition and Limited
+}
+
+// FeedChunk is what one transaction feeds.
+type FeedChunk struct {
+	Client   ClientID
+	Campaign CampaignID
+	List     ListID
+	From, To CampaignFeed // only Place and Next
+	Day      Date
+	Now      time.Time
+	Rows     []FedRecipient // in the order of the list
+}
+
+// FedRecipient is a recipient with its run, or the reason why it is refused.
+type FedRecipient struct {
+	Recipient
+	Start StartRun // without a reason
+}

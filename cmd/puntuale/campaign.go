@@ -1,0 +1,38 @@
+package main
+
+import (
+	"context"
+	"sync"
+
+	"puntuale"
+	"puntuale/internal/campaign"
+	"puntuale/internal/store"
+)
+
+// feeding is the campaigns' feeder while it runs.
+type feeding struct {
+	cancel context.CancelFunc
+	done   sync.WaitGroup
+}
+
+// startFeeding begins to feed the campaigns of the sessions that are sent for here.
+func (s *server) startFeeding(cfg serverConfig) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s.feeding = &feeding{cancel: cancel}
+	f := campaign.New(campaign.Config{
+		Store: s.store, Queue: s.store, Node: s.dispatch.Node, Hint: s.hint, Clock: cfg.Clock, Logger: cfg.Logger, Media: cfg.Media,
+		Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.store.Tenant(id) },
+	})
+	s.feeding.done.Go(func() { f.Run(ctx) })
+}
+
+var _ puntuale.CampaignFeeder = (*store.Store)(nil)
+
+// stop ends the feeding, after the transaction that is under way. A nil feeding is none.
+func (f *feeding) stop() {
+	if f == nil {
+		return
+	}
+	f.cancel()
+	f.done.Wait()
+}

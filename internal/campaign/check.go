@@ -1,0 +1,213 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// Store is what a check asks of a client's store.
+type Store interface {
+	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
+	ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntuale.CheckProgress) error
+	Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error)
+}
+
+// Check looks at every recipient of a list.
+type Check struct {
+	Plan   *Plan
+	Store  Store
+	Now    func() time.Time
+	Begun  time.Time // as the campaign's row has it
+	First  time.Time // of the first recipient
+	Digest string
+	PerDay int // messages that the session sends a day; 0: any number
+
+	// Blacklisted returns which of the phones are in the client's blacklist.
+	Blacklisted func(ctx context.Context, phones []string) (map[string]bool, error)
+
+	found   puntuale.CampaignCheck
+	refused map[string]int
+	seen    seen
+	alive   time.Time
+	told    time.Time
+}
+
+const (
+	checkRows = 5000
+	tellEvery = time.Second
+	samples   = 3
+)
+
+// reasons are the refusals in their order.
+var reasons = []string{
+	puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedMissing, puntuale.RefusedField, puntuale.RefusedBlacklisted,
+	puntuale.RefusedRunning, puntuale.RefusedPast, puntuale.RefusedErased,
+}
+
+// Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
+func (c *Check) Run(ctx context.Context) error {
+	c.found = puntuale.CampaignCheck{Warnings: c.found.Warnings}
+	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]struct{}{}, map[string]struct{}{}}, c.Begun, c.Now()
+	p := c.Plan
+	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
+	var after int64
+	for {
+		rows, err := c.Store.Recipients(ctx, p.campaign.List, puntuale.RecipientFilter{}, after, checkRows)
+		if err != nil {
+			return fmt.Errorf("read recipients: %w", err)
+		}
+		if len(rows) == 0 {
+			return c.end(ctx)
+		}
+		after = rows[len(rows)-1].N
+		changed, err := c.look(ctx, rows, pacer)
+		if err != nil {
+			return err
+		}
+		c.found.Done = int(after)
+		if len(changed) > 0 || c.Now().Sub(c.told) >= tellEvery {
+			if err := c.tell(ctx, changed, false); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// look decides about some recipients, and returns those that are other than they were.
+func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pacer) (changed []puntuale.Recipient, err error) {
+	phones := make([]string, 0, len(rows))
+	for i := range rows {
+		if rows[i].Phone != "" {
+			phones = append(phones, rows[i].Phone)
+		}
+	}
+	barred, err := c.Blacklisted(ctx, phones)
+	if err != nil {
+		return nil, err
+	}
+	var busy map[string]bool
+	if w := c.Plan.ifRunning(); c.Plan.frozen.Sequence.ID != 0 && (w == puntuale.IfRunningSkip || w == puntuale.IfRunningReject) {
+		if busy, err = c.Store.Running(ctx, c.Plan.frozen.Sequence.ID, phones); err != nil {
+			return nil, fmt.Errorf("look for running messages: %w", err)
+		}
+	}
+	for i := range rows {
+		r := rows[i]
+		before := r
+		r.State, r.Reason, r.Value = puntuale.RecipientWaiting, "", ""
+		if before.Reason == puntuale.RefusedErased {
+			r = before
+		} else {
+			c.decide(&r, &before, barred, busy, pacer)
+		}
+		c.found.Recipients++
+		if r.Reason == "" {
+			c.found.Valid++
+		} else {
+			r.State = puntuale.RecipientRefused
+			c.refused[r.Reason]++
+		}
+		if r.State != before.State || r.Reason != before.Reason || r.Value != before.Value {
+			changed = append(changed, r)
+		}
+	}
+	return changed, nil
+}
+
+// decide finds the first reason to refuse a recipient, or plans it.
+func (c *Check) decide(r, before *puntuale.Recipient, barred, busy map[string]bool, pacer *Pacer) {
+	if r.Phone == "" {
+		r.Reason, r.Value = puntuale.RefusedPhone, shortened(c.Plan.cell(before, "phone"))
+		return
+	}
+	if c.seen.add(r.Phone) {
+		r.Reason, r.Value = puntuale.RefusedDuplicate, r.Phone
+		return
+	}
+	at, opens := pacer.Next(c.First)
+	built, reason, value := c.Plan.Build(r, at, 0)
+	switch {
+	case reason == puntuale.RefusedMissing || reason == puntuale.RefusedField:
+		r.Reason, r.Value = reason, shortened(value)
+	case barred[r.Phone]:
+		r.Reason, r.Value = puntuale.RefusedBlacklisted, r.Phone
+	case busy[r.Phone]:
+		r.Reason, r.Value = puntuale.RefusedRunning, r.Phone
+	case reason != "" || !opens:
+		r.Reason = puntuale.RefusedPast
+	default:
+		pacer.Taken()
+		for i := range built.Messages {
+			c.count(r, &built.Messages[i])
+		}
+		if len(c.found.Samples) < samples {
+			first := slices.MinFunc(built.Messages, func(a, b puntuale.PlannedMessage) int { return a.Due.Compare(b.Due) })
+			c.found.Samples = append(c.found.Samples, puntuale.CampaignSample{Line: r.Line, Phone: r.Phone, At: first.Due, Text: first.Content.Text})
+		}
+	}
+}
+
+func (c *Check) count(_ *puntuale.Recipient, m *puntuale.PlannedMessage) {
+	f := &c.found
+	f.Messages++
+	if f.First.IsZero() || m.Due.Before(f.First) {
+		f.First = m.Due
+	}
+	if m.DueMax.After(f.Last) {
+		f.Last = m.DueMax
+	}
+	f.Longest = max(f.Longest, utf8.RuneCountInString(m.Content.Text))
+}
+
+// end stores the result.
+func (c *Check) end(ctx context.Context) error {
+	f := &c.found
+	for _, reason := range reasons {
+		if n := c.refused[reason]; n > 0 {
+			f.Refused = append(f.Refused, puntuale.RefusedGroup{Reason: reason, Count: n})
+		}
+	}
+	if c.PerDay > 0 && f.Messages > c.PerDay {
+		days := (f.Messages + c.PerDay - 1) / c.PerDay
+		f.Limit = &puntuale.CampaignLimit{Code: "session_per_day", PerDay: c.PerDay, Days: days}
+		if last := f.First.AddDate(0, 0, days-1); last.After(f.Last) {
+			f.Last = last
+		}
+	}
+	f.Done, f.Digest = 0, c.Digest
+	return c.tell(ctx, nil, true)
+}
+
+func (c *Check) tell(ctx context.Context, changed []puntuale.Recipient, over bool) error {
+	now := c.Now().Truncate(time.Microsecond)
+	err := c.Store.ChangeCheck(ctx, c.Plan.campaign.ID, puntuale.CheckProgress{Alive: c.alive, Now: now, Changed: changed, Check: c.found, Over: over})
+	if err != nil {
+		return fmt.Errorf("store a check: %w", err)
+	}
+	c.alive, c.told = now, now
+	return nil
+}
+
+// cell is what a recipient has for a field.
+func (p *Plan) cell(r *puntuale.Recipient, field string) string {
+	if at, ok := p.frozen.Columns[field]; ok && at < len(r.Cells) {
+		return r.Cells[at]
+	}
+	return ""
+}
+
+// shownValue bounds, in bytes, what is kept of a refused value.
+const shownValue = 200
+
+func shortened(text string) string {
+	for len(text) > shownValue {
+		_, size := utf8.DecodeLastRuneInString(text[:shownValue])
+		text = text[:shownValue-size]
+	}
+	return text
+}

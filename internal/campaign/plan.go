@@ -1,0 +1,187 @@
+package campaign
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// Plan is what the recipients of one campaign have in common. It may be used by one goroutine at a time.
+type Plan struct {
+	campaign puntuale.Campaign
+	frozen   puntuale.CampaignFrozen
+	zone     *time.Location
+	media    []string
+	wanted   []puntuale.Field
+}
+
+// NewPlan makes the plan of a campaign. Media lists the allowed file name extensions, as [plan.Input] has it.
+func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string) (*Plan, error) {
+	zone, err := time.LoadLocation(frozen.Zone)
+	if err != nil {
+		return nil, fmt.Errorf("the zone of a campaign: %w", err)
+	}
+	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
+}
+
+// fields are what the recipient's texts are filled with: its own cells, then what is the same for all.
+func (p *Plan) fields(r *puntuale.Recipient) map[string]plan.Value {
+	fields := make(map[string]plan.Value, len(p.wanted))
+	for _, f := range p.wanted {
+		text := ""
+		if at, ok := p.frozen.Columns[f.Name]; ok && at < len(r.Cells) {
+			text = r.Cells[at]
+		}
+		if strings.TrimSpace(text) == "" {
+			text = p.campaign.Draft.Fields[f.Name]
+		}
+		if text != "" {
+			fields[f.Name] = plan.Value{Kind: plan.Text, Text: text}
+		}
+	}
+	return fields
+}
+
+// Build plans a recipient whose own moment is at. reason is why it is refused, "" when it is not. Seed 0 is a dry run.
+func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built plan.Plan, reason, value string) {
+	if r.Phone == "" {
+		return built, puntuale.RefusedPhone, r.Value
+	}
+	built, err := plan.Build(plan.Input{
+		Sequence: p.frozen.Sequence, Phone: r.Phone, Fields: p.fields(r), Location: p.zone, Closed: p.frozen.Closed,
+		Now: at, Seed: seed, Media: p.media,
+	})
+	if err != nil {
+		reason, value = why(err)
+		return built, reason, value
+	}
+	if len(built.Messages) == 0 {
+		return built, puntuale.RefusedPast, ""
+	}
+	return built, "", ""
+}
+
+// why says in one word why a recipient cannot be planned: a missing field before a bad one.
+func why(err error) (reason, value string) {
+	refused, ok := errors.AsType[*puntuale.Error](err)
+	if !ok || len(refused.Faults) == 0 {
+		return puntuale.RefusedField, err.Error()
+	}
+	reason = puntuale.RefusedField
+	for _, f := range refused.Faults {
+		name := strings.TrimPrefix(f.Location, "body.")
+		if f.Message == plan.SaysMissing {
+			return puntuale.RefusedMissing, name
+		}
+		if value == "" {
+			value = fmt.Sprintf("%s: %s", name, f.Message)
+		}
+	}
+	return reason, value
+}
+
+// Start is the run of a planned recipient, as a start call would store it.
+func (p *Plan) Start(r *puntuale.Recipient, built plan.Plan, now time.Time) puntuale.StartRun {
+	c := &p.campaign
+	run := puntuale.Run{
+		Client: c.Client, Sequence: p.frozen.Sequence.ID, Session: c.Session, Phone: r.Phone, Origin: puntuale.OriginMassive, Campaign: c.ID,
+		Name: c.Name, Zone: p.zone.String(), Received: c.Started, Request: p.request(r),
+		ClientName: p.frozen.ClientName, SequenceName: p.frozen.Sequence.Name, Steps: make([]puntuale.FrozenStep, len(built.Messages)),
+	}
+	for i, m := range built.Messages {
+		run.Steps[i] = puntuale.FrozenStep{Step: m.Step, Content: m.Content, Window: m.Window, Dated: m.Dated, Limit: m.Limit}
+	}
+	return puntuale.StartRun{Run: run, Messages: built.Messages, Skipped: built.Skipped, Day: puntuale.DateOf(now.In(p.zone)), Now: now, IfRunning: p.ifRunning()}
+}
+
+func (p *Plan) ifRunning() puntuale.IfRunning {
+	if w := p.campaign.Draft.IfRunning; w != "" {
+		return w
+	}
+	return p.frozen.Sequence.IfRunning
+}
+
+// request is what a message's details show as the call: the campaign, the number and the recipient's fields.
+func (p *Plan) request(r *puntuale.Recipient) []byte {
+	body := map[string]string{"campaign": p.campaign.ID.String(), "phone": r.Phone}
+	for name, at := range p.frozen.Columns {
+		if at < len(r.Cells) && name != "phone" && name != "campaign" {
+			body[name] = r.Cells[at]
+		}
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil // which a map of texts never is
+	}
+	return text
+}
+
+// Pacer gives each recipient its own moment: at most so many a minute, in the window.
+type Pacer struct {
+	next     time.Time
+	interval time.Duration // 0: all at once
+	window   *puntuale.Window
+	zone     *time.Location
+}
+
+// NewPacer begins at a moment. The window may be nil.
+func NewPacer(next time.Time, perMinute int, w *puntuale.Window, zone *time.Location) *Pacer {
+	p := &Pacer{next: next, window: w, zone: zone}
+	if perMinute > 0 {
+		p.interval = time.Minute / time.Duration(perMinute)
+	}
+	return p
+}
+
+// Next returns the moment of the next recipient, not before now. ok is false when the window never opens again.
+func (p *Pacer) Next(now time.Time) (at time.Time, ok bool) {
+	if p.next.Before(now) {
+		p.next = now
+	}
+	if w := p.window; w != nil && !w.Contains(p.next, p.zone) {
+		if p.next, ok = w.Next(p.next, p.zone); !ok {
+			return p.next, false
+		}
+	}
+	return p.next, true
+}
+
+// Taken moves on behind a recipient that got its moment.
+func (p *Pacer) Taken() { p.next = p.next.Add(p.interval) }
+
+// Place is the moment to go on at.
+func (p *Pacer) Place() time.Time { return p.next }
+
+// number turns a phone number into an integer: a set of a million takes little memory then.
+func number(phone string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(phone, "+")
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	return n, err == nil && digits[0] != '0'
+}
+
+// seen remembers phones.
+type seen struct {
+	numbers map[uint64]struct{}
+	others  map[string]struct{}
+}
+
+// add reports whether the phone was there.
+func (s *seen) add(phone string) bool {
+	if n, ok := number(phone); ok {
+		_, before := s.numbers[n]
+		s.numbers[n] = struct{}{}
+		return before
+	}
+	_, before := s.others[phone]
+	s.others[phone] = struct{}{}
+	return before
+}

@@ -1,0 +1,546 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/campaign"
+	"puntuale/internal/plan"
+)
+
+// Campaign is a campaign with how far its messages are.
+type Campaign struct {
+	puntuale.Campaign
+	Counts puntuale.CampaignCounts
+}
+
+// NewCampaign is a request to make a campaign, or to change one that has not started.
+type NewCampaign struct {
+	Name      string
+	Purpose   string
+	Sequence  string         // "" for one message
+	Step      *puntuale.Step // what one message says; only its content is looked at
+	Session   string         // "" for the sequence's, else the default one
+	Fields    map[string]string
+	PerMinute int // recipients; 0: as many as the session takes
+	Window    *puntuale.Window
+	StartAt   string // a moment as a start call takes them; "" for at once
+	IfRunning string
+	Canary    *int
+	Timezone  string // "" for the client's
+	By        puntuale.LoginID
+	Faults    []puntuale.Fault // found by the caller in the request itself
+}
+
+// Recipient is one row of a list that a call brings: its phone and its fields.
+type Recipient map[string]string
+
+// maxCommonFields bounds, in bytes, what is the same for all recipients: a list of campaigns shows it.
+const maxCommonFields = 16 << 10
+
+// columnPhone is the field that holds the number.
+const columnPhone = "phone"
+
+// purposes are what a campaign may be for.
+var purposes = []string{"", "marketing", "service"}
+
+// CreateCampaign makes a draft, with recipients or without. Codes: invalid, quota_reached, forbidden.
+func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients []Recipient, o Once[Campaign]) (Campaign, error) {
+	if err := c.MayCreate(); err != nil {
+		return Campaign{}, err
+	}
+	f := faults(r.Faults)
+	once, clash, err := o.begin(ctx, c.tenant, &f)
+	if err != nil {
+		return Campaign{}, err
+	}
+	r.Faults = f
+	drafted, err := c.checkCampaign(ctx, r, len(recipients))
+	if err != nil {
+		return Campaign{}, err
+	}
+	if clash != nil {
+		return Campaign{}, clash
+	}
+	result := func(stored any) Campaign {
+		made := Campaign{Campaign: drafted}
+		made.ID, _ = stored.(puntuale.CampaignID)
+		made.Feed.Waiting = len(recipients)
+		return made
+	}
+	o.keep(once, result)
+	id, err := c.tenant.CreateCampaign(ctx, drafted, once)
+	if err != nil {
+		return Campaign{}, fmt.Errorf("create a campaign: %w", err)
+	}
+	if len(recipients) > 0 {
+		if _, err := c.AddRecipients(ctx, id.String(), recipients); err != nil {
+			return Campaign{}, err
+		}
+	}
+	return result(id), nil
+}
+
+// UpdateCampaign changes a campaign that has not started; its check is void then. Codes: not_found, invalid, conflict.
+func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (Campaign, error) {
+	old, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, err
+	}
+	drafted, err := c.checkCampaign(ctx, r, 0)
+	if err != nil {
+		return Campaign{}, err
+	}
+	drafted.ID = old.ID
+	if err := c.tenant.UpdateCampaign(ctx, drafted); err != nil {
+		return Campaign{}, fmt.Errorf("update campaign %d: %w", old.ID, err)
+	}
+	return c.Campaign(ctx, id)
+}
+
+// checkCampaign names all that is wrong with a request.
+func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
+	f := faults(r.Faults)
+	now := c.control.clock.Now()
+	made := puntuale.Campaign{Client: c.account.ID, Name: strings.TrimSpace(r.Name), By: r.By, Created: now}
+	f.required("body.name", r.Name, puntuale.MaxName)
+	f.word("body.purpose", r.Purpose, purposes...)
+	f.entries("body.recipients", recipients, puntuale.MaxInline)
+	f.entries("body.fields", len(r.Fields), puntuale.MaxFields)
+	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
+		f.text("body.fields."+name, r.Fields[name], puntuale.MaxField)
+	}
+	total := 0
+	for name, text := range r.Fields {
+		total += len(name) + len(text)
+	}
+	if total > maxCommonFields {
+		f.add("body.fields", fmt.Sprintf("have more than %d bytes together", maxCommonFields), nil)
+	}
+	if r.PerMinute < 0 || r.PerMinute > puntuale.MaxCampaignRate {
+		f.add("body.pace.per_minute", fmt.Sprintf("is not 1 to %d", puntuale.MaxCampaignRate), r.PerMinute)
+	}
+	if r.Canary != nil && (*r.Canary < 0 || *r.Canary > puntuale.CampaignAhead) {
+		f.add("body.canary", fmt.Sprintf("is not 0 to %d", puntuale.CampaignAhead), *r.Canary)
+	}
+	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone}
+	zone, err := c.zoneOf(&f, "body.timezone", r.Timezone)
+	if err != nil {
+		return made, err
+	}
+	if made.Draft.StartAt, err = startAt(r.StartAt, zone); err != nil {
+		f.add("body.start_at", err.Error(), r.StartAt)
+	}
+	f.horizon("body.start_at", made.Draft.StartAt, now)
+	if r.IfRunning != "" {
+		if made.Draft.IfRunning, err = puntuale.ParseIfRunning(r.IfRunning); err != nil {
+			f.add("body.if_running", "is not one of allow, skip, restart, reject", r.IfRunning)
+		}
+	}
+	if err := c.checkWhat(ctx, &f, &made, r); err != nil {
+		return made, err
+	}
+	return made, f.err()
+}
+
+// startAt reads the moment at which a campaign begins; a day alone is its default time.
+func startAt(text string, zone *time.Location) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	m, err := plan.ParseMoment(text)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return m.At(plan.DefaultTime, zone), nil
+}
+
+// checkWhat checks what a campaign sends, and by which session.
+func (c *Client) checkWhat(ctx context.Context, f *faults, made *puntuale.Campaign, r NewCampaign) error {
+	switch {
+	case (r.Sequence == "") == (r.Step == nil):
+		f.add("body.sequence", "is required, or else content or template, but not two of them", nil)
+	case r.Step != nil:
+		step := *r.Step
+		step.Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}
+		made.Draft.Step = &step
+	default:
+		id, err := puntuale.ParseID[puntuale.SequenceID](r.Sequence)
+		if err == nil {
+			_, err = c.tenant.Sequence(ctx, id)
+		}
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound && puntuale.CodeOf(err) != "" {
+			return fmt.Errorf("read sequence %s: %w", r.Sequence, err)
+		}
+		if err != nil {
+			f.add("body.sequence", "is not one of the client's sequences", r.Sequence)
+		}
+		made.Sequence = id
+	}
+	if made.Draft.Step != nil {
+		expanded, err := c.expand(ctx, puntuale.Sequence{Name: made.Name, Steps: []puntuale.Step{*made.Draft.Step}})
+		if err != nil {
+			return err
+		}
+		if step := expanded[0].Steps[0]; unfilled(step) {
+			f.add("body.template", "names no template of the client", step.Template)
+		} else {
+			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
+		}
+	}
+	if r.Window != nil { // as a step's
+		probe := puntuale.Sequence{Name: "-", Steps: []puntuale.Step{{Text: "-", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}}}}
+		for _, fault := range plan.Check(probe) {
+			fault.Location = "body.window" + strings.TrimPrefix(fault.Location, "body.steps[0].timing.window")
+			*f = append(*f, fault)
+		}
+	}
+	if r.Session != "" {
+		s, err := c.sessionFor(ctx, f, r.Session)
+		if err != nil {
+			return err
+		}
+		made.Session = s.ID
+	}
+	return nil
+}
+
+func (c *Client) storedCampaign(ctx context.Context, id string) (puntuale.Campaign, error) {
+	wanted, err := puntuale.ParseID[puntuale.CampaignID](id)
+	if err != nil {
+		return puntuale.Campaign{}, puntuale.NotFound("campaign")
+	}
+	stored, err := c.tenant.Campaign(ctx, wanted)
+	if err != nil {
+		return stored, fmt.Errorf("read campaign %d: %w", wanted, err)
+	}
+	return stored, nil
+}
+
+// Campaign returns one campaign. Codes: not_found.
+func (c *Client) Campaign(ctx context.Context, id string) (Campaign, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, err
+	}
+	found := Campaign{Campaign: stored}
+	if stored.Started.IsZero() {
+		return found, nil
+	}
+	if found.Counts, err = c.tenant.CampaignCounts(ctx, stored.ID); err != nil {
+		return Campaign{}, fmt.Errorf("count the messages of campaign %d: %w", stored.ID, err)
+	}
+	if found.Counts.Total() < stored.Final.Total() { // the archive has some
+		found.Counts = stored.Final
+	}
+	return found, nil
+}
+
+// Campaigns lists the client's campaigns, newest first. Codes: invalid.
+func (c *Client) Campaigns(ctx context.Context, p Page) ([]puntuale.Campaign, string, error) {
+	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Campaign, string, error) { return c.tenant.Campaigns(ctx, p) })
+	if err != nil {
+		return nil, "", fmt.Errorf("list campaigns: %w", err)
+	}
+	return rows, next, nil
+}
+
+// freeze reads what the campaign would send if it started now.
+func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen puntuale.CampaignFrozen, session puntuale.Session, err error) {
+	zone, err := c.zone()
+	if err != nil {
+		return frozen, session, err
+	}
+	frozen = puntuale.CampaignFrozen{ClientName: c.account.Name, Zone: zone.String(), Closed: c.account.Closed, PerMinute: stored.Draft.PerMinute}
+	if stored.Draft.Zone != "" {
+		frozen.Zone = stored.Draft.Zone
+	}
+	sequence := puntuale.Sequence{IfRunning: puntuale.IfRunningAllow}
+	if stored.Sequence != 0 {
+		if sequence, session, err = c.tenant.StartInfo(ctx, stored.Sequence); err != nil {
+			return frozen, session, fmt.Errorf("read sequence %d: %w", stored.Sequence, err)
+		}
+	} else {
+		sequence.Steps = []puntuale.Step{*stored.Draft.Step}
+	}
+	expanded, err := c.expand(ctx, sequence)
+	if err != nil {
+		return frozen, session, err
+	}
+	frozen.Sequence = expanded[0]
+	for _, step := range frozen.Sequence.Steps {
+		if unfilled(step) {
+			return frozen, session, puntuale.Conflict("the campaign names a template that is not there any more: " + step.Template)
+		}
+	}
+	if stored.Session != 0 || session.ID == 0 {
+		var f faults
+		name := ""
+		if stored.Session != 0 {
+			name = stored.Session.String()
+		}
+		if session, err = c.sessionFor(ctx, &f, name); err != nil || len(f) > 0 {
+			return frozen, session, cmpErr(err, f.err())
+		}
+	}
+	if most := session.Pace.PerMinute; most > 0 && (frozen.PerMinute == 0 || most < frozen.PerMinute) {
+		frozen.PerMinute = most
+	}
+	if stored.List == 0 {
+		return frozen, session, nil
+	}
+	l, err := c.tenant.RecipientList(ctx, stored.List)
+	if err != nil {
+		return frozen, session, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
+	}
+	frozen.Columns, err = mapped(l)
+	return frozen, session, err
+}
+
+// cmpErr is the first of the errors that is one.
+func cmpErr(all ...error) error {
+	for _, err := range all {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// digest tells one thing to send from another: the list, the steps, the session and the settings.
+func digest(stored puntuale.Campaign, frozen puntuale.CampaignFrozen, session puntuale.SessionID) (string, error) {
+	frozen.Sequence.Created, frozen.Sequence.Updated = time.Time{}, time.Time{}
+	text, err := json.Marshal(struct {
+		List    puntuale.ListID
+		Size    int
+		Name    string
+		Draft   puntuale.CampaignDraft
+		Frozen  puntuale.CampaignFrozen
+		Session puntuale.SessionID
+	}{stored.List, stored.Feed.Waiting + stored.Feed.Refused, stored.Name, stored.Draft, frozen, session})
+	if err != nil {
+		return "", fmt.Errorf("make a digest: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16]), nil
+}
+
+const (
+	checkWait  = 15 * time.Second // for a check that a call asked for
+	checkStale = 10 * time.Second // then the check of a server that stopped is begun anew
+	checkMost  = 10 * time.Minute
+	checkLook  = 200 * time.Millisecond
+)
+
+// CheckCampaign looks at every recipient, and returns what would be sent. A check that takes longer than 15 s goes on; its
+// Digest is "" until it is done. Codes: not_found, conflict (the campaign started; it has no recipients).
+func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.CampaignCheck, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return puntuale.CampaignCheck{}, err
+	}
+	now := c.control.clock.Now().Truncate(time.Microsecond)
+	switch {
+	case stored.State == puntuale.CampaignChecking && now.Sub(stored.Alive) < checkStale:
+		return c.awaitCheck(ctx, stored.ID)
+	case stored.State != puntuale.CampaignChecking && !stored.State.Editable():
+		return puntuale.CampaignCheck{}, puntuale.Conflict("the campaign is " + stored.State.String())
+	case stored.List == 0 || stored.Feed.Waiting+stored.Feed.Refused == 0:
+		return puntuale.CampaignCheck{}, puntuale.Conflict("the campaign has no recipients")
+	}
+	check, err := c.newCheck(ctx, stored, now)
+	if err != nil {
+		return puntuale.CampaignCheck{}, err
+	}
+	if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{
+		From: []puntuale.CampaignState{stored.State}, To: puntuale.CampaignChecking, Now: now,
+	}); err != nil {
+		return puntuale.CampaignCheck{}, fmt.Errorf("begin to check campaign %d: %w", stored.ID, err)
+	}
+	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkMost)
+	ended := make(chan error, 1)
+	go func() {
+		defer cancel()
+		ended <- check.Run(apart)
+	}()
+	late, stop := c.control.clock.After(checkWait)
+	defer stop()
+	select {
+	case err := <-ended:
+		if err != nil {
+			return puntuale.CampaignCheck{}, fmt.Errorf("check campaign %d: %w", stored.ID, err)
+		}
+	case <-late:
+	case <-ctx.Done():
+		return puntuale.CampaignCheck{}, context.Cause(ctx)
+	}
+	stored, err = c.storedCampaign(ctx, id)
+	return stored.Checked, err
+}
+
+func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now time.Time) (*campaign.Check, error) {
+	frozen, session, err := c.freeze(ctx, stored)
+	if err != nil {
+		return nil, err
+	}
+	made, err := digest(stored, frozen, session.ID)
+	if err != nil {
+		return nil, err
+	}
+	p, err := campaign.NewPlan(stored, frozen, c.control.media)
+	if err != nil {
+		return nil, err
+	}
+	first := now
+	if stored.Draft.StartAt.After(now) {
+		first = stored.Draft.StartAt
+	}
+	return &campaign.Check{
+		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, PerDay: session.Pace.PerDay,
+		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
+			return c.BlacklistedAmong(ctx, phones...)
+		},
+	}, nil
+}
+
+// awaitCheck waits for a check that another call, or another server, runs.
+func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCheck, error) {
+	for end := c.control.clock.Now().Add(checkWait); ; {
+		stored, err := c.tenant.Campaign(ctx, id)
+		if err != nil {
+			return puntuale.CampaignCheck{}, fmt.Errorf("read campaign %d: %w", id, err)
+		}
+		if stored.State != puntuale.CampaignChecking || !c.control.clock.Now().Before(end) {
+			return stored.Checked, nil
+		}
+		if err := c.control.clock.Sleep(ctx, checkLook); err != nil {
+			return puntuale.CampaignCheck{}, err
+		}
+	}
+}
+
+// Changed says that a campaign is not what its check showed. Check is what would be sent now.
+type Changed struct{ Check puntuale.CampaignCheck }
+
+func (*Changed) Error() string { return "the campaign was changed since its check" }
+
+// StartCampaign starts what a check showed, named by its digest, and counts one call. A repeat counts nothing. Codes:
+// not_found, conflict, cap_reached, forbidden. The error wraps a [*Changed] when something was changed since.
+func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaign, puntuale.Usage, error) {
+	if err := c.MayCreate(); err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	now := c.control.clock.Now()
+	zone, err := c.zone()
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	day := puntuale.DateOf(now.In(zone))
+	start := puntuale.CampaignStart{Digest: checked, Day: day, Now: now, First: now}
+	if !stored.Started.IsZero() && checked != "" && stored.Checked.Digest == checked { // a repeat
+		usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
+		if err != nil {
+			return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, err)
+		}
+		found, err := c.Campaign(ctx, id)
+		return found, usage, err
+	}
+	if stored.State != puntuale.CampaignReady {
+		return Campaign{}, puntuale.Usage{}, puntuale.Conflict("the campaign is " + stored.State.String())
+	}
+	frozen, session, err := c.freeze(ctx, stored)
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	made, err := digest(stored, frozen, session.ID)
+	if err != nil {
+		return Campaign{}, puntuale.Usage{}, err
+	}
+	if made != checked {
+		return Campaign{}, puntuale.Usage{}, c.checkedAnew(ctx, id, stored.Checked, made)
+	}
+	if stored.Draft.StartAt.After(now) {
+		start.First = stored.Draft.StartAt
+	}
+	start.Frozen, start.Session = frozen, session.ID
+	usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
+	if err != nil {
+		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, midnight(day, zone).Sub(now)))
+	}
+	c.control.hint(session.ID, time.Time{})
+	found, err := c.Campaign(ctx, id)
+	return found, usage, err
+}
+
+// checkedAnew refuses a start, and says what would be sent now.
+func (c *Client) checkedAnew(ctx context.Context, id string, kept puntuale.CampaignCheck, made string) error {
+	if kept.Digest == made { // the caller names an older check
+		return conflictWith(&Changed{kept})
+	}
+	check, err := c.CheckCampaign(ctx, id)
+	if err != nil {
+		return err
+	}
+	return conflictWith(&Changed{check})
+}
+
+func conflictWith(err error) error {
+	refused := puntuale.Conflict(err.Error())
+	refused.Err = err
+	return refused
+}
+
+// PauseCampaign has nothing more of a campaign leave. It returns once nothing more is claimed. Codes: not_found, conflict.
+func (c *Client) PauseCampaign(ctx context.Context, id string) (Campaign, error) {
+	return c.changeCampaign(ctx, id, puntuale.CampaignPaused, puntuale.CampaignRunning, puntuale.CampaignResuming)
+}
+
+// ResumeCampaign lets a campaign go on. The moments of its messages move by the length of the pause. Codes: not_found,
+// conflict, forbidden.
+func (c *Client) ResumeCampaign(ctx context.Context, id string) (Campaign, error) {
+	if err := c.MayCreate(); err != nil {
+		return Campaign{}, err
+	}
+	return c.changeCampaign(ctx, id, puntuale.CampaignResuming, puntuale.CampaignPaused)
+}
+
+// CancelCampaign cancels what is pending of a campaign, and feeds nothing more. Codes: not_found, conflict.
+func (c *Client) CancelCampaign(ctx context.Context, id string) (Campaign, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, err
+	}
+	if stored.State < puntuale.CampaignRunning {
+		return c.changeCampaign(ctx, id, puntuale.CampaignCancelled, puntuale.CampaignDrafted, puntuale.CampaignChecking, puntuale.CampaignReady)
+	}
+	return c.changeCampaign(ctx, id, puntuale.CampaignCancelling, puntuale.CampaignRunning, puntuale.CampaignPaused, puntuale.CampaignResuming)
+}
+
+// changeCampaign changes a campaign's state. A repeat changes nothing.
+func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.CampaignState, from ...puntuale.CampaignState) (Campaign, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Campaign{}, err
+	}
+	done := stored.State == to || to == puntuale.CampaignResuming && stored.State == puntuale.CampaignRunning ||
+		to == puntuale.CampaignCancelling && stored.State == puntuale.CampaignCancelled
+	if !done {
+		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, Now: c.control.clock.Now()}); err != nil {
+			return Campaign{}, fmt.Errorf("change campaign %d: %w", stored.ID, err)
+		}
+		c.control.hint(stored.Session, time.Time{})
+	}
+	return c.Campaign(ctx, id)
+}

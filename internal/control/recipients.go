@@ -1,0 +1,557 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/plan"
+	"puntuale/internal/roster"
+)
+
+// previewRows is how many rows of a list show what was read.
+const previewRows = 5
+
+// Recipients is what is known of a campaign's list.
+type Recipients struct {
+	Size    int
+	Columns []string
+	Mapping map[string]int // of each field that the list fills, the column from 0
+	Preview [][]string
+	Missing []string // required fields that neither the list nor the campaign fills
+}
+
+// mapped reads a list's stored mapping.
+func mapped(l puntuale.RecipientList) (map[string]int, error) {
+	columns := map[string]int{}
+	if l.Mapping == "" {
+		return columns, nil
+	}
+	if err := json.Unmarshal([]byte(l.Mapping), &columns); err != nil {
+		return nil, fmt.Errorf("read a list's mapping: %w", err)
+	}
+	return columns, nil
+}
+
+// AddRecipients appends recipients to a campaign's list; each names its fields. Their phones are looked at by the check.
+// Codes: not_found, invalid, conflict (the campaign started).
+func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) (Recipients, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Recipients{}, err
+	}
+	var f faults
+	f.entries("body.recipients", len(all), puntuale.MaxInline)
+	if len(all) == 0 {
+		f.add("body.recipients", "is required", nil)
+	}
+	for i, r := range all {
+		if len(f) > mostRowFaults {
+			break
+		}
+		c.checkRecipient(&f, at("body.recipients", i), r)
+	}
+	if err := f.err(); err != nil {
+		return Recipients{}, err
+	}
+	now := c.control.clock.Now()
+	l := puntuale.RecipientList{ID: stored.List, Campaign: stored.ID, Columns: []string{columnPhone}}
+	if stored.List != 0 {
+		if l, err = c.tenant.RecipientList(ctx, stored.List); err != nil {
+			return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
+		}
+	}
+	columns, err := mapped(l)
+	if err != nil {
+		return Recipients{}, err
+	}
+	if err := widen(&l, columns, all); err != nil {
+		return Recipients{}, err
+	}
+	rows := make([]puntuale.Recipient, len(all))
+	for i, r := range all {
+		rows[i] = puntuale.Recipient{Line: l.Size + i + 1, Cells: make([]string, len(l.Columns))}
+		for name, text := range r {
+			rows[i].Cells[columns[name]] = text
+		}
+		rows[i].Phone = c.listed(r[columnPhone])
+	}
+	if l.ID == 0 {
+		if l.ID, err = c.tenant.NewList(ctx, l, now); err != nil {
+			return Recipients{}, fmt.Errorf("begin the list of campaign %d: %w", stored.ID, err)
+		}
+	}
+	if err := c.tenant.AddRecipients(ctx, l, rows, now); err != nil {
+		return Recipients{}, fmt.Errorf("add recipients to campaign %d: %w", stored.ID, err)
+	}
+	if stored.List == 0 {
+		if err := c.tenant.UseList(ctx, stored.ID, l.ID); err != nil {
+			return Recipients{}, fmt.Errorf("use the list of campaign %d: %w", stored.ID, err)
+		}
+	}
+	return c.RecipientsOf(ctx, id)
+}
+
+// mostRowFaults bounds the faults of rows that one answer names.
+const mostRowFaults = 100
+
+func (c *Client) checkRecipient(f *faults, location string, r Recipient) {
+	f.entries(location, len(r), roster.MaxColumns)
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if len(name) > puntuale.MaxName {
+			f.add(location, "has a field whose name is too long", nil)
+			continue
+		}
+		f.noNUL(location, name)
+		if len(r[name]) > puntuale.MaxField {
+			f.add(location+"."+name, fmt.Sprintf("is longer than %d bytes", puntuale.MaxField), nil)
+		}
+		f.noNUL(location+"."+name, r[name])
+	}
+}
+
+// widen adds the fields that the list has no column for yet.
+func widen(l *puntuale.RecipientList, columns map[string]int, all []Recipient) error {
+	if _, ok := columns[columnPhone]; !ok {
+		columns[columnPhone] = 0
+	}
+	for _, r := range all {
+		for _, name := range slices.Sorted(maps.Keys(r)) {
+			if _, ok := columns[name]; !ok {
+				columns[name] = len(l.Columns)
+				l.Columns = append(l.Columns, name)
+			}
+		}
+	}
+	if len(l.Columns) > roster.MaxColumns {
+		return puntuale.Invalid(puntuale.Fault{Location: "body.recipients", Message: fmt.Sprintf("name more than %d fields", roster.MaxColumns)})
+	}
+	text, err := json.Marshal(columns)
+	l.Mapping = string(text)
+	return err
+}
+
+// listed is a recipient's number as messages have it, "" where it is none: the check says so.
+func (c *Client) listed(text string) string {
+	if roster.LostDigits(text) {
+		return ""
+	}
+	phone, err := ParseRecipient(text, c.account.Region)
+	if err != nil {
+		return ""
+	}
+	return phone
+}
+
+// PutRecipients reads a list from a file, CSV or XLSX, and puts it in the place of the campaign's. The mapping names columns of the file for fields, such as
+// "phone:Telefono,nome:Nome"; "" has it guessed. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started).
+func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (Recipients, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Recipients{}, err
+	}
+	if !stored.State.Editable() {
+		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
+	}
+	reader, err := roster.Open(file, contentType, c.control.scratch)
+	if err != nil {
+		return Recipients{}, fileFault(err)
+	}
+	defer func() { _ = reader.Close() }()
+	return c.replaceRecipients(ctx, stored, reader, mapping)
+}
+
+// rowSource is where the rows of a new list come from.
+type rowSource interface {
+	Columns() []string
+	Next() (roster.Row, error) // io.EOF at the end
+}
+
+// replaceRecipients writes a list beside the current one, and then makes it that.
+func (c *Client) replaceRecipients(ctx context.Context, stored puntuale.Campaign, from rowSource, mapping string) (Recipients, error) {
+	x := &newList{client: c, campaign: stored, from: from, l: puntuale.RecipientList{Campaign: stored.ID, Columns: from.Columns()}}
+	if err := x.read(ctx, mapping); err != nil {
+		return Recipients{}, err
+	}
+	if err := c.tenant.UseList(ctx, stored.ID, x.l.ID); err != nil {
+		return Recipients{}, fmt.Errorf("use the list of campaign %d: %w", stored.ID, err)
+	}
+	return c.RecipientsOf(ctx, stored.ID.String())
+}
+
+// newList is a list on its way.
+type newList struct {
+	client   *Client
+	campaign puntuale.Campaign
+	from     rowSource
+	l        puntuale.RecipientList
+
+	columns map[string]int
+	rows    []puntuale.Recipient
+	faults  faults
+	more    int // faults that are only counted
+}
+
+// listChunk is how many rows one transaction stores.
+const listChunk = 5000
+
+func (x *newList) read(ctx context.Context, mapping string) error {
+	first, err := x.guess(ctx, mapping)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(x.columns)
+	if err != nil {
+		return fmt.Errorf("keep a mapping: %w", err)
+	}
+	x.l.Mapping = string(text)
+	if x.l.ID, err = x.client.tenant.NewList(ctx, x.l, x.client.control.clock.Now()); err != nil {
+		return fmt.Errorf("begin the list of campaign %d: %w", x.campaign.ID, err)
+	}
+	for _, row := range first {
+		x.add(row)
+	}
+	for {
+		row, err := x.from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if err := x.fault(err); err != nil {
+				return err
+			}
+			continue
+		}
+		if x.add(row); len(x.rows) == listChunk {
+			if err := x.flush(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if x.more > 0 {
+		x.faults.add("body", fmt.Sprintf("has %d more faults", x.more), nil)
+	}
+	if err := x.faults.err(); err != nil {
+		return err
+	}
+	return x.flush(ctx)
+}
+
+// guess reads the first rows, and finds out which column is which field.
+func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row, err error) {
+	var shown [][]string
+	for len(first) < previewRows {
+		row, err := x.from.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			if err := x.fault(err); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		first, shown = append(first, row), append(shown, row.Cells)
+	}
+	if len(first) == 0 && len(x.faults) == 0 {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "body", Message: "has no rows below its header"})
+	}
+	fields, err := x.client.fieldsOf(ctx, x.campaign)
+	if err != nil {
+		return nil, err
+	}
+	if mapping == "" {
+		x.columns = roster.Guess(x.l.Columns, shown, fieldNames(fields))
+	} else if x.columns, err = roster.ParseMapping(mapping, x.l.Columns); err != nil {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: err.Error(), Value: mapping})
+	}
+	if _, ok := x.columns[columnPhone]; !ok {
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: "names no column for phone; the columns are " + fmt.Sprintf("%q", x.l.Columns)})
+	}
+	return first, nil
+}
+
+// fault files what is wrong with a row, and returns what is wrong with the whole file.
+func (x *newList) fault(err error) error {
+	row, ok := errors.AsType[*roster.RowError](err)
+	switch {
+	case !ok:
+		return fileFault(err)
+	case len(x.faults) < mostRowFaults:
+		x.faults.add(fmt.Sprintf("body.line[%d]", row.Line), row.Message, nil)
+	default:
+		x.more++
+	}
+	return nil
+}
+
+func (x *newList) add(row roster.Row) {
+	if len(x.faults) > 0 {
+		return // the file changes nothing
+	}
+	r := puntuale.Recipient{Line: row.Line, Cells: row.Cells}
+	if at := x.columns[columnPhone]; at < len(row.Cells) {
+		r.Phone = x.client.listed(row.Cells[at])
+	}
+	x.rows = append(x.rows, r)
+}
+
+func (x *newList) flush(ctx context.Context) error {
+	if len(x.rows) == 0 {
+		return nil
+	}
+	if err := x.client.tenant.AddRecipients(ctx, x.l, x.rows, x.client.control.clock.Now()); err != nil {
+		return fmt.Errorf("add recipients to campaign %d: %w", x.campaign.ID, err)
+	}
+	x.l.Size += len(x.rows)
+	x.rows = x.rows[:0]
+	return nil
+}
+
+// fileFault is what is wrong with a file as a whole.
+func fileFault(err error) error {
+	e, ok := errors.AsType[*roster.FileError](err)
+	switch {
+	case !ok:
+		return fmt.Errorf("read a list: %w", err)
+	case e.TooLarge:
+		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: e.Message}
+	}
+	return puntuale.Invalid(puntuale.Fault{Location: "body", Message: e.Message})
+}
+
+// MapRecipients changes which column is which field, without another upload. Codes: not_found, invalid, conflict.
+func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipients, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return Recipients{}, err
+	}
+	switch {
+	case !stored.State.Editable():
+		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
+	case stored.List == 0:
+		return Recipients{}, puntuale.Conflict("the campaign has no recipients")
+	}
+	l, err := c.tenant.RecipientList(ctx, stored.List)
+	if err != nil {
+		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
+	}
+	return c.replaceRecipients(ctx, stored, &storedRows{ctx: ctx, tenant: c.tenant, list: l}, mapping)
+}
+
+// storedRows are the rows of a list that is there already.
+type storedRows struct {
+	ctx    context.Context //nolint:containedctx // it lives as long as one call
+	tenant puntuale.Tenant
+	list   puntuale.RecipientList
+	after  int64
+	rows   []puntuale.Recipient
+}
+
+func (s *storedRows) Columns() []string { return s.list.Columns }
+
+func (s *storedRows) Next() (roster.Row, error) {
+	for {
+		if len(s.rows) == 0 {
+			rows, err := s.tenant.Recipients(s.ctx, s.list.ID, puntuale.RecipientFilter{}, s.after, listChunk)
+			if err != nil {
+				return roster.Row{}, fmt.Errorf("read recipients: %w", err)
+			}
+			if len(rows) == 0 {
+				return roster.Row{}, io.EOF
+			}
+			s.rows, s.after = rows, rows[len(rows)-1].N
+		}
+		r := s.rows[0]
+		s.rows = s.rows[1:]
+		if len(r.Cells) > 0 { // else it was erased
+			return roster.Row{Line: r.Line, Cells: r.Cells}, nil
+		}
+	}
+}
+
+// fieldsOf are the fields that a campaign's texts name.
+func (c *Client) fieldsOf(ctx context.Context, stored puntuale.Campaign) ([]puntuale.Field, error) {
+	sequence := puntuale.Sequence{}
+	switch {
+	case stored.Sequence != 0:
+		s, err := c.tenant.Sequence(ctx, stored.Sequence)
+		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read sequence %d: %w", stored.Sequence, err)
+		}
+		sequence = s
+	case stored.Draft.Step != nil:
+		sequence.Steps = []puntuale.Step{*stored.Draft.Step}
+	}
+	expanded, err := c.expand(ctx, sequence)
+	if err != nil {
+		return nil, err
+	}
+	return plan.Fields(expanded[0]), nil
+}
+
+func fieldNames(fields []puntuale.Field) []string {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.Name
+	}
+	return names
+}
+
+// RecipientsOf returns what is known of a campaign's list. Codes: not_found.
+func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil || stored.List == 0 {
+		return Recipients{Mapping: map[string]int{}}, err
+	}
+	l, err := c.tenant.RecipientList(ctx, stored.List)
+	if err != nil {
+		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)
+	}
+	r := Recipients{Size: l.Size, Columns: l.Columns}
+	if r.Mapping, err = mapped(l); err != nil {
+		return r, err
+	}
+	rows, err := c.tenant.Recipients(ctx, l.ID, puntuale.RecipientFilter{}, 0, previewRows)
+	if err != nil {
+		return r, fmt.Errorf("read recipients: %w", err)
+	}
+	for _, row := range rows {
+		r.Preview = append(r.Preview, row.Cells)
+	}
+	fields, err := c.fieldsOf(ctx, stored)
+	if err != nil {
+		return r, err
+	}
+	for _, field := range fields {
+		_, given := r.Mapping[field.Name]
+		if field.Required && !given && stored.Draft.Fields[field.Name] == "" {
+			r.Missing = append(r.Missing, field.Name)
+		}
+	}
+	return r, nil
+}
+
+// RecipientQuery asks for a part of a campaign's list.
+type RecipientQuery struct {
+	State  string // waiting, fed, refused; "" for all
+	Reason string // of refused ones; "" for any
+	After  int64
+	Limit  int
+}
+
+// ListRecipients lists rows of a campaign's list by their place. Codes: not_found, invalid.
+func (c *Client) ListRecipients(ctx context.Context, id string, q RecipientQuery) ([]puntuale.Recipient, error) {
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil || stored.List == 0 {
+		return nil, err
+	}
+	filter := puntuale.RecipientFilter{Reason: q.Reason}
+	switch q.State {
+	case "":
+	case puntuale.RecipientWaiting.String():
+		filter.State = new(puntuale.RecipientWaiting)
+	case puntuale.RecipientFed.String():
+		filter.State = new(puntuale.RecipientFed)
+	case puntuale.RecipientRefused.String():
+		filter.State = new(puntuale.RecipientRefused)
+	default:
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.state", Message: "is not one of waiting, fed, refused", Value: q.State})
+	}
+	rows, err := c.tenant.Recipients(ctx, stored.List, filter, q.After, q.Limit)
+	if err != nil {
+		return nil, fmt.Errorf("list the recipients of campaign %d: %w", stored.ID, err)
+	}
+	return rows, nil
+}
+
+// retryRows is how many messages one transaction of a retry sends again.
+const retryRows = 500
+
+// RetryCampaign sends the failed messages of a campaign again, counts one call, and returns how many. Those whose fate is uncertain may have arrived: they go again
+// only with uncertain. Codes: not_found, conflict (the campaign did not end, nor run), forbidden.
+func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (again int, err error) {
+	if err := c.MayCreate(); err != nil {
+		return 0, err
+	}
+	stored, err := c.storedCampaign(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	if s := stored.State; s != puntuale.CampaignDone && s != puntuale.CampaignRunning {
+		return 0, puntuale.Conflict("the campaign is " + s.String())
+	}
+	now := c.control.clock.Now()
+	day, err := c.today(now)
+	if err != nil {
+		return 0, err
+	}
+	for after := puntuale.MessageID(0); ; {
+		ids, err := c.tenant.FailedOfCampaign(ctx, stored.ID, uncertain, after, retryRows)
+		if err != nil {
+			return again, fmt.Errorf("look for the failed messages of campaign %d: %w", stored.ID, err)
+		}
+		if len(ids) == 0 {
+			break
+		}
+		after = ids[len(ids)-1]
+		n, err := c.resendOfCampaign(ctx, ids, day, now, again > 0)
+		if err != nil {
+			return again, err
+		}
+		again += n
+	}
+	if again > 0 && stored.State == puntuale.CampaignDone {
+		err = c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: []puntuale.CampaignState{puntuale.CampaignDone}, To: puntuale.CampaignRunning, Now: now})
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeConflict {
+			return again, fmt.Errorf("change campaign %d: %w", stored.ID, err)
+		}
+	}
+	c.control.hint(stored.Session, time.Time{})
+	return again, nil
+}
+
+// resendOfCampaign sends messages of a campaign again, each as soon as its window allows. Free, it counts no call. What was sent
+// again meanwhile, or whose text was removed, is left out.
+func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time, free bool) (int, error) {
+	found, err := c.tenant.Details(ctx, ids)
+	if err != nil {
+		return 0, fmt.Errorf("read messages to send again: %w", err)
+	}
+	zone, err := c.zone()
+	if err != nil {
+		return 0, err
+	}
+	r := puntuale.Resend{Day: day, Now: now, Campaign: true}
+	moments := resendMoments{now: now, zone: zone}
+	for i := range found {
+		if found[i].Blanked || found[i].State != puntuale.Failed {
+			continue
+		}
+		loc, err := c.control.zones.load(found[i].Zone)
+		if err != nil {
+			loc = zone // of an older version's data, perhaps
+		}
+		r.Messages = append(r.Messages, moments.of(&found[i], loc))
+	}
+	if len(r.Messages) == 0 {
+		return 0, nil
+	}
+	store := c.tenant
+	if free {
+		store = c.control.operator.Uncounted(c.account.ID)
+	}
+	if _, err := store.Resend(ctx, r); err != nil {
+		return 0, fmt.Errorf("send messages of a campaign again: %w", untilMidnight(err, midnight(day, zone).Sub(now)))
+	}
+	return len(r.Messages), nil
+}

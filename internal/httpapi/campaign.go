@@ -1,0 +1,589 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/csv"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// Bounds of what brings recipients.
+const (
+	maxList    = 100 << 20 // bytes of a file
+	maxInline  = 16 << 20  // of a body
+	listValues = 200_000   // of such a body
+)
+
+func registerCampaigns(a *api) {
+	const all, one = "/api/campaigns", "/api/campaigns/{id}"
+	known := []int{http.StatusNotFound, http.StatusConflict}
+	client(a, operation{id: "listCampaigns", method: http.MethodGet, path: all, strict: true,
+		summary: "List the campaigns, newest first; without the counts of their messages"}, listCampaigns)
+	clientOnce(a, operation{id: "createCampaign", method: http.MethodPost, path: all, creates: always, body: campaignBody{}, bodyBytes: maxInline, strict: true,
+		summary: "Make a campaign: a draft, or with start=true one that runs", refusals: []int{http.StatusConflict}}, createCampaign)
+	client(a, operation{id: "getCampaign", method: http.MethodGet, path: one,
+		summary: "Get a campaign, with how far it is", refusals: []int{http.StatusNotFound}}, getCampaign)
+	client(a, operation{id: "replaceCampaign", method: http.MethodPut, path: one, body: campaignBody{},
+		summary: "Change a campaign that has not started; its recipients stay", refusals: known}, replaceCampaign)
+	client(a, operation{id: "uploadRecipients", method: http.MethodPut, path: one + "/recipients", upload: maxList, strict: true,
+		summary:  "Put the recipients of a file in the place of the campaign's: CSV or XLSX with a header row, at most 100 MiB and 1,000,000 rows. A file with a fault changes nothing",
+		refusals: known}, uploadRecipients)
+	documentUpload(a, one+"/recipients")
+	client(a, operation{id: "addRecipients", method: http.MethodPost, path: one + "/recipients", body: recipientsBody{}, bodyBytes: maxInline,
+		summary: "Append recipients to the campaign's", refusals: known}, addRecipients)
+	client(a, operation{id: "listRecipients", method: http.MethodGet, path: one + "/recipients", strict: true,
+		summary: "List the campaign's recipients, by their place", refusals: []int{http.StatusNotFound}}, listRecipients)
+	client(a, operation{id: "mapRecipients", method: http.MethodPost, path: one + "/columns", body: columnsBody{},
+		summary: "Change which column of the list is which field", refusals: known}, mapRecipients)
+	client(a, operation{id: "checkCampaign", method: http.MethodPost, path: one + "/check",
+		summary: "Look at every recipient, and show what a start would send. Without a digest the check goes on: ask again", refusals: known}, checkCampaign)
+	refused := operation{id: "listRefused", method: http.MethodGet, path: one + "/refused", strict: true,
+		summary: "Download the refused recipients as CSV", refusals: []int{http.StatusNotFound}}
+	client(a, refused, listRefused)
+	documentCSV(a, refused)
+	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: always, body: digestBody{},
+		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, startCampaign)
+	for _, verb := range []struct {
+		id, path, summary string
+		prevents          bool
+		do                func(*control.Client, context.Context, string) (control.Campaign, error)
+	}{
+		{"pauseCampaign", "/pause", "Pause a campaign; when the answer is there, nothing more of it begins to leave", true, (*control.Client).PauseCampaign},
+		{"resumeCampaign", "/resume", "Let a paused campaign go on. The moments of what has not left move by the length of the pause, but for those that come from a date", false, (*control.Client).ResumeCampaign},
+		{"cancelCampaign", "/cancel", "Cancel what is pending of a campaign, and send nothing more of it", true, (*control.Client).CancelCampaign},
+	} {
+		client(a, operation{id: verb.id, method: http.MethodPost, path: one + verb.path, summary: verb.summary, prevents: verb.prevents, refusals: known},
+			func(ctx context.Context, c *control.Client, _ *call, p *oneInput) (CampaignAnswer, error) {
+				changed, err := verb.do(c, ctx, p.ID)
+				return campaignOf(changed), err
+			})
+	}
+	client(a, operation{id: "retryCampaign", method: http.MethodPost, path: one + "/retry", creates: always, body: retryBody{}, optional: true,
+		summary: "Send the failed messages of a campaign again, and count one call", refusals: known}, retryCampaign)
+}
+
+// campaignBody documents the body of a campaign.
+type campaignBody struct {
+	Name       string              `json:"name" minLength:"1" maxLength:"200"`
+	Purpose    string              `json:"purpose,omitempty" enum:"marketing,service"`
+	Sequence   *string             `json:"sequence,omitempty" doc:"ID of the sequence to start. Else content or template"`
+	Content    *campaignContent    `json:"content,omitempty" doc:"One message"`
+	Template   string              `json:"template,omitempty" doc:"Name of a template: one message"`
+	Session    *string             `json:"id_sessione,omitempty" doc:"The session that sends; else the sequence's, else the default one"`
+	Fields     map[string]string   `json:"fields,omitempty" doc:"The same for every recipient; a recipient's own go first"`
+	Pace       *campaignPace       `json:"pace,omitempty"`
+	Window     *window             `json:"window,omitempty" doc:"When recipients have their moment; the rest waits for the next opening"`
+	StartAt    string              `json:"start_at,omitempty" doc:"The first recipient's moment, such as 2026-11-20T10:30; else at once"`
+	IfRunning  string              `json:"if_running,omitempty" enum:"allow,skip,restart,reject" doc:"For recipients for whom the sequence runs; else the sequence's own setting"`
+	Canary     *int                `json:"canary,omitempty" minimum:"0" maximum:"2000" doc:"So many recipients go first; the campaign pauses if more than a third of their messages fail. 20 without it"`
+	Timezone   string              `json:"timezone,omitempty" doc:"IANA name of the zone that days and dates are reckoned in; else the client's"`
+	Recipients []map[string]string `json:"recipients,omitempty" maxItems:"10000" doc:"Each with its phone and its fields"`
+}
+
+// campaignContent documents what one message says.
+type campaignContent struct {
+	Text        string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}"`
+	Media       string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
+	MediaName   string   `json:"media_name,omitempty"`
+	Latitude    *float64 `json:"latitude,omitempty" minimum:"-90" maximum:"90"`
+	Longitude   *float64 `json:"longitude,omitempty" minimum:"-180" maximum:"180"`
+	OnUncertain string   `json:"on_uncertain,omitempty" enum:"never,resend"`
+}
+
+type campaignPace struct {
+	PerMinute int `json:"per_minute" minimum:"1" maximum:"6000" doc:"Recipients a minute at most; the session's own pace holds besides"`
+}
+
+type recipientsBody struct {
+	Recipients []map[string]string `json:"recipients" minItems:"1" maxItems:"10000" doc:"Each with its phone and its fields"`
+}
+
+type columnsBody struct {
+	Columns string `json:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome. A column by its number where its header has a comma or a colon: phone:2"`
+}
+
+type digestBody struct {
+	Digest string `json:"digest" doc:"Of the check"`
+}
+
+type retryBody struct {
+	Uncertain bool `json:"uncertain,omitempty" doc:"true: those of uncertain fate, too; they may arrive twice"`
+}
+
+type campaignInput struct {
+	OnceInput
+	Start string `query:"start" enum:"true,false" doc:"true: check it and start it, with the recipients of the body"`
+}
+
+type uploadInput struct {
+	ID      string `path:"id" doc:"ID"`
+	Columns string `query:"columns" doc:"Fields with their columns: phone:Telefono,nome:Nome; without it they are guessed by the header"`
+}
+
+type recipientsInput struct {
+	ID     string `path:"id" doc:"ID"`
+	State  string `query:"state" enum:"waiting,fed,refused"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,erased" doc:"Of refused ones"`
+	After  string `query:"after" pattern:"^[0-9]+$" doc:"The place of the last row of the page before"`
+	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
+}
+
+type refusedInput struct {
+	ID     string `path:"id" doc:"ID"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,erased" doc:"Only these"`
+}
+
+// CampaignAnswer is a campaign as callers see it.
+type CampaignAnswer struct {
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	State      string            `json:"state" enum:"draft,checking,ready,running,paused,resuming,cancelling,done,cancelled,failed"`
+	Reason     *string           `json:"reason" doc:"Why it paused or ended by itself: canary, no_credit, client_held, number_restricted, restored, failover, session_deleted, sequence_deleted"`
+	Purpose    *string           `json:"purpose"`
+	Sequence   *string           `json:"sequence"`
+	Session    *string           `json:"id_sessione"`
+	Recipients int               `json:"recipients" doc:"Rows of its list"`
+	Pace       *campaignPace     `json:"pace,omitempty"`
+	Fields     map[string]string `json:"fields"`
+	Created    string            `json:"created_at" format:"date-time"`
+	Started    *string           `json:"started_at" format:"date-time"`
+	Paused     *string           `json:"paused_at" format:"date-time"`
+	Ended      *string           `json:"ended_at" format:"date-time"`
+	Counts     campaignCounts    `json:"counts"`
+}
+
+// campaignCounts are recipients, and the messages of those that were fed.
+type campaignCounts struct {
+	Recipients  int `json:"recipients" doc:"refused, waiting and fed together"`
+	Refused     int `json:"refused"`
+	Waiting     int `json:"waiting"`
+	Fed         int `json:"fed" doc:"Their messages are planned"`
+	Pending     int `json:"pending" doc:"This and the following count messages. A list of campaigns has 0"`
+	Completed   int `json:"completed"`
+	Failed      int `json:"failed"`
+	Cancelled   int `json:"cancelled"`
+	Blacklisted int `json:"blacklisted"`
+}
+
+type campaignsAnswer struct {
+	Campaigns []CampaignAnswer `json:"campaigns"`
+	Next      *string          `json:"next_cursor"`
+}
+
+type listAnswer struct {
+	Recipients int            `json:"recipients"`
+	Columns    []columnAnswer `json:"columns" doc:"The header, with the field that each column fills"`
+	Missing    []string       `json:"missing" doc:"Required fields that neither the list nor the campaign fills"`
+	Preview    [][]string     `json:"preview" doc:"The first rows"`
+}
+
+type columnAnswer struct {
+	Name  string  `json:"name"`
+	Field *string `json:"field"`
+}
+
+type checkAnswer struct {
+	Digest     *string         `json:"digest" doc:"null while the check goes on"`
+	State      string          `json:"state" enum:"draft,checking,ready"`
+	Done       int             `json:"done" doc:"Recipients looked at so far"`
+	Recipients int             `json:"recipients"`
+	Valid      int             `json:"valid"`
+	Messages   int             `json:"messages"`
+	Needed     int             `json:"credits_needed"`
+	Left       string          `json:"credits_left" doc:"A number, or Illimitati"`
+	First      *string         `json:"first" format:"date-time" doc:"When the first message leaves"`
+	Last       *string         `json:"last" format:"date-time" doc:"And the last one, at this pace, in this window and within the session's limits"`
+	Refused    []refusedAnswer `json:"refused"`
+	Samples    []sampleAnswer  `json:"samples"`
+	Longest    int             `json:"longest_text" doc:"Characters"`
+	Limit      *limitAnswer    `json:"limit,omitempty" doc:"The limit that decides when it ends"`
+}
+
+type refusedAnswer struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+type sampleAnswer struct {
+	Line  int    `json:"line"`
+	Phone string `json:"phone"`
+	At    string `json:"at" format:"date-time"`
+	Text  string `json:"text"`
+}
+
+type limitAnswer struct {
+	Code   string `json:"code"`
+	PerDay int    `json:"per_day"`
+	Days   int    `json:"days"`
+}
+
+type startedCampaign struct {
+	CampaignAnswer
+	Usage
+}
+
+type recipientAnswer struct {
+	Place  int64   `json:"place"`
+	Line   int     `json:"line"`
+	Phone  string  `json:"phone"`
+	State  string  `json:"state" enum:"waiting,fed,refused"`
+	Reason *string `json:"reason"`
+	Value  *string `json:"value" doc:"What was refused"`
+	Run    *string `json:"run" doc:"The ID of its first message"`
+}
+
+type recipientsAnswer struct {
+	Recipients []recipientAnswer `json:"recipients"`
+	Next       *string           `json:"next" doc:"To be given as after"`
+}
+
+type retriedAnswer struct {
+	Again int `json:"again" doc:"Messages that are sent again"`
+}
+
+func listCampaigns(ctx context.Context, c *control.Client, in *call, p *ListInput) (campaignsAnswer, error) {
+	rows, next, err := c.Campaigns(ctx, p.page(in))
+	if err != nil {
+		return campaignsAnswer{}, err
+	}
+	return campaignsAnswer{each(rows, func(r puntuale.Campaign) CampaignAnswer { return campaignOf(control.Campaign{Campaign: r}) }), textOrNull(next)}, nil
+}
+
+func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaignInput) (CampaignAnswer, error) {
+	asked, recipients, err := readCampaign(in)
+	if err != nil {
+		return CampaignAnswer{}, err
+	}
+	made, err := c.CreateCampaign(ctx, asked, recipients, once(in, &p.OnceInput, campaignOf))
+	if err != nil || p.Start != "true" {
+		return campaignOf(made), err
+	}
+	check, err := c.CheckCampaign(ctx, made.ID.String())
+	if err != nil {
+		return CampaignAnswer{}, err
+	}
+	if check.Digest == "" {
+		made.State = puntuale.CampaignChecking
+		return campaignOf(made), nil
+	}
+	started, _, err := c.StartCampaign(ctx, made.ID.String(), check.Digest)
+	return campaignOf(started), err
+}
+
+func getCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (CampaignAnswer, error) {
+	found, err := c.Campaign(ctx, p.ID)
+	return campaignOf(found), err
+}
+
+func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (CampaignAnswer, error) {
+	asked, recipients, err := readCampaign(in)
+	if err != nil {
+		return CampaignAnswer{}, err
+	}
+	if len(recipients) > 0 {
+		asked.Faults = append(asked.Faults, puntuale.Fault{Location: "body.recipients", Message: "are not changed here"})
+	}
+	changed, err := c.UpdateCampaign(ctx, p.ID, asked)
+	return campaignOf(changed), err
+}
+
+// readCampaign reads the body of a campaign. Codes: unreadable.
+func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
+	body, err := in.list()
+	if err != nil {
+		return control.NewCampaign{}, nil, err
+	}
+	asked := control.NewCampaign{
+		Name: body.text("name"), Purpose: body.text("purpose"), Sequence: body.id("sequence"), Session: body.id("id_sessione"),
+		StartAt: body.text("start_at"), IfRunning: body.text("if_running"), Timezone: body.text("timezone"), Canary: body.wholeOrNil("canary"),
+		Fields: readFields(body.object("fields")),
+	}
+	template := body.text("template")
+	content := body.object("content")
+	if content != nil || template != "" {
+		asked.Step = &puntuale.Step{Template: template}
+	}
+	if content != nil && template != "" {
+		body.refuse("template", "goes without content", nil)
+	}
+	if content != nil {
+		*asked.Step = puntuale.Step{
+			Text: content.text("text"), Media: content.text("media"), MediaName: content.text("media_name"),
+			Latitude: content.number("latitude"), Longitude: content.number("longitude"), OnUncertain: puntuale.OnUncertain(content.text("on_uncertain")),
+		}
+	}
+	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
+		if asked.PerMinute = pace.whole("per_minute"); asked.PerMinute < 1 {
+			asked.PerMinute = -1 // refused with all else
+		}
+	}
+	if w := body.object("window"); w != nil {
+		asked.Window = &puntuale.Window{Weekdays: w.wholes("weekdays"), From: w.text("from"), To: w.text("to"), Holidays: w.text("holidays")}
+	}
+	recipients := readRecipients(body)
+	if err := body.err(); err != nil {
+		return asked, nil, err
+	}
+	asked.Faults = *body.refused
+	return asked, recipients, nil
+}
+
+// readRecipients reads the rows that a body brings: numbers are taken as texts, too.
+func readRecipients(body *object) []control.Recipient {
+	return each(body.objects("recipients"), func(o *object) control.Recipient { return readFields(o) })
+}
+
+func readFields(o *object) map[string]string {
+	if o == nil {
+		return nil
+	}
+	fields := make(map[string]string, len(o.members))
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		if o.null(name) {
+			continue
+		}
+		if name == "phone" {
+			fields[name] = o.phone(name)
+			continue
+		}
+		if raw := o.members[name]; len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9') {
+			fields[name] = string(raw)
+			continue
+		}
+		fields[name] = o.text(name)
+	}
+	return fields
+}
+
+func uploadRecipients(ctx context.Context, c *control.Client, in *call, p *uploadInput) (listAnswer, error) {
+	put, err := c.PutRecipients(ctx, p.ID, in.file, in.kind, p.Columns)
+	return listOf(put), err
+}
+
+func addRecipients(ctx context.Context, c *control.Client, in *call, p *oneInput) (listAnswer, error) {
+	body, err := in.list()
+	if err != nil {
+		return listAnswer{}, err
+	}
+	recipients := readRecipients(body)
+	if err := body.err(); err != nil {
+		return listAnswer{}, err
+	}
+	added, err := c.AddRecipients(ctx, p.ID, recipients)
+	return listOf(added), err
+}
+
+func mapRecipients(ctx context.Context, c *control.Client, in *call, p *oneInput) (listAnswer, error) {
+	body, err := in.object()
+	if err != nil {
+		return listAnswer{}, err
+	}
+	columns := body.text("columns")
+	if err := body.err(); err != nil {
+		return listAnswer{}, err
+	}
+	changed, err := c.MapRecipients(ctx, p.ID, columns)
+	return listOf(changed), err
+}
+
+func listRecipients(ctx context.Context, c *control.Client, _ *call, p *recipientsInput) (recipientsAnswer, error) {
+	q := control.RecipientQuery{State: p.State, Reason: p.Reason, Limit: defaultRows}
+	if n, err := strconv.Atoi(p.Limit); err == nil {
+		q.Limit = min(max(n, 1), maxRows)
+	}
+	q.After, _ = strconv.ParseInt(p.After, 10, 64)
+	rows, err := c.ListRecipients(ctx, p.ID, q)
+	if err != nil {
+		return recipientsAnswer{}, err
+	}
+	out := recipientsAnswer{Recipients: each(rows, recipientOf)}
+	if len(rows) == q.Limit {
+		out.Next = new(strconv.FormatInt(rows[len(rows)-1].N, 10))
+	}
+	return out, nil
+}
+
+const (
+	defaultRows = 100
+	maxRows     = 1000
+)
+
+func checkCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (checkAnswer, error) {
+	check, err := c.CheckCampaign(ctx, p.ID)
+	if err != nil {
+		return checkAnswer{}, err
+	}
+	return checkOf(check, creditsLeft(c)), nil
+}
+
+func startCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (startedCampaign, error) {
+	body, err := in.object()
+	if err != nil {
+		return startedCampaign{}, err
+	}
+	digest := body.text("digest")
+	body.need("digest")
+	if err := body.err(); err != nil {
+		return startedCampaign{}, err
+	}
+	started, usage, err := c.StartCampaign(ctx, p.ID, digest)
+	if changed, ok := errors.AsType[*control.Changed](err); ok {
+		refused := puntuale.Conflict("the campaign was changed since its check: check it again, and start what that shows")
+		refused.Faults = []puntuale.Fault{{Location: "body.digest", Message: "is not that of the present check", Value: checkOf(changed.Check, creditsLeft(c))}}
+		return startedCampaign{}, refused
+	}
+	if err != nil {
+		return startedCampaign{}, err
+	}
+	return startedCampaign{campaignOf(started), usageOf(usage)}, nil
+}
+
+func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (retriedAnswer, error) {
+	uncertain := false
+	if len(in.body) > 0 {
+		body, err := in.object()
+		if err != nil {
+			return retriedAnswer{}, err
+		}
+		if flag := body.flag("uncertain"); flag != nil {
+			uncertain = *flag
+		}
+		if err := body.err(); err != nil {
+			return retriedAnswer{}, err
+		}
+	}
+	again, err := c.RetryCampaign(ctx, p.ID, uncertain)
+	return retriedAnswer{again}, err
+}
+
+// listRefused writes the rows page by page: there may be a million.
+func listRefused(ctx context.Context, c *control.Client, _ *call, p *refusedInput) (written, error) {
+	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: refusedRows}
+	rows, err := c.ListRecipients(ctx, p.ID, q)
+	if err != nil {
+		return nil, err
+	}
+	return func(out huma.Context) {
+		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
+		out.SetHeader("Content-Disposition", `attachment; filename="refused.csv"`)
+		w := csv.NewWriter(out.BodyWriter())
+		_ = w.Write([]string{"line", "phone", "reason", "value"})
+		for len(rows) > 0 && err == nil {
+			for _, r := range rows {
+				_ = w.Write([]string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(r.Value)})
+			}
+			if w.Flush(); w.Error() != nil || len(rows) < refusedRows {
+				return
+			}
+			q.After = rows[len(rows)-1].N
+			rows, err = c.ListRecipients(ctx, p.ID, q)
+		}
+		w.Flush()
+	}, nil
+}
+
+const refusedRows = 1000
+
+// inert keeps a spreadsheet from running a cell as a formula; a number's plus sign is none.
+func inert(cell string) string {
+	if cell != "" && strings.ContainsRune("=-@\t\r", rune(cell[0])) {
+		return "'" + cell
+	}
+	return cell
+}
+
+func campaignOf(c control.Campaign) CampaignAnswer {
+	size := c.Feed.Waiting + c.Feed.Fed + c.Feed.Refused
+	out := CampaignAnswer{
+		ID: c.ID.String(), Name: c.Name, State: c.State.String(), Reason: textOrNull(c.Reason), Purpose: textOrNull(c.Draft.Purpose),
+		Recipients: size, Fields: c.Draft.Fields, Created: stamp(c.Created), Started: stampOrNull(c.Started), Ended: stampOrNull(c.Ended),
+		Counts: campaignCounts{size, c.Feed.Refused, c.Feed.Waiting, c.Feed.Fed, c.Counts.Pending, c.Counts.Completed, c.Counts.Failed, c.Counts.Cancelled, c.Counts.Blacklisted},
+	}
+	if c.State.Holds() {
+		out.Paused = stampOrNull(c.Paused)
+	}
+	if out.Fields == nil {
+		out.Fields = map[string]string{}
+	}
+	if c.Sequence != 0 {
+		out.Sequence = new(c.Sequence.String())
+	}
+	if c.Session != 0 {
+		out.Session = new(c.Session.String())
+	}
+	if c.Draft.PerMinute > 0 {
+		out.Pace = &campaignPace{c.Draft.PerMinute}
+	}
+	return out
+}
+
+func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
+	out := checkAnswer{
+		Digest: textOrNull(k.Digest), State: puntuale.CampaignReady.String(), Done: k.Done, Recipients: k.Recipients, Valid: k.Valid,
+		Messages: k.Messages, Needed: k.Messages, Left: left, First: stampOrNull(k.First), Last: stampOrNull(k.Last), Longest: k.Longest,
+		Refused: each(k.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
+		Samples: each(k.Samples, func(s puntuale.CampaignSample) sampleAnswer {
+			return sampleAnswer{s.Line, s.Phone, stamp(s.At), s.Text}
+		}),
+	}
+	if k.Digest == "" {
+		out.State = puntuale.CampaignChecking.String()
+	} else {
+		out.Done = k.Recipients
+	}
+	if k.Limit != nil {
+		out.Limit = &limitAnswer{k.Limit.Code, k.Limit.PerDay, k.Limit.Days}
+	}
+	return out
+}
+
+func creditsLeft(c *control.Client) string {
+	if left := c.Account().Credits; left != nil {
+		return strconv.FormatInt(*left, 10)
+	}
+	return puntuale.UnlimitedCredits
+}
+
+func listOf(r control.Recipients) listAnswer {
+	out := listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: append([][]string{}, r.Preview...), Columns: []columnAnswer{}}
+	for i, name := range r.Columns {
+		column := columnAnswer{Name: name}
+		for _, field := range slices.Sorted(maps.Keys(r.Mapping)) {
+			if r.Mapping[field] == i {
+				column.Field = &field
+			}
+		}
+		out.Columns = append(out.Columns, column)
+	}
+	return out
+}
+
+func recipientOf(r puntuale.Recipient) recipientAnswer {
+	out := recipientAnswer{Place: r.N, Line: r.Line, Phone: r.Phone, State: r.State.String(), Reason: textOrNull(r.Reason), Value: textOrNull(r.Value)}
+	if r.Run != 0 {
+		out.Run = new(puntuale.MessageID(r.Run).String())
+	}
+	return out
+}
+
+// documentUpload describes the files that an upload takes.
+func documentUpload(a *api, path string) {
+	file := &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
+	a.OpenAPI().Paths[path].Put.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{
+		"text/csv": file, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": file,
+	}}
+}
+
+// documentCSV describes an answer that is a table.
+func documentCSV(a *api, op operation) {
+	a.documented(op).Responses["200"].Content = map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: "string"}}}
+}

@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+// Only changes of state write a campaign's row: claims lock it.
+const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, c.frozen, c.list_id, c.checked, c.checked_at,
+ c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
+ f.place, f.next_at, f.waiting, f.fed, f.refused`
+
+const fromCampaigns = ` from campaign c join campaign_feed f on f.client_id = c.client_id and f.campaign_id = c.id`
+
+func scanCampaign(rows row, c *puntuale.Campaign) error { return rows.Scan(campaignFields(c)...) }
+
+func campaignFields(c *puntuale.Campaign) []any {
+	return []any{&c.ID, &c.Client, &c.Session, &c.Sequence, &c.State, &c.Name, inJSON{&c.Draft}, kept{&c.Frozen}, &c.List, kept{&c.Checked}, moment{&c.Alive},
+		&c.Reason, &c.By, moment{&c.Created}, moment{&c.Started}, moment{&c.Paused}, moment{&c.Resumed}, moment{&c.Ended}, kept{&c.Final},
+		&c.Feed.Place, moment{&c.Feed.Next}, &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
+}
+
+// kept scans a column of JSON that may be empty.
+type kept struct{ into any }
+
+func (k kept) Scan(value any) error {
+	if value == "" || value == nil {
+		return nil
+	}
+	return inJSON(k).Scan(value)
+}
+
+func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *puntuale.Once) (id puntuale.CampaignID, err error) {
+	draft, err := toJSON(c.Draft)
+	if err != nil {
+		return 0, err
+	}
+	err = t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+		if err := t.campaignRoom(ctx, a); err != nil {
+			return nil, err
+		}
+		if err := t.sessionThere(ctx, a, c.Session); err != nil {
+			return nil, err
+		}
+		n, err := number(ctx, a, "campaign")
+		if err != nil {
+			return nil, err
+		}
+		id = puntuale.CampaignID(n)
+		if _, err := a.exec(ctx, `insert into campaign (client_id, id, session_id, sequence_id, state, name, draft, created_at, created_by)
+ values ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, t.id, id, c.Session, c.Sequence, c.Name, draft, micros(c.Created), c.By); err != nil {
+			return nil, fmt.Errorf("insert a campaign: %w", err)
+		}
+		if _, err := a.exec(ctx, `insert into campaign_feed (client_id, campaign_id) values ($1, $2)`, t.id, id); err != nil {
+			return nil, fmt.Errorf("insert a campaign: %w", err)
+		}
+		return id, nil
+	})
+	return id, err
+}
+
+// campaignRoom locks the client and refuses one campaign too many.
+func (t tenant) campaignRoom(ctx context.Context, a asker) error {
+	var n int64
+	found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
+	if err := thereOr(found, err, "client"); err != nil {
+		return err
+	}
+	if _, err := one(ctx, a, `select count(*) from campaign where client_id = $1 and state < 7`, []any{t.id}, &n); err != nil {
+		return fmt.Errorf("count campaigns: %w", err)
+	}
+	if n >= puntuale.MaxOpenCampaigns {
+		return &puntuale.Error{Code: puntuale.CodeQuotaReached, Message: fmt.Sprintf("the client has %d campaigns that have not ended", n)}
+	}
+	return nil
+}
+
+func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
+	draft, err := toJSON(c.Draft)
+	if err != nil {
+		return err
+	}
+	return t.write(ctx, func(ctx context.Context, a asker) error {
+		if err := t.sessionThere(ctx, a, c.Session); err != nil {
+			return err
+		}
+		if _, err := t.lockCampaign(ctx, a, c.ID, puntuale.CampaignState.Editable); err != nil {
+			return err
+		}
+		_, err := a.exec(ctx, `update campaign set session_id = $3, sequence_id = $4, state = 0, name = $5, draft = $6, checked = '' where client_id = $1 and id = $2`,
+			t.id, c.ID, c.Session, c.Sequence, c.Name, draft)
+		if err != nil {
+			return fmt.Errorf("update a campaign: %w", err)
+		}
+		return nil
+	})
+}
+
+// lockCampaign locks a campaign's row and refuses a state that may not be changed so.
+func (t tenant) lockCampaign(ctx context.Context, a asker, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
+	found, err := one(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
+ where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, moment{&c.Alive}, moment{&c.Paused}, moment{&c.Resumed}, moment{&c.Started})
+	if err := thereOr(found, err, "campaign"); err != nil {
+		return c, err
+	}
+	if !may(c.State) {
+		return c, puntuale.Conflict("the campaign is " + c.State.String())
+	}
+	return c, nil
+}
+
+func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntuale.Campaign, err error) {
+	found, err := one(ctx, t.s.read, `select `+campaignColumns+fromCampaigns+` where c.client_id = $1 and c.id = $2`, []any{t.id, id}, campaignFields(&c)...)
+	return c, foundOr(found, err, "campaign")
+}
+
+// listedCampaigns leave out what is sent, which may be long.
+const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, c.state, c.name, c.draft, '' as frozen, c.list_id, '' as checked, c.checked_at,
+ c.reason, c.created_by, c.created_at, c.started_at, c.paused_at, c.resumed_at, c.ended_at, c.final,
+ f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
+
+func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Campaign, string, error) {
+	last, limit, err := after(p, "campaigns")
+	if err != nil {
+		return nil, "", err
+	}
+	if last == 0 {
+		last = puntuale.MaxID
+	}
+	all, err := list(ctx, t.lists(), listedCampaigns, []any{t.id, last, limit + 1}, scanCampaign)
+	if err != nil {
+		return nil, "", outward(fmt.Errorf("list campaigns: %w", err))
+	}
+	all, next := cut(all, limit, "campaigns", func(c *puntuale.Campaign) int64 { return int64(c.ID) })
+	return all, next, nil
+}
+
+// campaignCounts reads the index of a campaign's messages alone; the campaign's row says whose they are.
+const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
+ where c.client_id = $1 and c.id = $2 group by m.state`
+
+func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCounts, error) {
+	counts, err := countCampaign(ctx, t.lists(), campaignCounts, t.id, id)
+	return counts, outward(err)
+}
+
+// eacher asks for rows.
+type eacher interface {
+	each(ctx context.Context, text string, args []any, scan func(row) error) error
+}
+
+func countCampaign(ctx context.Context, a eacher, text string, client puntuale.ClientID, id puntuale.CampaignID) (c puntuale.CampaignCounts, err error) {
+	err = a.each(ctx, text, []any{client, id}, func(rows row) error {
+		var state puntuale.State
+		var n int
+		err := rows.Scan(&state, &n)
+		switch state {
+		case puntuale.Pending:
+			c.Pending = n
+		case puntuale.Completed:
+			c.Completed = n
+		case puntuale.Failed:
+			c.Failed = n
+		case puntuale.Cancelled:
+			c.Cancelled = n
+		case puntuale.Blacklisted:
+			c.Blacklisted = n
+		}
+		return err
+	})
+	if err != nil {
+		return c, fmt.Errorf("count a campaign's messages: %w", err)
+	}
+	return c, nil
+}
+
+func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error {
+	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+		stored, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool {
+			for _, from := range c.From {
+				if s == from {
+					return true
+				}
+			}
+			return false
+		})
+		if err != nil {
+			return err
+		}
+		return moveCampaign(ctx, a, t.id, stored, c)
+	}).of(int64(t.id)), false)
+}
+
+// moveCampaign writes a change of state of a campaign whose row is locked.
+func moveCampaign(ctx context.Context, a asker, client puntuale.ClientID, stored puntuale.Campaign, c puntuale.CampaignChange) error {
+	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
+	switch c.To {
+	case puntuale.CampaignPaused:
+		if stored.State != puntuale.CampaignResuming { // which had not moved everything
+			paused = c.Now
+		}
+	case puntuale.CampaignResuming:
+		resumed = c.Now
+	case puntuale.CampaignChecking:
+		alive = c.Now
+	case puntuale.CampaignDone, puntuale.CampaignCancelled, puntuale.CampaignFailed:
+		ended = c.Now
+	default:
+	}
+	_, err := a.exec(ctx, `update campaign set state = $3, reason = $4, paused_at = $5, resumed_at = $6, ended_at = $7, checked_at = $8 where client_id = $1 and id = $2`,
+		client, stored.ID, c.To, c.Reason, micros(paused), micros(resumed), micros(ended), micros(alive))
+	if err != nil {
+		return fmt.Errorf("change a campaign's state: %w", err)
+	}
+	return nil
+}
+
+func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignStart) (u puntuale.Usage, err error) {
+	frozen, err := toJSON(c.Frozen)
+	if err != nil {
+		return u, err
+	}
+	err = t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, func(ctx context.Context, a asker) error {
+		var begun puntuale.Campaign
+		found, err := one(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, moment{&begun.Started}, kept{&begun.Checked})
+		if err := thereOr(found, err, "campaign"); err != nil {
+			return err
+		}
+		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
+			u, err = countAlways(ctx, a, dayOf{t.id, c.Day}, 0)
+			return err
+		}
+		var over bool
+		if u, over, err = t.countOne(ctx, a, dayOf{t.id, c.Day}); err != nil {
+			return err
+		}
+		if err := t.sessionThere(ctx, a, c.Session); err != nil {
+			return err
+		}
+		if _, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool { return s == puntuale.CampaignReady }); err != nil {
+			return err
+		}
+		var check puntuale.CampaignCheck
+		if _, err := one(ctx, a, `select checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, kept{&check}); err != nil {
+			return fmt.Errorf("read a campaign's check: %w", err)
+		}
+		switch {
+		case check.Digest == "" || check.Digest != c.Digest:
+			return puntuale.Conflict("the campaign was changed since its check")
+		case over:
+			t.s.cfg.Meter.CapRefused(1)
+			return &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
+		}
+		if _, err := a.exec(ctx, `update campaign set state = 3, session_id = $3, frozen = $4, started_at = $5, reason = '' where client_id = $1 and id = $2`,
+			t.id, id, c.Session, frozen, micros(c.Now)); err != nil {
+			return fmt.Errorf("start a campaign: %w", err)
+		}
+		if _, err := a.exec(ctx, `update campaign_feed set next_at = $3 where client_id = $1 and campaign_id = $2`, t.id, id, micros(c.First)); err != nil {
+			return fmt.Errorf("start a campaign: %w", err)
+		}
+		return nil
+	}).of(int64(t.id)), false)
+	return u, err
+}
+
+// countOne counts one call, and reports whether it is over the cap.
+func (t tenant) countOne(ctx context.Context, a asker, day dayOf) (u puntuale.Usage, over bool, err error) {
+	if t.free {
+		u, err = countAlways(ctx, a, day, 0)
+		return u, false, err
+	}
+	counts, err := count(ctx, a.each, []dayOf{day}, []int64{1})
+	if err != nil {
+		return u, false, err
+	}
+	c, ok := counts[day]
+	if !ok {
+		return u, false, puntuale.NotFound("client")
+	}
+	return c.usage(c.used - c.prev), c.used == c.prev, nil
+}
+
+// pauseCampaigns pauses whatever sends, for a reason of ours: what a person resumes is told.
+func pauseCampaigns(ctx context.Context, a asker, reason string, now time.Time) error {
+	_, err := a.exec(ctx, `update campaign set paused_at = case when state = 3 then $2::bigint else paused_at end, state = 4, reason = $1 where state in (3, 5)`, reason, micros(now))
+	if err != nil {
+		return fmt.Errorf("pause campaigns: %w", err)
+	}
+	return nil
+}

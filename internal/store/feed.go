@@ -1,0 +1,422 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// Feeding starts the runs of some recipients and marks their rows, in one transaction: progress is the rows themselves.
+// Locks: node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the place that it was read at,
+// so two feeders cannot plan the same rows, and what a lost answer leaves open the next look decides.
+
+// newFeedKind is of chunks. Nobody can tell whether one was stored, so its feeder looks again.
+func newFeedKind() *kind {
+	return &kind{name: "feed", lane: laneFeed, prepare: prepareFeed, run: func(ctx context.Context, w *writer, tasks []*task) error {
+		f, ok := tasks[0].body.(*feeding)
+		if !ok {
+			return tasks[0].do(ctx, &w.link)
+		}
+		f.a = &w.link
+		return f.run(ctx)
+	}}
+}
+
+func prepareFeed(ctx context.Context, w *writer, tasks []*task) error {
+	f, ok := tasks[0].body.(*feeding)
+	if !ok || len(f.runs) == 0 {
+		return nil
+	}
+	return prepareStarts(ctx, w, f.runs)
+}
+
+// feeding is the work of one chunk.
+type feeding struct {
+	puntuale.FeedChunk
+	node puntuale.NodeID
+	runs []*task // a start each, of the rows that are not refused
+	of   []int   // their indexes in Rows
+
+	a    asker
+	done bool
+}
+
+// errLeftOut refuses a start whose recipient is not to be fed after all.
+var errLeftOut = errors.New("the recipient is not waiting any more")
+
+func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
+	f := &feeding{FeedChunk: c, node: node}
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		if r.Reason != "" {
+			continue
+		}
+		st := &start{StartRun: r.Start, client: c.Client, day: dayOf{c.Client, c.Day}}
+		var err error
+		if st.steps, err = toJSON(r.Start.Run.Steps); err != nil {
+			return false, err
+		}
+		f.runs, f.of = append(f.runs, joined(s.kinds.free, len(r.Start.Messages), st)), append(f.of, i)
+	}
+	t := &task{kind: s.kinds.feed, weight: 1, body: f, done: make(chan error, 1)}
+	err := s.tenantWriter(c.Client).perform(ctx, t.of(int64(c.Client)), false)
+	return f.done && err == nil, err
+}
+
+func (f *feeding) run(ctx context.Context) error {
+	f.done = false
+	for _, t := range f.runs {
+		t.refused, t.later = nil, false
+	}
+	if err := fence(ctx, f.a, f.node); err != nil {
+		return err
+	}
+	b := &startBatch{a: f.a, tasks: f.runs, free: true}
+	if err := b.count(ctx); err != nil {
+		return err
+	}
+	may, err := f.lock(ctx)
+	if err != nil || !may {
+		return err
+	}
+	if err := b.pass(ctx); err != nil {
+		return err
+	}
+	fed, err := f.mark(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.decideRunning(ctx); err != nil {
+		return err
+	}
+	refused, err := f.refuse(ctx)
+	if err != nil {
+		return err
+	}
+	fed -= f.back(refused)
+	if err := b.insert(ctx); err != nil {
+		return err
+	}
+	n := int64(len(refused))
+	if _, err := f.a.exec(ctx, `update campaign_feed set place = $3, next_at = $4, waiting = waiting - $5::bigint, fed = fed + $6::bigint, refused = refused + $7::bigint
+ where client_id = $1 and campaign_id = $2`, f.Client, f.Campaign, f.To.Place, micros(f.To.Next), int64(fed)+n, int64(fed), n); err != nil {
+		return fmt.Errorf("note how far a campaign is fed: %w", err)
+	}
+	f.done = true
+	return nil
+}
+
+// lock locks the campaign, which must run, and its place, which must be the chunk's.
+func (f *feeding) lock(ctx context.Context) (bool, error) {
+	var state puntuale.CampaignState
+	var list puntuale.ListID
+	found, err := one(ctx, f.a, `select c.state, c.list_id from campaign c where c.client_id = $1 and c.id = $2 for share`, []any{f.Client, f.Campaign}, &state, &list)
+	if err != nil || !found || state != puntuale.CampaignRunning || list != f.List {
+		return false, err
+	}
+	var place int64
+	_, err = one(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
+	return place == f.From.Place, err
+}
+
+const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c bigint, l bigint, n bigint, p text, r bigint)
+ where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state = 0 and recipient.phone = u.p
+ returning recipient.n`
+
+// mark marks the rows whose runs are to start, and leaves out those that changed since they were read.
+func (f *feeding) mark(ctx context.Context) (fed int, err error) {
+	if len(f.runs) == 0 {
+		return 0, nil
+	}
+	marked := map[int64]bool{}
+	places := pick(f.of, func(i *int) int64 { return f.Rows[*i].N })
+	err = f.a.each(ctx, markRecipients, []any{append(ofList(f.Client, f.List, places),
+		pick(f.of, func(i *int) string { return f.Rows[*i].Phone }),
+		pick(f.runs, func(t **task) int64 { return (*t).body.(*start).first }),
+	)}, func(rows row) error {
+		var n int64
+		err := rows.Scan(&n)
+		marked[n] = true
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("mark recipients: %w", err)
+	}
+	for k, t := range f.runs {
+		if !marked[f.Rows[f.of[k]].N] {
+			t.refused = errLeftOut
+		}
+	}
+	return len(marked), nil
+}
+
+// refuse marks the rows that are refused: by their plan, or because the sequence runs for them. It returns those it marked.
+func (f *feeding) refuse(ctx context.Context) ([]int64, error) {
+	var all []puntuale.Recipient
+	for i := range f.Rows {
+		if r := f.Rows[i].Recipient; r.Reason != "" {
+			all = append(all, r)
+		}
+	}
+	for k, t := range f.runs {
+		st := t.body.(*start)
+		if t.refused == errLeftOut || t.refused == nil && !t.later && st.answer.IDs == nil { //nolint:errorlint // it is ours, and never wrapped
+			continue
+		}
+		r := f.Rows[f.of[k]].Recipient
+		r.Reason = puntuale.RefusedRunning
+		all = append(all, r)
+		if t.refused == nil {
+			t.refused = errLeftOut
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	var marked []int64
+	err := f.a.each(ctx, `update recipient set state = 2, run_id = 0, reason = u.r, value = u.v from $u(c bigint, l bigint, n bigint, r text, v text)
+ where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state < 2 returning recipient.n`, []any{append(
+		ofList(f.Client, f.List, pick(all, func(r *puntuale.Recipient) int64 { return r.N })),
+		pick(all, func(r *puntuale.Recipient) string { return r.Reason }),
+		pick(all, func(r *puntuale.Recipient) string { return r.Value }),
+	)}, func(rows row) error {
+		var n int64
+		err := rows.Scan(&n)
+		marked = append(marked, n)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("refuse recipients: %w", err)
+	}
+	return marked, nil
+}
+
+// back counts the refused rows that mark had marked as fed.
+func (f *feeding) back(refused []int64) (n int) {
+	for _, i := range f.of {
+		if slices.Contains(refused, f.Rows[i].N) {
+			n++
+		}
+	}
+	return n
+}
+
+// A session is ready when it is a sandbox, when its number is linked, or when people send for it.
+const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
+ s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
+ where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
+
+func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
+	all, err := list(ctx, s.look, fedCampaigns, []any{node}, func(rows row, c *puntuale.FedCampaign) error {
+		return rows.Scan(append(campaignFields(&c.Campaign), flag{&c.Online}, &c.Link.State, &c.Link.Condition, moment{&c.Link.Limited})...)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("list campaigns to feed: %w", err))
+	}
+	return all, nil
+}
+
+// A run's number is that of its first message.
+const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
+ and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
+
+func (s *Store) Ahead(ctx context.Context, session puntuale.SessionID, by time.Time) (n int, err error) {
+	_, err = one(ctx, s.look, aheadOfSession, []any{session, micros(by), puntuale.CampaignAhead}, &n)
+	if err != nil {
+		return 0, outward(fmt.Errorf("count what is fed ahead: %w", err))
+	}
+	return n, nil
+}
+
+const canaryCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
+ where c.client_id = $1 and c.id = $2 and m.id = m.run_id group by m.state`
+
+func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntuale.CampaignID) (puntuale.CampaignCounts, error) {
+	c, err := countCampaign(ctx, s.look, canaryCounts, client, id)
+	return c, outward(err)
+}
+
+// Finishing what a change of state began goes in chunks, each under the node's lease. What a crash leaves the next owner of
+// the session finds by the campaign's state.
+
+// onCampaign runs one chunk of a campaign whose row is locked, if its state is still the one.
+func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, state puntuale.CampaignState,
+	do func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error,
+) (still bool, err error) {
+	t := tenant{s: s, id: client}
+	err = s.tenantWriter(client).perform(ctx, dated(s.kinds.feed, func(ctx context.Context, a asker) error {
+		still = false
+		if err := fence(ctx, a, node); err != nil {
+			return err
+		}
+		c, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool { still = s == state; return true })
+		if err != nil || !still {
+			return err
+		}
+		return do(ctx, a, t, c)
+	}).of(int64(client)), false)
+	return still, err
+}
+
+const (
+	moveChunk = 500 // recipients
+
+	toMove = `update recipient set moved_at = $3::bigint where client_id = $1 and list_id = $2 and moved_at <> $3 and n in (
+ select r.n from recipient r where r.client_id = $1 and r.list_id = $2 and r.n > $4 and r.n <= $5 and r.state = 1) returning run_id`
+
+	movable = `
+select m.id, m.run_id, m.step from $u(r bigint) cross join run r cross join message m
+where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent = 0 and m.campaign_id = $2
+union all
+select m.id, m.run_id, m.step from $u(r bigint) cross join run r cross join message m
+where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0 and m.campaign_id = $2`
+
+	// The limit is a date that no pause moves; 0: none.
+	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
+ valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
+ else least(message.valid_until + $1::bigint, u.l) end
+from $u(c bigint, i bigint, d bigint, l bigint) where message.client_id = u.c and message.id = u.i and message.intent = 0`
+)
+
+func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, after int64) (next int64, done bool, err error) {
+	next = after + moveChunk
+	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignResuming, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
+		done = false
+		runs, err := list(ctx, a, toMove, []any{client, c.List, micros(c.Resumed), after, next}, scanOne[puntuale.RunID])
+		if err != nil {
+			return fmt.Errorf("mark recipients: %w", err)
+		}
+		slices.Sort(runs)
+		if err := t.move(ctx, a, c, runs); err != nil {
+			return err
+		}
+		var place int64
+		if _, err := one(ctx, a, `select place from campaign_feed where client_id = $1 and campaign_id = $2`, []any{client, id}, &place); err != nil {
+			return fmt.Errorf("read a campaign's place: %w", err)
+		}
+		if next < place {
+			return nil
+		}
+		done = true
+		if _, err := a.exec(ctx, `update campaign_feed set next_at = case when next_at = 0 then 0 else next_at + $3::bigint end where client_id = $1 and campaign_id = $2`,
+			client, id, c.Resumed.Sub(c.Paused).Microseconds()); err != nil {
+			return fmt.Errorf("move a campaign's place: %w", err)
+		}
+		return moveCampaign(ctx, a, client, c, puntuale.CampaignChange{To: puntuale.CampaignRunning})
+	})
+	return next, done || !still, err
+}
+
+// move moves the open messages of runs by the length of the pause. Those whose moment comes from a date stay where they are.
+func (t tenant) move(ctx context.Context, a asker, c puntuale.Campaign, runs []puntuale.RunID) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	type message struct {
+		id   puntuale.MessageID
+		step puntuale.StepRef
+	}
+	column := batch{pick(runs, func(r *puntuale.RunID) int64 { return int64(*r) })}
+	all, err := list(ctx, a, movable, []any{t.id, c.ID, column}, func(rows row, m *message) error {
+		m.step.Client = t.id
+		return rows.Scan(&m.id, &m.step.ID, &m.step.Step)
+	})
+	if err != nil {
+		return fmt.Errorf("look for messages to move: %w", err)
+	}
+	steps := map[puntuale.RunID][]puntuale.FrozenStep{}
+	if err := a.each(ctx, `select r.id, r.content from $u(i bigint) join run r on r.client_id = $1 and r.id = u.i`, []any{t.id, column}, func(rows row) error {
+		var id puntuale.RunID
+		var frozen []puntuale.FrozenStep
+		err := rows.Scan(&id, kept{&frozen})
+		steps[id] = frozen
+		return err
+	}); err != nil {
+		return fmt.Errorf("read what is moved: %w", err)
+	}
+	slices.SortFunc(all, func(x, y message) int {
+		return compareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
+	})
+	length := c.Resumed.Sub(c.Paused).Microseconds()
+	by, limit := make([]int64, len(all)), make([]int64, len(all))
+	for i, m := range all {
+		by[i] = length
+		if frozen := steps[m.step.ID]; m.step.Step < len(frozen) && frozen[m.step.Step].Dated {
+			by[i], limit[i] = 0, micros(frozen[m.step.Step].Limit)
+		}
+	}
+	if _, err := a.exec(ctx, moveByPause, length, append(refColumns(pick(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
+		return fmt.Errorf("move messages: %w", err)
+	}
+	return nil
+}
+
+const openOfCampaign = `select m.client_id, m.id from message m where m.campaign_id = $1 and m.campaign_id <> 0 and m.state = 0
+ and m.client_id + 0 = $2 and (m.intent = 0 or m.valid_until > 0) order by m.id + 0 limit $3`
+
+func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (done bool, err error) {
+	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignCancelling, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
+		done = false
+		refs, err := list(ctx, a, openOfCampaign, []any{id, client, chunk}, scanRef)
+		if err != nil {
+			return fmt.Errorf("look for a campaign's messages: %w", err)
+		}
+		slices.SortFunc(refs, compareRefs)
+		if _, err := cancelOpen(ctx, a, refs, now); err != nil || len(refs) == chunk {
+			return err
+		}
+		done = true
+		return t.end(ctx, a, c, puntuale.CampaignCancelled, now)
+	})
+	return done || !still, err
+}
+
+// end ends a campaign, and keeps how many of its messages came to what: an archive may take them away.
+func (t tenant) end(ctx context.Context, a asker, c puntuale.Campaign, to puntuale.CampaignState, now time.Time) error {
+	counts, err := countCampaign(ctx, a, campaignCounts, t.id, c.ID)
+	if err != nil {
+		return err
+	}
+	final, err := toJSON(counts)
+	if err != nil {
+		return err
+	}
+	if err := moveCampaign(ctx, a, t.id, c, puntuale.CampaignChange{To: to, Now: now}); err != nil {
+		return err
+	}
+	if _, err := a.exec(ctx, `update campaign set final = $3 where client_id = $1 and id = $2`, t.id, c.ID, final); err != nil {
+		return fmt.Errorf("keep a campaign's counts: %w", err)
+	}
+	return nil
+}
+
+// uncertainSince is how long an attempt must be without an outcome before a campaign ends without it.
+const uncertainSince = 2 * time.Minute
+
+const stillSending = `select 1 from message m where m.campaign_id = $1 and m.campaign_id <> 0 and m.state = 0 and (m.intent = 0 or m.intent_at > $2) limit 1`
+
+func (s *Store) FinishCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (done bool, err error) {
+	var n int64
+	since := micros(now.Add(-uncertainSince))
+	if sending, err := one(ctx, s.look, stillSending, []any{id, since}, &n); err != nil || sending {
+		return false, outward(err)
+	}
+	_, err = s.onCampaign(ctx, node, client, id, puntuale.CampaignRunning, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
+		done = false
+		var waiting int64
+		if _, err := one(ctx, a, `select waiting from campaign_feed where client_id = $1 and campaign_id = $2`, []any{client, id}, &waiting); err != nil {
+			return fmt.Errorf("read a campaign's place: %w", err)
+		}
+		sending, err := one(ctx, a, stillSending, []any{id, since}, &n)
+		if err != nil || sending || waiting > 0 {
+			return err
+		}
+		done = true
+		return t.end(ctx, a, c, puntuale.CampaignDone, now)
+	})
+	return done, err
+}

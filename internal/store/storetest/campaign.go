@@ -1,0 +1,320 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// fed is a running campaign of a client: one message to each of its recipients.
+type fed struct {
+	*Client
+	id   puntuale.CampaignID
+	list puntuale.ListID
+	node puntuale.NodeID
+}
+
+func recipientNumber(i int) string { return fmt.Sprintf("+39340%07d", i) }
+
+// MustCampaign makes a ready campaign with so many recipients, whose check had the digest "d".
+func (c *Client) MustCampaign(recipients int) (puntuale.CampaignID, puntuale.ListID) {
+	c.w.t.Helper()
+	ctx := context.Background()
+	must := func(err error) {
+		c.w.t.Helper()
+		if err != nil {
+			c.w.t.Fatal(err)
+		}
+	}
+	step := &puntuale.Step{Text: "ciao {{nome}}", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
+	id, err := c.CreateCampaign(ctx, puntuale.Campaign{Session: c.Session, Name: "Auguri", Created: Begin, Draft: puntuale.CampaignDraft{Step: step}}, nil)
+	must(err)
+	l := puntuale.RecipientList{Campaign: id, Columns: []string{"phone", "nome"}, Mapping: `{"phone":0,"nome":1}`}
+	l.ID, err = c.NewList(ctx, l, Begin)
+	must(err)
+	rows := make([]puntuale.Recipient, recipients)
+	for i := range rows {
+		phone := recipientNumber(i + 1)
+		rows[i] = puntuale.Recipient{Line: i + 2, Phone: phone, Cells: []string{phone, "Anna"}}
+	}
+	must(c.AddRecipients(ctx, l, rows, Begin))
+	must(c.UseList(ctx, id, l.ID))
+	must(c.ChangeCampaign(ctx, id, puntuale.CampaignChange{From: []puntuale.CampaignState{puntuale.CampaignDrafted}, To: puntuale.CampaignChecking, Now: Begin}))
+	must(c.ChangeCheck(ctx, id, puntuale.CheckProgress{Alive: Begin, Now: Begin, Over: true,
+		Check: puntuale.CampaignCheck{Digest: "d", Recipients: recipients, Valid: recipients}}))
+	return id, l.ID
+}
+
+// campaigned is a ready campaign of the client.
+func (c *Client) campaigned() puntuale.CampaignID {
+	c.w.t.Helper()
+	if c.ready == 0 {
+		c.ready, c.listed = c.MustCampaign(1)
+	}
+	return c.ready
+}
+
+// running starts a campaign on a session that the node owns.
+func (w *World) running(recipients int) *fed {
+	w.t.Helper()
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	f := &fed{Client: c, node: w.MustJoin()}
+	if moved, err := w.Store.Assign(ctx, 0, f.node, []puntuale.SessionID{c.Session}); err != nil || len(moved) != 1 {
+		w.t.Fatalf("the session went to nobody: %v %v", moved, err)
+	}
+	f.id, f.list = c.MustCampaign(recipients)
+	if _, err := c.StartCampaign(ctx, f.id, puntuale.CampaignStart{Digest: "d", Session: c.Session, First: Begin, Day: Day, Now: Begin}); err != nil {
+		w.t.Fatal(err)
+	}
+	return f
+}
+
+// chunk reads the next rows and plans each at a moment.
+func (f *fed) chunk(n int, at time.Time) puntuale.FeedChunk {
+	f.w.t.Helper()
+	ctx := context.Background()
+	stored := f.campaign()
+	rows, err := f.Recipients(ctx, f.list, puntuale.RecipientFilter{State: new(puntuale.RecipientWaiting)}, stored.Feed.Place, n)
+	if err != nil {
+		f.w.t.Fatal(err)
+	}
+	k := puntuale.FeedChunk{Client: f.ID, Campaign: f.id, List: f.list, From: stored.Feed, Day: Day, Now: at}
+	for _, r := range rows {
+		run := f.Run(r.Phone, at, 1)
+		run.Run.Origin, run.Run.Campaign, run.Run.Sequence = puntuale.OriginMassive, f.id, 0
+		k.Rows = append(k.Rows, puntuale.FedRecipient{Recipient: r, Start: run})
+		k.To.Place = r.N
+	}
+	k.To.Next = at
+	return k
+}
+
+func (f *fed) campaign() puntuale.Campaign {
+	f.w.t.Helper()
+	stored, err := f.Campaign(context.Background(), f.id)
+	if err != nil {
+		f.w.t.Fatal(err)
+	}
+	return stored
+}
+
+func (f *fed) mustFeed(n int, at time.Time) {
+	f.w.t.Helper()
+	if stored, err := f.w.Store.Feed(context.Background(), f.node, f.chunk(n, at)); err != nil || !stored {
+		f.w.t.Fatalf("nothing was fed: %v %v", stored, err)
+	}
+}
+
+func (f *fed) change(to puntuale.CampaignState, now time.Time, from ...puntuale.CampaignState) {
+	f.w.t.Helper()
+	if err := f.ChangeCampaign(context.Background(), f.id, puntuale.CampaignChange{From: from, To: to, Now: now}); err != nil {
+		f.w.t.Fatal(err)
+	}
+}
+
+// due is what the second queue holds.
+func (f *fed) due(by time.Time) []puntuale.DueMessage {
+	f.w.t.Helper()
+	all, err := f.w.Store.Due(context.Background(), []puntuale.Place{{Session: f.Session, Campaign: true}}, by, 100)
+	if err != nil {
+		f.w.t.Fatal(err)
+	}
+	return all
+}
+
+func (f *fed) wants(what string, waiting, fed, refused int) {
+	f.w.t.Helper()
+	if c := f.campaign().Feed; c.Waiting != waiting || c.Fed != fed || c.Refused != refused {
+		f.w.t.Errorf("%s: %d waiting, %d fed, %d refused; want %d, %d, %d", what, c.Waiting, c.Fed, c.Refused, waiting, fed, refused)
+	}
+}
+
+// A chunk is fed once: the second time its place is not the campaign's any more. What is fed waits in the second queue.
+func testFeedOnce(t *testing.T, w *World) {
+	f := w.running(5)
+	k := f.chunk(3, Begin)
+	if stored, err := w.Store.Feed(context.Background(), f.node, k); err != nil || !stored {
+		t.Fatalf("the first time: %v %v", stored, err)
+	}
+	if stored, err := w.Store.Feed(context.Background(), f.node, k); err != nil || stored {
+		t.Errorf("the same chunk again: %v %v", stored, err)
+	}
+	f.wants("after one chunk", 2, 3, 0)
+	due := f.due(Begin)
+	if len(due) != 3 || due[0].Campaign != f.id {
+		t.Errorf("the second queue holds %v", due)
+	}
+	single := f.MustStart(phone, Begin, 1)
+	first, err := w.Store.Due(context.Background(), []puntuale.Place{{Session: f.Session}}, Begin, 100)
+	if err != nil || len(first) != 1 || first[0].ID != single[0] || first[0].Campaign != 0 {
+		t.Errorf("the first queue holds %v %v", first, err)
+	}
+	rows, err := f.Recipients(context.Background(), f.list, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 10)
+	if err != nil || len(rows) != 3 || puntuale.MessageID(rows[0].Run) != due[0].ID {
+		t.Errorf("fed are %v %v", rows, err)
+	}
+	other := w.MustJoin()
+	if err := w.Store.Leave(context.Background(), f.node); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Store.Feed(context.Background(), f.node, f.chunk(2, Begin)); !errors.Is(err, puntuale.ErrFenced) {
+		t.Errorf("a node that left fed: %v", err)
+	}
+	f.node = other
+	f.mustFeed(2, Begin)
+	f.wants("after another node fed the rest", 0, 5, 0)
+}
+
+// A paused campaign's messages are neither claimed nor read nor closed; afterwards they have as much time as before.
+func testPausedCampaign(t *testing.T, w *World) {
+	ctx := context.Background()
+	f := w.running(4)
+	f.mustFeed(2, Begin)
+	due := f.due(Begin)
+	items := f.Items("", 0, due[0].ID, due[1].ID)
+	for i := range items {
+		items[i].Phone, items[i].Campaign = due[i].Phone, f.id
+	}
+	now := Begin.Add(time.Minute)
+	if _, got := w.MustClaim(f.node, now, items[0]); got[0] != puntuale.ClaimGranted {
+		t.Fatalf("a running campaign's message: %v", got)
+	}
+	f.change(puntuale.CampaignPaused, now, puntuale.CampaignRunning)
+	if _, got := w.MustClaim(f.node, now, items[1]); got[0] != puntuale.ClaimPaused {
+		t.Errorf("a paused campaign's message: %v", got)
+	}
+	if due := f.due(Begin.Add(time.Hour)); len(due) > 0 {
+		t.Errorf("the second queue shows %v", due)
+	}
+	if stored, err := w.Store.Feed(ctx, f.node, f.chunk(2, now)); err != nil || stored {
+		t.Errorf("a paused campaign was fed: %v %v", stored, err)
+	}
+	before := f.Detail(due[1].ID)
+	if err := w.Store.Settle(ctx, f.node, now, []puntuale.Settlement{{MessageRef: items[1].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysExpired}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Detail(due[1].ID).State; got != puntuale.Pending {
+		t.Errorf("a held message was closed as %v", got)
+	}
+	later := now.Add(2 * time.Hour)
+	f.change(puntuale.CampaignResuming, later, puntuale.CampaignPaused)
+	for after, done := int64(0), false; !done; {
+		var err error
+		if after, done, err = w.Store.MoveChunk(ctx, f.node, f.ID, f.id, after); err != nil {
+			t.Fatal(err)
+		}
+	}
+	moved := f.Detail(due[1].ID)
+	if by := moved.ValidUntil.Sub(before.ValidUntil); by != 2*time.Hour {
+		t.Errorf("its end moved by %v", by)
+	}
+	if got := f.campaign(); got.State != puntuale.CampaignRunning || !got.Feed.Next.Equal(Begin.Add(2*time.Hour)) {
+		t.Errorf("after the pause it is %v, next at %v", got.State, got.Feed.Next)
+	}
+	if _, got := w.MustClaim(f.node, later, items[1]); got[0] != puntuale.ClaimGranted {
+		t.Errorf("after the pause: %v", got)
+	}
+}
+
+// Cancelling ends what is pending, and the counts stay.
+func testCancelledCampaign(t *testing.T, w *World) {
+	ctx := context.Background()
+	f := w.running(6)
+	f.mustFeed(4, Begin)
+	f.change(puntuale.CampaignCancelling, Begin, puntuale.CampaignRunning)
+	for done := false; !done; {
+		var err error
+		if done, err = w.Store.CancelChunk(ctx, f.node, f.ID, f.id, Begin); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored := f.campaign()
+	if counts, err := f.CampaignCounts(ctx, f.id); err != nil || counts.Cancelled != 4 || stored.Final != counts || stored.State != puntuale.CampaignCancelled {
+		t.Errorf("counts %+v %v, kept %+v, state %v", counts, err, stored.Final, stored.State)
+	}
+	f.wants("cancelled", 2, 4, 0)
+}
+
+// A campaign ends once every recipient was fed and every message ended.
+func testFinishedCampaign(t *testing.T, w *World) {
+	ctx := context.Background()
+	f := w.running(2)
+	finish := func() bool {
+		t.Helper()
+		done, err := w.Store.FinishCampaign(ctx, f.node, f.ID, f.id, Begin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return done
+	}
+	f.mustFeed(1, Begin)
+	f.MustEnd(f.node, Begin.Add(time.Minute), puntuale.Outcome{Verdict: puntuale.Sent}, f.due(Begin)[0].ID)
+	if finish() {
+		t.Error("it ended with a recipient that waits")
+	}
+	f.mustFeed(1, Begin)
+	if finish() {
+		t.Error("it ended with a message that is pending")
+	}
+	f.MustEnd(f.node, Begin.Add(time.Minute), puntuale.Outcome{Verdict: puntuale.Refused}, f.due(Begin)[0].ID)
+	if !finish() || f.campaign().State != puntuale.CampaignDone {
+		t.Errorf("it did not end: %v", f.campaign().State)
+	}
+	failed, err := f.FailedOfCampaign(ctx, f.id, false, 0, 10)
+	if err != nil || len(failed) != 1 {
+		t.Errorf("failed are %v %v", failed, err)
+	}
+	if f.campaign().Final != (puntuale.CampaignCounts{Completed: 1, Failed: 1}) {
+		t.Errorf("it keeps %+v", f.campaign().Final)
+	}
+}
+
+// Who was erased is not fed, and nothing of the person is left in the list.
+func testErasedRecipient(t *testing.T, w *World) {
+	ctx := context.Background()
+	f := w.running(3)
+	k := f.chunk(3, Begin)
+	erased := recipientNumber(2)
+	if _, err := f.Erase(ctx, puntuale.Erasure{Phone: erased, Mark: "~m", Day: Day, Now: Begin}); err != nil {
+		t.Fatal(err)
+	}
+	f.wants("after the erasure", 2, 0, 1)
+	if stored, err := w.Store.Feed(ctx, f.node, k); err != nil || !stored {
+		t.Fatalf("the chunk that was read before: %v %v", stored, err)
+	}
+	f.wants("after the chunk", 0, 2, 1)
+	rows, err := f.Recipients(ctx, f.list, puntuale.RecipientFilter{Reason: puntuale.RefusedErased}, 0, 10)
+	if err != nil || len(rows) != 1 || rows[0].Phone != "" || len(rows[0].Cells) > 0 {
+		t.Errorf("of the erased person there is %+v %v", rows, err)
+	}
+	for _, m := range f.due(Begin) {
+		if m.Phone == erased {
+			t.Error("a message to the erased person was planned")
+		}
+	}
+}
+
+// A start counts one call, and its repeat none; what its check did not show is not started.
+func testStartCampaign(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	id, _ := c.MustCampaign(1)
+	start := puntuale.CampaignStart{Digest: "other", Session: c.Session, First: Begin, Day: Day, Now: Begin}
+	if _, err := c.StartCampaign(ctx, id, start); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("another digest: %v", err)
+	}
+	start.Digest = "d"
+	for range 2 {
+		if u, err := c.StartCampaign(ctx, id, start); err != nil || u.Used != 1 {
+			t.Errorf("the start answers %+v %v", u, err)
+		}
+	}
+	if err := c.UpdateCampaign(ctx, puntuale.Campaign{ID: id, Name: "x"}); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		t.Errorf("a running campaign was changed: %v", err)
+	}
+}
