@@ -112,6 +112,7 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	if op.upload > 0 {
 		c.pass.Rest() // each of its transactions waits for its own place
 		c.file = httpkit.ReadOn(w, r, a.now)
+		ctx = puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)

@@ -39,10 +39,10 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 		return 0, err
 	}
 	err = t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
-		if err := t.campaignRoom(ctx, a); err != nil {
+		if err := t.sessionThere(ctx, a, c.Session); err != nil {
 			return nil, err
 		}
-		if err := t.sessionThere(ctx, a, c.Session); err != nil {
+		if err := t.campaignRoom(ctx, a); err != nil {
 			return nil, err
 		}
 		n, err := number(ctx, a, "campaign")

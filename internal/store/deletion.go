@@ -35,6 +35,9 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 	if err := t.lockAllSessions(ctx, a); err != nil {
 		return err
 	}
+	if _, err := a.exec(ctx, `update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`, id); err != nil {
+		return fmt.Errorf("end a client's campaigns: %w", err)
+	}
 	if err := p.lockClient(ctx, a, id); err != nil {
 		return err
 	}
@@ -57,7 +60,6 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		`delete from network_id where client_id = $1`,
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
-		`update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`,
 	} {
 		if _, err := a.exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)

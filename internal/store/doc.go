@@ -12,7 +12,7 @@
 // Every transaction takes its locks in this order, and rows of one kind sorted by their key:
 //
 //	node ─▶ idempotency (client, key) ─▶ usage by client ─▶ session by (client, id) ─▶ template ─▶ sequence
-//	─▶ message by (client, id) ─▶ client's row by client
+//	─▶ campaign by (client, id) ─▶ how far it is fed ─▶ recipient ─▶ message by (client, id) ─▶ client's row by client
 //
 // What names a session, a template or a sequence locks it first; what deletes one locks it for update.
 //

@@ -286,6 +286,10 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 	next = after + moveChunk
 	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignResuming, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
 		done = false
+		var place int64
+		if _, err := one(ctx, a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{client, id}, &place); err != nil {
+			return fmt.Errorf("read a campaign's place: %w", err)
+		}
 		runs, err := list(ctx, a, toMove, []any{client, c.List, micros(c.Resumed), after, next}, scanOne[puntuale.RunID])
 		if err != nil {
 			return fmt.Errorf("mark recipients: %w", err)
@@ -293,10 +297,6 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 		slices.Sort(runs)
 		if err := t.move(ctx, a, c, runs); err != nil {
 			return err
-		}
-		var place int64
-		if _, err := one(ctx, a, `select place from campaign_feed where client_id = $1 and campaign_id = $2`, []any{client, id}, &place); err != nil {
-			return fmt.Errorf("read a campaign's place: %w", err)
 		}
 		if next < place {
 			return nil
