@@ -5,11 +5,13 @@ package e2e
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"puntuale/internal/store/storetest"
 )
@@ -102,10 +104,18 @@ func (p *proxy) relay(client net.Conn) {
 	if commit != nil {
 		if p.how == cutAfter {
 			end(client)
+			// This connection alone is not reset: that would take away what the database has not read yet.
+			p.mu.Lock()
+			delete(p.open, server)
+			p.mu.Unlock()
 			_, _ = server.Write(commit)
+			p.reset()
 			<-answered
+			_ = server.SetReadDeadline(time.Now().Add(300 * time.Millisecond)) // the first answer may be of a statement before the COMMIT
+			_, _ = io.Copy(io.Discard, server)
+		} else {
+			p.reset()
 		}
-		p.reset()
 	}
 	server.Close()
 }

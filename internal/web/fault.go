@@ -123,8 +123,10 @@ func (v *visit) fail(err error) {
 	if p.Status < http.StatusInternalServerError {
 		v.orient()
 	}
-	if err := v.showAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil && v.ctx().Err() == nil { // else the caller has left
-		v.site.logger.ErrorContext(v.ctx(), "an error page could not be shown", "request_id", v.frame.Request, "error", err)
+	if err := v.showAs(p.Status, view.ErrorPage(kind, strconv.Itoa(p.Status), detail)); err != nil {
+		if v.ctx().Err() == nil { // else the caller has left
+			v.site.logger.ErrorContext(v.ctx(), "an error page could not be shown", "request_id", v.frame.Request, "error", err)
+		}
 		p.Write(v.w)
 	}
 }
