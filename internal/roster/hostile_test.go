@@ -1,0 +1,326 @@
+package roster_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+
+	"puntuale/internal/roster"
+)
+
+// heap returns the most memory that is in use whenever read asks to look, in bytes above what was before.
+func heap(read func(look func())) int64 {
+	inUse := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what pools held goes with the second
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	before, most := inUse(), int64(0)
+	read(func() { most = max(most, inUse()-before) })
+	return most
+}
+
+// A million rows are read in little memory, and one more is refused. Not parallel: the heap is everybody's.
+func TestMillionRows(t *testing.T) {
+	same := func(b []byte, _ int) []byte { return append(b, "x333;Anna;\"1,50\"\r\n"...) }
+	most := heap(func(look func()) {
+		list, err := roster.Open(&generated{row: same, rows: roster.MaxRows + 2}, roster.CSV, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range roster.MaxRows {
+			row, err := list.Next()
+			if err != nil || row.Line != n+2 || len(row.Cells) != 3 {
+				t.Fatalf("row %d: %v, %v", n, row, err)
+			}
+			if n%100_000 == 0 {
+				look()
+			}
+		}
+		_, err = list.Next()
+		expectProblem(t, err, roster.TooManyRows)
+		if _, again := list.Next(); again != err {
+			t.Errorf("then came %v", again)
+		}
+	})
+	if t.Logf("%d KiB", most>>10); most > 4<<20 {
+		t.Errorf("reading took %d KiB of memory", most>>10)
+	}
+}
+
+// largeWorkbook has rows of a number and of a text of about size bytes, which no other row has, in another order than that of the rows.
+func largeWorkbook(t testing.TB, rows, size int) []byte {
+	t.Helper()
+	var sheet, shared strings.Builder
+	sheet.WriteString(cells("phone", "nome"))
+	for n := range rows {
+		fmt.Fprintf(&sheet, `<row r="%d"><c r="A%d"><v>39333%07d</v></c><c r="B%d" t="s"><v>%d</v></c></row>`, n+2, n+2, n, n+2, (n*7919)%rows)
+		fmt.Fprintf(&shared, `<si><t>%s %d</t></si>`, strings.Repeat("x", size), n)
+	}
+	return oneSheet(sheet.String()).with("xl/sharedStrings.xml", "<sst>"+shared.String()+"</sst>").bytes(t)
+}
+
+// Texts of a workbook lie on disk, however many there are. Not parallel.
+func TestLargeWorkbook(t *testing.T) {
+	const rows = 4_000
+	packed := largeWorkbook(t, rows, 1_000)
+	most := heap(func(look func()) {
+		list, err := roster.Open(bytes.NewReader(packed), roster.XLSX, t.TempDir())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer list.Close()
+		for n := range rows {
+			row, err := list.Next()
+			if want := fmt.Sprintf(" %d", (n*7919)%rows); err != nil || !strings.HasSuffix(row.Cells[1], want) {
+				t.Fatalf("row %d: %v, %v", n, row, err)
+			}
+			if n%1000 == 0 {
+				look()
+			}
+		}
+		if _, err := list.Next(); err != io.EOF {
+			t.Error(err)
+		}
+	})
+	if t.Logf("%d KiB", most>>10); most > 1<<20 { // the texts are four times as much
+		t.Errorf("reading took %d KiB of memory", most>>10)
+	}
+}
+
+// What is too large is refused at the first byte too much: all before was taken, and the rest of an upload is not read.
+func TestTooLarge(t *testing.T) {
+	t.Parallel()
+	line := []byte(`"` + strings.Repeat("x", 997) + "\"\n")
+	for name, test := range map[string]struct {
+		first  string
+		format roster.Format
+	}{"CSV": {"phone\n", roster.CSV}, "workbook": {"PK\x03\x04", roster.XLSX}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			upload := &generated{rows: 200_000, row: func(b []byte, n int) []byte {
+				if n == 0 {
+					b = append(b, test.first...)
+				}
+				return append(b, line...)
+			}}
+			o := drain(t, upload, test.format)
+			expectProblem(t, o.end, roster.TooLarge)
+			if most := int64(roster.MaxBytes + 1); upload.read != most {
+				t.Errorf("read %d bytes, want %d", upload.read, most)
+			}
+		})
+	}
+}
+
+// packed is an archive of one part that unpacks to n zeros, beside those of a workbook.
+func packed(t *testing.T, name string, n int64) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for part, content := range oneSheet(cells("phone")) {
+		w, err := z.Create(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(w, content)
+	}
+	w, err := z.Create(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.CopyN(w, zeros{}, n); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
+
+func TestZipBomb(t *testing.T) {
+	t.Parallel()
+	bomb := packed(t, "xl/sharedStrings.xml", 4<<20)
+	expectProblem(t, drain(t, bytes.NewReader(bomb), roster.XLSX).end, roster.ZipBomb)
+	expectProblem(t, drain(t, bytes.NewReader(packed(t, "xl/media/image1.png", 4<<20)), roster.XLSX).end, roster.ZipBomb)
+
+	// Parts that are small each, and many.
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for n := range 1025 {
+		w, err := z.CreateRaw(&zip.FileHeader{Name: fmt.Sprint(n), Method: zip.Deflate, UncompressedSize64: 1 << 20, CompressedSize64: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = w.Write(make([]byte, 10))
+	}
+	z.Close()
+	expectProblem(t, drain(t, &out, roster.XLSX).end, roster.ZipBomb)
+
+	// A part that unpacks to more than the archive says.
+	lying := bytes.Clone(bomb)
+	size := binary.LittleEndian.AppendUint32(nil, 4<<20)
+	for at := bytes.Index(lying, size); at >= 0; at = bytes.Index(lying, size) {
+		copy(lying[at:], []byte{0, 1, 0, 0})
+	}
+	expectProblem(t, drain(t, bytes.NewReader(lying), roster.XLSX).end, roster.Damaged)
+
+	// A list of parts, which is kept in memory, of three megabytes.
+	out.Reset()
+	z = zip.NewWriter(&out)
+	for range 1000 {
+		if _, err := z.CreateRaw(&zip.FileHeader{Name: strings.Repeat("x", 3000)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	z.Close()
+	expectProblem(t, drain(t, &out, roster.XLSX).end, roster.Damaged)
+}
+
+// XML that would fill the memory is refused in little of it. Not parallel.
+func TestHostileXML(t *testing.T) {
+	random := func(n int) string { // so that no ratio gives it away
+		b := make([]byte, n)
+		seed := uint32(1)
+		for i := range b {
+			seed = seed*1664525 + 1013904223
+			b[i] = 'a' + byte(seed>>24)%26
+		}
+		return string(b)
+	}
+	noise := random(3 << 20)
+	names := strings.Builder{}
+	for at := 0; at < len(noise); at += 64 {
+		names.WriteString(`<sheet name="` + noise[at:at+64] + `"/>`)
+	}
+	for name, test := range map[string]struct {
+		book book
+		want roster.Problem
+		most uint64 // that is taken of memory, one time after the other
+	}{
+		"a long text":         {oneSheet(`<row><c t="str"><v>` + noise + `</v></c></row>`), roster.Damaged, 8 << 20},
+		"a long tag":          {oneSheet(`<row x="` + noise + `"/>`), roster.Damaged, 8 << 20},
+		"a long shared text":  {oneSheet("").with("xl/sharedStrings.xml", "<sst><si><t>"+noise), roster.Damaged, 8 << 20},
+		"deep tags":           {oneSheet(strings.Repeat("<a>", 300_000)), roster.Damaged, 8 << 20},
+		"a wide row":          {oneSheet("<row>" + strings.Repeat("<c><v>1</v></c>", 60_000) + "</row>"), roster.Damaged, 8 << 20},
+		"cells out of order":  {oneSheet(`<row><c r="B1" t="str"><v>x</v></c><c r="A1"/></row>`), roster.Damaged, 8 << 20},
+		"beyond the last one": {oneSheet(`<row><c r="XFE1"/></row>`), roster.Damaged, 8 << 20},
+		"rows out of order":   {oneSheet(`<row r="2"/><row r="1"/>`), roster.Damaged, 8 << 20},
+		"a row far down":      {oneSheet(`<row r="1048577"/>`), roster.TooManyRows, 8 << 20},
+		"many sheets":         {oneSheet("").with("xl/workbook.xml", "<workbook><sheets>"+names.String()+"</sheets></workbook>"), roster.Damaged, 24 << 20},
+	} {
+		data := test.book.bytes(t)
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			_, err := roster.Open(bytes.NewReader(data), roster.XLSX, t.TempDir())
+			runtime.ReadMemStats(&after)
+			expectProblem(t, err, test.want)
+			if took := after.TotalAlloc - before.TotalAlloc; took > test.most {
+				t.Errorf("took %d KiB of memory", took>>10)
+			}
+		})
+	}
+}
+
+// No workbook that is cut off or damaged is read as a shorter list.
+func TestDamagedWorkbook(t *testing.T) {
+	t.Parallel()
+	rows := cells("phone", "nome")
+	for n := range 200 {
+		rows += cells(fmt.Sprintf("333%07d", n*7919), "Anna")
+	}
+	whole := oneSheet(rows)
+	data := whole.bytes(t)
+	if o := drain(t, bytes.NewReader(data), roster.XLSX); o.end != nil || len(o.rows) != 200 {
+		t.Fatalf("%d rows, %v", len(o.rows), o.end)
+	}
+	for _, at := range []int{5, 100, len(data) / 2, len(data) - 30, len(data) - 1} {
+		expectProblem(t, drain(t, bytes.NewReader(data[:at]), roster.XLSX).end, roster.Damaged)
+	}
+	const sheet = "xl/worksheets/sheet1.xml"
+	xml := whole[sheet]
+	for at := len(xml) - len("</sheetData></worksheet>") - 1; at > len(xml)-500; at -= 13 {
+		expectProblem(t, whole.with(sheet, xml[:at]).drain(t).end, roster.Damaged)
+	}
+	expectProblem(t, whole.with(sheet, strings.Replace(xml, "Anna", "An&x;na", 1)).drain(t).end, roster.Damaged)
+	expectProblem(t, whole.with(sheet, strings.Replace(xml, "</sheetData>", "</row></sheetData>", 1)).drain(t).end, roster.Damaged)
+	whole[sheet] = xml
+
+	// One bit wrong, in the texts or in what stands behind the last row.
+	for _, text := range []string{"Anna</t></is></c></row></sheetData>", "</worksheet>"} {
+		flipped := bytes.Clone(data)
+		flipped[bytes.Index(flipped, []byte(text))+2] ^= 1
+		expectProblem(t, drain(t, bytes.NewReader(flipped), roster.XLSX).end, roster.Damaged)
+	}
+}
+
+func TestNoWorkbook(t *testing.T) {
+	t.Parallel()
+	for name, data := range map[string][]byte{
+		"nothing":       nil,
+		"text":          []byte("phone,nome\n333,Anna\n"),
+		"other archive": book{"word/document.xml": "<document/>"}.bytes(t),
+		"no sheets":     book{"xl/workbook.xml": "<workbook/>"}.bytes(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			expectProblem(t, drain(t, bytes.NewReader(data), roster.XLSX).end, roster.NotAList)
+		})
+	}
+	b := oneSheet("")
+	delete(b, "xl/worksheets/sheet1.xml")
+	expectProblem(t, b.drain(t).end, roster.Damaged)
+}
+
+func TestDiskThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	_, err := roster.Open(bytes.NewReader(oneSheet(cells("phone")).bytes(t)), roster.XLSX, t.TempDir()+"/nowhere")
+	if _, ok := err.(*roster.FileError); err == nil || ok {
+		t.Errorf("error %v", err)
+	}
+	if _, err := roster.Open(strings.NewReader("phone\n"), roster.CSV, "/nowhere"); err != nil {
+		t.Errorf("CSV needs no disk: %v", err)
+	}
+}
+
+func TestDetect(t *testing.T) {
+	t.Parallel()
+	const xlsx = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+	for _, test := range []struct {
+		kind, first string
+		want        roster.Format
+		refused     bool
+	}{
+		{"text/csv", "phone,nome", roster.CSV, false},
+		{"text/csv; charset=windows-1252", "phone,nome", roster.CSV, false},
+		{"Text/CSV", "", roster.CSV, false},
+		{"", "phone", roster.CSV, false},
+		{"application/octet-stream", "phone", roster.CSV, false},
+		{"application/vnd.ms-excel", "phone", roster.CSV, false},
+		{xlsx, "", roster.XLSX, false},
+		{"", "PK\x03\x04\x14\x00", roster.XLSX, false},
+		{"text/csv", "PK\x03\x04\x14\x00", roster.XLSX, false},
+		{"application/vnd.ms-excel", "\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1", roster.XLSX, false},
+		{"application/json", "[]", 0, true},
+		{"text/", "phone", 0, true},
+	} {
+		got, err := roster.Detect(test.kind, []byte(test.first))
+		if test.refused {
+			expectProblem(t, err, roster.UnknownFormat)
+		} else if err != nil || got != test.want {
+			t.Errorf("%q %q: %v, %v", test.kind, test.first, got, err)
+		}
+	}
+}
