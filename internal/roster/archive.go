@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ type archive struct {
 }
 
 // openArchive copies an upload to disk and looks at what is in it, before any of it is unpacked.
-func openArchive(r io.Reader, dir string) (*archive, error) {
+func openArchive(ctx context.Context, r io.Reader, dir string) (*archive, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func openArchive(r io.Reader, dir string) (*archive, error) {
 	a := &archive{file: f, parts: map[string]*zip.File{}}
 	size, err := io.Copy(f, r)
 	if err == nil {
-		err = a.open(size)
+		err = a.open(ctx, size)
 	}
 	if err != nil {
 		f.Close()
@@ -64,7 +65,7 @@ func openArchive(r io.Reader, dir string) (*archive, error) {
 	return a, nil
 }
 
-func (a *archive) open(size int64) error {
+func (a *archive) open(ctx context.Context, size int64) error {
 	first := make([]byte, len(magicOLE))
 	if _, err := a.file.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("read a list from disk: %w", err)
@@ -75,7 +76,7 @@ func (a *archive) open(size int64) error {
 	case !bytes.HasPrefix(first, magicZip):
 		return &FileError{Problem: NotAList}
 	}
-	in := &directory{a.file, maxDirectory}
+	in := &contents{ctx, a.file, maxDirectory}
 	z, err := zip.NewReader(in, size)
 	if err != nil {
 		return damaged(err)
@@ -93,18 +94,22 @@ func (a *archive) open(size int64) error {
 	return nil
 }
 
-// directory bounds what is read of an archive for the list of its parts, which is kept in memory. Where an archive leads
-// outside of itself, that is its own fault and not the disk's.
-type directory struct {
+// contents is the archive's file for those who unpack it. It bounds what is read for the list of parts, which is kept in
+// memory. Where an archive leads outside of itself, that is its own fault and not the disk's.
+type contents struct {
+	ctx  context.Context
 	file *os.File
 	left int
 }
 
-func (d *directory) ReadAt(p []byte, at int64) (int, error) {
-	if d.left -= len(p); d.left < 0 || at < 0 {
+func (c *contents) ReadAt(p []byte, at int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if c.left -= len(p); c.left < 0 || at < 0 {
 		return 0, errors.New("the list of parts is too long, or wrong")
 	}
-	return d.file.ReadAt(p, at)
+	return c.file.ReadAt(p, at)
 }
 
 // container tells an encrypted workbook from one of the old form: both lie in the same kind of file.
@@ -130,8 +135,12 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
-// damaged is what an archive or its XML has against being read; an error of the disk stays what it is.
+// damaged is what an archive or its XML has against being read. An error of the disk stays what it is, and so does the end of
+// the context.
 func damaged(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("read a list from disk: %w", err)
 	}

@@ -14,7 +14,7 @@ import (
 // fuzzed reads a list as drain does, and wants every promise of its limits.
 func fuzzed(t *testing.T, data []byte, f roster.Format) {
 	t.Helper()
-	list, err := roster.Open(bytes.NewReader(data), f, t.TempDir())
+	list, err := roster.Open(t.Context(), bytes.NewReader(data), f, t.TempDir())
 	if err != nil {
 		if _, ok := errors.AsType[*roster.FileError](err); !ok || err.Error() == "" {
 			t.Fatalf("opening gave %v", err)
@@ -111,7 +111,7 @@ func BenchmarkWorkbook(b *testing.B) {
 func read(b *testing.B, r io.Reader, f roster.Format, rows int) {
 	b.Helper()
 	b.ReportAllocs()
-	list, err := roster.Open(r, f, b.TempDir())
+	list, err := roster.Open(b.Context(), r, f, b.TempDir())
 	n := -1
 	for err == nil {
 		_, err = list.Next()

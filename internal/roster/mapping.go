@@ -197,7 +197,7 @@ func find(column string, columns []string) (at int, wrong string) {
 }
 
 // Text is the mapping in the form that ParseMapping reads, fields in the order of their columns, phone first. It names columns
-// where that is plain, and gives their numbers elsewhere.
+// where that is plain, and gives their numbers elsewhere. Every index must be one of columns.
 func (m Mapping) Text(columns []string) string {
 	order := func(field string) int {
 		if field == Phone {

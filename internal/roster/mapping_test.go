@@ -30,6 +30,7 @@ func TestGuess(t *testing.T) {
 		"a house's number":                {"Numero|Contatto", []string{"12|333 1234567", "7/b|+39 334 1234567"}, "phone:Contatto"},
 		"numero of phones":                {"Numero|Nome", []string{"333 1234567|Anna"}, "phone:Numero,nome:Nome"},
 		"numero without rows":             {"Nome|Numero", nil, "phone:Numero,nome:Nome"},
+		"numero of something else":        {"Numero|Cliente", []string{"12|Anna"}, ""},
 		"tax numbers beside":              {"Partita IVA|Tel.", []string{"12345678901|"}, "phone:Tel."},
 		"no name, by its looks":           {"A|B|C", []string{"1|333-1234567|x", "2|334 1234567|y", "3||z"}, "phone:B"},
 		"spoilt numbers":                  {"A|B", []string{"x|3,93331E+11"}, "phone:B"},
@@ -90,6 +91,9 @@ func TestParseMapping(t *testing.T) {
 		var places []string
 		for _, f := range e.Faults {
 			places = append(places, f.Location)
+			if text == "phone:Nome" && !strings.Contains(f.Message, "2 columns; use the number of one, such as 4") {
+				t.Errorf("fault %v", f)
+			}
 			if f.Message == "" || len(fmt.Sprint(f.Value)) > 200 {
 				t.Errorf("%q: fault %v", text, f)
 			}

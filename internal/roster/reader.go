@@ -2,6 +2,7 @@ package roster
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -49,11 +50,13 @@ type record struct {
 // Open reads the header row of a list. A workbook is copied into a nameless file in dir first, and its texts into
 // another; dir must exist, "" is the system's own. At most MaxBytes are read of r and one byte more. A CSV list is read from r
 // as it goes, so r is needed until the end. On success the caller calls Close.
-func Open(r io.Reader, f Format, dir string) (*Reader, error) {
+//
+// The end of ctx ends Open and every later Next: what a workbook may unpack to can take minutes to read.
+func Open(ctx context.Context, r io.Reader, f Format, dir string) (*Reader, error) {
 	var from source
 	var err error
-	if upload := (&upload{r, MaxBytes}); f == XLSX {
-		from, err = openWorkbook(upload, dir)
+	if upload := (&upload{ctx, r, MaxBytes}); f == XLSX {
+		from, err = openWorkbook(ctx, upload, dir)
 	} else {
 		from, err = openCSV(upload)
 	}
@@ -188,11 +191,15 @@ func (r record) problem() (Problem, int) {
 
 // upload reads at most left bytes, and refuses a larger upload as soon as it sees one byte more.
 type upload struct {
+	ctx  context.Context
 	r    io.Reader
 	left int64
 }
 
 func (u *upload) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
 	if int64(len(p)) > u.left+1 {
 		p = p[:u.left+1]
 	}

@@ -2,6 +2,7 @@ package roster
 
 import (
 	"cmp"
+	"context"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -33,8 +34,8 @@ type workbook struct {
 	record  record
 }
 
-func openWorkbook(r io.Reader, dir string) (*workbook, error) {
-	a, err := openArchive(r, dir)
+func openWorkbook(ctx context.Context, r io.Reader, dir string) (*workbook, error) {
+	a, err := openArchive(ctx, r, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -154,8 +155,7 @@ func (a *archive) dateStyles(name string) ([]bool, error) {
 	}
 	dates := make([]bool, len(styles.Cells))
 	for i, c := range styles.Cells {
-		is, ok := own[c.Format]
-		dates[i] = is || !ok && isDateNumber(c.Format)
+		dates[i] = own[c.Format] || isDateNumber(c.Format)
 	}
 	return dates, nil
 }

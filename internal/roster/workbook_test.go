@@ -123,7 +123,7 @@ func TestWorkbookPlaces(t *testing.T) {
 		<row/><row><c/><c t="str"><v> </v></c></row>
 		<row r="10"><c r="A10"><v>1</v></c><c><v>334</v></c><c r="D10" t="str"><v>Bea</v></c></row>
 		<row r="11"><c r="E11"><v>1</v></c></row>
-		<row r="12">`+strings.ReplaceAll(far, "4", "12")+`x</v></c></row>`).
+		<row r="12">`+strings.ReplaceAll(far, "4", "12")+` </v></c><c t="str"><v>x</v></c></row>`).
 		drain(t).expect(t, "|phone||nome", "4||333||\n10|1|334||Bea\n", "11:0 too_many_cells", "12:0 too_many_cells")
 }
 

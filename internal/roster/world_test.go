@@ -27,7 +27,7 @@ type outcome struct {
 func drain(t testing.TB, r io.Reader, f roster.Format) outcome {
 	t.Helper()
 	dir := t.TempDir()
-	list, err := roster.Open(r, f, dir)
+	list, err := roster.Open(t.Context(), r, f, dir)
 	if err != nil {
 		nothingLeft(t, dir)
 		return outcome{end: err}
