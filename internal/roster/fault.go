@@ -72,7 +72,7 @@ func (e *RowError) Error() string { return place(e.Line, e.Column) + e.Problem.S
 type FileError struct {
 	Problem Problem
 	Line    int   // of the header row, where it is that row's fault; or 0
-	Err     error // what the archive or its XML has to say, for logs; may be nil
+	Err     error // what the archive or its XML has to say, which may repeat a few signs of it; may be nil
 }
 
 func (e *FileError) Error() string { return place(e.Line, 0) + e.Problem.Sentence() }
