@@ -17,7 +17,7 @@ const (
 	CanaryWait        = 10 * time.Minute
 )
 
-// Campaign starts a sequence, or sends one message, to every recipient of a list. See ../shared/design/mass.md.
+// Campaign starts a sequence, or sends one message, to every recipient of a list. See docs/campaigns.md.
 type Campaign struct {
 	ID       CampaignID
 	Client   ClientID
@@ -98,16 +98,6 @@ func (s CampaignState) String() string {
 	return campaignStates[s]
 }
 
-// ParseCampaignState reads a state's name.
-func ParseCampaignState(word string) (CampaignState, bool) {
-	for i, name := range campaignStates {
-		if name == word {
-			return CampaignState(i), true
-		}
-	}
-	return 0, false
-}
-
 // Holds reports a state in which no message of the campaign may leave.
 func (s CampaignState) Holds() bool { return s >= CampaignPaused && s <= CampaignCancelling }
 
@@ -119,7 +109,6 @@ func (s CampaignState) Ended() bool { return s >= CampaignDone }
 
 // Why a campaign pauses by itself. They are codes: pages say them in words.
 const (
-	CampaignByPerson   = "" // somebody asked for it
 	CampaignByCanary   = "canary"
 	CampaignByCredit   = "no_credit"
 	CampaignByStanding = "client_held"
@@ -173,10 +162,8 @@ type CampaignCheck struct {
 	Last       time.Time        `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
 	Refused    []RefusedGroup   `json:"refused,omitempty"`
 	Samples    []CampaignSample `json:"samples,omitempty"`
-	Longest    int              `json:"longest,omitempty"`  // characters of the longest text
-	Warnings   []string         `json:"warnings,omitempty"` // codes
+	Longest    int              `json:"longest,omitempty"` // characters of the longest text
 	Limit      *CampaignLimit   `json:"limit,omitempty"`
-	Cost       *CampaignCost    `json:"cost,omitempty"`
 	Done       int              `json:"done,omitempty"` // recipients looked at so far, while it runs
 }
 
@@ -199,14 +186,6 @@ type CampaignLimit struct {
 	Code   string `json:"code"` // session_per_minute, session_per_day, cold_per_day, portfolio
 	PerDay int    `json:"per_day,omitempty"`
 	Days   int    `json:"days,omitempty"`
-}
-
-// CampaignCost is what a campaign of network templates costs, by a table of prices.
-type CampaignCost struct {
-	Amount   string `json:"amount"` // in Currency, as a decimal
-	Currency string `json:"currency"`
-	Date     string `json:"date"`               // of the table
-	Unpriced int    `json:"unpriced,omitempty"` // messages to countries that the table does not know
 }
 
 // Recipient is one row of a list.

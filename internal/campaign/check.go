@@ -51,7 +51,7 @@ var reasons = []string{
 
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
-	c.found = puntuale.CampaignCheck{Warnings: c.found.Warnings}
+	c.found = puntuale.CampaignCheck{}
 	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]struct{}{}, map[string]struct{}{}}, c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
@@ -143,7 +143,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, barred, busy map[string]bo
 	default:
 		pacer.Taken()
 		for i := range built.Messages {
-			c.count(r, &built.Messages[i])
+			c.count(&built.Messages[i])
 		}
 		if len(c.found.Samples) < samples {
 			first := slices.MinFunc(built.Messages, func(a, b puntuale.PlannedMessage) int { return a.Due.Compare(b.Due) })
@@ -152,7 +152,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, barred, busy map[string]bo
 	}
 }
 
-func (c *Check) count(_ *puntuale.Recipient, m *puntuale.PlannedMessage) {
+func (c *Check) count(m *puntuale.PlannedMessage) {
 	f := &c.found
 	f.Messages++
 	if f.First.IsZero() || m.Due.Before(f.First) {

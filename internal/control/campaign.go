@@ -1,6 +1,7 @@
 package control
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -288,7 +289,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 			name = stored.Session.String()
 		}
 		if session, err = c.sessionFor(ctx, &f, name); err != nil || len(f) > 0 {
-			return frozen, session, cmpErr(err, f.err())
+			return frozen, session, cmp.Or(err, f.err())
 		}
 	}
 	if most := session.Pace.PerMinute; most > 0 && (frozen.PerMinute == 0 || most < frozen.PerMinute) {
@@ -303,16 +304,6 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	}
 	frozen.Columns, err = mapped(l)
 	return frozen, session, err
-}
-
-// cmpErr is the first of the errors that is one.
-func cmpErr(all ...error) error {
-	for _, err := range all {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // digest tells one thing to send from another: the list, the steps, the session and the settings.

@@ -1,0 +1,170 @@
+package storetest
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// Every method of a partner's handle, tried by another partner.
+var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
+	"CreateClient": nil,
+	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.Client(context.Background(), c.ID)
+		return nil, err
+	},
+	"Clients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		all, _, err := theirs.Clients(context.Background(), puntuale.Page{})
+		return all, err
+	},
+	"ClientsByID": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.ClientsByID(context.Background(), []puntuale.ClientID{c.ID})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"UpdateClient": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.UpdateClient(context.Background(), c.ID, puntuale.ClientPatch{Name: puntuale.Change[string]{Set: true, To: "x"}}, Begin)
+		return nil, err
+	},
+	"DeleteClient": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.DeleteClient(context.Background(), c.ID, Begin)
+	},
+	"Keys": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Keys(context.Background(), c.ID, Begin)
+	},
+	"CreateKey": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.CreateKey(context.Background(), c.ID, puntuale.Key{Name: "x", Hash: keyHash()}, nil)
+		return nil, err
+	},
+	"RotateClientKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
+		_, err := theirs.RotateClientKey(context.Background(), c.ID, key, puntuale.Key{Name: "x", Hash: keyHash()}, Begin, Begin, nil)
+		return nil, err
+	},
+	"RevokeKey": func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error) {
+		return nil, theirs.RevokeKey(context.Background(), c.ID, key, Begin)
+	},
+	"Users": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Users(context.Background(), c.ID)
+	},
+	"User": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.User(context.Background(), c.ID, c.login())
+		return nil, err
+	},
+	"CreateUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.CreateUser(context.Background(), puntuale.User{Client: c.ID, Email: "x@example.com", Role: puntuale.Owner}, nil)
+		return nil, err
+	},
+	"UpdateUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		_, err := theirs.UpdateUser(context.Background(), c.ID, c.login(), puntuale.UserPatch{EndVisits: true}, nil)
+		return nil, err
+	},
+	"DeleteUser": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.DeleteUser(context.Background(), c.ID, c.login())
+	},
+	"AddAudit": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.AddAudit(context.Background(), puntuale.AuditEntry{Client: c.ID, Action: "x"})
+	},
+	"Audit": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, _, err := theirs.Audit(context.Background(), 0, puntuale.Page{})
+		if len(all) == 0 && err == nil {
+			all, _, err = theirs.Audit(context.Background(), c.ID, puntuale.Page{})
+		}
+		return all, err
+	},
+	"FindClients": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		all, _, err := theirs.FindClients(context.Background(), puntuale.ClientFilter{}, puntuale.Page{})
+		return all, err
+	},
+	"Pulses": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Pulses(context.Background(), []puntuale.ClientDay{{Client: c.ID, Day: Day}})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"Expiring": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Expiring(context.Background(), Day, Day.AddDays(400), 10)
+	},
+	"Totals": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Totals(context.Background(), 0, Day, Day.AddDays(400), Begin)
+		if len(all) == 0 && err == nil {
+			all, err = theirs.Totals(context.Background(), c.ID, Day, Day.AddDays(400), Begin)
+		}
+		return all, err
+	},
+	"Host":         nil, // names nothing of anybody, like the next two
+	"ConfirmHost":  nil,
+	"WithdrawHost": nil,
+	"Quotas": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		all, err := theirs.Quotas(context.Background(), []puntuale.ClientID{c.ID})
+		return slices.Collect(maps.Keys(all)), err
+	},
+	"Invite": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.Invite(context.Background(), c.ID, c.login(), puntuale.Invitation{Hash: "h", Expires: Begin.Add(time.Hour)})
+	},
+	"Uninvite": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
+		return nil, theirs.Uninvite(context.Background(), c.ID, c.login())
+	},
+	"Logo": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		logo, _, err := theirs.Logo(context.Background())
+		return logo, err
+	},
+	"SetBrand": nil,
+	"Kept": func(theirs puntuale.PartnerTenant, _ *Client, _ puntuale.KeyID) (any, error) {
+		return theirs.Kept(context.Background(), puntuale.Once{Scope: "s", Key: "k", Hash: "h"})
+	},
+}
+
+func testPartnersApart(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountTest)
+	mine := w.Store.Partner(w.Partner)
+	once := &puntuale.Once{Scope: "s", Key: "k", Hash: "h", Answer: func(any) ([]byte, error) { return []byte("mine"), nil }}
+	key, err := mine.CreateKey(ctx, c.ID, puntuale.Key{Name: "seconda", Hash: keyHash(), Created: Begin}, once)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := w.CreatePartner(ctx, puntuale.Partner{Name: "Altri", Slug: "altri", Created: Begin}, puntuale.Login{Email: "a@b"}, puntuale.Key{Hash: keyHash()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.AddAudit(ctx, puntuale.AuditEntry{Client: c.ID, Action: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.SetBrand(ctx, puntuale.Brand{Logo: []byte{1}, LogoKind: "image/png"}); err != nil {
+		t.Fatal(err)
+	}
+	before, err := mine.Client(ctx, c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	handle := reflect.TypeFor[puntuale.PartnerTenant]()
+	for i := range handle.NumMethod() {
+		name := handle.Method(i).Name
+		call, known := foreignClientCalls[name]
+		if !known {
+			t.Errorf("%s is not tried with what belongs to another", name)
+			continue
+		}
+		if call == nil {
+			continue
+		}
+		switch got, err := call(w.Store.Partner(other), c, key); {
+		case err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound:
+			t.Errorf("%s: %v", name, err)
+		case err == nil && !empty(got):
+			t.Errorf("%s: reached %+v", name, got)
+		}
+	}
+	if after, err := mine.Client(ctx, c.ID); err != nil || !reflect.DeepEqual(after, before) {
+		t.Errorf("the client became %+v, %v", after, err)
+	}
+	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
+		t.Errorf("its keys became %+v, %v", keys, err)
+	}
+	// A client's idempotency keys and its partner's are apart, even with the same numbers.
+	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).Kept(ctx, *once); answer != nil || err != nil {
+		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
+	}
+}
