@@ -145,6 +145,10 @@ type CampaignCounts struct {
 	Failed      int `json:"failed"`
 	Cancelled   int `json:"cancelled"`
 	Blacklisted int `json:"blacklisted"`
+
+	// Of the completed ones, what the network told. Only with receipts.
+	Delivered int `json:"-"`
+	Read      int `json:"-"`
 }
 
 // Total is the number of messages.
@@ -243,6 +247,7 @@ type CampaignChange struct {
 	From   []CampaignState
 	To     CampaignState
 	Reason string
+	By     Actor
 	Now    time.Time
 }
 
@@ -253,6 +258,7 @@ type CampaignStart struct {
 	Session SessionID
 	First   time.Time // the moment of the first recipient
 	Day     Date
+	By      Actor
 	Now     time.Time
 }
 
@@ -264,12 +270,13 @@ type CampaignStore interface {
 	UpdateCampaign(ctx context.Context, c Campaign) error
 	Campaign(ctx context.Context, id CampaignID) (Campaign, error)
 	Campaigns(ctx context.Context, p Page) ([]Campaign, string, error) // newest first; invalid: the cursor
-	// CampaignCounts counts the messages of fed recipients. It reads an index of them.
-	CampaignCounts(ctx context.Context, id CampaignID) (CampaignCounts, error)
-	// ChangeCampaign moves a campaign to another state. When it returns a state that holds, nothing of the campaign is
+	// CampaignCounts counts the messages of fed recipients. It reads an index of them; with receipts also what the network
+	// told of each, which takes about a second for 1,000,000 messages.
+	CampaignCounts(ctx context.Context, id CampaignID, receipts bool) (CampaignCounts, error)
+	// ChangeCampaign moves a campaign to another state, and notes it in the audit log. When it returns a state that holds, nothing of the campaign is
 	// claimed any more. Codes: conflict unless the state is one of From.
 	ChangeCampaign(ctx context.Context, id CampaignID, c CampaignChange) error
-	// StartCampaign moves a ready campaign to running and counts the call, in one transaction. A campaign that started with the same
+	// StartCampaign moves a ready campaign to running, notes it in the audit log and counts the call, in one transaction. A campaign that started with the same
 	// digest stays as it is, and nothing is counted. Codes: conflict, cap_reached.
 	StartCampaign(ctx context.Context, id CampaignID, s CampaignStart) (Usage, error)
 }
@@ -320,7 +327,7 @@ type CampaignFeeder interface {
 	Canary(ctx context.Context, client ClientID, id CampaignID) (CampaignCounts, error)
 	// MoveChunk moves the messages of some recipients behind a place by the length of the pause, and returns the place to go on
 	// behind. At the end, done, the campaign runs.
-	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64) (next int64, done bool, err error)
+	MoveChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, after int64, now time.Time) (next int64, done bool, err error)
 	// CancelChunk cancels some messages, and reports that none is left: then the campaign is cancelled.
 	CancelChunk(ctx context.Context, node NodeID, client ClientID, id CampaignID, now time.Time) (done bool, err error)
 	// FinishCampaign ends a running campaign when every recipient was fed or refused and every message ended or is

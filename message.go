@@ -238,6 +238,7 @@ type MessageOutcome struct {
 type MessageFilter struct {
 	State    *State
 	Sequence SequenceID
+	Campaign CampaignID
 	Phone    string
 	Origin   Origin
 	From, To time.Time // of the planned moment: from inclusive, to exclusive

@@ -103,7 +103,18 @@ type Brand struct {
 	Confirmed bool   // Host is proven to be the partner's: its pages are served there
 }
 
-// AuditEntry is one thing that somebody did in a dashboard. It holds no phone number, no text and no key.
+// Actor is who did something, for the audit log. The zero Actor is the service itself.
+type Actor struct {
+	User    LoginID // 0: no person
+	Who     string  // the user's e-mail, or ActorKey
+	Entry   bool    // the partner's user, in the client's dashboard
+	Address string  // where the person's browser was; "" not known
+}
+
+// ActorKey is who did what a program asked for with a key.
+const ActorKey = "api"
+
+// AuditEntry is one thing that somebody did. It holds no phone number, no text and no key.
 type AuditEntry struct {
 	ID     int64
 	Client ClientID // whose dashboard it was; 0: the partner's own

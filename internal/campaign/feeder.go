@@ -147,7 +147,7 @@ func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 }
 
 func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed) (more bool, err error) {
-	next, done, err := f.Store.MoveChunk(ctx, node, c.Client, c.ID, x.moved)
+	next, done, err := f.Store.MoveChunk(ctx, node, c.Client, c.ID, x.moved, f.Clock.Now())
 	if err != nil {
 		return false, err
 	}

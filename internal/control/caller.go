@@ -22,6 +22,7 @@ type Client struct {
 	account puntuale.Client
 	tenant  puntuale.Tenant
 
+	actor      puntuale.Actor
 	plain      string // the key
 	remembered bool   // account is from memory: see [Control.Recognize]
 }
@@ -87,7 +88,10 @@ func (c *Caller) Client() (*Client, error) {
 	if account.Suspended {
 		return nil, forbidden("the account is suspended")
 	}
-	return &Client{c.control, account, c.control.operator.Tenant(account.ID), c.plain, c.remembered}, nil
+	return &Client{
+		control: c.control, account: account, tenant: c.control.operator.Tenant(account.ID),
+		actor: puntuale.Actor{Who: puntuale.ActorKey}, plain: c.plain, remembered: c.remembered,
+	}, nil
 }
 
 // Partner returns the partner whose key it is. Codes: forbidden for other keys.

@@ -228,6 +228,15 @@ func (c *Client) storedCampaign(ctx context.Context, id string) (puntuale.Campai
 
 // Campaign returns one campaign. Codes: not_found.
 func (c *Client) Campaign(ctx context.Context, id string) (Campaign, error) {
+	return c.campaign(ctx, id, false)
+}
+
+// CampaignProgress is Campaign with what the network told of its messages. Codes: not_found.
+func (c *Client) CampaignProgress(ctx context.Context, id string) (Campaign, error) {
+	return c.campaign(ctx, id, true)
+}
+
+func (c *Client) campaign(ctx context.Context, id string, receipts bool) (Campaign, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
 		return Campaign{}, err
@@ -236,7 +245,7 @@ func (c *Client) Campaign(ctx context.Context, id string) (Campaign, error) {
 	if stored.Started.IsZero() {
 		return found, nil
 	}
-	if found.Counts, err = c.tenant.CampaignCounts(ctx, stored.ID); err != nil {
+	if found.Counts, err = c.tenant.CampaignCounts(ctx, stored.ID, receipts); err != nil {
 		return Campaign{}, fmt.Errorf("count the messages of campaign %d: %w", stored.ID, err)
 	}
 	if found.Counts.Total() < stored.Final.Total() { // the archive has some
@@ -352,7 +361,7 @@ func (c *Client) CheckCampaign(ctx context.Context, id string) (puntuale.Campaig
 		return puntuale.CampaignCheck{}, err
 	}
 	if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{
-		From: []puntuale.CampaignState{stored.State}, To: puntuale.CampaignChecking, Now: now,
+		From: []puntuale.CampaignState{stored.State}, To: puntuale.CampaignChecking, By: c.actor, Now: now,
 	}); err != nil {
 		return puntuale.CampaignCheck{}, fmt.Errorf("begin to check campaign %d: %w", stored.ID, err)
 	}
@@ -439,7 +448,7 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 		return Campaign{}, puntuale.Usage{}, err
 	}
 	day := puntuale.DateOf(now.In(zone))
-	start := puntuale.CampaignStart{Digest: checked, Day: day, Now: now, First: now}
+	start := puntuale.CampaignStart{Digest: checked, Day: day, By: c.actor, Now: now, First: now}
 	if !stored.Started.IsZero() && checked != "" && stored.Checked.Digest == checked { // a repeat
 		usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
 		if err != nil {
@@ -528,7 +537,7 @@ func (c *Client) changeCampaign(ctx context.Context, id string, to puntuale.Camp
 	done := stored.State == to || to == puntuale.CampaignResuming && stored.State == puntuale.CampaignRunning ||
 		to == puntuale.CampaignCancelling && stored.State == puntuale.CampaignCancelled
 	if !done {
-		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, Now: c.control.clock.Now()}); err != nil {
+		if err := c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: from, To: to, By: c.actor, Now: c.control.clock.Now()}); err != nil {
 			return Campaign{}, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}
 		c.control.hint(stored.Session, time.Time{})

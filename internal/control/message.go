@@ -43,6 +43,7 @@ type MessageQuery struct {
 	State    string // one of the contract's words
 	Origin   string // SINGLE, SEQUENCE, MASSIVE, AUTOMATION
 	Sequence string // id
+	Campaign string // id
 	Phone    string
 	Period   Period // of the planned moment
 	Text     string // words of the text and of the recipient's name; see [puntuale.MessageFilter]
@@ -92,6 +93,12 @@ func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, erro
 		var err error
 		if filter.Sequence, err = puntuale.ParseID[puntuale.SequenceID](q.Sequence); err != nil {
 			f.add("query.sequence", "is not a sequence's id", q.Sequence)
+		}
+	}
+	if q.Campaign != "" {
+		var err error
+		if filter.Campaign, err = puntuale.ParseID[puntuale.CampaignID](q.Campaign); err != nil {
+			f.add("query.campaign", "is not a campaign's id", q.Campaign)
 		}
 	}
 	if q.Phone != "" {

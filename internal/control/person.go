@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -78,8 +79,13 @@ func (p *Person) Client(ctx context.Context, id string) (*Client, error) {
 			return nil, &puntuale.Error{Code: puntuale.CodeForbidden, Message: "the account is suspended", Err: ErrSuspended}
 		}
 	}
-	return &Client{control: p.control, account: account, tenant: p.control.operator.Uncounted(account.ID)}, nil
+	return &Client{control: p.control, account: account, tenant: p.control.operator.Uncounted(account.ID), actor: puntuale.Actor{
+		User: p.user.ID, Who: p.user.Email, Entry: p.user.Client == 0,
+	}}, nil
 }
+
+// At tells from where the person acts, for the audit log.
+func (c *Client) At(from netip.Addr) { c.actor.Address = addressText(from) }
 
 // Account returns the client's account as it was when the handle was made.
 func (c *Client) Account() puntuale.Client { return c.account }

@@ -24,7 +24,8 @@ type Recipients struct {
 	Columns []string
 	Mapping map[string]int // of each field that the list fills, the column from 0
 	Preview [][]string
-	Missing []string // required fields that neither the list nor the campaign fills
+	Fields  []puntuale.Field // that the texts name
+	Missing []string         // required fields that neither the list nor the campaign fills
 }
 
 // mapped reads a list's stored mapping.
@@ -432,6 +433,7 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 	if err != nil {
 		return r, err
 	}
+	r.Fields = fields
 	for _, field := range fields {
 		_, given := r.Mapping[field.Name]
 		if field.Required && !given && stored.Draft.Fields[field.Name] == "" {
@@ -511,7 +513,7 @@ func (c *Client) RetryCampaign(ctx context.Context, id string, uncertain bool) (
 		again += n
 	}
 	if again > 0 && stored.State == puntuale.CampaignDone {
-		err = c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: []puntuale.CampaignState{puntuale.CampaignDone}, To: puntuale.CampaignRunning, Now: now})
+		err = c.tenant.ChangeCampaign(ctx, stored.ID, puntuale.CampaignChange{From: []puntuale.CampaignState{puntuale.CampaignDone}, To: puntuale.CampaignRunning, By: c.actor, Now: now})
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeConflict {
 			return again, fmt.Errorf("change campaign %d: %w", stored.ID, err)
 		}

@@ -142,8 +142,16 @@ func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Camp
 const campaignCounts = `select m.state, count(*) from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0
  where c.client_id = $1 and c.id = $2 group by m.state`
 
-func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCounts, error) {
+// campaignReceipts counts what the network told of a campaign's completed messages.
+const campaignReceipts = `select coalesce(sum(case when g.delivered_at <> 0 or g.read_at <> 0 then 1 else 0 end), 0), coalesce(sum(case when g.read_at <> 0 then 1 else 0 end), 0)
+ from campaign c join message m on m.campaign_id = c.id and m.campaign_id <> 0 and m.state = 1 join receipt g on g.client_id = m.client_id and g.message_id = m.id
+ where c.client_id = $1 and c.id = $2`
+
+func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, receipts bool) (puntuale.CampaignCounts, error) {
 	counts, err := countCampaign(ctx, t.lists(), campaignCounts, t.id, id)
+	if err == nil && receipts && counts.Completed > 0 {
+		err = t.lists().each(ctx, campaignReceipts, []any{t.id, id}, func(rows row) error { return rows.Scan(&counts.Delivered, &counts.Read) })
+	}
 	return counts, outward(err)
 }
 
@@ -215,7 +223,27 @@ func moveCampaign(ctx context.Context, a asker, client puntuale.ClientID, stored
 	if err != nil {
 		return fmt.Errorf("change a campaign's state: %w", err)
 	}
+	return noteCampaigns(ctx, a, c, `c.client_id = $8 and c.id = $9`, client, stored.ID)
+}
+
+// noteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds. Its arguments begin at $8.
+func noteCampaigns(ctx context.Context, a asker, c puntuale.CampaignChange, which string, args ...any) error {
+	_, err := a.exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
+ select l.partner_id, c.client_id, $1::bigint, $2::text, $3::bigint, $4::text, cast(c.id as text) || $5::text, $6::bigint, $7::text
+ from campaign c join client l on l.id = c.client_id where `+which,
+		append([]any{c.By.User, c.By.Who, bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), micros(c.Now), c.By.Address}, args...)...)
+	if err != nil {
+		return fmt.Errorf("note a campaign's state: %w", err)
+	}
 	return nil
+}
+
+// prefixed puts a sign before a text that is not empty.
+func prefixed(sign, text string) string {
+	if text == "" {
+		return ""
+	}
+	return sign + text
 }
 
 func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignStart) (u puntuale.Usage, err error) {
@@ -261,7 +289,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		if _, err := a.exec(ctx, `update campaign_feed set next_at = $3 where client_id = $1 and campaign_id = $2`, t.id, id, micros(c.First)); err != nil {
 			return fmt.Errorf("start a campaign: %w", err)
 		}
-		return nil
+		return noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $8 and c.id = $9`, t.id, id)
 	}).of(int64(t.id)), false)
 	return u, err
 }
@@ -285,6 +313,9 @@ func (t tenant) countOne(ctx context.Context, a asker, day dayOf) (u puntuale.Us
 
 // pauseCampaigns pauses whatever sends, for a reason of ours: what a person resumes is told.
 func pauseCampaigns(ctx context.Context, a asker, reason string, now time.Time) error {
+	if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
+		return err
+	}
 	_, err := a.exec(ctx, `update campaign set paused_at = case when state = 3 then $2::bigint else paused_at end, state = 4, reason = $1 where state in (3, 5)`, reason, micros(now))
 	if err != nil {
 		return fmt.Errorf("pause campaigns: %w", err)

@@ -274,6 +274,10 @@ func (d *departure) campaigns(ctx context.Context, a asker) error {
  ended_at = case when state between 3 and 6 then $4::bigint else ended_at end, checked = case when state < 3 then '' else checked end,
  state = case when state < 3 then 0 when state between 3 and 6 then 8 else state end where client_id = $1 and session_id = $2`,
 			[]any{d.tenant.id, d.id, puntuale.CampaignNoSession, micros(d.now)}
+		if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelled, Reason: puntuale.CampaignNoSession, Now: d.now},
+			`c.client_id = $8 and c.session_id = $9 and c.state between 3 and 6`, d.tenant.id, d.id); err != nil {
+			return err
+		}
 	}
 	if _, err := a.exec(ctx, statement, args...); err != nil {
 		return fmt.Errorf("take a session out of campaigns: %w", err)

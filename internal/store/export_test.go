@@ -92,6 +92,7 @@ var Statements = map[string]Statement{
 	"list":            listed(puntuale.MessageFilter{}),
 	"list a phone":    listed(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a sequence": listed(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
+	"list a campaign": listed(puntuale.MessageFilter{Campaign: 1, State: new(puntuale.Failed), Standing: true}),
 	"list pending":    listed(puntuale.MessageFilter{State: new(puntuale.Pending), Sequence: 1}),
 }
 
@@ -109,6 +110,7 @@ var ForPostgres = map[string]Statement{
 	"retrying":        {retryingOfSessions, []any{int64(1), int64(2), 10, batch{one1}}},
 	"list":            listedOnPostgres(puntuale.MessageFilter{}),
 	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
+	"list a campaign": listedOnPostgres(puntuale.MessageFilter{Campaign: 1}),
 	"list a sequence": listedOnPostgres(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
 }
 

@@ -282,7 +282,7 @@ where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id
 from $u(c bigint, i bigint, d bigint, l bigint) where message.client_id = u.c and message.id = u.i and message.intent = 0`
 )
 
-func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, after int64) (next int64, done bool, err error) {
+func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, after int64, now time.Time) (next int64, done bool, err error) {
 	next = after + moveChunk
 	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignResuming, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
 		done = false
@@ -306,7 +306,7 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 			client, id, c.Resumed.Sub(c.Paused).Microseconds()); err != nil {
 			return fmt.Errorf("move a campaign's place: %w", err)
 		}
-		return moveCampaign(ctx, a, client, c, puntuale.CampaignChange{To: puntuale.CampaignRunning})
+		return moveCampaign(ctx, a, client, c, puntuale.CampaignChange{To: puntuale.CampaignRunning, Now: now})
 	})
 	return next, done || !still, err
 }

@@ -73,7 +73,7 @@ const runsApart = time.Hour
 // than a period ends is found by halves. What waits is looked through whole unless it is more than the
 // bound.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
-	if f.Look <= 0 || f.Phone != "" {
+	if f.Look <= 0 || f.Phone != "" || f.Campaign != 0 {
 		return last, 0, nil
 	}
 	if f.State != nil && *f.State == puntuale.Pending {
@@ -138,13 +138,30 @@ func (t tenant) listing(last, floor int64, limit int) *listing {
 // pending looks among the open messages of the client's sessions, which are the client's: where nothing else is asked, the
 // index alone tells which are the newest, however many there are.
 func (l *listing) pending() string {
-	runs := ""
-	if l.ofRun != "" {
-		runs = " cross join run r"
-		l.ofRun += " and r.client_id = m.client_id and r.id = m.run_id"
-	}
-	return `select m.id as i from session s cross join message m` + runs + `
+	return `select m.id as i from session s cross join message m` + l.runs() + `
  where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.id < $2` + l.ofMessage + l.ofRun + `
+ order by m.id desc limit $3`
+}
+
+// runs joins the messages' runs where something is asked of them.
+func (l *listing) runs() string {
+	if l.ofRun == "" {
+		return ""
+	}
+	l.ofRun += " and r.client_id = m.client_id and r.id = m.run_id"
+	return " cross join run r"
+}
+
+// campaign looks among the messages that a campaign fed. The campaign's row says whose they are.
+func (l *listing) campaign(f puntuale.MessageFilter) string {
+	state := ""
+	if f.State != nil { // the index of a campaign's messages has it
+		state = " and m.state = " + l.bind(int64(*f.State))
+	}
+	runs := l.runs()
+	return `select m.id as i from campaign c cross join message m` + runs + `
+ where c.client_id = $1 and c.id = ` + l.bind(f.Campaign) + ` and m.campaign_id = c.id and m.campaign_id <> 0 and m.client_id = c.client_id and m.id < $2` +
+		state + l.ofMessage + l.ofRun + `
  order by m.id desc limit $3`
 }
 
@@ -189,7 +206,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 		l.ofRun += " and r.phone = " + l.bind(f.Phone)
 	}
 	pending := f.State != nil && *f.State == puntuale.Pending && f.Phone == ""
-	if f.State != nil && (!pending || l.bounded) {
+	if f.State != nil && f.Campaign == 0 && (!pending || l.bounded) {
 		l.ofMessage += " and m.state + 0 = " + l.bind(int64(*f.State))
 	}
 	if f.Standing {
@@ -203,6 +220,9 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 	}
 	if !f.To.IsZero() {
 		l.ofMessage += " and " + plannedAt + " < " + l.bind(micros(f.To))
+	}
+	if f.Campaign != 0 {
+		return l.campaign(f)
 	}
 	if pending && !l.bounded {
 		return l.pending()

@@ -70,6 +70,7 @@ var access = map[string]struct {
 	"move":            {wants: []string{"key"}, avoids: "message_open"},
 	"list":            {reads: true, wants: []string{"key"}, allows: "message_resent (client_id=?)\n"},
 	"list a phone":    {reads: true, wants: []string{"run_recipient", "key"}, allows: "run_recipient (client_id=? AND phone=?)\n"},
+	"list a campaign": {reads: true, wants: []string{"message_campaign", "key"}},
 	"list a sequence": {reads: true, wants: []string{"key"}, allows: "message_resent (client_id=?)\n"},
 	"past clients":    {wants: []string{"late_archive_since", "credit_entry_client"}},
 	"past runs":       {wants: []string{"key", "message_resent"}, avoids: "message_done"},

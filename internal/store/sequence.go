@@ -258,6 +258,10 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 		}
 		return false, nil
 	}
+	if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelling, Reason: puntuale.CampaignNoSequence, Now: now},
+		`c.client_id = $8 and c.sequence_id = $9 and c.state in (3, 4, 5)`, t.id, id); err != nil {
+		return false, err
+	}
 	if _, err := a.exec(ctx, `update campaign set state = 6, reason = $3 where client_id = $1 and sequence_id = $2 and state in (3, 4, 5)`,
 		t.id, id, puntuale.CampaignNoSequence); err != nil {
 		return false, fmt.Errorf("cancel campaigns: %w", err)

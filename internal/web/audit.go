@@ -136,7 +136,7 @@ func (n *namer) identify(row *view.AuditRow, id string) {
 func (n *namer) page(noun, verb, id string) string {
 	base := n.v.frame.Place.Base
 	switch noun {
-	case "sequence", "session", "template":
+	case "sequence", "session", "template", "campaign":
 		return base + "/" + noun + "s/" + id
 	case "message":
 		if verb != "all" {

@@ -292,9 +292,12 @@ func (s stepReader) anchor() string {
 	return name
 }
 
-func (s stepReader) window() *puntuale.Window {
-	w := puntuale.Window{From: s.word(".timing.window.from"), To: s.word(".timing.window.to")}
-	for _, day := range s.f.Values[s.at+".timing.window.weekdays"] {
+func (s stepReader) window() *puntuale.Window { return readWindow(s.f, s.at+".timing.window") }
+
+// readWindow reads the fields of a window, whose names begin with at; nil where all are empty.
+func readWindow(f *view.Form, at string) *puntuale.Window {
+	w := puntuale.Window{From: strings.TrimSpace(f.Value(at + ".from")), To: strings.TrimSpace(f.Value(at + ".to"))}
+	for _, day := range f.Values[at+".weekdays"] {
 		if n, err := strconv.Atoi(day); err == nil {
 			w.Weekdays = append(w.Weekdays, n)
 		}
@@ -302,7 +305,7 @@ func (s stepReader) window() *puntuale.Window {
 	if len(w.Weekdays) == 7 {
 		w.Weekdays = nil
 	}
-	if s.f.Is(s.at+".timing.window.holidays", "on") {
+	if f.Is(at+".holidays", "on") {
 		w.Holidays = puntuale.HolidaysAvoid
 	}
 	if len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" {

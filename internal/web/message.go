@@ -34,7 +34,7 @@ const messageRows = "50"
 // sought is what the list is asked for, from the address or a form.
 func sought(value func(string) string) view.MessageSearch {
 	search := view.MessageSearch{
-		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"),
+		State: value("state"), Text: strings.TrimSpace(value("text")), Origin: value("origin"), Sequence: value("sequence"), Campaign: value("campaign"),
 		Phone: strings.TrimSpace(value("phone")), From: value("from"), To: value("to"), Cursor: value("cursor"),
 	}
 	if search.Phone == "" && dialled.MatchString(search.Text) {
@@ -48,7 +48,7 @@ var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	return control.MessageQuery{
-		State: s.State, Text: s.Text, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Phone: s.Phone,
+		State: s.State, Text: s.Text, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Campaign: s.Campaign, Phone: s.Phone,
 		Period: control.Period{Start: []control.Bound{{Name: "from", Text: s.From}}, End: []control.Bound{{Name: "to", Text: s.To}}},
 		Page:   control.Page{Limit: limit, Cursor: s.Cursor},
 	}
@@ -66,7 +66,7 @@ func (s *site) messageList(v *visit) (view.MessageList, error) {
 	l.Rows, l.Next, err = v.client.Messages(v.ctx(), q)
 	e, _ := refusal(err)
 	if e != nil && e.Code == puntuale.CodeInvalid {
-		l.Form.Take(v.frame.Language, e, "text", "state", "origin", "sequence", "phone", "from", "to")
+		l.Form.Take(v.frame.Language, e, "text", "state", "origin", "sequence", "campaign", "phone", "from", "to")
 		return l, nil
 	}
 	if err != nil {
@@ -92,6 +92,9 @@ func (s *site) messages(v *visit) error {
 		return err
 	}
 	if l.Sequences, err = s.sequenceChoices(v, l.Search.Sequence); err != nil {
+		return err
+	}
+	if l.Campaigns, err = s.campaignChoices(v, l.Search.Campaign); err != nil {
 		return err
 	}
 	if l.Form.Bad() {

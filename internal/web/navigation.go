@@ -28,6 +28,7 @@ var places = []place{
 
 	{title: "nav.home", icon: "home", path: "/c/{client}", first: true},
 	{title: "nav.sequences", icon: "list", path: "/c/{client}/sequences", first: true, also: "/c/{client}/start"},
+	{title: "nav.campaigns", icon: "users", path: "/c/{client}/campaigns"},
 	{title: "nav.messages", icon: "messages", path: "/c/{client}/messages", first: true},
 	{title: "nav.calendar", icon: "calendar", path: "/c/{client}/calendar", first: true},
 	{group: "nav.group.content", title: "nav.templates", icon: "template", path: "/c/{client}/templates"},

@@ -35,7 +35,7 @@ type route struct {
 
 // allRoutes is the one table. Each noun's file brings its part.
 func allRoutes() (all []route) {
-	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, clientRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
+	for _, part := range [][]route{doorRoutes, invitationRoutes, meRoutes, brandRoutes, assistedRoutes, partnerRoutes, accountRoutes, teamRoutes, clientRoutes, sessionRoutes, deviceRoutes, officialRoutes, gatewayRoutes, blacklistRoutes, campaignRoutes, keyRoutes, usageRoutes, sequenceRoutes, startRoutes, exportRoutes, templateRoutes, unknownRoutes} {
 		all = append(all, part...)
 	}
 	return all
@@ -107,6 +107,7 @@ func (s *site) enter(v *visit) (err error) {
 	if v.client, err = v.person.Client(v.ctx(), id); err != nil {
 		return err
 	}
+	v.client.At(v.caller().Address)
 	if v.person.User().Client != 0 || v.entered(v.client.ID()) {
 		return nil
 	}
@@ -119,7 +120,7 @@ func (s *site) enter(v *visit) (err error) {
 // preventing is what keeps messages from being sent, by what the audit log says of it: it goes before what others do, as in
 // the API.
 var preventing = []string{
-	"message.cancel", "message.all", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
+	"message.cancel", "message.all", "campaign.paused", "campaign.cancelling", "blacklist.add", "blacklist.import", "session.unlink", "session.unlink_device", "client.suspend", "client.delete",
 	"key.revoke", "sequence.delete", "session.delete",
 }
 

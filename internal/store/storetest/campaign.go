@@ -205,7 +205,7 @@ func testPausedCampaign(t *testing.T, w *World) {
 	f.change(puntuale.CampaignResuming, later, puntuale.CampaignPaused)
 	for after, done := int64(0), false; !done; {
 		var err error
-		if after, done, err = w.Store.MoveChunk(ctx, f.node, f.ID, f.id, after); err != nil {
+		if after, done, err = w.Store.MoveChunk(ctx, f.node, f.ID, f.id, after, Begin); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,7 +234,7 @@ func testCancelledCampaign(t *testing.T, w *World) {
 		}
 	}
 	stored := f.campaign()
-	if counts, err := f.CampaignCounts(ctx, f.id); err != nil || counts.Cancelled != 4 || stored.Final != counts || stored.State != puntuale.CampaignCancelled {
+	if counts, err := f.CampaignCounts(ctx, f.id, false); err != nil || counts.Cancelled != 4 || stored.Final != counts || stored.State != puntuale.CampaignCancelled {
 		t.Errorf("counts %+v %v, kept %+v, state %v", counts, err, stored.Final, stored.State)
 	}
 	f.wants("cancelled", 2, 4, 0)

@@ -175,7 +175,7 @@ var foreignCalls = map[string]foreign{
 		return all, err
 	},
 	"CampaignCounts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
-		counts, err := mine.CampaignCounts(context.Background(), other.campaigned())
+		counts, err := mine.CampaignCounts(context.Background(), other.campaigned(), true)
 		return make([]int, counts.Total()), err
 	},
 	"ChangeCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
