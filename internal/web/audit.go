@@ -50,7 +50,10 @@ func (n *namer) rows(entries []puntuale.AuditEntry) ([]view.AuditRow, error) {
 	for i, e := range entries {
 		row := view.AuditRow{AuditEntry: e}
 		var err error
-		if row.User, err = n.user(e); err != nil {
+		if e.User == 0 && strings.HasPrefix(e.Action, "campaign.") {
+			row.User = n.v.t(map[bool]string{true: "audit.by_key", false: "audit.by_itself"}[e.Who == puntuale.ActorKey])
+			row.Who = row.User
+		} else if row.User, err = n.user(e); err != nil {
 			return nil, err
 		}
 		if e.Client != 0 && n.v.client == nil {
@@ -106,6 +109,9 @@ func (n *namer) what(row *view.AuditRow) (err error) {
 	} else {
 		row.Kept = rest
 	}
+	if key := "campaign.reason." + rest; noun == "campaign" && rest != "" && n.v.frame.Language.Has(key) {
+		row.Kept = n.v.t(key)
+	}
 	if row.Action == "client.credits" {
 		if credits, err := strconv.ParseInt(rest, 10, 64); err == nil {
 			row.Kept = n.v.t("audit.credits", "Change", n.v.frame.Language.Number(credits))
@@ -158,6 +164,8 @@ func (n *namer) inside(client puntuale.ClientID, noun, verb, target string) (str
 		return n.once(client, noun, id, func() (string, error) { q, err := c.Sequence(n.v.ctx(), id); return q.Name, err })
 	case "session":
 		return n.once(client, noun, id, func() (string, error) { s, err := c.Session(n.v.ctx(), id); return s.Name, err })
+	case "campaign":
+		return n.once(client, noun, id, func() (string, error) { k, err := c.Campaign(n.v.ctx(), id); return k.Name, err })
 	case "template":
 		return n.once(client, noun, id, func() (string, error) { t, err := c.Template(n.v.ctx(), id); return t.Name, err })
 	case "key":

@@ -1,0 +1,244 @@
+package web
+
+import (
+	"context"
+	"encoding/csv"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"puntuale"
+	"puntuale/internal/control"
+	"puntuale/internal/web/view"
+)
+
+// campaignRoutes are the campaigns: the wizard that makes one, the list, and how far each is. The changes of state stand in
+// the audit log by their verbs.
+var campaignRoutes = []route{
+	{"GET /c/{client}/campaigns", clientSide, puntuale.Reader, "", (*site).campaigns},
+	{"GET /c/{client}/campaigns/new", clientSide, puntuale.Staff, "", (*site).newCampaign},
+	{"POST /c/{client}/campaigns", clientSide, puntuale.Staff, "campaign.create", (*site).createCampaign},
+	{"GET /c/{client}/campaigns/{id}", clientSide, puntuale.Reader, "", (*site).campaign},
+	{"GET /c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "", (*site).campaignWhat},
+	{"POST /c/{client}/campaigns/{id}/what", clientSide, puntuale.Staff, "campaign.update", (*site).changeWhat},
+	{"GET /c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "", (*site).campaignPeople},
+	{"POST /c/{client}/campaigns/{id}/people", clientSide, puntuale.Staff, "campaign.recipients", (*site).uploadPeople},
+	{"POST /c/{client}/campaigns/{id}/columns", clientSide, puntuale.Staff, "campaign.columns", (*site).mapPeople},
+	{"GET /c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "", (*site).campaignCheck},
+	{"POST /c/{client}/campaigns/{id}/check", clientSide, puntuale.Staff, "campaign.checking", (*site).checkCampaign},
+	{"GET /c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "", (*site).campaignWhen},
+	{"POST /c/{client}/campaigns/{id}/when", clientSide, puntuale.Staff, "campaign.update", (*site).changeWhen},
+	{"GET /c/{client}/campaigns/{id}/start", clientSide, puntuale.Staff, "", (*site).campaignStart},
+	{"POST /c/{client}/campaigns/{id}/start", clientSide, puntuale.Owner, "campaign.running", (*site).startCampaign},
+	{"POST /c/{client}/campaigns/{id}/pause", clientSide, puntuale.Staff, "campaign.paused", (*site).pauseCampaign},
+	{"POST /c/{client}/campaigns/{id}/resume", clientSide, puntuale.Owner, "campaign.resuming", (*site).resumeCampaign},
+	{"POST /c/{client}/campaigns/{id}/cancel", clientSide, puntuale.Staff, "campaign.cancelling", (*site).cancelCampaign},
+	{"POST /c/{client}/campaigns/{id}/retry", clientSide, puntuale.Owner, "campaign.retry", (*site).retryCampaign},
+	{"GET /c/{client}/campaigns/{id}/export", clientSide, puntuale.Owner, "", (*site).exportRecipients},
+}
+
+func (v *visit) campaignURL(id puntuale.CampaignID, more string) string {
+	return v.frame.Place.Base + "/campaigns/" + id.String() + more
+}
+
+func (s *site) campaigns(v *visit) error {
+	rows, next, err := v.client.Campaigns(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	if err != nil {
+		return err
+	}
+	list := view.CampaignList{Rows: rows, Cursor: v.query("cursor"), Next: next}
+	if v.query("part") == "rows" {
+		return v.show(view.CampaignRows(list))
+	}
+	return v.show(view.Campaigns(list))
+}
+
+// campaign shows how far a campaign is. One that has not started leads to the wizard's step that comes next.
+func (s *site) campaign(v *visit) error {
+	live := v.query("part") == "live"
+	found, err := v.client.CampaignProgress(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	if step := wizardStep(found.Campaign); step != "" && !live && v.person.User().Role >= puntuale.Staff {
+		return v.to(v.campaignURL(found.ID, step))
+	}
+	page := view.CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.query("state"), Reason: v.query("reason"), After: v.query("after")}
+	was, _ := strconv.Atoi(v.query("was"))
+	since, _ := strconv.ParseInt(v.query("since"), 10, 64)
+	page.Measure(v.now(), was, since)
+	if live {
+		return v.show(view.CampaignLive(page))
+	}
+	if page.What, page.Session, err = v.campaignNames(found.Campaign); err != nil {
+		return err
+	}
+	if err := v.recipients(&page); err != nil {
+		return err
+	}
+	return v.show(view.CampaignResults(page))
+}
+
+// wizardStep is the next step of a campaign that has not started; "" for one that has.
+func wizardStep(c puntuale.Campaign) string {
+	switch {
+	case !c.Started.IsZero() || c.State.Ended():
+		return ""
+	case c.List == 0 || c.Feed.Waiting+c.Feed.Refused == 0:
+		return "/people"
+	case c.Checked.Digest == "":
+		return "/check"
+	}
+	return "/start"
+}
+
+// campaignNames are what a campaign sends and by which session, as people call them.
+func (v *visit) campaignNames(c puntuale.Campaign) (what, session string, err error) {
+	if c.Sequence != 0 {
+		if what = c.Frozen.Sequence.Name; what == "" {
+			what = v.site.sequenceName(v, c.Sequence.String())
+		}
+	}
+	if c.Session != 0 {
+		found, err := v.client.Session(v.ctx(), c.Session.String())
+		if err != nil && puntuale.CodeOf(err) != puntuale.CodeNotFound {
+			return what, "", err
+		}
+		session = found.Name
+	}
+	return what, session, nil
+}
+
+const recipientRows = 50
+
+// recipients reads a page of the list's rows.
+func (v *visit) recipients(p *view.CampaignPage) error {
+	q := control.RecipientQuery{State: p.Filter, Reason: p.Reason, Limit: recipientRows + 1}
+	q.After, _ = strconv.ParseInt(p.After, 10, 64)
+	rows, err := v.client.ListRecipients(v.ctx(), p.Campaign.ID.String(), q)
+	if err != nil {
+		return err
+	}
+	if len(rows) > recipientRows {
+		rows = rows[:recipientRows]
+		p.Next = strconv.FormatInt(rows[recipientRows-1].N, 10)
+	}
+	p.Recipients = rows
+	return nil
+}
+
+func (s *site) pauseCampaign(v *visit) error {
+	return v.changeCampaign((*control.Client).PauseCampaign, "campaign.said_paused")
+}
+
+func (s *site) resumeCampaign(v *visit) error {
+	return v.changeCampaign((*control.Client).ResumeCampaign, "campaign.said_resumed")
+}
+
+func (s *site) cancelCampaign(v *visit) error {
+	return v.changeCampaign((*control.Client).CancelCampaign, "campaign.said_cancelled")
+}
+
+// changeCampaign does what a button says. The verb notes it in the audit log.
+func (v *visit) changeCampaign(verb func(*control.Client, context.Context, string) (control.Campaign, error), said string) error {
+	v.quiet = true
+	changed, err := verb(v.client, v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	v.say(said, "", "Name", changed.Name)
+	if changed.Started.IsZero() {
+		return v.to(v.frame.Place.Base + "/campaigns")
+	}
+	return v.to(v.campaignURL(changed.ID, ""))
+}
+
+func (s *site) retryCampaign(v *visit) error {
+	f, err := v.form()
+	if err != nil {
+		return err
+	}
+	again, err := v.client.RetryCampaign(v.ctx(), v.path("id"), f.Is("uncertain", "on"))
+	if err != nil {
+		return err
+	}
+	v.quiet = again == 0
+	v.did(v.path("id"))
+	v.say("campaign.said_again", "", "N", again)
+	return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id"))
+}
+
+// exportRecipients writes the list as CSV, with what became of each row.
+func (s *site) exportRecipients(v *visit) error {
+	q := control.RecipientQuery{State: v.query("state"), Reason: v.query("reason"), Limit: 1000}
+	found, err := v.client.Campaign(v.ctx(), v.path("id"))
+	if err != nil {
+		return err
+	}
+	rows, err := v.client.ListRecipients(v.ctx(), v.path("id"), q)
+	if err != nil {
+		return err
+	}
+	v.answered = true
+	h := v.w.Header()
+	h.Set("Content-Type", "text/csv; charset=utf-8")
+	h.Set("Content-Disposition", `attachment; filename="`+v.t("campaign.file")+"-"+found.ID.String()+`.csv"`)
+	_, _ = io.WriteString(v.w, "\ufeff") // by which spreadsheets know UTF-8
+	out := csv.NewWriter(v.w)
+	if v.frame.Language.Code == "it" {
+		out.Comma = ';'
+	}
+	out.UseCRLF = true
+	_ = out.Write([]string{v.t("campaign.line"), v.t("campaign.phone"), v.t("campaign.state"), v.t("campaign.why"), v.t("campaign.value"), v.t("campaign.message")})
+	connection := http.NewResponseController(v.w)
+	for {
+		v.pass.Rest() // a slow reader needs no place
+		_ = connection.SetWriteDeadline(deadline(exportAllows))
+		for _, r := range rows {
+			_ = out.Write(v.exportedRecipient(r))
+		}
+		if out.Flush(); out.Error() != nil || len(rows) < q.Limit {
+			return nil //nolint:nilerr // the reader is gone
+		}
+		q.After = rows[len(rows)-1].N
+		if err := v.readOn(); err != nil {
+			v.breakOff(err)
+		}
+		if rows, err = v.client.ListRecipients(v.ctx(), v.path("id"), q); err != nil {
+			v.breakOff(err)
+		}
+	}
+}
+
+func (v *visit) exportedRecipient(r puntuale.Recipient) []string {
+	reason, message := "", ""
+	if r.Reason != "" {
+		reason = v.t("campaign.refused." + r.Reason)
+	}
+	if r.Run != 0 {
+		message = puntuale.MessageID(r.Run).String()
+	}
+	return []string{strconv.Itoa(r.Line), inert(r.Phone), v.t("campaign.recipient." + r.State.String()), reason, inert(r.Value), message}
+}
+
+// campaignChoices are the newest campaigns, and the chosen one; none where the client has none.
+func (s *site) campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
+	found, _, err := v.client.Campaigns(v.ctx(), control.Page{Limit: mostSequences})
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range found {
+		if !c.Started.IsZero() {
+			all = append(all, view.Option{Value: c.ID.String(), Text: c.Name})
+		}
+	}
+	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
+		return all, nil
+	}
+	c, err := v.client.Campaign(v.ctx(), chosen)
+	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
+		return all, nil
+	}
+	return append(all, view.Option{Value: chosen, Text: c.Name}), err
+}
