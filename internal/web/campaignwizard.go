@@ -14,6 +14,7 @@ import (
 	"github.com/a-h/templ"
 
 	"puntuale"
+	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/view"
@@ -254,11 +255,14 @@ func (s *site) uploadPeople(v *visit) error {
 	if err := httpkit.CheckLength(v.r, mostList); err != nil {
 		return v.listRefused(err)
 	}
+	if _, answered, err := v.draft(); err != nil || answered {
+		return err
+	}
 	v.pass.Rest() // each of its transactions waits for its own place
 	v.r.Body = http.MaxBytesReader(v.w, struct {
 		io.Reader
 		io.Closer
-	}{httpkit.ReadOn(v.w, v.r, v.site.control.Now), v.r.Body}, mostList)
+	}{httpkit.ReadOn(v.w, v.r, clock.System().Now), v.r.Body}, mostList)
 	parts, err := v.r.MultipartReader()
 	if err != nil {
 		return unreadable(err)
@@ -295,7 +299,7 @@ func (s *site) uploadPeople(v *visit) error {
 			return v.listRefused(err)
 		}
 		v.did(v.path("id"))
-		return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/people#columns")
+		return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + "/people")
 	}
 }
 
@@ -359,7 +363,7 @@ func (s *site) mapPeople(v *visit) error {
 	v.did(v.path("id"))
 	next := "/check"
 	if f.Value("do") == "look" {
-		next = "/people#columns"
+		next = "/people"
 	}
 	return v.to(v.frame.Place.Base + "/campaigns/" + v.path("id") + next)
 }

@@ -20,6 +20,8 @@ var noPages = map[string]string{
 	"/phone/icon/{partner}/{mark}/{size}":  "a picture",
 	"/c/{client}/sequences/{id}/export":    "a file",
 	"/c/{client}/blacklist/export":         "a file",
+	"/c/{client}/campaigns/{id}":           "leads to the wizard's step that comes next",
+	"/c/{client}/campaigns/{id}/export":    "a file",
 	"/c/{client}/messages/export":          "a file",
 	"/c/{client}/messages/live":            "a stream",
 	"/c/{client}/sessions/{id}/phone/live": "a stream",

@@ -55,6 +55,12 @@ func (w *world) everything(client puntuale.ClientID) things {
 	started, err := c.Start(ctx, control.StartCall{Sequence: has["sequences"], Phone: "+393337654321", Fields: fields, Body: body})
 	w.must(err)
 	has["messages"] = started.IDs[1].String()
+	campaign, err := c.CreateCampaign(ctx, control.NewCampaign{Name: "Auguri", Purpose: "marketing", Step: &puntuale.Step{Text: "Auguri, {{nome}}! Scrivi STOP per non riceverne più."}, Session: has["sessions"]},
+		[]control.Recipient{{"phone": "+393337654321", "nome": "Lucia"}, {"phone": "nessuno", "nome": "Ugo"}}, control.Once[control.Campaign]{})
+	w.must(err)
+	_, err = c.CheckCampaign(ctx, campaign.ID.String())
+	w.must(err)
+	has["campaigns"] = campaign.ID.String()
 	_, err = c.AddBlacklisted(ctx, "+393330001122", "ha chiesto di non ricevere altro", control.Once[puntuale.BlacklistEntry]{})
 	w.must(err)
 	listed, _, err := c.FindBlacklisted(ctx, "", control.Page{})

@@ -1,0 +1,171 @@
+package web_test
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// list is what somebody exports from Excel, with two rows that cannot be sent.
+const list = "Nome;Cellulare\r\nAnna;333 1234567\r\nUgo;333 7654321\r\nAnna;333 1234567\r\nZoe;123\r\n"
+
+// TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and cancels it.
+func TestCampaignWizard(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		file := filepath.Join(t.TempDir(), "clienti.csv")
+		w.must(os.WriteFile(file, []byte(list), 0o600))
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/campaigns")
+		b.check("campaigns_empty")
+		b.click(`main a[href$="/campaigns/new"]`)
+		b.until(`document.querySelector("#f-name")`)
+		b.fill("name", "Auguri", "text", "Auguri, {{nome}}! Scrivi STOP per non riceverne più.")
+		b.click(`main form[action$="/campaigns"] [type=submit]`)
+		b.until(`document.querySelector(".fault")`) // no purpose is chosen for anybody
+		b.check("campaign_what_fault")
+		b.click(`[name=purpose][value=marketing]`)
+		b.click(`main form[action$="/campaigns"] [type=submit]`)
+		b.until(`location.pathname.endsWith("/people") && document.querySelector("#f-file")`)
+		at := strings.TrimSuffix(evaluate[string](b, `location.pathname`), "/people")
+		b.check("campaign_people")
+		b.do(chromedp.SetUploadFiles("#f-file", []string{file}))
+		b.click(`form[action$="/people"] [type=submit]`)
+		b.until(`document.querySelector("#columns table tbody tr")`)
+		b.reads("333 7654321")
+		b.open(at) // a reload, or another day: the wizard goes on where it was
+		b.until(`location.pathname.endsWith("/check") && document.querySelector(".stats")`)
+		b.open(at + "/people")
+		b.check("campaign_columns")
+		b.click(`form[action$="/columns"] [value=next]`)
+		b.until(`location.pathname.endsWith("/check") && document.querySelector(".samples")`)
+		b.reads("Auguri, Anna! Scrivi STOP per non riceverne più.")
+		b.check("campaign_check")
+		b.click(`main a.btn-primary[href$="/when"]`)
+		b.until(`document.querySelector("#f-per_minute")`)
+		b.fill("per_minute", "60")
+		b.check("campaign_when")
+		b.click(`form[action$="/when"] [type=submit]`)
+		b.until(`location.pathname.endsWith("/start") && document.querySelector("[name=digest]")`)
+		b.check("campaign_start")
+		b.click(`form[action$="/start"] [type=submit]`)
+		b.until(`document.querySelector("#campaign-live form[action$='/pause']")`)
+		b.check("campaign_running")
+		b.click(`#campaign-live form[action$="/pause"] [type=submit]`)
+		b.until(`document.querySelector("#campaign-live form[action$='/resume']")`)
+		b.check("campaign_paused")
+		b.click(`#campaign-live form[action$="/resume"] [type=submit]`)
+		b.until(`document.querySelector("#campaign-live form[action$='/pause']")`)
+		b.click(`#campaign-live form[action$="/cancel"] [type=submit]`)
+		b.until(`document.querySelector("#campaign-live .tag-warn, #campaign-live .tag-quiet")`)
+		b.open(w.pages + "/campaigns")
+		b.reads("Auguri")
+		b.check("campaigns")
+		b.open(w.pages + "/audit")
+		b.check("campaign_audit")
+	})
+}
+
+// TestCampaignRoles: staff prepare and stop a campaign; only an owner starts it, resumes it and takes the list away.
+func TestCampaignRoles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.Client()
+	made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "Auguri", Purpose: "marketing", Step: &puntuale.Step{Text: "Auguri!"}},
+		[]control.Recipient{{"phone": "+393331234567"}, {"phone": "x"}}, control.Once[control.Campaign]{})
+	w.must(err)
+	check, err := c.CheckCampaign(t.Context(), made.ID.String())
+	w.must(err)
+	at := w.pages + "/campaigns/" + made.ID.String()
+	staff, owner, reader := w.visitor(w.clients[puntuale.Staff]), w.visitor(w.clients[puntuale.Owner]), w.visitor(w.clients[puntuale.Reader])
+	digest := url.Values{"digest": {check.Digest}}
+	if got := staff.post(at+"/start", digest); got.status != http.StatusForbidden {
+		t.Errorf("staff start: %d", got.status)
+	}
+	if got := staff.get(at + "/start"); !strings.Contains(got.body, "Solo un titolare") || strings.Contains(got.body, "btn btn-primary") {
+		t.Errorf("staff are offered to start: %s", got.body)
+	}
+	if got := reader.get(at); got.status != http.StatusOK || strings.Contains(got.body, "/cancel") {
+		t.Errorf("a reader: %d", got.status)
+	}
+	for _, v := range []*visitor{staff, reader} {
+		if got := v.get(at + "/export"); got.status != http.StatusForbidden {
+			t.Errorf("export: %d", got.status)
+		}
+	}
+	if got := owner.post(at+"/start", url.Values{"digest": {"other"}}); got.status != http.StatusConflict || !strings.Contains(got.body, check.Digest) {
+		t.Errorf("start of what nobody saw: %d", got.status)
+	}
+	if got := owner.post(at+"/start", digest); got.status != http.StatusSeeOther {
+		t.Fatalf("start: %d %s", got.status, got.body)
+	}
+	if got := owner.post(at+"/start", digest); got.status != http.StatusSeeOther {
+		t.Errorf("start again: %d", got.status)
+	}
+	if got := staff.post(at+"/pause", nil); got.status != http.StatusSeeOther {
+		t.Errorf("staff pause: %d", got.status)
+	}
+	if got := staff.post(at+"/resume", nil); got.status != http.StatusForbidden {
+		t.Errorf("staff resume: %d", got.status)
+	}
+	if got := owner.get(at + "/export?state=refused"); !strings.Contains(got.body, "2;;Escluso;Il numero non è valido;x;") {
+		t.Errorf("export: %q", got.body)
+	}
+	entries, _, err := c.Audit(t.Context(), control.Page{})
+	w.must(err)
+	var said []string
+	for _, e := range entries {
+		if strings.HasPrefix(e.Action, "campaign.") {
+			said = append(said, e.Action+" "+e.Target+" "+e.Who)
+		}
+	}
+	id := made.ID.String()
+	owned, staffed := w.person(w.clients[puntuale.Owner]).User().Email, w.person(w.clients[puntuale.Staff]).User().Email
+	want := []string{"campaign.paused " + id + " " + staffed, "campaign.running " + id + " " + owned}
+	if len(said) < 2 || said[0] != want[0] || said[1] != want[1] {
+		t.Errorf("the audit log says %q, not %q first", said, want)
+	}
+}
+
+// TestCampaignFile: a file with faults changes nothing, and the page names the lines.
+func TestCampaignFile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.Client()
+	made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "Auguri", Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}"}},
+		[]control.Recipient{{"phone": "+393331234567", "nome": "Anna"}}, control.Once[control.Campaign]{})
+	w.must(err)
+	at := w.pages + "/campaigns/" + made.ID.String()
+	staff := w.visitor(w.clients[puntuale.Staff])
+	for content, want := range map[string]string{
+		"telefono,nome\n+393331234567,Ugo,troppo\n": "Riga 2",
+		"telefono,nome\n":                  "sotto l’intestazione",
+		"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "vecchio formato",
+		"a,b\nuno,due\n":                   "nessuna colonna contiene numeri",
+	} {
+		got := staff.upload(at+"/people", "file", []byte(content))
+		if got.status != http.StatusUnprocessableEntity || !strings.Contains(strings.ToLower(got.body), strings.ToLower(want)) {
+			t.Errorf("%q: %d, without %q", content, got.status, want)
+		}
+	}
+	if kept, err := c.RecipientsOf(t.Context(), made.ID.String()); err != nil || kept.Size != 1 {
+		t.Errorf("%d recipients are left, %v", kept.Size, err)
+	}
+	if got := staff.upload(at+"/people", "file", []byte("Nome,Tel\nUgo,333 1234567\nEva,333 7654321\n")); got.status != http.StatusSeeOther {
+		t.Fatalf("a good file: %d %s", got.status, got.body)
+	}
+	if got := staff.post(at+"/columns", url.Values{"column.phone": {"2"}, "column.nome": {""}}); got.status != http.StatusSeeOther {
+		t.Errorf("map: %d", got.status)
+	}
+	list, err := c.RecipientsOf(t.Context(), made.ID.String())
+	if err != nil || list.Size != 2 || len(list.Missing) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
