@@ -64,7 +64,7 @@ func TestCampaignWizard(t *testing.T) {
 		b.click(`#campaign-live form[action$="/resume"] [type=submit]`)
 		b.until(`document.querySelector("#campaign-live form[action$='/pause']")`)
 		b.click(`#campaign-live form[action$="/cancel"] [type=submit]`)
-		b.until(`document.querySelector("#campaign-live .tag-warn, #campaign-live .tag-quiet")`)
+		b.until(`document.readyState === "complete" && document.querySelector("#campaign-live") && !document.querySelector("#campaign-live form[action$='/cancel']")`)
 		b.open(w.pages + "/campaigns")
 		b.reads("Auguri")
 		b.check("campaigns")
