@@ -30,6 +30,7 @@ func (m *mass) pause(id string) *paused {
 	p := &paused{mass: m, db: open(m.t, m.s.database)}
 	p.campaign, _ = strconv.Atoi(id)
 	p.attempts, p.fed = p.begun(), m.state(id).Counts.Fed
+	m.t.Logf("when the pause was answered, %d recipients were not fed, %d messages not begun, %d on their way", m.state(id).Counts.Waiting, p.among("attempt = 0"), p.among("intent > 0"))
 	return p
 }
 
@@ -68,7 +69,6 @@ func (p *paused) among(which string, args ...any) (n int) {
 // settle waits until each attempt that began before the pause has its outcome.
 func (p *paused) settle() {
 	p.t.Helper()
-	p.t.Logf("%d attempts were under way when the pause was answered", p.among("intent > 0"))
 	eventually(p.t, 20*time.Second, "what was on its way has arrived", func() bool { return p.among("intent > 0") == 0 })
 }
 
