@@ -1,15 +1,8 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 )
 
@@ -33,90 +26,25 @@ func (b *bench) memory(ctx context.Context) (failed error) {
 	return failed
 }
 
-// build makes the product's binary once.
-func (b *bench) build(ctx context.Context) error {
-	if b.binary != "" {
-		return nil
-	}
-	name := filepath.Join(b.folder, "puntuale")
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", name, "./cmd/puntuale")
-	cmd.Dir = ".."
-	if text, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the server: %w: %s", err, text)
-	}
-	b.binary = name
-	return nil
-}
-
 func (b *bench) residentMemory(ctx context.Context, engine string, pending int) error {
-	if err := b.build(ctx); err != nil {
-		return err
-	}
 	f, err := b.fixture(ctx, engine, pending)
 	if err != nil {
 		return err
 	}
 	defer f.close()
-	if err := f.store.Close(); err != nil { // the server has its own
-		return err
-	}
-	f.store = nil
-	database := f.address
-	if engine == sqlite {
-		database = "sqlite:" + f.address
-	}
-	cmd := exec.Command(b.binary, "serve", "--sandbox", "--data", f.folder, "--database", database, "--addr", "127.0.0.1:0", "--log-level", "info")
-	cmd.Env = append(os.Environ(), "PUNTUALE_CONFIG=")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	words, err := cmd.StderrPipe()
+	s, err := b.server(ctx, f)
 	if err != nil {
 		return err
 	}
-	if err := cmd.Start(); err != nil {
-		return fmt.Errorf("start the server: %w", err)
-	}
-	defer func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM)
-		impatient := time.AfterFunc(stopLimit, func() { _ = cmd.Process.Kill() })
-		defer impatient.Stop()
-		_ = cmd.Wait()
-	}()
-	if err := serving(words); err != nil {
-		return err
-	}
+	defer s.stop()
 	select {
 	case <-time.After(b.settle):
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	var kib float64
-	if _, err := fmt.Sscanf(field(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid), "VmRSS"), "%f", &kib); err != nil {
-		return fmt.Errorf("read the server's memory: %w", err)
+	now, err := s.memory("VmRSS")
+	if err == nil {
+		b.sheet.note(resident(engine, pending), mebibytes, now)
 	}
-	b.sheet.note(resident(engine, pending), mebibytes, kib/1024)
-	return nil
-}
-
-// serving waits until the server says that it serves, and lets it talk on.
-func serving(words interface{ Read([]byte) (int, error) }) error {
-	ready := make(chan error, 1)
-	go func() {
-		lines := bufio.NewScanner(words)
-		last := ""
-		for lines.Scan() {
-			if last = lines.Text(); strings.Contains(last, `"msg":"serving"`) {
-				ready <- nil
-			}
-		}
-		select {
-		case ready <- fmt.Errorf("the server ended: %s", last):
-		default:
-		}
-	}()
-	select {
-	case err := <-ready:
-		return err
-	case <-time.After(30 * time.Second):
-		return errors.New("the server does not begin to serve")
-	}
+	return err
 }

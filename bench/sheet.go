@@ -22,6 +22,7 @@ const (
 	perSecond = "/s"
 	millis    = "ms"
 	microCPU  = "µs CPU"
+	seconds   = "s"
 	mebibytes = "MiB"
 	percent   = "%"
 )

@@ -43,17 +43,19 @@ type sizes struct {
 	pending   []int         // other messages, planned for later
 	reads     int           // of each kind of query
 	settle    time.Duration // before memory is read
+	lists     lists
+	idle      time.Duration // for which a server has nothing but start calls
 }
 
 func sizesOf(o options) sizes {
 	s := sizes{
 		inserted: 480_000, rows: 120_000, tasks: 40_000, calls: 24_000, workers: 64, late: 8 * time.Second, lateRates: []int{500, 2000, 10_000},
-		pending: []int{10_000, 100_000, 1_000_000}, reads: 200, settle: 10 * time.Second,
+		pending: []int{10_000, 100_000, 1_000_000}, reads: 200, settle: 10 * time.Second, lists: fullLists, idle: 20 * time.Second,
 	}
 	if o.quick {
 		s = sizes{
 			inserted: 120_000, rows: 30_000, tasks: 12_000, calls: 6_000, workers: 64, late: 2 * time.Second, lateRates: []int{2000, 10_000},
-			pending: []int{10_000, quickPending}, reads: 50, settle: 3 * time.Second,
+			pending: []int{10_000, quickPending}, reads: 50, settle: 3 * time.Second, lists: quickLists, idle: 4 * time.Second,
 		}
 	}
 	if o.full {
@@ -76,6 +78,7 @@ var parts = []part{
 	{"late", (*bench).lateness},
 	{"reads", (*bench).readings},
 	{"memory", (*bench).memory},
+	{"campaign", (*bench).campaigns},
 }
 
 func partNames() (names []string) {

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 )
 
 // target is a bound that the product is to keep: on the ratio of two figures, or, without per, on one.
@@ -76,10 +78,10 @@ func (v verdict) bound() string {
 	switch {
 	case v.target.most > 0:
 		return fmt.Sprintf("≤ %g %s", v.target.most, v.unit)
-	case v.unit != "":
+	case v.unit == millis:
 		return "never early"
 	}
-	return fmt.Sprintf("≥ %g", v.target.least)
+	return strings.TrimSpace(fmt.Sprintf("≥ %g %s", v.target.least, v.unit))
 }
 
 // byEffort tells what the ratio would be if only processor time counted.
@@ -102,7 +104,7 @@ func (v verdict) share() float64 {
 	switch {
 	case v.target.most > 0 && v.median > 0:
 		return v.target.most / v.median
-	case v.unit != "":
+	case v.unit == millis:
 		return 0 // not to be drawn
 	}
 	return v.median / v.target.least
@@ -110,7 +112,7 @@ func (v verdict) share() float64 {
 
 // verdicts compares what was measured with the targets.
 func (s *sheet) verdicts() (all []verdict) {
-	for _, t := range targets {
+	for _, t := range slices.Concat(targets, campaignTargets()) {
 		v := verdict{target: t}
 		var ok bool
 		if t.per != "" {

@@ -411,14 +411,15 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	}, nil
 }
 
-// awaitCheck waits for a check that another call, or another server, runs.
+// awaitCheck waits for a check that another call, or another server, runs. When that stopped, the caller's next one begins anew.
 func (c *Client) awaitCheck(ctx context.Context, id puntuale.CampaignID) (puntuale.CampaignCheck, error) {
 	for end := c.control.clock.Now().Add(checkWait); ; {
 		stored, err := c.tenant.Campaign(ctx, id)
 		if err != nil {
 			return puntuale.CampaignCheck{}, fmt.Errorf("read campaign %d: %w", id, err)
 		}
-		if stored.State != puntuale.CampaignChecking || !c.control.clock.Now().Before(end) {
+		now := c.control.clock.Now()
+		if stored.State != puntuale.CampaignChecking || !now.Before(end) || now.Sub(stored.Alive) >= checkStale {
 			return stored.Checked, nil
 		}
 		if err := c.control.clock.Sleep(ctx, checkLook); err != nil {

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// The names of what is measured of campaigns, each of so many recipients.
+func listed(n int, engine string) string {
+	return on(count(n)+" recipients uploaded and checked", engine)
+}
+
+func planned(n, steps int, engine string) string {
+	return on(fmt.Sprintf("message rows planned while feeding %s recipients, sequences of %d", count(n), steps), engine)
+}
+
+func idleCalls(quantile, engine string) string {
+	return on(fmt.Sprintf("start calls, %d a second, of a server with nothing else to do, %s", callRate, quantile), engine)
+}
+
+func callsBeside(steps int, quantile, engine string) string {
+	return on(fmt.Sprintf("start calls, %d a second, while sequences of %d are fed, %s", callRate, steps, quantile), engine)
+}
+
+func mostMemory(n int, stage, engine string) string {
+	return on("memory of the server at most, "+count(n)+" recipients "+stage, engine)
+}
+
+func paused(n int, what, engine string) string {
+	return on("pause with "+count(n)+" fed: "+what, engine)
+}
+
+const (
+	answered  = "its answer"
+	lastGrown = "until nothing more arrives"
+)
+
+// Sizes of lists in a quick run and in a full one.
+var (
+	quickLists = lists{fed: 20_000, most: 100_000}
+	fullLists  = lists{fed: 100_000, most: 1_000_000}
+)
+
+// lists are how many recipients the campaigns have.
+type lists struct {
+	fed  int // of what is fed and paused
+	most int // of what is measured for memory
+}
+
+// campaignTargets are the bounds for campaigns.
+func campaignTargets() (all []target) {
+	for _, n := range []lists{fullLists, quickLists} {
+		for _, engine := range []string{postgres, sqlite} {
+			all = append(all, target{of: listed(n.fed, engine), most: 10})
+			for _, steps := range fedSteps {
+				all = append(all, target{of: planned(n.fed, steps, engine), least: 20_000})
+			}
+			all = append(all,
+				target{of: mostMemory(n.most, "being fed", engine), most: 286}, // 300 MB
+				target{of: paused(n.fed, answered, engine), most: 2},
+				target{of: paused(n.fed, lastGrown, engine), most: 2},
+			)
+		}
+	}
+	for _, engine := range []string{postgres, sqlite} {
+		for _, steps := range fedSteps {
+			all = append(all, target{of: callsBeside(steps, "p99", engine), per: idleCalls("p99", engine), most: 2})
+		}
+	}
+	return all
+}
+
+// fedSteps are how many messages the sequences have that are fed.
+var fedSteps = []int{3, 1}
+
+// campaigns measures the built server, by its API: lists, feeding beside start calls, pauses and memory.
+func (b *bench) campaigns(ctx context.Context) (failed error) {
+	for _, engine := range b.engines() {
+		for _, take := range []func(context.Context, *campaigner) error{b.feeding, b.pausing, b.listMemory} {
+			failed = errors.Join(failed, b.withCampaigner(ctx, engine, take))
+		}
+	}
+	return failed
+}
+
+func (b *bench) withCampaigner(ctx context.Context, engine string, take func(context.Context, *campaigner) error) error {
+	f, err := b.fixture(ctx, engine, 0)
+	if err != nil {
+		return err
+	}
+	defer f.close()
+	db, err := plain(engine, f.address)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s, err := b.server(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+	return take(ctx, &campaigner{fixture: f, server: s, db: db, client: f.clients[0], http: &http.Client{Timeout: 2 * time.Minute}})
+}
+
+// feeding measures lists, what is planned a second of them, and start calls meanwhile. The sequences begin a day after
+// their starts. So nothing leaves, and nothing of them counts as fed ahead: the feeder plans as fast as it can.
+func (b *bench) feeding(ctx context.Context, c *campaigner) error {
+	engine, n := c.engine, b.lists.fed
+	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // connections, plans, statements
+		return err
+	}
+	idle, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle) })
+	if err != nil {
+		return err
+	}
+	if err := idle.note(&b.sheet, func(quantile string) string { return idleCalls(quantile, engine) }, 1); err != nil {
+		return err
+	}
+	for _, steps := range fedSteps {
+		sequence, err := c.sequence(ctx, steps)
+		if err != nil {
+			return err
+		}
+		begun := time.Now()
+		id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
+		if err != nil {
+			return err
+		}
+		if steps == fedSteps[0] {
+			b.sheet.note(listed(n, engine), seconds, time.Since(begun).Seconds())
+		}
+		var took time.Duration
+		w, used := b.watch(engine), c.server.cpu()
+		beside, err := c.callsDuring(ctx, func() error {
+			begun := time.Now()
+			if err := c.start(ctx, id, digest); err != nil {
+				return err
+			}
+			err := c.await(ctx, id, "waiting", func(waiting int) bool { return waiting == 0 })
+			took = time.Since(begun)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		rows := n * steps
+		what := planned(n, steps, engine)
+		b.sheet.note(what, perSecond, float64(rows)/took.Seconds())
+		b.sheet.note(what+": CPU of the server", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(rows))
+		if e := w.stop(what, rows); e.served {
+			b.sheet.note(what+itsEffort, microCPU, e.its)
+		}
+		if err := beside.note(&b.sheet, func(quantile string) string { return callsBeside(steps, quantile, engine) }, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pausing measures a pause in the middle of a campaign that sends as fast as it can.
+func (b *bench) pausing(ctx context.Context, c *campaigner) error {
+	n := b.lists.fed
+	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Content: &campaignText{sampleText}}, n+n/2)
+	if err != nil {
+		return err
+	}
+	if err := c.start(ctx, id, digest); err != nil {
+		return err
+	}
+	if err := c.await(ctx, id, "fed", func(fed int) bool { return fed >= n }); err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := c.call(ctx, "POST", "/api/campaigns/"+id+"/pause", nil, nil); err != nil {
+		return err
+	}
+	b.sheet.note(paused(n, answered, c.engine), seconds, time.Since(begun).Seconds())
+	last, err := c.stopsGrowing(ctx, id)
+	if err != nil {
+		return err
+	}
+	b.sheet.note(paused(n, lastGrown, c.engine), seconds, max(0, last.Sub(begun).Seconds()))
+	return nil
+}
+
+// listMemory measures how much memory the largest list ever takes, until a tenth of it is fed.
+func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
+	n := b.lists.most
+	note := func(stage string) error {
+		most, err := c.server.memory("VmHWM")
+		if err == nil {
+			b.sheet.note(mostMemory(n, stage, c.engine), mebibytes, most)
+		}
+		return err
+	}
+	sequence, err := c.sequence(ctx, 3)
+	if err != nil {
+		return err
+	}
+	id, err := c.draft(ctx, campaignDraft{Name: "Bench", Sequence: sequence})
+	if err != nil {
+		return err
+	}
+	begun := time.Now()
+	if err := c.upload(ctx, id, n); err != nil {
+		return err
+	}
+	b.sheet.note(on(count(n)+" recipients uploaded", c.engine), seconds, time.Since(begun).Seconds())
+	if err := note("uploaded"); err != nil {
+		return err
+	}
+	begun = time.Now()
+	digest, err := c.check(ctx, id)
+	if err != nil {
+		return err
+	}
+	b.sheet.note(on(count(n)+" recipients checked", c.engine), seconds, time.Since(begun).Seconds())
+	if err := note("checked"); err != nil {
+		return err
+	}
+	if err := c.start(ctx, id, digest); err != nil {
+		return err
+	}
+	if err := c.await(ctx, id, "fed", func(fed int) bool { return fed >= n/10 }); err != nil {
+		return err
+	}
+	return note("being fed")
+}
+
+// pass waits.
+func pass(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
