@@ -128,7 +128,8 @@ const (
 	RefusedBlacklisted = "blacklisted"
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
-	RefusedErased      = "erased" // never by a check
+	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write lately
+	RefusedErased      = "erased"    // never by a check
 )
 
 // CampaignFeed is how far the feeding is. Waiting + Fed + Refused is the size of the list at every moment.
@@ -183,9 +184,10 @@ type CampaignSample struct {
 
 // CampaignLimit is a limit of the network, or of the session, that decides when a campaign ends.
 type CampaignLimit struct {
-	Code   string `json:"code"` // session_per_minute, session_per_day, cold_per_day, portfolio
-	PerDay int    `json:"per_day,omitempty"`
-	Days   int    `json:"days,omitempty"`
+	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
+	PerMinute int    `json:"per_minute,omitempty"`
+	PerDay    int    `json:"per_day,omitempty"`
+	Days      int    `json:"days,omitempty"` // on which messages leave, with PerDay
 }
 
 // Recipient is one row of a list.
@@ -331,8 +333,9 @@ type CampaignFeeder interface {
 // FedCampaign is a campaign with what its session can do now.
 type FedCampaign struct {
 	Campaign
-	Online bool
-	Link   Link // of its session: only State, Condition and Limited
+	Online   bool
+	Official bool // free text needs an open window
+	Link     Link // of its session: only State, Condition and Limited
 }
 
 // FeedChunk is what one transaction feeds.

@@ -67,6 +67,34 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 	return built, "", ""
 }
 
+// firstOf is the message that leaves first.
+func firstOf(built plan.Plan) *puntuale.PlannedMessage {
+	first := &built.Messages[0]
+	for i := range built.Messages {
+		if m := &built.Messages[i]; m.Due.Before(first.Due) {
+			first = m
+		}
+	}
+	return first
+}
+
+// closed reports that the first message is free text, which Meta refuses outside the person's window. Later ones may have an answer
+// before them.
+func closed(built plan.Plan, k puntuale.Contact) bool {
+	first := firstOf(built)
+	return first.Content.Official == nil && !first.Due.Before(k.Window)
+}
+
+func phonesOf(rows []puntuale.Recipient) []string {
+	phones := make([]string, 0, len(rows))
+	for i := range rows {
+		if rows[i].Phone != "" {
+			phones = append(phones, rows[i].Phone)
+		}
+	}
+	return phones
+}
+
 // why says in one word why a recipient cannot be planned: a missing field before a bad one.
 func why(err error) (reason, value string) {
 	refused, ok := errors.AsType[*puntuale.Error](err)

@@ -132,14 +132,14 @@ type uploadInput struct {
 type recipientsInput struct {
 	ID     string `path:"id" doc:"ID"`
 	State  string `query:"state" enum:"waiting,fed,refused"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,erased" doc:"Of refused ones"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,no_window,erased" doc:"Of refused ones"`
 	After  string `query:"after" pattern:"^[0-9]+$" doc:"The place of the last row of the page before"`
 	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
 }
 
 type refusedInput struct {
 	ID     string `path:"id" doc:"ID"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,erased" doc:"Only these"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,no_window,erased" doc:"Only these"`
 }
 
 // CampaignAnswer is a campaign as callers see it.
@@ -221,9 +221,10 @@ type sampleAnswer struct {
 }
 
 type limitAnswer struct {
-	Code   string `json:"code"`
-	PerDay int    `json:"per_day"`
-	Days   int    `json:"days"`
+	Code      string `json:"code" enum:"session_per_minute,session_per_day,cold_per_minute,cold_per_day,portfolio" doc:"The session's own pace; its pace for people who do not know it; how many people Meta lets the business write to first"`
+	PerMinute int    `json:"per_minute,omitempty"`
+	PerDay    int    `json:"per_day,omitempty"`
+	Days      int    `json:"days,omitempty" doc:"On which messages leave"`
 }
 
 type startedCampaign struct {
@@ -541,7 +542,7 @@ func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
 		out.Done = k.Recipients
 	}
 	if k.Limit != nil {
-		out.Limit = &limitAnswer{k.Limit.Code, k.Limit.PerDay, k.Limit.Days}
+		out.Limit = (*limitAnswer)(k.Limit)
 	}
 	return out
 }

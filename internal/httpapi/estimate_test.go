@@ -1,0 +1,152 @@
+package httpapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// estimate is what a check answers.
+type estimate struct {
+	Valid       int
+	First, Last time.Time
+	Refused     []struct {
+		Reason string
+		Count  int
+	}
+	Limit *struct {
+		Code      string
+		PerMinute int `json:"per_minute"`
+		PerDay    int `json:"per_day"`
+		Days      int
+	}
+}
+
+// officialSession makes an online Official session, whose business may address 250 people a day.
+func (s *service) officialSession(key string) string {
+	s.t.Helper()
+	var made struct{ ID string }
+	s.must(&made, "POST", "/api/sessions", key, `{"name":"Ufficiale","connection_type":"Official","sandbox":false,"official":`+officialKeys+`}`)
+	if a := s.must(nil, "POST", "/api/sessions/"+made.ID+"/test", key, ""); !strings.Contains(a.body, `"ok":true`) {
+		s.t.Fatal(a.body)
+	}
+	return made.ID
+}
+
+// estimated checks a new campaign of a session, to so many recipients.
+func (s *service) estimated(key, session, what string, recipients int) (id string, e estimate) {
+	s.t.Helper()
+	all := make([]map[string]string, recipients)
+	for i := range all {
+		all[i] = map[string]string{"phone": estimatedPhone(i)}
+	}
+	list, err := json.Marshal(all)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var made struct{ ID string }
+	s.must(&made, "POST", "/api/campaigns", key, `{"name":"Auguri","id_sessione":"`+session+`",`+what+`,"recipients":`+string(list)+`}`)
+	s.must(&e, "POST", "/api/campaigns/"+made.ID+"/check", key, "")
+	return made.ID, e
+}
+
+func estimatedPhone(i int) string { return fmt.Sprintf("+39333%07d", i) }
+
+func idsOf(t *testing.T, a account, session string) (puntuale.ClientID, puntuale.SessionID) {
+	t.Helper()
+	client, err := puntuale.ParseID[puntuale.ClientID](a.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := puntuale.ParseID[puntuale.SessionID](session)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, id
+}
+
+func (s *service) limited(e estimate, code string, perMinute, perDay, days int, lasts time.Duration) {
+	s.t.Helper()
+	if e.Limit == nil || e.Limit.Code != code || e.Limit.PerMinute != perMinute || e.Limit.PerDay != perDay || e.Limit.Days != days {
+		s.t.Errorf("the limit is %+v, want %s, %d a minute, %d a day, %d days", e.Limit, code, perMinute, perDay, days)
+	}
+	if got := e.Last.Sub(e.First); got != lasts {
+		s.t.Errorf("it lasts %v, want %v", got, lasts)
+	}
+}
+
+const freeText, byTemplate = `"content":{"text":"Ciao"}`, `"template":"Promo"`
+
+// TestEstimateOfOfficial: free text goes to those whose window is open; templates go to everybody, so many new people a day as
+// the network allows the business.
+func TestEstimateOfOfficial(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("estimate@x", "full")
+		session := s.officialSession(a.Key)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Promo","text":"Ciao","official":{"name":"promo","language":"it"}}`)
+		client, sessionID := idsOf(t, a, session)
+		heard := puntuale.Heard{Client: client, Session: sessionID, At: s.clock.Now()}
+		for i := range 2 {
+			heard.Phone = estimatedPhone(i)
+			if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.Heard{heard}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		id, e := s.estimated(a.Key, session, freeText, 5)
+		if e.Valid != 2 || len(e.Refused) != 1 || e.Refused[0].Reason != "no_window" || e.Refused[0].Count != 3 {
+			t.Errorf("free text: %+v", e)
+		}
+		if got := s.must(nil, "GET", "/api/campaigns/"+id+"/refused?reason=no_window", a.Key, "").body; !strings.Contains(got, "3,"+estimatedPhone(2)+",no_window,") || strings.Contains(got, estimatedPhone(1)) {
+			t.Errorf("the refused are %s", got)
+		}
+		if _, e = s.estimated(a.Key, session, byTemplate, 252); e.Valid != 252 || e.Limit != nil || !e.Last.Equal(e.First) { // two of them wrote
+			t.Errorf("by a template: %+v", e)
+		}
+		_, e = s.estimated(a.Key, session, byTemplate, 600)
+		s.limited(e, "portfolio", 0, 250, 3, 48*time.Hour)
+		_, e = s.estimated(a.Key, session, byTemplate+`,"start_at":"2026-11-21T10:00","pace":{"per_minute":1}`, 253)
+		s.limited(e, "portfolio", 0, 250, 2, 24*time.Hour)
+		_, e = s.estimated(a.Key, session, byTemplate+`,"window":{"from":"10:00","to":"11:00"},"pace":{"per_minute":1}`, 253)
+		if e.Limit != nil || e.Last.Sub(e.First) < 4*24*time.Hour { // the window and the pace take longer
+			t.Errorf("by its own pace: %+v", e)
+		}
+	})
+}
+
+// TestEstimateOfSocket: the session's own pace decides, and people whom it does not know have one of their own.
+func TestEstimateOfSocket(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("estimate@x", "full")
+		key := a.Key
+		session := func(sandbox bool, pace string) string {
+			t.Helper()
+			var made struct{ ID string }
+			s.must(&made, "POST", "/api/sessions", key, fmt.Sprintf(`{"name":"QR","connection_type":"Socket","sandbox":%v,"pace":%s}`, sandbox, pace))
+			return made.ID
+		}
+		real := session(false, `{"per_minute":60,"cold_per_day":50,"cold_per_minute":10}`)
+		_, e := s.estimated(key, real, freeText, 120)
+		s.limited(e, "cold_per_day", 0, 50, 3, 48*time.Hour)
+		_, e = s.estimated(key, real, freeText, 31)
+		s.limited(e, "cold_per_minute", 10, 0, 0, 3*time.Minute)
+		client, known := idsOf(t, a, real)
+		for i := range 120 {
+			if err := s.owner.store.Met(t.Context(), client, known, estimatedPhone(i), s.clock.Now().Add(-48*time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, e = s.estimated(key, real, freeText, 121)
+		s.limited(e, "session_per_minute", 60, 0, 0, 2*time.Minute)
+		if _, e = s.estimated(key, real, freeText+`,"pace":{"per_minute":30}`, 121); e.Limit != nil || e.Last.Sub(e.First) != 4*time.Minute {
+			t.Errorf("by the campaign's pace: %+v", e)
+		}
+		_, e = s.estimated(key, session(true, `{"per_day":40,"cold_per_day":1}`), freeText, 100) // the simulated network knows everybody
+		s.limited(e, "session_per_day", 0, 40, 3, 48*time.Hour)
+	})
+}
