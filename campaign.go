@@ -165,6 +165,7 @@ type CampaignCheck struct {
 	Samples    []CampaignSample `json:"samples,omitempty"`
 	Longest    int              `json:"longest,omitempty"` // characters of the longest text
 	Limit      *CampaignLimit   `json:"limit,omitempty"`
+	Cost       *CampaignCost    `json:"cost,omitempty"` // nil: the network takes nothing
 	Done       int              `json:"done,omitempty"` // recipients looked at so far, while it runs
 }
 

@@ -26,3 +26,28 @@ type EstimateStore interface {
 	// SessionLoad reads the client's outcomes since the moment by their index, once a check.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionLoad, error)
 }
+
+// MessageKind is what a network's price goes by.
+type MessageKind struct {
+	Country  string `json:"country"`  // of the recipient's number, two letters; "": unknown
+	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
+}
+
+// CategoryService is that of messages without a template.
+const CategoryService = "service"
+
+// CampaignCost is what a network takes for a campaign's messages. The JSON form is what stores keep.
+type CampaignCost struct {
+	Currency string    `json:"currency"`
+	Amount   string    `json:"amount"` // an exact decimal number; without the messages that have no price
+	Date     string    `json:"date"`   // of the prices, YYYY-MM-DD
+	Rows     []CostRow `json:"rows,omitempty"`
+	Unknown  int       `json:"unknown,omitempty"` // messages without a price
+}
+
+// CostRow is what messages of one kind cost. A cost has the 20 kinds with the most messages.
+type CostRow struct {
+	MessageKind
+	Messages int    `json:"messages"`
+	Amount   string `json:"amount,omitempty"` // "": there is no price
+}

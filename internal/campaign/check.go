@@ -26,14 +26,16 @@ type Check struct {
 	First  time.Time // of the first recipient
 	Digest string
 	Limits Limits
+	Prices *Prices // nil: the network takes nothing
 
 	// Blacklisted returns which of the phones are in the client's blacklist.
 	Blacklisted func(ctx context.Context, phones []string) (map[string]bool, error)
 
 	found   puntuale.CampaignCheck
 	refused map[string]int
-	first   int // recipients to whom the session writes outside their windows
-	cold    int // recipients whom it does not know
+	kinds   map[puntuale.MessageKind]int // messages
+	first   int                          // recipients to whom the session writes outside their windows
+	cold    int                          // recipients whom it does not know
 	seen    seen
 	alive   time.Time
 	told    time.Time
@@ -53,7 +55,7 @@ var reasons = []string{
 
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
-	c.found, c.first, c.cold = puntuale.CampaignCheck{}, 0, 0
+	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
 	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]struct{}{}, map[string]struct{}{}}, c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
@@ -154,6 +156,7 @@ func (c *Check) decide(r, before *puntuale.Recipient, k known, pacer *Pacer) {
 	default:
 		pacer.Taken()
 		c.address(built, k.contact)
+		c.price(r.Phone, built)
 		for i := range built.Messages {
 			c.count(&built.Messages[i])
 		}
@@ -185,6 +188,9 @@ func (c *Check) end(ctx context.Context) error {
 		}
 	}
 	c.limit()
+	if c.Prices != nil {
+		f.Cost = c.Prices.Cost(c.kinds)
+	}
 	f.Done, f.Digest = 0, c.Digest
 	return c.tell(ctx, nil, true)
 }

@@ -398,8 +398,12 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	if err != nil {
 		return nil, err
 	}
+	prices, err := c.pricesOf(ctx, limits, frozen)
+	if err != nil {
+		return nil, err
+	}
 	return &campaign.Check{
-		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits,
+		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits, Prices: prices,
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.BlacklistedAmong(ctx, phones...)
 		},

@@ -3,10 +3,13 @@ package control
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"puntuale"
 	"puntuale/internal/campaign"
+	"puntuale/internal/price"
 )
 
 // limitsOf reads what a session and its network allow, and what the session did in the last 24 hours.
@@ -20,4 +23,52 @@ func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now tim
 		return limits, fmt.Errorf("read what session %d did: %w", session.ID, err)
 	}
 	return limits, nil
+}
+
+// pricesOf reads what kinds of messages an Official session sends; nil for any other session.
+func (c *Client) pricesOf(ctx context.Context, limits campaign.Limits, frozen puntuale.CampaignFrozen) (*campaign.Prices, error) {
+	if !limits.Official {
+		return nil, nil
+	}
+	known, err := c.networkTemplatesOf(ctx, limits.Session.ID, frozen.Sequence)
+	if err != nil {
+		return nil, err
+	}
+	return &campaign.Prices{
+		Country: price.Country, Cost: c.control.prices.Cost,
+		Category: func(m puntuale.Content) string {
+			if m.Official == nil {
+				return puntuale.CategoryService
+			}
+			return strings.ToLower(templateOf(known, m.Official).Category)
+		},
+	}, nil
+}
+
+// networkTemplatesOf reads what is known of the approved templates that a sequence names.
+func (c *Client) networkTemplatesOf(ctx context.Context, session puntuale.SessionID, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
+	var names []string
+	for _, step := range sequence.Steps {
+		if step.Official != nil && !slices.Contains(names, step.Official.Name) {
+			names = append(names, step.Official.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil, nil
+	}
+	known, err := c.tenant.NetworkTemplatesNamed(ctx, session, names)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	return known, nil
+}
+
+// templateOf is what is known of a template; the zero one where it is nothing.
+func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
+	for _, t := range known {
+		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
+			return t
+		}
+	}
+	return puntuale.NetworkTemplate{}
 }

@@ -191,42 +191,6 @@ type columnAnswer struct {
 	Field *string `json:"field"`
 }
 
-type checkAnswer struct {
-	Digest     *string         `json:"digest" doc:"null while the check goes on"`
-	State      string          `json:"state" enum:"draft,checking,ready"`
-	Done       int             `json:"done" doc:"Recipients looked at so far"`
-	Recipients int             `json:"recipients"`
-	Valid      int             `json:"valid"`
-	Messages   int             `json:"messages"`
-	Needed     int             `json:"credits_needed"`
-	Left       string          `json:"credits_left" doc:"A number, or Illimitati"`
-	First      *string         `json:"first" format:"date-time" doc:"When the first message leaves"`
-	Last       *string         `json:"last" format:"date-time" doc:"And the last one, at this pace, in this window and within the session's limits"`
-	Refused    []refusedAnswer `json:"refused"`
-	Samples    []sampleAnswer  `json:"samples"`
-	Longest    int             `json:"longest_text" doc:"Characters"`
-	Limit      *limitAnswer    `json:"limit,omitempty" doc:"The limit that decides when it ends"`
-}
-
-type refusedAnswer struct {
-	Reason string `json:"reason"`
-	Count  int    `json:"count"`
-}
-
-type sampleAnswer struct {
-	Line  int    `json:"line"`
-	Phone string `json:"phone"`
-	At    string `json:"at" format:"date-time"`
-	Text  string `json:"text"`
-}
-
-type limitAnswer struct {
-	Code      string `json:"code" enum:"session_per_minute,session_per_day,cold_per_minute,cold_per_day,portfolio" doc:"The session's own pace; its pace for people who do not know it; how many people Meta lets the business write to first"`
-	PerMinute int    `json:"per_minute,omitempty"`
-	PerDay    int    `json:"per_day,omitempty"`
-	Days      int    `json:"days,omitempty" doc:"On which messages leave"`
-}
-
 type startedCampaign struct {
 	CampaignAnswer
 	Usage
@@ -525,33 +489,6 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 		out.Pace = &campaignPace{c.Draft.PerMinute}
 	}
 	return out
-}
-
-func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
-	out := checkAnswer{
-		Digest: textOrNull(k.Digest), State: puntuale.CampaignReady.String(), Done: k.Done, Recipients: k.Recipients, Valid: k.Valid,
-		Messages: k.Messages, Needed: k.Messages, Left: left, First: stampOrNull(k.First), Last: stampOrNull(k.Last), Longest: k.Longest,
-		Refused: each(k.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
-		Samples: each(k.Samples, func(s puntuale.CampaignSample) sampleAnswer {
-			return sampleAnswer{s.Line, s.Phone, stamp(s.At), s.Text}
-		}),
-	}
-	if k.Digest == "" {
-		out.State = puntuale.CampaignChecking.String()
-	} else {
-		out.Done = k.Recipients
-	}
-	if k.Limit != nil {
-		out.Limit = (*limitAnswer)(k.Limit)
-	}
-	return out
-}
-
-func creditsLeft(c *control.Client) string {
-	if left := c.Account().Credits; left != nil {
-		return strconv.FormatInt(*left, 10)
-	}
-	return puntuale.UnlimitedCredits
 }
 
 func listOf(r control.Recipients) listAnswer {

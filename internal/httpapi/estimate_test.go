@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
 )
 
 // estimate is what a check answers.
@@ -23,6 +24,14 @@ type estimate struct {
 		PerMinute int `json:"per_minute"`
 		PerDay    int `json:"per_day"`
 		Days      int
+	}
+	Cost *struct {
+		Currency, Amount, Date string
+		Rows                   []struct {
+			Country, Category, Amount string
+			Messages                  int
+		}
+		Unknown int
 	}
 }
 
@@ -114,6 +123,39 @@ func TestEstimateOfOfficial(t *testing.T) {
 		_, e = s.estimated(a.Key, session, byTemplate+`,"window":{"from":"10:00","to":"11:00"},"pace":{"per_minute":1}`, 253)
 		if e.Limit != nil || e.Last.Sub(e.First) < 4*24*time.Hour { // the window and the pace take longer
 			t.Errorf("by its own pace: %+v", e)
+		}
+	})
+}
+
+// TestCost: what an Official session sends has a price by the recipient's country and the template's category; what has none is counted.
+func TestCost(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("cost@x", "full")
+		promo := graphtest.NewTemplate("promo", "Ciao")
+		promo.Category = "MARKETING"
+		s.owner.peer.SetTemplates("55101", promo)
+		session := s.officialSession(a.Key)
+		for name, official := range map[string]string{"Promo": "promo", "Altra": "nonesi"} {
+			s.must(nil, "POST", "/api/templates", a.Key, `{"name":"`+name+`","text":"Ciao","official":{"name":"`+official+`","language":"it"}}`)
+		}
+		_, e := s.estimated(a.Key, session, byTemplate, 3)
+		if c := e.Cost; c == nil || c.Currency != "EUR" || c.Amount != "0.1974" || c.Date != "2026-07-01" || c.Unknown != 0 || len(c.Rows) != 1 ||
+			c.Rows[0].Country != "IT" || c.Rows[0].Category != "marketing" || c.Rows[0].Messages != 3 || c.Rows[0].Amount != "0.1974" {
+			t.Errorf("by a template: %+v", c)
+		}
+		if _, e := s.estimated(a.Key, session, `"template":"Altra"`, 2); e.Cost == nil || e.Cost.Amount != "0.00" || e.Cost.Unknown != 2 {
+			t.Errorf("by a template that nobody knows: %+v", e.Cost)
+		}
+		client, id := idsOf(t, a, session)
+		if _, err := s.owner.store.KeepHeard(t.Context(), s.clock.Now(), []puntuale.Heard{{Client: client, Session: id, Phone: estimatedPhone(0), At: s.clock.Now()}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, e := s.estimated(a.Key, session, freeText, 2); e.Cost == nil || e.Cost.Amount != "0.0248" || e.Cost.Rows[0].Category != "service" {
+			t.Errorf("free text in the window: %+v", e.Cost)
+		}
+		if _, e := s.estimated(a.Key, a.Session, freeText, 2); e.Cost != nil {
+			t.Errorf("of the simulated network: %+v", e.Cost)
 		}
 	})
 }
