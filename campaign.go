@@ -155,18 +155,19 @@ func (c CampaignCounts) Total() int {
 
 // CampaignCheck is what a check found. The JSON form is what stores keep.
 type CampaignCheck struct {
-	Digest     string           `json:"digest,omitempty"` // of the list, the steps, the session and the settings; "" while none is done
-	Recipients int              `json:"recipients"`
-	Valid      int              `json:"valid"`
-	Messages   int              `json:"messages"`
-	First      time.Time        `json:"first,omitzero"` // the first message leaves then
-	Last       time.Time        `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
-	Refused    []RefusedGroup   `json:"refused,omitempty"`
-	Samples    []CampaignSample `json:"samples,omitempty"`
-	Longest    int              `json:"longest,omitempty"` // characters of the longest text
-	Limit      *CampaignLimit   `json:"limit,omitempty"`
-	Cost       *CampaignCost    `json:"cost,omitempty"` // nil: the network takes nothing
-	Done       int              `json:"done,omitempty"` // recipients looked at so far, while it runs
+	Digest     string            `json:"digest,omitempty"` // of the list, the steps, the session and the settings; "" while none is done
+	Recipients int               `json:"recipients"`
+	Valid      int               `json:"valid"`
+	Messages   int               `json:"messages"`
+	First      time.Time         `json:"first,omitzero"` // the first message leaves then
+	Last       time.Time         `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
+	Refused    []RefusedGroup    `json:"refused,omitempty"`
+	Samples    []CampaignSample  `json:"samples,omitempty"`
+	Longest    int               `json:"longest,omitempty"` // characters of the longest text
+	Limit      *CampaignLimit    `json:"limit,omitempty"`
+	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network takes nothing
+	Warnings   []CampaignWarning `json:"warnings,omitempty"`
+	Done       int               `json:"done,omitempty"` // recipients looked at so far, while it runs
 }
 
 // RefusedGroup is how many recipients were refused for one reason.
@@ -182,6 +183,15 @@ type CampaignSample struct {
 	At    time.Time `json:"at"`
 	Text  string    `json:"text"`
 }
+
+// CampaignWarning is what may be wrong with a step, although the campaign may start.
+type CampaignWarning struct {
+	Code string `json:"code"`
+	Step int    `json:"step"` // from 0
+}
+
+// WarnsNoOptOut: a marketing text does not say how to get no more of them.
+const WarnsNoOptOut = "no_opt_out"
 
 // CampaignLimit is a limit of the network, or of the session, that decides when a campaign ends.
 type CampaignLimit struct {

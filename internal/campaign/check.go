@@ -19,14 +19,15 @@ type Store interface {
 
 // Check looks at every recipient of a list.
 type Check struct {
-	Plan   *Plan
-	Store  Store
-	Now    func() time.Time
-	Begun  time.Time // as the campaign's row has it
-	First  time.Time // of the first recipient
-	Digest string
-	Limits Limits
-	Prices *Prices // nil: the network takes nothing
+	Plan     *Plan
+	Store    Store
+	Now      func() time.Time
+	Begun    time.Time // as the campaign's row has it
+	First    time.Time // of the first recipient
+	Digest   string
+	Limits   Limits
+	Prices   *Prices // nil: the network takes nothing
+	Warnings []puntuale.CampaignWarning
 
 	// Blacklisted returns which of the phones are in the client's blacklist.
 	Blacklisted func(ctx context.Context, phones []string) (map[string]bool, error)
@@ -191,6 +192,7 @@ func (c *Check) end(ctx context.Context) error {
 	if c.Prices != nil {
 		f.Cost = c.Prices.Cost(c.kinds)
 	}
+	f.Warnings = c.Warnings
 	f.Done, f.Digest = 0, c.Digest
 	return c.tell(ctx, nil, true)
 }

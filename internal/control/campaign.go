@@ -398,12 +398,13 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	if err != nil {
 		return nil, err
 	}
-	prices, err := c.pricesOf(ctx, limits, frozen)
+	known, err := c.networkTemplatesOf(ctx, limits, frozen.Sequence)
 	if err != nil {
 		return nil, err
 	}
 	return &campaign.Check{
-		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits, Prices: prices,
+		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits,
+		Prices: c.control.pricesOf(limits, known), Warnings: optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known),
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.BlacklistedAmong(ctx, phones...)
 		},

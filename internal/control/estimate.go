@@ -25,42 +25,38 @@ func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now tim
 	return limits, nil
 }
 
-// pricesOf reads what kinds of messages an Official session sends; nil for any other session.
-func (c *Client) pricesOf(ctx context.Context, limits campaign.Limits, frozen puntuale.CampaignFrozen) (*campaign.Prices, error) {
-	if !limits.Official {
-		return nil, nil
-	}
-	known, err := c.networkTemplatesOf(ctx, limits.Session.ID, frozen.Sequence)
-	if err != nil {
-		return nil, err
-	}
-	return &campaign.Prices{
-		Country: price.Country, Cost: c.control.prices.Cost,
-		Category: func(m puntuale.Content) string {
-			if m.Official == nil {
-				return puntuale.CategoryService
-			}
-			return strings.ToLower(templateOf(known, m.Official).Category)
-		},
-	}, nil
-}
-
-// networkTemplatesOf reads what is known of the approved templates that a sequence names.
-func (c *Client) networkTemplatesOf(ctx context.Context, session puntuale.SessionID, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
+// networkTemplatesOf reads what is known of the approved templates that a sequence names; nothing for other sessions than Official ones.
+func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
 	var names []string
 	for _, step := range sequence.Steps {
 		if step.Official != nil && !slices.Contains(names, step.Official.Name) {
 			names = append(names, step.Official.Name)
 		}
 	}
-	if len(names) == 0 {
+	if len(names) == 0 || !limits.Official {
 		return nil, nil
 	}
-	known, err := c.tenant.NetworkTemplatesNamed(ctx, session, names)
+	known, err := c.tenant.NetworkTemplatesNamed(ctx, limits.Session.ID, names)
 	if err != nil {
 		return nil, fmt.Errorf("read templates: %w", err)
 	}
 	return known, nil
+}
+
+// pricesOf says what messages of an Official session cost; nil for any other session.
+func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTemplate) *campaign.Prices {
+	if !limits.Official {
+		return nil
+	}
+	return &campaign.Prices{
+		Country: price.Country, Cost: c.prices.Cost,
+		Category: func(m puntuale.Content) string {
+			if m.Official == nil {
+				return puntuale.CategoryService
+			}
+			return strings.ToLower(templateOf(known, m.Official).Category)
+		},
+	}
 }
 
 // templateOf is what is known of a template; the zero one where it is nothing.

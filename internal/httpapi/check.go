@@ -25,6 +25,7 @@ type checkAnswer struct {
 	Samples    []sampleAnswer  `json:"samples"`
 	Longest    int             `json:"longest_text" doc:"Characters"`
 	Limit      *limitAnswer    `json:"limit,omitempty" doc:"The limit that decides when it ends"`
+	Warnings   []warningOfStep `json:"warnings" doc:"What may be wrong, although the campaign may start"`
 	Cost       *costAnswer     `json:"cost" doc:"What Meta takes for the messages, by the price table; null for other sessions than Official ones"`
 }
 
@@ -45,6 +46,11 @@ type limitAnswer struct {
 	PerMinute int    `json:"per_minute,omitempty"`
 	PerDay    int    `json:"per_day,omitempty"`
 	Days      int    `json:"days,omitempty" doc:"On which messages leave"`
+}
+
+type warningOfStep struct {
+	Code string `json:"code" enum:"no_opt_out" doc:"no_opt_out: marketing text that gives no hint how to get no more of it"`
+	Step int    `json:"step" doc:"From 0"`
 }
 
 // costAnswer is what a network takes for messages.
@@ -78,6 +84,7 @@ func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
 			return sampleAnswer{s.Line, s.Phone, stamp(s.At), s.Text}
 		}),
 	}
+	out.Warnings = each(k.Warnings, func(w puntuale.CampaignWarning) warningOfStep { return warningOfStep(w) })
 	out.Cost = costOf(k.Cost)
 	if k.Digest == "" {
 		out.State = puntuale.CampaignChecking.String()

@@ -25,6 +25,10 @@ type estimate struct {
 		PerDay    int `json:"per_day"`
 		Days      int
 	}
+	Warnings []struct {
+		Code string
+		Step int
+	}
 	Cost *struct {
 		Currency, Amount, Date string
 		Rows                   []struct {
@@ -158,6 +162,21 @@ func TestCost(t *testing.T) {
 			t.Errorf("of the simulated network: %+v", e.Cost)
 		}
 	})
+}
+
+// TestOptOut: the check of a marketing campaign warns of a text that does not say how to get no more of them.
+func TestOptOut(t *testing.T) {
+	t.Parallel()
+	s := newService(t, options{sandbox: true})
+	a := s.newAccount("optout@x", "full")
+	if _, e := s.estimated(a.Key, a.Session, freeText+`,"purpose":"marketing"`, 1); len(e.Warnings) != 1 || e.Warnings[0].Code != "no_opt_out" || e.Warnings[0].Step != 0 {
+		t.Errorf("without a hint: %+v", e.Warnings)
+	}
+	for _, what := range []string{freeText + `,"purpose":"service"`, freeText, `"content":{"text":"Saldi. Rispondi STOP per non riceverne"},"purpose":"marketing"`} {
+		if _, e := s.estimated(a.Key, a.Session, what, 1); e.Warnings == nil || len(e.Warnings) != 0 {
+			t.Errorf("%s: %+v", what, e.Warnings)
+		}
+	}
 }
 
 // TestEstimateOfSocket: the session's own pace decides, and people whom it does not know have one of their own.
