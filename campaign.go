@@ -55,7 +55,8 @@ type CampaignDraft struct {
 // CampaignFrozen is what a start freezes: what is changed later changes nothing of the campaign. The JSON form is what
 // stores keep.
 type CampaignFrozen struct {
-	Sequence   Sequence       `json:"sequence"` // with the texts of its templates
+	Sequence   Sequence       `json:"sequence"`           // with the texts of its templates
+	Official   []*Approved    `json:"official,omitempty"` // of each step, nil for none; a step's own is not kept
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`
 	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays

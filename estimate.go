@@ -23,6 +23,8 @@ type SessionLoad struct {
 type EstimateStore interface {
 	// Contacts returns what the session knows of the phones; of those that are left out it knows nothing.
 	Contacts(ctx context.Context, session SessionID, phones []string) (map[string]Contact, error)
+	// Charges returns what the network told of the prices of a campaign's messages that it delivered.
+	Charges(ctx context.Context, id CampaignID) ([]CountedCharge, error)
 	// SessionLoad reads the client's outcomes since the moment by their index, once a check.
 	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionLoad, error)
 }
@@ -50,4 +52,11 @@ type CostRow struct {
 	MessageKind
 	Messages int    `json:"messages"`
 	Amount   string `json:"amount,omitempty"` // "": there is no price
+}
+
+// CountedCharge is how many messages of a kind the network billed, or delivered for nothing.
+type CountedCharge struct {
+	MessageKind
+	Billable bool
+	Messages int
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,10 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	zone, err := time.LoadLocation(frozen.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("the zone of a campaign: %w", err)
+	}
+	frozen.Sequence.Steps = slices.Clone(frozen.Sequence.Steps)
+	for i := range min(len(frozen.Sequence.Steps), len(frozen.Official)) {
+		frozen.Sequence.Steps[i].Official = frozen.Official[i]
 	}
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
 }

@@ -278,6 +278,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	}
 	frozen.Sequence = expanded[0]
 	for _, step := range frozen.Sequence.Steps {
+		frozen.Official = append(frozen.Official, step.Official)
 		if unfilled(step) {
 			return frozen, session, puntuale.Conflict("the campaign names a template that is not there any more: " + step.Template)
 		}

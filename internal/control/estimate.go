@@ -68,3 +68,32 @@ func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale
 	}
 	return puntuale.NetworkTemplate{}
 }
+
+// CampaignBill is what a campaign costs at its network.
+type CampaignBill struct {
+	Estimated *puntuale.CampaignCost // by the last check; nil: it said nothing
+	Reported  *puntuale.CampaignCost // of what the network billed so far, at the present prices
+	Free      int                    // messages that it delivered for nothing
+}
+
+// CampaignBill compares what a campaign's check estimated with what the network told; nil where the network takes nothing.
+func (c *Client) CampaignBill(ctx context.Context, of Campaign) (*CampaignBill, error) {
+	charges, err := c.tenant.Charges(ctx, of.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the charges of campaign %d: %w", of.ID, err)
+	}
+	if of.Checked.Cost == nil && len(charges) == 0 {
+		return nil, nil
+	}
+	bill := &CampaignBill{Estimated: of.Checked.Cost}
+	counts := map[puntuale.MessageKind]int{}
+	for _, charge := range charges {
+		if charge.Billable {
+			counts[charge.MessageKind] += charge.Messages
+		} else {
+			bill.Free += charge.Messages
+		}
+	}
+	bill.Reported = c.control.prices.Cost(counts)
+	return bill, nil
+}

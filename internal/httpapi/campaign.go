@@ -159,6 +159,7 @@ type CampaignAnswer struct {
 	Paused     *string           `json:"paused_at" format:"date-time"`
 	Ended      *string           `json:"ended_at" format:"date-time"`
 	Counts     campaignCounts    `json:"counts"`
+	Cost       *billAnswer       `json:"cost" doc:"Of a campaign on an Official session, where one campaign is asked for; else null"`
 }
 
 // campaignCounts are recipients, and the messages of those that were fed.
@@ -246,7 +247,13 @@ func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaig
 
 func getCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (CampaignAnswer, error) {
 	found, err := c.Campaign(ctx, p.ID)
-	return campaignOf(found), err
+	if err != nil {
+		return CampaignAnswer{}, err
+	}
+	bill, err := c.CampaignBill(ctx, found)
+	out := campaignOf(found)
+	out.Cost = billOf(bill)
+	return out, err
 }
 
 func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (CampaignAnswer, error) {

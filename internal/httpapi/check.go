@@ -112,3 +112,23 @@ func creditsLeft(c *control.Client) string {
 	}
 	return puntuale.UnlimitedCredits
 }
+
+// billAnswer compares what a campaign was to cost with what the network billed.
+type billAnswer struct {
+	Estimated *costAnswer `json:"estimated" doc:"By the last check; null: it said nothing"`
+	Reported  *costAnswer `json:"reported" doc:"Of the messages that Meta delivered and bills, as its webhooks told so far, at the prices of the present table"`
+	Free      int         `json:"free" doc:"Messages that Meta delivered for nothing"`
+}
+
+// TransformSchema lets the document say that there may be none.
+func (*billAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Nullable = true
+	return s
+}
+
+func billOf(b *control.CampaignBill) *billAnswer {
+	if b == nil {
+		return nil
+	}
+	return &billAnswer{costOf(b.Estimated), costOf(b.Reported), b.Free}
+}

@@ -1,13 +1,16 @@
 package httpapi_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"puntuale"
+	"puntuale/internal/campaign"
 	"puntuale/internal/connector/official/graphtest"
 )
 
@@ -160,6 +163,85 @@ func TestCost(t *testing.T) {
 		}
 		if _, e := s.estimated(a.Key, a.Session, freeText, 2); e.Cost != nil {
 			t.Errorf("of the simulated network: %+v", e.Cost)
+		}
+	})
+}
+
+// fed runs a campaign's feeder on the owner's node until all recipients are fed, and returns its messages.
+func (s *service) fed(a account, id string) (all []puntuale.MessageID) {
+	s.t.Helper()
+	client, campaignID := idsOf(s.t, a, id)
+	stored := s.owner.store.Tenant(client)
+	f := campaign.New(campaign.Config{
+		Store: s.owner.store, Queue: s.owner.store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
+		Node: func() puntuale.NodeID { return s.owner.node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: s.clock, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, stop := context.WithCancel(s.t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	var c puntuale.Campaign
+	for end := time.Now().Add(20 * time.Second); ; s.clock.Advance(time.Second) {
+		var err error
+		if c, err = stored.Campaign(s.t.Context(), puntuale.CampaignID(campaignID)); err != nil || time.Now().After(end) {
+			s.t.Fatalf("not fed: %+v, %v", c.Feed, err)
+		}
+		if c.Feed.Waiting == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	rows, err := stored.Recipients(s.t.Context(), c.List, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 1000)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, r := range rows {
+		all = append(all, puntuale.MessageID(r.Run))
+	}
+	return all
+}
+
+// TestBill: a campaign shows what its check estimated beside what Meta billed.
+func TestBill(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		a := s.newAccount("bill@x", "full")
+		promo := graphtest.NewTemplate("promo", "Ciao")
+		promo.Category = "MARKETING"
+		s.owner.peer.SetTemplates("55101", promo)
+		session := s.officialSession(a.Key)
+		s.must(nil, "POST", "/api/templates", a.Key, `{"name":"Promo","text":"Ciao","official":{"name":"promo","language":"it"}}`)
+		id, _ := s.estimated(a.Key, session, byTemplate, 4)
+		s.must(nil, "POST", "/api/campaigns/"+id+"/start", a.Key, `{"digest":"`+s.checkCampaign(a.Key, id)+`"}`)
+		client, sessionID := idsOf(t, a, session)
+		kind := puntuale.MessageKind{Country: "IT", Category: "marketing"}
+		var told []puntuale.Evidence
+		fed := s.fed(a, id)
+		if len(fed) != 4 {
+			t.Fatalf("%d were fed", len(fed))
+		}
+		if d, err := s.owner.store.Tenant(client).Details(t.Context(), fed); err != nil || d[0].Content.Official == nil || d[0].Content.Official.Name != "promo" {
+			t.Errorf("they are not sent by the template: %+v, %v", d[0].Content, err)
+		}
+		for i, m := range fed[:3] { // of the fourth Meta told nothing
+			told = append(told, puntuale.Evidence{
+				MessageRef: puntuale.MessageRef{Client: client, ID: m}, Session: sessionID, Kind: puntuale.EvidenceDelivered, At: s.clock.Now(),
+				Charge: puntuale.Charge{MessageKind: kind, Billable: i > 0},
+			})
+		}
+		if _, err := s.owner.store.KeepEvidence(t.Context(), s.clock.Now(), told); err != nil {
+			t.Fatal(err)
+		}
+		row := func(n int, amount string) string {
+			return fmt.Sprintf(`{"currency":"EUR","amount":"%s","date":"2026-07-01","rows":[{"country":"IT","category":"marketing","messages":%d,"amount":"%s"}],"unknown":0}`, amount, n, amount)
+		}
+		want := `"cost":{"estimated":` + row(4, "0.2632") + `,"reported":` + row(2, "0.1316") + `,"free":1}`
+		if got := s.must(nil, "GET", "/api/campaigns/"+id, a.Key, "").body; !strings.Contains(got, want) {
+			t.Errorf("the campaign is %s, want %s", got, want)
+		}
+		other, _ := s.estimated(a.Key, a.Session, freeText, 1)
+		if got := s.must(nil, "GET", "/api/campaigns/"+other, a.Key, "").body; !strings.Contains(got, `"cost":null`) {
+			t.Errorf("of the simulated network: %s", got)
 		}
 	})
 }

@@ -54,3 +54,14 @@ func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since ti
 	}
 	return l, nil
 }
+
+func (t tenant) Charges(ctx context.Context, id puntuale.CampaignID) ([]puntuale.CountedCharge, error) {
+	all, err := list(ctx, t.s.read, `select country, category, billable, messages from charge where client_id = $1 and campaign_id = $2
+ order by country, category, billable`, []any{t.id, id}, func(rows row, c *puntuale.CountedCharge) error {
+		return rows.Scan(&c.Country, &c.Category, flag{&c.Billable}, &c.Messages)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read charges: %w", err))
+	}
+	return all, nil
+}

@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,4 +74,80 @@ func testSessionLoad(t *testing.T, w *World) {
 	if _, err := c.SessionLoad(ctx, 987654, at); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 		t.Errorf("of nothing: %v", err)
 	}
+}
+
+// charged is evidence of a message with what the network bills.
+func charged(f *fed, m puntuale.DueMessage, k puntuale.EvidenceKind, country, category string, billable bool) puntuale.Evidence {
+	return puntuale.Evidence{
+		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
+		Charge: puntuale.Charge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable},
+	}
+}
+
+func (f *fed) wantCharges(want ...puntuale.CountedCharge) {
+	f.w.t.Helper()
+	if got, err := f.Charges(context.Background(), f.id); err != nil || !slices.Equal(got, want) {
+		f.w.t.Errorf("charges are %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func counted(country, category string, billable bool, n int) puntuale.CountedCharge {
+	return puntuale.CountedCharge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
+}
+
+// What the network bills for a campaign's messages is counted once a message, when it is delivered; other messages are not counted.
+func testCharges(t *testing.T, w *World) {
+	f := w.running(4)
+	f.mustFeed(4, Begin)
+	due := f.due(Begin)
+	for _, m := range due {
+		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
+	}
+	single := f.MustStart(phone, Begin, 1)
+	f.MustSend(f.node, Begin.Add(time.Minute), single...)
+	f.wantCharges()
+	w.mustKeep(Begin, charged(f, due[0], puntuale.EvidenceSent, "IT", "marketing", true)) // not delivered yet
+	f.wantCharges()
+	for range 2 {
+		w.mustKeep(Begin,
+			charged(f, due[0], puntuale.EvidenceDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.EvidenceRead, "IT", "marketing", true),
+			charged(f, due[1], puntuale.EvidenceRead, "IT", "marketing", true), charged(f, due[2], puntuale.EvidenceDelivered, "", "service", false),
+			charged(f, due[3], puntuale.EvidenceDelivered, "", "", false), // it said nothing
+			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.EvidenceDelivered, "IT", "marketing", true))
+		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
+	}
+	w.mustKeep(Begin, charged(f, due[3], puntuale.EvidenceRead, "DE", "utility", true)) // told with the later status
+	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
+}
+
+// The same webhook, told to several servers at once, counts once.
+func testChargesTogether(t *testing.T, w *World) {
+	const messages, tellers = 20, 4
+	f := w.running(messages)
+	f.mustFeed(messages, Begin)
+	var told []puntuale.Evidence
+	for i, m := range f.due(Begin) {
+		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
+		told = append(told, charged(f, m, puntuale.EvidenceDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
+	}
+	var all sync.WaitGroup
+	errs := make(chan error, tellers)
+	for i := range tellers {
+		all.Go(func() {
+			mine := slices.Clone(told)
+			if i%2 == 1 {
+				slices.Reverse(mine)
+			}
+			_, err := w.KeepEvidence(context.Background(), Begin, mine)
+			errs <- err
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	f.wantCharges(counted("DE", "marketing", true, messages/2), counted("IT", "marketing", true, messages/2))
 }

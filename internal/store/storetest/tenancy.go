@@ -220,6 +220,11 @@ var foreignCalls = map[string]foreign{
 		}
 		return []any{known}, err
 	},
+	"Charges": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id := other.campaigned()
+		other.w.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, 'IT', 'service', 1, 1) on conflict do nothing", int64(other.ID), int64(id))
+		return mine.Charges(context.Background(), id)
+	},
 	"SessionLoad": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := mine.SessionLoad(context.Background(), other.Session, Begin)
 		return nil, err
