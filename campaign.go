@@ -55,7 +55,8 @@ type CampaignDraft struct {
 // CampaignFrozen is what a start freezes: what is changed later changes nothing of the campaign. The JSON form is what
 // stores keep.
 type CampaignFrozen struct {
-	Sequence   Sequence       `json:"sequence"` // with the texts of its templates
+	Sequence   Sequence       `json:"sequence"`           // with the texts of its templates
+	Official   []*Approved    `json:"official,omitempty"` // of each step, nil for none; a step's own is not kept
 	ClientName string         `json:"client_name"`
 	Zone       string         `json:"zone"`
 	Closed     []Date         `json:"closed,omitempty"`     // the client's own holidays
@@ -128,7 +129,8 @@ const (
 	RefusedBlacklisted = "blacklisted"
 	RefusedRunning     = "running"
 	RefusedPast        = "past"
-	RefusedErased      = "erased" // never by a check
+	RefusedWindow      = "no_window" // free text of an Official session to a person who did not write lately
+	RefusedErased      = "erased"    // never by a check
 )
 
 // CampaignFeed is how far the feeding is. Waiting + Fed + Refused is the size of the list at every moment.
@@ -158,17 +160,19 @@ func (c CampaignCounts) Total() int {
 
 // CampaignCheck is what a check found. The JSON form is what stores keep.
 type CampaignCheck struct {
-	Digest     string           `json:"digest,omitempty"` // of the list, the steps, the session and the settings; "" while none is done
-	Recipients int              `json:"recipients"`
-	Valid      int              `json:"valid"`
-	Messages   int              `json:"messages"`
-	First      time.Time        `json:"first,omitzero"` // the first message leaves then
-	Last       time.Time        `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
-	Refused    []RefusedGroup   `json:"refused,omitempty"`
-	Samples    []CampaignSample `json:"samples,omitempty"`
-	Longest    int              `json:"longest,omitempty"` // characters of the longest text
-	Limit      *CampaignLimit   `json:"limit,omitempty"`
-	Done       int              `json:"done,omitempty"` // recipients looked at so far, while it runs
+	Digest     string            `json:"digest,omitempty"` // of the list, the steps, the session and the settings; "" while none is done
+	Recipients int               `json:"recipients"`
+	Valid      int               `json:"valid"`
+	Messages   int               `json:"messages"`
+	First      time.Time         `json:"first,omitzero"` // the first message leaves then
+	Last       time.Time         `json:"last,omitzero"`  // and the last one then, at the pace, in the window and within the network's limits
+	Refused    []RefusedGroup    `json:"refused,omitempty"`
+	Samples    []CampaignSample  `json:"samples,omitempty"`
+	Longest    int               `json:"longest,omitempty"` // characters of the longest text
+	Limit      *CampaignLimit    `json:"limit,omitempty"`
+	Cost       *CampaignCost     `json:"cost,omitempty"` // nil: the network takes nothing
+	Warnings   []CampaignWarning `json:"warnings,omitempty"`
+	Done       int               `json:"done,omitempty"` // recipients looked at so far, while it runs
 }
 
 // RefusedGroup is how many recipients were refused for one reason.
@@ -185,11 +189,21 @@ type CampaignSample struct {
 	Text  string    `json:"text"`
 }
 
+// CampaignWarning is what may be wrong with a step, although the campaign may start.
+type CampaignWarning struct {
+	Code string `json:"code"`
+	Step int    `json:"step"` // from 0
+}
+
+// WarnsNoOptOut: a marketing text does not say how to get no more of them.
+const WarnsNoOptOut = "no_opt_out"
+
 // CampaignLimit is a limit of the network, or of the session, that decides when a campaign ends.
 type CampaignLimit struct {
-	Code   string `json:"code"` // session_per_minute, session_per_day, cold_per_day, portfolio
-	PerDay int    `json:"per_day,omitempty"`
-	Days   int    `json:"days,omitempty"`
+	Code      string `json:"code"` // session_per_minute, session_per_day, cold_per_minute, cold_per_day, portfolio
+	PerMinute int    `json:"per_minute,omitempty"`
+	PerDay    int    `json:"per_day,omitempty"`
+	Days      int    `json:"days,omitempty"` // on which messages leave, with PerDay
 }
 
 // Recipient is one row of a list.
@@ -338,8 +352,9 @@ type CampaignFeeder interface {
 // FedCampaign is a campaign with what its session can do now.
 type FedCampaign struct {
 	Campaign
-	Online bool
-	Link   Link // of its session: only State, Condition and Limited
+	Online   bool
+	Official bool // free text needs an open window
+	Link     Link // of its session: only State, Condition and Limited
 }
 
 // FeedChunk is what one transaction feeds.

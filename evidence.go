@@ -25,6 +25,14 @@ type Evidence struct {
 	Reason  string // with EvidenceFailed: Italian, for people
 	Detail  string // the network's words and ids
 	Block   string // with EvidenceFailed: why the recipient goes on the blacklist, "" if not
+	Charge  Charge // zero: the network did not say what it bills
+}
+
+// Charge is what the network says of a message's price.
+type Charge struct {
+	MessageKind
+	Billable bool   // else it was for nothing
+	Phone    string // of the recipient, "" where it was not told; the country comes from it
 }
 
 // Receipts are what is known of a message after evidence. Each moment is that of the first evidence of its kind.
@@ -96,7 +104,7 @@ type Incoming struct {
 type IntakeStore interface {
 	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [Receipts.Verdict] says: those that are open
 	// or uncertain (a failure only by the token of the present attempt), COMPLETED ones that the network gave up, and FAILED
-	// ones that it delivered. What was cancelled stays as it is. A credit is given back with a failure, and
+	// ones that it delivered. The charge that comes with a delivery is counted for the message's campaign, once a message. What was cancelled stays as it is. A credit is given back with a failure, and
 	// taken again with a delivery. Messages that are not there, or another session's, are passed over; it returns how many.
 	KeepEvidence(ctx context.Context, now time.Time, e []Evidence) (unknown int, err error)
 

@@ -144,6 +144,10 @@ type NetworkTemplateStore interface {
 	// NoteOfficial keeps by which number and business, "" for unknown, a session is known to the network.
 	NoteOfficial(ctx context.Context, session SessionID, number, account string) error
 
+	// NoteLimit keeps how many people the session's business may write to first in 24 hours; 0: any number, or the network
+	// did not say. Another number or business has no limit until it is noted.
+	NoteLimit(ctx context.Context, session SessionID, limit int) error
+
 	// OfficialSessions returns the sessions that are known by a number, or, with number "", that belong to a business.
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 

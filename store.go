@@ -34,6 +34,7 @@ type Tenant interface {
 	NetworkTemplateTenant
 	CampaignStore
 	RecipientStore
+	EstimateStore
 }
 
 // RunStore starts and stops.

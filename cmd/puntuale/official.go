@@ -12,6 +12,7 @@ import (
 	"puntuale/internal/control"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/intake"
+	"puntuale/internal/price"
 )
 
 // openOfficial makes the way to Meta, and what takes what Meta tells. Every node has it: webhooks land on any that answers
@@ -19,7 +20,8 @@ import (
 func (s *server) openOfficial(cfg serverConfig, vault *auth.Vault) {
 	s.intake = intake.New(intake.Config{
 		Store: s.store, Clock: cfg.Clock, Logger: cfg.Logger,
-		Mark: func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
+		Country: price.Country,
+		Mark:    func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})
 	c := official.Config{
 		Store: s.store, Unseal: vault.Open, Take: s.intake.Take, Report: s.report, ReadBody: readDelivery,

@@ -29,6 +29,9 @@ func (c *serveCommand) Run(ctx context.Context, p *program) error {
 	if c.KeyFile != "" {
 		c.KeyFile = p.path(c.KeyFile)
 	}
+	if c.Prices != "" {
+		c.Prices = p.path(c.Prices)
+	}
 	if c.Archive != "" {
 		c.Archive = p.path(c.Archive)
 	}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
@@ -211,6 +213,30 @@ func TestServeRefuses(t *testing.T) {
 	if code := second.run(context.Background(), []string{"serve", "--addr", "127.0.0.1:0"}); code != exitFailed || !strings.Contains(second.errs.String(), "this database is in use: another process") {
 		t.Errorf("a second server on one file: exit code %d, %s", code, second.errs.String())
 	}
+}
+
+// TestServeRefusesPrices names every fault of a price table, with its line; a good one is taken.
+func TestServeRefusesPrices(t *testing.T) {
+	t.Parallel()
+	term := newTerminal(t, nil)
+	file := filepath.Join(term.dir, "prices.csv")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve := []string{"serve", "--addr", "127.0.0.1:0", "--prices", "prices.csv"}
+	if code := term.run(t.Context(), serve); code != exitFailed || !strings.Contains(term.errs.String(), "prices.csv") {
+		t.Errorf("no file: exit code %d, %s", code, term.errs.String())
+	}
+	const header = "currency,EUR\ndate,2026-10-01\nsource,prova\ncountry,marketing\n"
+	write(header + "Italia,0.1\nFR,\"0,1\"\n")
+	if code := term.run(t.Context(), serve); code != exitFailed || !strings.Contains(term.errs.String(), "line 5: ") || !strings.Contains(term.errs.String(), "line 6: ") {
+		t.Errorf("a bad file: exit code %d, %s", code, term.errs.String())
+	}
+	write(header + "IT,0.1\n")
+	start(t, term, serve...).logged.waitFor(t, `"url":"([^"]+)"`)
 }
 
 // TestMigrate makes a database, which a server that must not migrate then takes.

@@ -93,6 +93,10 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 			_ = s.Close() // the first error says what is wrong
 		}
 	}()
+	prices, err := readPrices(cfg.Prices)
+	if err != nil {
+		return nil, err
+	}
 	meter := newMeter()
 	s.open = newConnections(cfg.Connections, meter.Closed)
 	meter.watchConnections(s.open.count)
@@ -127,7 +131,7 @@ func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	s.control = control.New(control.Config{
 		Operator: s.store, Clock: cfg.Clock, Hint: s.hint, Sandbox: cfg.Sandbox, Media: cfg.Media, Vault: vault, Links: linkable,
 		Keep: cfg.KeepContents, Door: s.store, Public: cfg.PublicURL, Resolver: net.DefaultResolver,
-		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Scratch: filepath.Join(cfg.Data, "lists"),
+		Files: s.files(), PlainGateways: len(cfg.GatewayAllow) > 0, UncertainAfter: cfg.UncertainAfter, PushKey: pushKey, Prices: prices, Scratch: filepath.Join(cfg.Data, "lists"),
 		Reported: func(verdict string) { meter.Outcome("device", verdict, 1) },
 	})
 	s.openOfficial(cfg, vault)

@@ -3,7 +3,6 @@ package campaign
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -15,23 +14,29 @@ type Store interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntuale.CheckProgress) error
 	Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error)
+	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error)
 }
 
 // Check looks at every recipient of a list.
 type Check struct {
-	Plan   *Plan
-	Store  Store
-	Now    func() time.Time
-	Begun  time.Time // as the campaign's row has it
-	First  time.Time // of the first recipient
-	Digest string
-	PerDay int // messages that the session sends a day; 0: any number
+	Plan     *Plan
+	Store    Store
+	Now      func() time.Time
+	Begun    time.Time // as the campaign's row has it
+	First    time.Time // of the first recipient
+	Digest   string
+	Limits   Limits
+	Prices   *Prices // nil: the network takes nothing
+	Warnings []puntuale.CampaignWarning
 
 	// Blacklisted returns which of the phones are in the client's blacklist.
 	Blacklisted func(ctx context.Context, phones []string) (map[string]bool, error)
 
 	found   puntuale.CampaignCheck
 	refused map[string]int
+	kinds   map[puntuale.MessageKind]int // messages
+	first   int                          // recipients to whom the session writes outside their windows
+	cold    int                          // recipients whom it does not know
 	seen    seen
 	alive   time.Time
 	told    time.Time
@@ -46,12 +51,12 @@ const (
 // reasons are the refusals in their order.
 var reasons = []string{
 	puntuale.RefusedPhone, puntuale.RefusedDuplicate, puntuale.RefusedMissing, puntuale.RefusedField, puntuale.RefusedBlacklisted,
-	puntuale.RefusedRunning, puntuale.RefusedPast, puntuale.RefusedErased,
+	puntuale.RefusedRunning, puntuale.RefusedPast, puntuale.RefusedWindow, puntuale.RefusedErased,
 }
 
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
-	c.found = puntuale.CampaignCheck{}
+	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
 	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]struct{}{}, map[string]struct{}{}}, c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
@@ -80,15 +85,16 @@ func (c *Check) Run(ctx context.Context) error {
 
 // look decides about some recipients, and returns those that are other than they were.
 func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pacer) (changed []puntuale.Recipient, err error) {
-	phones := make([]string, 0, len(rows))
-	for i := range rows {
-		if rows[i].Phone != "" {
-			phones = append(phones, rows[i].Phone)
-		}
-	}
+	phones := phonesOf(rows)
 	barred, err := c.Blacklisted(ctx, phones)
 	if err != nil {
 		return nil, err
+	}
+	var contacts map[string]puntuale.Contact
+	if c.Limits.Official || c.Limits.strangers() {
+		if contacts, err = c.Store.Contacts(ctx, c.Limits.Session.ID, phones); err != nil {
+			return nil, fmt.Errorf("look for contacts: %w", err)
+		}
 	}
 	var busy map[string]bool
 	if w := c.Plan.ifRunning(); c.Plan.frozen.Sequence.ID != 0 && (w == puntuale.IfRunningSkip || w == puntuale.IfRunningReject) {
@@ -103,7 +109,7 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 		if before.Reason == puntuale.RefusedErased {
 			r = before
 		} else {
-			c.decide(&r, &before, barred, busy, pacer)
+			c.decide(&r, &before, known{barred[r.Phone], busy[r.Phone], contacts[r.Phone]}, pacer)
 		}
 		c.found.Recipients++
 		if r.Reason == "" {
@@ -119,8 +125,14 @@ func (c *Check) look(ctx context.Context, rows []puntuale.Recipient, pacer *Pace
 	return changed, nil
 }
 
+// known is what is known of a recipient's phone.
+type known struct {
+	barred, busy bool
+	contact      puntuale.Contact
+}
+
 // decide finds the first reason to refuse a recipient, or plans it.
-func (c *Check) decide(r, before *puntuale.Recipient, barred, busy map[string]bool, pacer *Pacer) {
+func (c *Check) decide(r, before *puntuale.Recipient, k known, pacer *Pacer) {
 	if r.Phone == "" {
 		r.Reason, r.Value = puntuale.RefusedPhone, shortened(c.Plan.cell(before, "phone"))
 		return
@@ -134,19 +146,23 @@ func (c *Check) decide(r, before *puntuale.Recipient, barred, busy map[string]bo
 	switch {
 	case reason == puntuale.RefusedMissing || reason == puntuale.RefusedField:
 		r.Reason, r.Value = reason, shortened(value)
-	case barred[r.Phone]:
+	case k.barred:
 		r.Reason, r.Value = puntuale.RefusedBlacklisted, r.Phone
-	case busy[r.Phone]:
+	case k.busy:
 		r.Reason, r.Value = puntuale.RefusedRunning, r.Phone
 	case reason != "" || !opens:
 		r.Reason = puntuale.RefusedPast
+	case c.Limits.Official && closed(built, k.contact):
+		r.Reason = puntuale.RefusedWindow
 	default:
 		pacer.Taken()
+		c.address(built, k.contact)
+		c.price(r.Phone, built)
 		for i := range built.Messages {
 			c.count(&built.Messages[i])
 		}
 		if len(c.found.Samples) < samples {
-			first := slices.MinFunc(built.Messages, func(a, b puntuale.PlannedMessage) int { return a.Due.Compare(b.Due) })
+			first := firstOf(built)
 			c.found.Samples = append(c.found.Samples, puntuale.CampaignSample{Line: r.Line, Phone: r.Phone, At: first.Due, Text: first.Content.Text})
 		}
 	}
@@ -172,13 +188,11 @@ func (c *Check) end(ctx context.Context) error {
 			f.Refused = append(f.Refused, puntuale.RefusedGroup{Reason: reason, Count: n})
 		}
 	}
-	if c.PerDay > 0 && f.Messages > c.PerDay {
-		days := (f.Messages + c.PerDay - 1) / c.PerDay
-		f.Limit = &puntuale.CampaignLimit{Code: "session_per_day", PerDay: c.PerDay, Days: days}
-		if last := f.First.AddDate(0, 0, days-1); last.After(f.Last) {
-			f.Last = last
-		}
+	c.limit()
+	if c.Prices != nil {
+		f.Cost = c.Prices.Cost(c.kinds)
 	}
+	f.Warnings = c.Warnings
 	f.Done, f.Digest = 0, c.Digest
 	return c.tell(ctx, nil, true)
 }

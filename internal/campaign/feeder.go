@@ -29,6 +29,7 @@ type Config struct {
 type Tenant interface {
 	Recipients(ctx context.Context, list puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error)
 	ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error
+	Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error)
 }
 
 // Feeder feeds the campaigns of the sessions that this node owns. Run is called once.
@@ -187,7 +188,13 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 	if err != nil || len(rows) == 0 {
 		return false, err
 	}
-	chunk := f.plan(c, x, rows, now)
+	var contacts map[string]puntuale.Contact
+	if c.Official {
+		if contacts, err = f.Tenant(c.Client).Contacts(ctx, c.Session, phonesOf(rows)); err != nil {
+			return false, err
+		}
+	}
+	chunk := f.plan(c, x, rows, contacts, now)
 	if len(chunk.Rows) == 0 {
 		return false, nil // the next one's moment is too far ahead
 	}
@@ -228,7 +235,7 @@ func (f *Feeder) hint(c *puntuale.FedCampaign, chunk puntuale.FeedChunk) (refuse
 }
 
 // plan plans as many of the rows as have their moment soon.
-func (f *Feeder) plan(c *puntuale.FedCampaign, x *fed, rows []puntuale.Recipient, now time.Time) puntuale.FeedChunk {
+func (f *Feeder) plan(c *puntuale.FedCampaign, x *fed, rows []puntuale.Recipient, contacts map[string]puntuale.Contact, now time.Time) puntuale.FeedChunk {
 	p := x.plan
 	pacer := NewPacer(c.Feed.Next, p.frozen.PerMinute, c.Draft.Window, p.zone)
 	chunk := puntuale.FeedChunk{Client: c.Client, Campaign: c.ID, List: c.List, From: c.Feed, Day: puntuale.DateOf(now.In(p.zone)), Now: now}
@@ -244,6 +251,8 @@ func (f *Feeder) plan(c *puntuale.FedCampaign, x *fed, rows []puntuale.Recipient
 			r.Reason = puntuale.RefusedPast
 		case reason != "":
 			r.Reason, r.Value = reason, shortened(value)
+		case c.Official && closed(built, contacts[r.Phone]):
+			r.Reason = puntuale.RefusedWindow
 		default:
 			r.Start = p.Start(&rows[i], built, now)
 			pacer.Taken()

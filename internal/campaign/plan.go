@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,10 @@ func NewPlan(c puntuale.Campaign, frozen puntuale.CampaignFrozen, media []string
 	zone, err := time.LoadLocation(frozen.Zone)
 	if err != nil {
 		return nil, fmt.Errorf("the zone of a campaign: %w", err)
+	}
+	frozen.Sequence.Steps = slices.Clone(frozen.Sequence.Steps)
+	for i := range min(len(frozen.Sequence.Steps), len(frozen.Official)) {
+		frozen.Sequence.Steps[i].Official = frozen.Official[i]
 	}
 	return &Plan{campaign: c, frozen: frozen, zone: zone, media: media, wanted: plan.Fields(frozen.Sequence)}, nil
 }
@@ -65,6 +70,34 @@ func (p *Plan) Build(r *puntuale.Recipient, at time.Time, seed uint64) (built pl
 		return built, puntuale.RefusedPast, ""
 	}
 	return built, "", ""
+}
+
+// firstOf is the message that leaves first.
+func firstOf(built plan.Plan) *puntuale.PlannedMessage {
+	first := &built.Messages[0]
+	for i := range built.Messages {
+		if m := &built.Messages[i]; m.Due.Before(first.Due) {
+			first = m
+		}
+	}
+	return first
+}
+
+// closed reports that the first message is free text, which Meta refuses outside the person's window. Later ones may have an answer
+// before them.
+func closed(built plan.Plan, k puntuale.Contact) bool {
+	first := firstOf(built)
+	return first.Content.Official == nil && !first.Due.Before(k.Window)
+}
+
+func phonesOf(rows []puntuale.Recipient) []string {
+	phones := make([]string, 0, len(rows))
+	for i := range rows {
+		if rows[i].Phone != "" {
+			phones = append(phones, rows[i].Phone)
+		}
+	}
+	return phones
 }
 
 // why says in one word why a recipient cannot be planned: a missing field before a bad one.

@@ -193,7 +193,7 @@ func (c *Client) checkWhat(ctx context.Context, f *faults, made *puntuale.Campai
 		}
 		if step := expanded[0].Steps[0]; unfilled(step) {
 			f.add("body.template", "names no template of the client", step.Template)
-		} else {
+		} else if step.Template == "" { // a template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
 	}
@@ -287,6 +287,7 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 	}
 	frozen.Sequence = expanded[0]
 	for _, step := range frozen.Sequence.Steps {
+		frozen.Official = append(frozen.Official, step.Official)
 		if unfilled(step) {
 			return frozen, session, puntuale.Conflict("the campaign names a template that is not there any more: " + step.Template)
 		}
@@ -403,8 +404,17 @@ func (c *Client) newCheck(ctx context.Context, stored puntuale.Campaign, now tim
 	if stored.Draft.StartAt.After(now) {
 		first = stored.Draft.StartAt
 	}
+	limits, err := c.limitsOf(ctx, session, now)
+	if err != nil {
+		return nil, err
+	}
+	known, err := c.networkTemplatesOf(ctx, limits, frozen.Sequence)
+	if err != nil {
+		return nil, err
+	}
 	return &campaign.Check{
-		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, PerDay: session.Pace.PerDay,
+		Plan: p, Store: c.tenant, Now: c.control.clock.Now, Begun: now, First: first, Digest: made, Limits: limits,
+		Prices: c.control.pricesOf(limits, known), Warnings: optOutWarnings(stored.Draft.Purpose, frozen.Sequence.Steps, known),
 		Blacklisted: func(ctx context.Context, phones []string) (map[string]bool, error) {
 			return c.BlacklistedAmong(ctx, phones...)
 		},

@@ -8,6 +8,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
+	"puntuale/internal/price"
 )
 
 // Config is what a [Control] needs. Operator and Clock must be set.
@@ -32,6 +33,7 @@ type Config struct {
 	PushKey       string               // the installation's public key for Web Push, base64url; "": no device is told of due messages
 	Scratch       string               // the folder of lists that are being read; "": the system's
 	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
+	Prices        *price.Table         // what Meta takes for messages; nil: the embedded table
 	Files         puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
 }
 
@@ -61,6 +63,7 @@ type Control struct {
 	pushKey        string
 	reported       func(verdict string)
 	uncertainAfter time.Duration
+	prices         *price.Table
 
 	files       puntuale.MediaSource
 	fileWindows fileWindows
@@ -71,10 +74,13 @@ func New(cfg Config) *Control {
 	c := &Control{
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
 		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
-		files: cfg.Files, plainGateways: cfg.PlainGateways, scratch: cfg.Scratch, pushKey: cfg.PushKey, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
+		files: cfg.Files, plainGateways: cfg.PlainGateways, scratch: cfg.Scratch, pushKey: cfg.PushKey, prices: cfg.Prices, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
 	}
 	if c.reported == nil {
 		c.reported = func(string) {}
+	}
+	if c.prices == nil {
+		c.prices = price.Embedded()
 	}
 	if c.hint == nil {
 		c.hint = func(puntuale.SessionID, time.Time) {}

@@ -132,14 +132,14 @@ type uploadInput struct {
 type recipientsInput struct {
 	ID     string `path:"id" doc:"ID"`
 	State  string `query:"state" enum:"waiting,fed,refused"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,erased" doc:"Of refused ones"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,no_window,erased" doc:"Of refused ones"`
 	After  string `query:"after" pattern:"^[0-9]+$" doc:"The place of the last row of the page before"`
 	Limit  string `query:"limit" pattern:"^[0-9]+$" doc:"Rows at most: 1 to 1000, else 100"`
 }
 
 type refusedInput struct {
 	ID     string `path:"id" doc:"ID"`
-	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,erased" doc:"Only these"`
+	Reason string `query:"reason" enum:"invalid_phone,duplicate,missing_field,bad_field,blacklisted,running,past,no_window,erased" doc:"Only these"`
 }
 
 // CampaignAnswer is a campaign as callers see it.
@@ -159,6 +159,7 @@ type CampaignAnswer struct {
 	Paused     *string           `json:"paused_at" format:"date-time"`
 	Ended      *string           `json:"ended_at" format:"date-time"`
 	Counts     campaignCounts    `json:"counts"`
+	Cost       *billAnswer       `json:"cost" doc:"Of a campaign on an Official session, where one campaign is asked for; else null"`
 }
 
 // campaignCounts are recipients, and the messages of those that were fed.
@@ -189,41 +190,6 @@ type listAnswer struct {
 type columnAnswer struct {
 	Name  string  `json:"name"`
 	Field *string `json:"field"`
-}
-
-type checkAnswer struct {
-	Digest     *string         `json:"digest" doc:"null while the check goes on"`
-	State      string          `json:"state" enum:"draft,checking,ready"`
-	Done       int             `json:"done" doc:"Recipients looked at so far"`
-	Recipients int             `json:"recipients"`
-	Valid      int             `json:"valid"`
-	Messages   int             `json:"messages"`
-	Needed     int             `json:"credits_needed"`
-	Left       string          `json:"credits_left" doc:"A number, or Illimitati"`
-	First      *string         `json:"first" format:"date-time" doc:"When the first message leaves"`
-	Last       *string         `json:"last" format:"date-time" doc:"And the last one, at this pace, in this window and within the session's limits"`
-	Refused    []refusedAnswer `json:"refused"`
-	Samples    []sampleAnswer  `json:"samples"`
-	Longest    int             `json:"longest_text" doc:"Characters"`
-	Limit      *limitAnswer    `json:"limit,omitempty" doc:"The limit that decides when it ends"`
-}
-
-type refusedAnswer struct {
-	Reason string `json:"reason"`
-	Count  int    `json:"count"`
-}
-
-type sampleAnswer struct {
-	Line  int    `json:"line"`
-	Phone string `json:"phone"`
-	At    string `json:"at" format:"date-time"`
-	Text  string `json:"text"`
-}
-
-type limitAnswer struct {
-	Code   string `json:"code"`
-	PerDay int    `json:"per_day"`
-	Days   int    `json:"days"`
 }
 
 type startedCampaign struct {
@@ -281,7 +247,13 @@ func createCampaign(ctx context.Context, c *control.Client, in *call, p *campaig
 
 func getCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (CampaignAnswer, error) {
 	found, err := c.Campaign(ctx, p.ID)
-	return campaignOf(found), err
+	if err != nil {
+		return CampaignAnswer{}, err
+	}
+	bill, err := c.CampaignBill(ctx, found)
+	out := campaignOf(found)
+	out.Cost = billOf(bill)
+	return out, err
 }
 
 func replaceCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput) (CampaignAnswer, error) {
@@ -524,33 +496,6 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 		out.Pace = &campaignPace{c.Draft.PerMinute}
 	}
 	return out
-}
-
-func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
-	out := checkAnswer{
-		Digest: textOrNull(k.Digest), State: puntuale.CampaignReady.String(), Done: k.Done, Recipients: k.Recipients, Valid: k.Valid,
-		Messages: k.Messages, Needed: k.Messages, Left: left, First: stampOrNull(k.First), Last: stampOrNull(k.Last), Longest: k.Longest,
-		Refused: each(k.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
-		Samples: each(k.Samples, func(s puntuale.CampaignSample) sampleAnswer {
-			return sampleAnswer{s.Line, s.Phone, stamp(s.At), s.Text}
-		}),
-	}
-	if k.Digest == "" {
-		out.State = puntuale.CampaignChecking.String()
-	} else {
-		out.Done = k.Recipients
-	}
-	if k.Limit != nil {
-		out.Limit = &limitAnswer{k.Limit.Code, k.Limit.PerDay, k.Limit.Days}
-	}
-	return out
-}
-
-func creditsLeft(c *control.Client) string {
-	if left := c.Account().Credits; left != nil {
-		return strconv.FormatInt(*left, 10)
-	}
-	return puntuale.UnlimitedCredits
 }
 
 func listOf(r control.Recipients) listAnswer {

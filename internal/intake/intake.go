@@ -17,9 +17,11 @@ import (
 type Config struct {
 	Store puntuale.IntakeStore
 	// Mark is what stands for a phone in the blacklist of a client that erased persons; nil: nothing does.
-	Mark   func(client puntuale.ClientID, phone string) string
-	Clock  clock.Clock  // nil: the system's
-	Logger *slog.Logger // nil: slog.Default
+	Mark func(client puntuale.ClientID, phone string) string
+	// Country is that of a phone number, two letters, "" for none; nil: nobody knows.
+	Country func(phone string) string
+	Clock   clock.Clock  // nil: the system's
+	Logger  *slog.Logger // nil: slog.Default
 }
 
 // Intake may be used by many goroutines at once, on any node: evidence needs no owner.
@@ -35,6 +37,9 @@ func New(cfg Config) *Intake {
 	}
 	if cfg.Mark == nil {
 		cfg.Mark = func(puntuale.ClientID, string) string { return "" }
+	}
+	if cfg.Country == nil {
+		cfg.Country = func(string) string { return "" }
 	}
 	return &Intake{cfg}
 }
@@ -62,6 +67,11 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 		}
 	}
 	if len(told.Evidence) > 0 {
+		for i := range told.Evidence {
+			if c := &told.Evidence[i].Charge; c.Category != "" {
+				c.Country = in.cfg.Country(c.Phone)
+			}
+		}
 		unknown, err := in.cfg.Store.KeepEvidence(ctx, now, told.Evidence)
 		if err != nil {
 			return fmt.Errorf("keep evidence: %w", err)

@@ -207,12 +207,12 @@ func (f *feeding) back(refused []int64) (n int) {
 
 // A session is ready when it is a sandbox, when its number is linked, or when people send for it.
 const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device' or s.link = 4 or s.sandbox = 1 and s.link = 0 then 1 else 0 end,
- s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
+ case when s.type = 'Official' and s.sandbox = 0 then 1 else 0 end, s.link, s.link_condition, s.limited_until` + fromCampaigns + ` join session s on s.id = c.session_id and s.client_id = c.client_id
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
 	all, err := list(ctx, s.look, fedCampaigns, []any{node}, func(rows row, c *puntuale.FedCampaign) error {
-		return rows.Scan(append(campaignFields(&c.Campaign), flag{&c.Online}, &c.Link.State, &c.Link.Condition, moment{&c.Link.Limited})...)
+		return rows.Scan(append(campaignFields(&c.Campaign), flag{&c.Online}, flag{&c.Official}, &c.Link.State, &c.Link.Condition, moment{&c.Link.Limited})...)
 	})
 	if err != nil {
 		return nil, outward(fmt.Errorf("list campaigns to feed: %w", err))

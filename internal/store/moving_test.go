@@ -80,6 +80,7 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 	c.MustCampaign(2)
 	in.Exec("insert into day_total (client_id, day, sent, failed) values ($1, 20261120, 2, 1)", c.ID)
 	in.Exec("insert into total_mark (client_id, at) values ($1, 5)", c.ID)
+	in.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, 1, 'IT', 'marketing', 1, 7)", c.ID)
 	in.Exec("insert into quota (client_id, noun, most) values ($1, 'sessions', 3)", c.ID)
 	in.Exec("insert into invitation (login_id, hash, expires_at) values (1, 'h', 5)")
 	in.Exec("insert into unknown_message (client_id, message_id, since, at) values ($1, $2, 3, 4)", c.ID, sent[0])

@@ -26,11 +26,28 @@ func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number,
 	return t.write(ctx, func(ctx context.Context, a asker) error {
 		if _, err := a.exec(ctx, `insert into official (client_id, session_id, number, account)
  select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
- on conflict (client_id, session_id) do update set number = excluded.number, account = excluded.account, synced_at = 0, problem = ''`,
+ on conflict (client_id, session_id) do update set number = excluded.number, account = excluded.account, synced_at = 0, problem = '', reach_limit = 0`,
 			client, id, number, account); err != nil {
 			return fmt.Errorf("note how a session is known: %w", err)
 		}
 		return forgetTemplates(ctx, a, client)
+	})
+}
+
+func (s *Store) NoteLimit(ctx context.Context, id puntuale.SessionID, limit int) error {
+	client, _, err := s.SealedKeys(ctx, id)
+	if err != nil {
+		return err
+	}
+	var same int
+	if found, err := one(ctx, s.read, `select reach_limit from official where client_id = $1 and session_id = $2`, []any{client, id}, &same); err != nil || !found || same == limit {
+		return outward(err)
+	}
+	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `update official set reach_limit = $3 where client_id = $1 and session_id = $2`, client, id, limit); err != nil {
+			return fmt.Errorf("note a business's limit: %w", err)
+		}
+		return nil
 	})
 }
 

@@ -78,15 +78,17 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 	})
 }
 
+// outsideWindow leaves out messages m that left in their recipient's window.
+const outsideWindow = `
+ and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
+  and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)`
+
 // Addressed reads the client's outcomes of the time by their index. A window that was open when the message left began
 // at most its length before it ended; one that was opened again since is taken for the one of then, if it could be.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := s.list.each(ctx, `select m.phone, max(m.intent_at) from message m
- where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
- and not exists (select 1 from contact c where c.client_id = m.client_id and c.phone = m.phone and c.session_id = m.session_id
-  and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)
- group by m.phone`, []any{client, session, micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows row) error {
+ where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''`+outsideWindow+` group by m.phone`, []any{client, session, micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows row) error {
 		var phone string
 		var at time.Time
 		err := rows.Scan(&phone, moment{&at})

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -46,6 +48,9 @@ type told struct {
 	stored
 	session  puntuale.SessionID
 	phone    string
+	campaign puntuale.CampaignID
+	billed   bool              // its charge was counted
+	charge   *puntuale.Charge  // to be counted now
 	receipts puntuale.Receipts // as they were, then with the evidence
 	failed   bool              // its outcome is FAILED, perhaps sent again since
 	changed  bool
@@ -59,7 +64,7 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var changed, complete, fail []*told
+	var kept, changed, complete, fail []*told
 	var events []event
 	for i := range b.evidence {
 		e := &b.evidence[i]
@@ -72,7 +77,11 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 	}
 	for _, ref := range refs {
 		m := found[ref]
-		if m == nil || !m.changed {
+		if m == nil || !m.changed && m.charge == nil {
+			continue
+		}
+		kept = append(kept, m)
+		if !m.changed {
 			continue
 		}
 		changed = append(changed, m)
@@ -89,7 +98,10 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 			}
 		}
 	}
-	if err := b.keepReceipts(ctx, changed); err != nil {
+	if err := b.keepReceipts(ctx, kept); err != nil {
+		return err
+	}
+	if err := b.countCharges(ctx, kept); err != nil {
 		return err
 	}
 	if err := b.complete(ctx, complete); err != nil {
@@ -108,12 +120,12 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*told, error) {
 	rows, err := list(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
- coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
+ message.campaign_id, coalesce(r.billed, 0), coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
 order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows row, m *told) error {
 		r := &m.receipts
-		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone,
+		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone, &m.campaign, flag{&m.billed},
 			moment{&r.Sent}, moment{&r.Delivered}, moment{&r.Read}, moment{&r.Failed})
 	})
 	if err != nil {
@@ -130,6 +142,9 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 
 // add joins evidence to what is known. A failure of another attempt than the present one says nothing of the message.
 func (m *told) add(e *puntuale.Evidence) {
+	if arrived := e.Kind == puntuale.EvidenceDelivered || e.Kind == puntuale.EvidenceRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
+		m.billed, m.charge = true, &e.Charge
+	}
 	if e.Kind == puntuale.EvidenceFailed && m.state == puntuale.Pending && m.intent != e.Token {
 		return
 	}
@@ -177,15 +192,52 @@ func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*told) error {
 	at := func(f func(r *puntuale.Receipts) time.Time) []int64 {
 		return pick(all, func(m **told) int64 { return micros(f(&(*m).receipts)) })
 	}
-	if _, err := b.a.exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at)
- select u.c, u.i, u.s, u.d, u.r, u.f from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint) where true
+	if _, err := b.a.exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed)
+ select u.c, u.i, u.s, u.d, u.r, u.f, u.b from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint) where true
  on conflict (client_id, message_id) do update set sent_at = excluded.sent_at, delivered_at = excluded.delivered_at,
- read_at = excluded.read_at, failed_at = excluded.failed_at`, append(toldColumns(all),
+ read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed`, append(toldColumns(all),
 		at(func(r *puntuale.Receipts) time.Time { return r.Sent }), at(func(r *puntuale.Receipts) time.Time { return r.Delivered }),
-		at(func(r *puntuale.Receipts) time.Time { return r.Read }), at(func(r *puntuale.Receipts) time.Time { return r.Failed }))); err != nil {
+		at(func(r *puntuale.Receipts) time.Time { return r.Read }), at(func(r *puntuale.Receipts) time.Time { return r.Failed }),
+		pick(all, func(m **told) int64 { return bit((*m).billed) }))); err != nil {
 		return fmt.Errorf("keep receipts: %w", err)
 	}
 	return nil
+}
+
+// countCharges counts what the network bills for messages of campaigns. Rows are locked in the order of their key.
+func (b *evidenceBatch) countCharges(ctx context.Context, all []*told) error {
+	counts := map[chargeKey]int64{}
+	for _, m := range all {
+		if c := m.charge; c != nil {
+			counts[chargeKey{int64(m.Client), int64(m.campaign), c.Country, c.Category, bit(c.Billable)}]++
+		}
+	}
+	if len(counts) == 0 {
+		return nil
+	}
+	keys := slices.SortedFunc(maps.Keys(counts), chargeKey.compare)
+	if _, err := b.a.exec(ctx, `insert into charge as g (client_id, campaign_id, country, category, billable, messages)
+ select u.c, u.k, u.o, u.a, u.b, u.n from $u(c bigint, k bigint, o text, a text, b smallint, n bigint) where true
+ on conflict (client_id, campaign_id, country, category, billable) do update set messages = g.messages + excluded.messages`, batch{
+		pick(keys, func(k *chargeKey) int64 { return k.client }), pick(keys, func(k *chargeKey) int64 { return k.campaign }),
+		pick(keys, func(k *chargeKey) string { return k.country }), pick(keys, func(k *chargeKey) string { return k.category }),
+		pick(keys, func(k *chargeKey) int64 { return k.billable }), pick(keys, func(k *chargeKey) int64 { return counts[*k] }),
+	}); err != nil {
+		return fmt.Errorf("count charges: %w", err)
+	}
+	return nil
+}
+
+// chargeKey is the key of a count of charges.
+type chargeKey struct {
+	client, campaign  int64
+	country, category string
+	billable          int64
+}
+
+func (k chargeKey) compare(o chargeKey) int {
+	return cmp.Or(cmp.Compare(k.client, o.client), cmp.Compare(k.campaign, o.campaign), cmp.Compare(k.country, o.country),
+		cmp.Compare(k.category, o.category), cmp.Compare(k.billable, o.billable))
 }
 
 // complete makes messages COMPLETED as late evidence of any other source does.

@@ -63,6 +63,32 @@ type status struct {
 	To       string       `json:"recipient_id"`
 	ToID     string       `json:"recipient_user_id"`
 	Errors   []graphError `json:"errors"`
+	Pricing  *pricing     `json:"pricing"`
+}
+
+// pricing is what Meta bills for a message. It comes with the status sent, and with one of delivered and read; Meta bills what it
+// delivers. (Meta, webhooks/reference/messages/status.)
+type pricing struct {
+	Billable *bool  `json:"billable"`
+	Kind     string `json:"type"` // regular, free_customer_service, free_entry_point
+	Category string `json:"category"`
+}
+
+// billed are Meta's words for what it bills by; any other word is kept as another one.
+var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
+
+func (p *pricing) charge(phone string) (c puntuale.Charge) {
+	if p == nil || p.Category == "" {
+		return c
+	}
+	c.Phone, c.Category, c.Billable = phone, strings.ToLower(p.Category), p.Kind == "regular"
+	if p.Billable != nil {
+		c.Billable = *p.Billable
+	}
+	if !slices.Contains(billed, c.Category) {
+		c.Category = "other"
+	}
+	return c
 }
 
 type heard struct {
@@ -227,6 +253,8 @@ func (r *reader) status(s *status) bool {
 	if kind == puntuale.EvidenceFailed {
 		r.failed(&e, s)
 	}
+	phone, _ := phoneOf(s.To)
+	e.Charge = s.Pricing.charge(phone)
 	r.nameOf(s.To, s.ToID)
 	r.at.Evidence = append(r.at.Evidence, e)
 	return true

@@ -152,6 +152,9 @@ func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error)
 	a.number = found.number
 	a.mu.Unlock()
 	a.set(puntuale.LinkOnline, "")
+	if err := c.cfg.Store.NoteLimit(ctx, a.session, found.limit); err != nil {
+		return lookSoon, fmt.Errorf("note a business's limit: %w", err)
+	}
 	if err := c.syncTemplates(ctx, a, *keys, now); err != nil {
 		return lookSoon, fmt.Errorf("keep what is known of templates: %w", err)
 	}

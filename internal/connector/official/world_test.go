@@ -20,6 +20,7 @@ import (
 	"puntuale/internal/connector/official"
 	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/intake"
+	"puntuale/internal/price"
 	"puntuale/internal/store/storetest"
 )
 
@@ -66,7 +67,7 @@ func newWorld(t testing.TB, s setup) *world {
 	if w.vault, err = auth.NewVault(make([]byte, auth.DataKeySize)); err != nil {
 		t.Fatal(err)
 	}
-	in := intake.New(intake.Config{Store: w.w.Store, Clock: w.clock, Logger: quiet()})
+	in := intake.New(intake.Config{Store: w.w.Store, Country: price.Country, Clock: w.clock, Logger: quiet()})
 	cfg := official.Config{
 		Store: w.w.Store, Unseal: w.vault.Open, Media: w.files, Take: in.Take, API: w.peer.URL, Clock: w.clock, Logger: quiet(),
 		Report: func(r puntuale.LinkReport) {

@@ -47,7 +47,7 @@ var suite = []func(*testing.T, *World){
 	testEvidenceAnyOrder, testEvidenceLeavesAlone, testEvidenceAfterResend, testEvidenceBlocks,
 	testWindow, testReplyStops, testPreference, testOfficialKeys, testUploads, testAddressed, testNetworkTemplates, testAliases, testAcquaintances, testDeparted, testGatewayKeys, testNetworkIDs, testOpenAttempts, testGatewayHealth,
 	testLinkDevice, testTake, testTakeTogether, testHolds, testDedupingDevice, testTakePace, testHeldIsBusy, testPushes, testPushEnds, testPushesTogether,
-	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign,
+	testFeedOnce, testPausedCampaign, testCancelledCampaign, testFinishedCampaign, testErasedRecipient, testStartCampaign, testContacts, testSessionLoad, testCharges, testChargesTogether,
 	testUsers, testOwnerStays, testUsersByEmail, testVisits, testTickets, testTries, testFailures, testAudit, testBrand, testHosts, testInvitations, testInvitedOwner, testQuotas, testPartnerKeys, testFindClients, testPulses, testTotals,
 	testSearchMessages, testSearchSequences, testLastStarted, testUncertainFound, testAmongBlacklisted,
 	testEnded, testUpcoming, testVersion, testMove, testMessageEvents, testSandboxChat,

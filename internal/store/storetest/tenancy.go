@@ -213,6 +213,22 @@ var foreignCalls = map[string]foreign{
 	"FailedOfCampaign": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return mine.FailedOfCampaign(context.Background(), other.campaigned(), true, 0, 10)
 	},
+	"Contacts": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		known, err := mine.Contacts(context.Background(), other.Session, []string{phone})
+		if len(known) == 0 {
+			return []any{}, err
+		}
+		return []any{known}, err
+	},
+	"Charges": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		id := other.campaigned()
+		other.w.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, 'IT', 'service', 1, 1) on conflict do nothing", int64(other.ID), int64(id))
+		return mine.Charges(context.Background(), id)
+	},
+	"SessionLoad": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
+		_, err := mine.SessionLoad(context.Background(), other.Session, Begin)
+		return nil, err
+	},
 	"Running": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		busy, err := mine.Running(context.Background(), other.Sequence, []string{phone})
 		return slices.Collect(maps.Keys(busy)), err

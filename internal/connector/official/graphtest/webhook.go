@@ -13,6 +13,10 @@ import (
 
 // Status is the delivery of one status of a message; codes are those of a failure.
 func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte {
+	return p.status(m, status, at, nil, codes...)
+}
+
+func (p *Peer) status(m Taken, status string, at time.Time, pricing map[string]any, codes ...int) []byte {
 	s := map[string]any{
 		"id": m.WAMID, "status": status, "timestamp": fmt.Sprint(at.Unix()),
 		"biz_opaque_callback_data": m.Message.Token,
@@ -24,6 +28,9 @@ func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte
 	if n.ID != "" {
 		s["recipient_user_id"] = n.ID
 	}
+	if pricing != nil {
+		s["pricing"] = pricing
+	}
 	var errs []any
 	for _, code := range codes {
 		errs = append(errs, map[string]any{"code": code, "title": "refused", "message": "refused", "error_data": map[string]any{"details": "per prova"}})
@@ -32,6 +39,15 @@ func (p *Peer) Status(m Taken, status string, at time.Time, codes ...int) []byte
 		s["errors"] = errs
 	}
 	return p.Event(m.Number, "messages", "statuses", s)
+}
+
+// Priced is Status with what Meta bills for the message.
+func (p *Peer) Priced(m Taken, status string, at time.Time, category string, billable bool) []byte {
+	kind := "regular"
+	if !billable {
+		kind = "free_entry_point"
+	}
+	return p.status(m, status, at, map[string]any{"billable": billable, "pricing_model": "PMP", "type": kind, "category": category})
 }
 
 // Wrote is the delivery of a message that a person wrote.

@@ -1,0 +1,62 @@
+package puntuale
+
+import (
+	"context"
+	"time"
+)
+
+// Contact is what a session knows of a person.
+type Contact struct {
+	Window time.Time // until then an Official session may send free text; zero: the person never wrote
+	Known  bool      // the person wrote to the session, or got something from it
+}
+
+// SessionLoad is what a session did since a moment, and what its network allows.
+type SessionLoad struct {
+	Sent      int // messages that left
+	Met       int // people whom it got to know
+	Addressed int // people to whom all numbers of its business wrote outside their windows
+	Portfolio int // such people whom the network allows in 24 hours; 0: any number, or the network did not say
+}
+
+// EstimateStore is what the estimates of a campaign read. Codes: not_found.
+type EstimateStore interface {
+	// Contacts returns what the session knows of the phones; of those that are left out it knows nothing.
+	Contacts(ctx context.Context, session SessionID, phones []string) (map[string]Contact, error)
+	// Charges returns what the network told of the prices of a campaign's messages that it delivered.
+	Charges(ctx context.Context, id CampaignID) ([]CountedCharge, error)
+	// SessionLoad reads the client's outcomes since the moment by their index, once a check.
+	SessionLoad(ctx context.Context, session SessionID, since time.Time) (SessionLoad, error)
+}
+
+// MessageKind is what a network's price goes by.
+type MessageKind struct {
+	Country  string `json:"country"`  // of the recipient's number, two letters; "": unknown
+	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
+}
+
+// CategoryService is that of messages without a template.
+const CategoryService = "service"
+
+// CampaignCost is what a network takes for a campaign's messages. The JSON form is what stores keep.
+type CampaignCost struct {
+	Currency string    `json:"currency"`
+	Amount   string    `json:"amount"` // an exact decimal number; without the messages that have no price
+	Date     string    `json:"date"`   // of the prices, YYYY-MM-DD
+	Rows     []CostRow `json:"rows,omitempty"`
+	Unknown  int       `json:"unknown,omitempty"` // messages without a price
+}
+
+// CostRow is what messages of one kind cost. A cost has the 20 kinds with the most messages.
+type CostRow struct {
+	MessageKind
+	Messages int    `json:"messages"`
+	Amount   string `json:"amount,omitempty"` // "": there is no price
+}
+
+// CountedCharge is how many messages of a kind the network billed, or delivered for nothing.
+type CountedCharge struct {
+	MessageKind
+	Billable bool
+	Messages int
+}

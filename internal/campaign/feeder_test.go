@@ -1,0 +1,71 @@
+package campaign_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/campaign"
+	"puntuale/internal/clock"
+	"puntuale/internal/store/storetest"
+)
+
+// A recipient whose window closed since the check is refused while the campaign is fed; the others get their message.
+func TestFeedingWithoutWindow(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	ctx, now := t.Context(), clock.System().Now()
+	c := w.Client(puntuale.AccountFull)
+	c.Session = c.MustOfficial(false)
+	node := w.MustJoin()
+	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.SetLinks(ctx, node, now, map[puntuale.SessionID]puntuale.Link{c.Session: {State: puntuale.LinkOnline}}); err != nil {
+		t.Fatal(err)
+	}
+	id, list := c.MustCampaign(3)
+	rows, err := c.Recipients(ctx, list, puntuale.RecipientFilter{}, 0, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, at := range []time.Time{now, now.Add(-25 * time.Hour)} { // the third one never wrote
+		if _, err := w.KeepHeard(ctx, now, []puntuale.Heard{{Client: c.ID, Session: c.Session, Phone: rows[i].Phone, At: at}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	frozen := puntuale.CampaignFrozen{
+		Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "ciao", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}},
+		Zone:     "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
+	}
+	if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	f := campaign.New(campaign.Config{
+		Store: w.Store, Queue: w.Store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
+	})
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(run) }()
+	defer func() { stop(); <-ended }()
+	for end := time.Now().Add(20 * time.Second); ; {
+		stored, err := c.Campaign(ctx, id)
+		if err != nil || time.Now().After(end) {
+			t.Fatalf("%+v, %v", stored.Feed, err)
+		}
+		if stored.Feed.Waiting == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	refused, err := c.Recipients(ctx, list, puntuale.RecipientFilter{Reason: puntuale.RefusedWindow}, 0, 3)
+	if err != nil || len(refused) != 2 || refused[0].N != 2 || refused[1].N != 3 {
+		t.Errorf("refused: %+v, %v", refused, err)
+	}
+	if got, err := c.Recipients(ctx, list, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 3); err != nil || len(got) != 1 || got[0].N != 1 {
+		t.Errorf("fed: %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,87 @@
+package campaign
+
+import (
+	"time"
+
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// Limits are what a campaign's session and its network allow.
+type Limits struct {
+	Session  puntuale.Session
+	Official bool                 // free text needs an open window, and the network counts whom the session addresses first
+	Load     puntuale.SessionLoad // of the 24 hours before the check
+}
+
+// NewLimits are those of a session. The load is left out.
+func NewLimits(s puntuale.Session) Limits {
+	return Limits{Session: s, Official: s.Type == puntuale.Official && !s.Sandbox}
+}
+
+// Any reports that the load matters.
+func (l *Limits) Any() bool { return l.Official || l.Session.Pace.PerDay > 0 || l.strangers() }
+
+// strangers reports that the session has a pace of its own for people who do not know it.
+func (l *Limits) strangers() bool {
+	p := l.Session.Pace
+	return l.Session.Type == puntuale.Socket && !l.Session.Sandbox && (p.ColdPerDay > 0 || p.ColdPerMinute > 0)
+}
+
+const day = 24 * time.Hour
+
+// address counts a recipient against the limits that count people.
+func (c *Check) address(built plan.Plan, k puntuale.Contact) {
+	if c.Limits.Official && !firstOf(built).Due.Before(k.Window) {
+		c.first++
+	}
+	if c.Limits.strangers() && !k.Known {
+		c.cold++
+	}
+}
+
+// limit finds out which limit decides when the last message leaves, if it is not the campaign's own pace. What left in the
+// 24 hours before counts for the first day.
+func (c *Check) limit() {
+	l, f := &c.Limits, &c.found
+	pace, own := l.Session.Pace, c.Plan.campaign.Draft.PerMinute
+	if most := pace.PerMinute; most > 0 && f.Messages > most {
+		if own == 0 || own > most {
+			f.Limit = &puntuale.CampaignLimit{Code: "session_per_minute", PerMinute: most}
+		}
+		c.minutely("session_per_minute", most, f.Messages)
+	}
+	c.daily("session_per_day", pace.PerDay, l.Load.Sent, f.Messages)
+	if l.strangers() {
+		c.minutely("cold_per_minute", pace.ColdPerMinute, c.cold)
+		c.daily("cold_per_day", pace.ColdPerDay, l.Load.Met, c.cold)
+	}
+	if l.Official {
+		c.daily("portfolio", l.Load.Portfolio, l.Load.Addressed, c.first)
+	}
+}
+
+func (c *Check) minutely(code string, most, n int) {
+	if most > 0 && n > most {
+		c.bound(time.Duration(n-1)*time.Minute/time.Duration(most), puntuale.CampaignLimit{Code: code, PerMinute: most})
+	}
+}
+
+func (c *Check) daily(code string, most, before, n int) {
+	if most == 0 || n == 0 {
+		return
+	}
+	if c.found.First.Sub(c.Begun) >= day {
+		before = 0
+	}
+	if days := (before + n + most - 1) / most; days > 1 {
+		c.bound(time.Duration(days-1)*day, puntuale.CampaignLimit{Code: code, PerDay: most, Days: days})
+	}
+}
+
+// bound moves the last moment, if the limit allows it no sooner than so long after the first one.
+func (c *Check) bound(after time.Duration, l puntuale.CampaignLimit) {
+	if last := c.found.First.Add(after); last.After(c.found.Last) {
+		c.found.Last, c.found.Limit = last, &l
+	}
+}

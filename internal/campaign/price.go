@@ -1,0 +1,24 @@
+package campaign
+
+import (
+	"puntuale"
+	"puntuale/internal/plan"
+)
+
+// Prices says what the messages of a campaign cost.
+type Prices struct {
+	Country  func(phone string) string
+	Category func(puntuale.Content) string
+	Cost     func(map[puntuale.MessageKind]int) *puntuale.CampaignCost
+}
+
+// price counts the messages of a recipient by their kinds.
+func (c *Check) price(phone string, built plan.Plan) {
+	if c.Prices == nil {
+		return
+	}
+	country := c.Prices.Country(phone)
+	for i := range built.Messages {
+		c.kinds[puntuale.MessageKind{Country: country, Category: c.Prices.Category(built.Messages[i].Content)}]++
+	}
+}

@@ -1,0 +1,56 @@
+package official_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// TestPricing: what Meta bills for a campaign's message is counted by the recipient's country, once it is delivered and however often that is told.
+func TestPricing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	now := w.clock.Now()
+	campaign, _ := w.c.MustCampaign(1)
+	for i, told := range []struct {
+		phone, status, category string
+		billable                bool
+	}{
+		{"+393331111111", "delivered", "marketing", true}, {"+393332222222", "read", "MARKETING", true},
+		{"+4915112345678", "delivered", "service", false}, {"+393333333333", "sent", "marketing", true}, {"+393334444444", "delivered", "a later word", true},
+	} {
+		w.wrote(told.phone)
+		id, taken, token := w.stored(told.phone)
+		w.w.Exec("update message set campaign_id = $1 where id = $2", int64(campaign), int64(id))
+		w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
+		for range 2 {
+			w.deliver(w.peer.Priced(taken, "sent", now, told.category, told.billable))
+			w.deliver(w.peer.Priced(taken, told.status, now.Add(time.Duration(i)*time.Second), told.category, told.billable))
+		}
+	}
+	of := func(country, category string, billable bool, n int) puntuale.CountedCharge {
+		return puntuale.CountedCharge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
+	}
+	want := []puntuale.CountedCharge{of("DE", "service", false, 1), of("IT", "marketing", true, 2), of("IT", "other", true, 1)}
+	if got, err := w.c.Charges(t.Context(), campaign); err != nil || !slices.Equal(got, want) {
+		t.Errorf("charges are %+v, %v, want %+v", got, err, want)
+	}
+}
+
+// TestPortfolio: the limit of the number's business is kept for estimates, and so is another one.
+func TestPortfolio(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	for tier, want := range map[string]int{"TIER_2K": 2000, "TIER_UNLIMITED": 0, "TIER_250": 250} {
+		w.number.Tier = tier
+		w.peer.Set(w.number)
+		if err := w.conn.Test(t.Context(), w.session); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := w.c.SessionLoad(t.Context(), w.session, w.clock.Now()); err != nil || got.Portfolio != want {
+			t.Errorf("%s: %+v, %v", tier, got, err)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/campaign"
+	"puntuale/internal/price"
+)
+
+// limitsOf reads what a session and its network allow, and what the session did in the last 24 hours.
+func (c *Client) limitsOf(ctx context.Context, session puntuale.Session, now time.Time) (campaign.Limits, error) {
+	limits := campaign.NewLimits(session)
+	if !limits.Any() {
+		return limits, nil
+	}
+	var err error
+	if limits.Load, err = c.tenant.SessionLoad(ctx, session.ID, now.Add(-24*time.Hour)); err != nil {
+		return limits, fmt.Errorf("read what session %d did: %w", session.ID, err)
+	}
+	return limits, nil
+}
+
+// networkTemplatesOf reads what is known of the approved templates that a sequence names; nothing for other sessions than Official ones.
+func (c *Client) networkTemplatesOf(ctx context.Context, limits campaign.Limits, sequence puntuale.Sequence) ([]puntuale.NetworkTemplate, error) {
+	var names []string
+	for _, step := range sequence.Steps {
+		if step.Official != nil && !slices.Contains(names, step.Official.Name) {
+			names = append(names, step.Official.Name)
+		}
+	}
+	if len(names) == 0 || !limits.Official {
+		return nil, nil
+	}
+	known, err := c.tenant.NetworkTemplatesNamed(ctx, limits.Session.ID, names)
+	if err != nil {
+		return nil, fmt.Errorf("read templates: %w", err)
+	}
+	return known, nil
+}
+
+// pricesOf says what messages of an Official session cost; nil for any other session.
+func (c *Control) pricesOf(limits campaign.Limits, known []puntuale.NetworkTemplate) *campaign.Prices {
+	if !limits.Official {
+		return nil
+	}
+	return &campaign.Prices{
+		Country: price.Country, Cost: c.prices.Cost,
+		Category: func(m puntuale.Content) string {
+			if m.Official == nil {
+				return puntuale.CategoryService
+			}
+			return strings.ToLower(templateOf(known, m.Official).Category)
+		},
+	}
+}
+
+// templateOf is what is known of a template; the zero one where it is nothing.
+func templateOf(known []puntuale.NetworkTemplate, a *puntuale.Approved) puntuale.NetworkTemplate {
+	for _, t := range known {
+		if t.Name == a.Name && t.Language == strings.ReplaceAll(a.Language, "-", "_") {
+			return t
+		}
+	}
+	return puntuale.NetworkTemplate{}
+}
+
+// CampaignBill is what a campaign costs at its network.
+type CampaignBill struct {
+	Estimated *puntuale.CampaignCost // by the last check; nil: it said nothing
+	Reported  *puntuale.CampaignCost // of what the network billed so far, at the present prices
+	Free      int                    // messages that it delivered for nothing
+}
+
+// CampaignBill compares what a campaign's check estimated with what the network told; nil where the network takes nothing.
+func (c *Client) CampaignBill(ctx context.Context, of Campaign) (*CampaignBill, error) {
+	charges, err := c.tenant.Charges(ctx, of.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the charges of campaign %d: %w", of.ID, err)
+	}
+	if of.Checked.Cost == nil && len(charges) == 0 {
+		return nil, nil
+	}
+	bill := &CampaignBill{Estimated: of.Checked.Cost}
+	counts := map[puntuale.MessageKind]int{}
+	for _, charge := range charges {
+		if charge.Billable {
+			counts[charge.MessageKind] += charge.Messages
+		} else {
+			bill.Free += charge.Messages
+		}
+	}
+	bill.Reported = c.control.prices.Cost(counts)
+	return bill, nil
+}

@@ -1,0 +1,134 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"puntuale"
+	"puntuale/internal/control"
+)
+
+// checkAnswer is what a check of a campaign found.
+type checkAnswer struct {
+	Digest     *string         `json:"digest" doc:"null while the check goes on"`
+	State      string          `json:"state" enum:"draft,checking,ready"`
+	Done       int             `json:"done" doc:"Recipients looked at so far"`
+	Recipients int             `json:"recipients"`
+	Valid      int             `json:"valid"`
+	Messages   int             `json:"messages"`
+	Needed     int             `json:"credits_needed"`
+	Left       string          `json:"credits_left" doc:"A number, or Illimitati"`
+	First      *string         `json:"first" format:"date-time" doc:"When the first message leaves"`
+	Last       *string         `json:"last" format:"date-time" doc:"And the last one, at this pace, in this window and within the session's limits"`
+	Refused    []refusedAnswer `json:"refused"`
+	Samples    []sampleAnswer  `json:"samples"`
+	Longest    int             `json:"longest_text" doc:"Characters"`
+	Limit      *limitAnswer    `json:"limit,omitempty" doc:"The limit that decides when it ends"`
+	Warnings   []warningOfStep `json:"warnings" doc:"What may be wrong, although the campaign may start"`
+	Cost       *costAnswer     `json:"cost" doc:"What Meta takes for the messages, by the price table; null for other sessions than Official ones"`
+}
+
+type refusedAnswer struct {
+	Reason string `json:"reason"`
+	Count  int    `json:"count"`
+}
+
+type sampleAnswer struct {
+	Line  int    `json:"line"`
+	Phone string `json:"phone"`
+	At    string `json:"at" format:"date-time"`
+	Text  string `json:"text"`
+}
+
+type limitAnswer struct {
+	Code      string `json:"code" enum:"session_per_minute,session_per_day,cold_per_minute,cold_per_day,portfolio" doc:"The session's own pace; its pace for people who do not know it; how many people Meta lets the business write to first"`
+	PerMinute int    `json:"per_minute,omitempty"`
+	PerDay    int    `json:"per_day,omitempty"`
+	Days      int    `json:"days,omitempty" doc:"On which messages leave"`
+}
+
+type warningOfStep struct {
+	Code string `json:"code" enum:"no_opt_out" doc:"no_opt_out: marketing text that gives no hint how to get no more of it"`
+	Step int    `json:"step" doc:"From 0"`
+}
+
+// costAnswer is what a network takes for messages.
+type costAnswer struct {
+	Currency string    `json:"currency"`
+	Amount   string    `json:"amount" doc:"An exact decimal number, without the messages that have no price"`
+	Date     string    `json:"date" format:"date" doc:"Of the price table"`
+	Rows     []costRow `json:"rows" doc:"By country and category: the 20 with the most messages"`
+	Unknown  int       `json:"unknown" doc:"Messages without a price: their country or category is not in the table, or not known"`
+}
+
+// TransformSchema lets the document say that there may be none.
+func (*costAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Nullable = true
+	return s
+}
+
+type costRow struct {
+	Country  *string `json:"country" doc:"Two letters, of the recipient's number"`
+	Category *string `json:"category" doc:"marketing, utility, authentication, service, or Meta's other words"`
+	Messages int     `json:"messages"`
+	Amount   *string `json:"amount" doc:"null: there is no price"`
+}
+
+func checkOf(k puntuale.CampaignCheck, left string) checkAnswer {
+	out := checkAnswer{
+		Digest: textOrNull(k.Digest), State: puntuale.CampaignReady.String(), Done: k.Done, Recipients: k.Recipients, Valid: k.Valid,
+		Messages: k.Messages, Needed: k.Messages, Left: left, First: stampOrNull(k.First), Last: stampOrNull(k.Last), Longest: k.Longest,
+		Refused: each(k.Refused, func(g puntuale.RefusedGroup) refusedAnswer { return refusedAnswer(g) }),
+		Samples: each(k.Samples, func(s puntuale.CampaignSample) sampleAnswer {
+			return sampleAnswer{s.Line, s.Phone, stamp(s.At), s.Text}
+		}),
+	}
+	out.Warnings = each(k.Warnings, func(w puntuale.CampaignWarning) warningOfStep { return warningOfStep(w) })
+	out.Cost = costOf(k.Cost)
+	if k.Digest == "" {
+		out.State = puntuale.CampaignChecking.String()
+	} else {
+		out.Done = k.Recipients
+	}
+	if k.Limit != nil {
+		out.Limit = (*limitAnswer)(k.Limit)
+	}
+	return out
+}
+
+func costOf(c *puntuale.CampaignCost) *costAnswer {
+	if c == nil {
+		return nil
+	}
+	return &costAnswer{c.Currency, c.Amount, c.Date, each(c.Rows, func(r puntuale.CostRow) costRow {
+		return costRow{textOrNull(r.Country), textOrNull(r.Category), r.Messages, textOrNull(r.Amount)}
+	}), c.Unknown}
+}
+
+func creditsLeft(c *control.Client) string {
+	if left := c.Account().Credits; left != nil {
+		return strconv.FormatInt(*left, 10)
+	}
+	return puntuale.UnlimitedCredits
+}
+
+// billAnswer compares what a campaign was to cost with what the network billed.
+type billAnswer struct {
+	Estimated *costAnswer `json:"estimated" doc:"By the last check; null: it said nothing"`
+	Reported  *costAnswer `json:"reported" doc:"Of the messages that Meta delivered and bills, as its webhooks told so far, at the prices of the present table"`
+	Free      int         `json:"free" doc:"Messages that Meta delivered for nothing"`
+}
+
+// TransformSchema lets the document say that there may be none.
+func (*billAnswer) TransformSchema(_ huma.Registry, s *huma.Schema) *huma.Schema {
+	s.Nullable = true
+	return s
+}
+
+func billOf(b *control.CampaignBill) *billAnswer {
+	if b == nil {
+		return nil
+	}
+	return &billAnswer{costOf(b.Estimated), costOf(b.Reported), b.Free}
+}

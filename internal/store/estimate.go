@@ -1,0 +1,67 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"puntuale"
+)
+
+const contactsAmong = `select g.phone, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end
+ from $u(p text) cross join contact g where g.client_id = $1 and g.phone = u.p and g.session_id = $2`
+
+func (t tenant) Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error) {
+	found := map[string]puntuale.Contact{}
+	err := t.s.read.each(ctx, contactsAmong, []any{t.id, session, batch{phones}}, func(rows row) error {
+		var phone string
+		var c puntuale.Contact
+		err := rows.Scan(&phone, moment{&c.Window}, flag{&c.Known})
+		found[phone] = c
+		return err
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("look for contacts: %w", err))
+	}
+	return found, nil
+}
+
+// addressedSince counts what Addressed lists, of all sessions of the business.
+const addressedSince = `select count(distinct m.phone) from message m
+ where m.client_id = $1 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''
+ and (m.session_id = $2 or m.session_id in (select o.session_id from official i join official o on o.client_id = i.client_id and o.account = i.account
+  where i.client_id = $1 and i.session_id = $2 and i.account <> ''))` + outsideWindow
+
+func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since time.Time) (l puntuale.SessionLoad, err error) {
+	var kind puntuale.ConnectionType
+	found, err := one(ctx, t.lists(), `select s.type, coalesce(o.reach_limit, 0) from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &kind, &l.Portfolio)
+	if err := foundOr(found, err, "session"); err != nil {
+		return l, err
+	}
+	args := []any{t.id, id, micros(since)}
+	if _, err := one(ctx, t.lists(), `select count(*) from message m where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1`, args, &l.Sent); err != nil {
+		return l, outward(fmt.Errorf("count what a session sent: %w", err))
+	}
+	if kind == puntuale.Official {
+		if _, err := one(ctx, t.lists(), addressedSince, append(args, puntuale.ServiceWindow.Microseconds()), &l.Addressed); err != nil {
+			return l, outward(fmt.Errorf("count whom a session addressed: %w", err))
+		}
+		return l, nil
+	}
+	if _, err := one(ctx, t.lists(), `select count(*) from contact g where g.client_id = $1 and g.session_id = $2 and g.met_at >= $3 and g.phone not like '%@g.us'`, args, &l.Met); err != nil {
+		return l, outward(fmt.Errorf("count new contacts: %w", err))
+	}
+	return l, nil
+}
+
+func (t tenant) Charges(ctx context.Context, id puntuale.CampaignID) ([]puntuale.CountedCharge, error) {
+	all, err := list(ctx, t.s.read, `select country, category, billable, messages from charge where client_id = $1 and campaign_id = $2
+ order by country, category, billable`, []any{t.id, id}, func(rows row, c *puntuale.CountedCharge) error {
+		return rows.Scan(&c.Country, &c.Category, flag{&c.Billable}, &c.Messages)
+	})
+	if err != nil {
+		return nil, outward(fmt.Errorf("read charges: %w", err))
+	}
+	return all, nil
+}

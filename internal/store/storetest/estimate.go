@@ -1,0 +1,153 @@
+package storetest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale"
+)
+
+// What a session knows of people, for many at once.
+func testContacts(t *testing.T, w *World) {
+	ctx := context.Background()
+	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
+	const wrote, met, stranger = "+393330000001", "+393330000002", "+393330000003"
+	c.mustHear(wrote, Begin, Begin)
+	if err := w.Met(ctx, c.ID, c.Session, met, Begin); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Contacts(ctx, c.Session, []string{wrote, met, stranger})
+	if err != nil || len(got) != 2 || !got[wrote].Window.Equal(Begin.Add(24*time.Hour)) || !got[wrote].Known || !got[met].Window.IsZero() || !got[met].Known {
+		t.Errorf("contacts: %+v, %v", got, err)
+	}
+	if got, err := other.Contacts(ctx, c.Session, []string{wrote}); err != nil || len(got) > 0 {
+		t.Errorf("another client's: %+v, %v", got, err)
+	}
+}
+
+// What a session did in a day, and the limit of its business: Meta counts whom all numbers of a business address.
+func testSessionLoad(t *testing.T, w *World) {
+	ctx := context.Background()
+	c := w.Client(puntuale.AccountFull)
+	node, at := w.MustJoin(), Begin.Add(time.Minute)
+	load := func(id puntuale.SessionID, want puntuale.SessionLoad) {
+		t.Helper()
+		if got, err := c.SessionLoad(ctx, id, at); err != nil || got != want {
+			t.Errorf("session %d: %+v, %v, want %+v", id, got, err, want)
+		}
+	}
+	first, second, foreign := c.MustOfficial(false), c.MustOfficial(false), c.MustOfficial(false)
+	for id, account := range map[puntuale.SessionID]string{first: "55", second: "55", foreign: "56"} {
+		if err := w.NoteOfficial(ctx, id, "10"+id.String(), account); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for phone, session := range map[string]puntuale.SessionID{"+393330000001": first, "+393330000002": second, "+393330000003": foreign, "+393330000004": first} {
+		ids := c.MustStart(phone, Begin, 1)
+		w.Exec("update message set session_id = $1 where id = $2", int64(session), int64(ids[0]))
+		c.MustEnd(node, at, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
+	}
+	if _, err := w.KeepHeard(ctx, at, []puntuale.Heard{{Client: c.ID, Session: first, Phone: "+393330000004", At: Begin}}); err != nil {
+		t.Fatal(err)
+	}
+	load(first, puntuale.SessionLoad{Sent: 2, Addressed: 2})
+	for range 2 {
+		if err := w.NoteLimit(ctx, first, 2000); err != nil {
+			t.Fatal(err)
+		}
+	}
+	load(first, puntuale.SessionLoad{Sent: 2, Addressed: 2, Portfolio: 2000})
+	load(foreign, puntuale.SessionLoad{Sent: 1, Addressed: 1})
+	if err := w.NoteOfficial(ctx, first, "other", "55"); err != nil {
+		t.Fatal(err)
+	}
+	load(first, puntuale.SessionLoad{Sent: 2, Addressed: 2})
+
+	if err := w.Met(ctx, c.ID, c.Session, phone, at); err != nil {
+		t.Fatal(err)
+	}
+	c.MustSend(node, at, c.MustStart(phone, Begin, 1)...)
+	load(c.Session, puntuale.SessionLoad{Sent: 1, Met: 1})
+	if _, err := c.SessionLoad(ctx, 987654, at); puntuale.CodeOf(err) != puntuale.CodeNotFound {
+		t.Errorf("of nothing: %v", err)
+	}
+}
+
+// charged is evidence of a message with what the network bills.
+func charged(f *fed, m puntuale.DueMessage, k puntuale.EvidenceKind, country, category string, billable bool) puntuale.Evidence {
+	return puntuale.Evidence{
+		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
+		Charge: puntuale.Charge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable},
+	}
+}
+
+func (f *fed) wantCharges(want ...puntuale.CountedCharge) {
+	f.w.t.Helper()
+	if got, err := f.Charges(context.Background(), f.id); err != nil || !slices.Equal(got, want) {
+		f.w.t.Errorf("charges are %+v, %v, want %+v", got, err, want)
+	}
+}
+
+func counted(country, category string, billable bool, n int) puntuale.CountedCharge {
+	return puntuale.CountedCharge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
+}
+
+// What the network bills for a campaign's messages is counted once a message, when it is delivered; other messages are not counted.
+func testCharges(t *testing.T, w *World) {
+	f := w.running(4)
+	f.mustFeed(4, Begin)
+	due := f.due(Begin)
+	for _, m := range due {
+		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
+	}
+	single := f.MustStart(phone, Begin, 1)
+	f.MustSend(f.node, Begin.Add(time.Minute), single...)
+	f.wantCharges()
+	w.mustKeep(Begin, charged(f, due[0], puntuale.EvidenceSent, "IT", "marketing", true)) // not delivered yet
+	f.wantCharges()
+	for range 2 {
+		w.mustKeep(Begin,
+			charged(f, due[0], puntuale.EvidenceDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.EvidenceRead, "IT", "marketing", true),
+			charged(f, due[1], puntuale.EvidenceRead, "IT", "marketing", true), charged(f, due[2], puntuale.EvidenceDelivered, "", "service", false),
+			charged(f, due[3], puntuale.EvidenceDelivered, "", "", false), // it said nothing
+			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.EvidenceDelivered, "IT", "marketing", true))
+		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
+	}
+	w.mustKeep(Begin, charged(f, due[3], puntuale.EvidenceRead, "DE", "utility", true)) // told with the later status
+	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
+}
+
+// The same webhook, told to several servers at once, counts once.
+func testChargesTogether(t *testing.T, w *World) {
+	const messages, tellers = 20, 4
+	f := w.running(messages)
+	f.mustFeed(messages, Begin)
+	var told []puntuale.Evidence
+	for i, m := range f.due(Begin) {
+		f.MustSend(f.node, Begin.Add(time.Minute), m.ID)
+		told = append(told, charged(f, m, puntuale.EvidenceDelivered, []string{"IT", "DE"}[i%2], "marketing", true))
+	}
+	var all sync.WaitGroup
+	errs := make(chan error, tellers)
+	for i := range tellers {
+		all.Go(func() {
+			mine := slices.Clone(told)
+			if i%2 == 1 {
+				slices.Reverse(mine)
+			}
+			_, err := w.KeepEvidence(context.Background(), Begin, mine)
+			errs <- err
+		})
+	}
+	all.Wait()
+	close(errs)
+	for err := range errs {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	f.wantCharges(counted("DE", "marketing", true, messages/2), counted("IT", "marketing", true, messages/2))
+}
