@@ -665,7 +665,7 @@ var namesOneThing = strings.Fields(`Client.BlacklistEntry Client.RemoveBlacklist
 	Client.SetDefaultPair Client.Sequence Client.ReplaceSequence Client.DeleteSequence Client.RestoreSequence Client.Template Client.ReplaceTemplate
 	Client.DeleteTemplate Client.Story Client.MoveTo Client.Restore Client.Pair Client.Unlink Client.Reconnect Client.SetKeys Client.SetGateway Client.TestSession
 	Client.Campaign Client.UpdateCampaign Client.AddRecipients Client.PutRecipients Client.MapRecipients Client.RecipientsOf Client.ListRecipients
-	Client.CheckCampaign Client.StartCampaign Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign
+	Client.CheckCampaign Client.StartCampaign Client.PauseCampaign Client.ResumeCampaign Client.CancelCampaign Client.RetryCampaign Client.CampaignBill
 	Client.NetworkTemplates Client.Chat Client.AwaitSession Client.Devices Client.UnlinkDevice Client.RotateKey Client.RevokeKey Client.Stop Client.Standing
 	Partner.Account Partner.Row Partner.ChangeClient Partner.DeleteClient Partner.Keys Partner.CreateKey Partner.RotateKey Partner.RevokeKey Partner.TeamOf
 	Partner.RotateOwnKey Partner.RevokeOwnKey Team.User Team.Change Team.Delete Team.InviteAgain Team.Uninvite`)

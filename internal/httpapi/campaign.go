@@ -499,7 +499,7 @@ func campaignOf(c control.Campaign) CampaignAnswer {
 }
 
 func listOf(r control.Recipients) listAnswer {
-	out := listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: append([][]string{}, r.Preview...), Columns: []columnAnswer{}}
+	out := listAnswer{Recipients: r.Size, Missing: append([]string{}, r.Missing...), Preview: each(r.Preview, func(row []string) []string { return append([]string{}, row...) }), Columns: []columnAnswer{}}
 	for i, name := range r.Columns {
 		column := columnAnswer{Name: name}
 		for _, field := range slices.Sorted(maps.Keys(r.Mapping)) {

@@ -1,19 +1,44 @@
 package price
 
-import "github.com/nyaruka/phonenumbers"
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nyaruka/phonenumbers"
+)
+
+// shared are calling codes whose countries Meta tells apart. Of all others the main country counts: Meta's prices go by calling codes.
+var shared = []int{1, 7}
 
 // Country is that of a phone number, two letters; "" for none, and for what is no number.
 func Country(phone string) string {
-	n, err := phonenumbers.Parse(phone, "")
-	if err != nil {
+	digits, ok := strings.CutPrefix(phone, "+")
+	if !ok {
 		return ""
 	}
-	country := phonenumbers.GetRegionCodeForNumber(n)
-	if country == "" { // of a range that nobody knows yet
-		country = phonenumbers.GetRegionCodeForCountryCode(int(n.GetCountryCode()))
+	for n := 1; n <= min(3, len(digits)); n++ {
+		code, err := strconv.Atoi(digits[:n])
+		if err != nil {
+			return ""
+		}
+		if main := phonenumbers.GetRegionCodeForCountryCode(code); main != phonenumbers.UNKNOWN_REGION {
+			return ofCode(phone, code, main)
+		}
 	}
-	if !letters(country, 2) || country == "ZZ" { // 001 is for numbers of no country
+	return ""
+}
+
+func ofCode(phone string, code int, main string) string {
+	if slices.Contains(shared, code) { // the others need no look at their ranges, which takes long
+		if n, err := phonenumbers.Parse(phone, ""); err == nil {
+			if country := phonenumbers.GetRegionCodeForNumber(n); letters(country, 2) {
+				return country
+			}
+		}
+	}
+	if !letters(main, 2) { // 001 is for numbers of no country
 		return ""
 	}
-	return country
+	return main
 }

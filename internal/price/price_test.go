@@ -84,12 +84,12 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// Numbers that share a calling code have their own countries; what is no number has none.
+// A number has the country of its calling code, and of +1 and +7 its own; what is no number has none.
 func TestCountry(t *testing.T) {
 	t.Parallel()
 	for phone, want := range map[string]string{
-		"+393331234567": "IT", "+390669812345": "VA", "+12125551234": "US", "+14165551234": "CA", "+18765551234": "JM", "+77012345678": "KZ", "+79161234567": "RU",
-		"+39999": "IT", "+80012345678": "", "120363012345678901@g.us": "", "": "", "IT.123": "",
+		"+393331234567": "IT", "+390669812345": "IT", "+447781123456": "GB", "+12125551234": "US", "+14165551234": "CA", "+18765551234": "JM", "+77012345678": "KZ", "+79161234567": "RU",
+		"+39999": "IT", "+80012345678": "", "120363012345678901@g.us": "", "": "", "IT.123": "", "+": "", "+x": "", "+999": "",
 	} {
 		if got := Country(phone); got != want {
 			t.Errorf("%s is of %q, want %q", phone, got, want)
