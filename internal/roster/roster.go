@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -42,10 +43,11 @@ type FileError struct {
 func (e *FileError) Error() string { return e.Message }
 
 var (
-	errLarge   = &FileError{Message: fmt.Sprintf("the file is longer than %d MiB", MaxBytes>>20), TooLarge: true}
-	errRows    = &FileError{Message: fmt.Sprintf("the file has more than %d rows", MaxRows), TooLarge: true}
-	errHeader  = &FileError{Message: "the file has no header row"}
-	errColumns = &FileError{Message: fmt.Sprintf("the header has more than %d columns", MaxColumns)}
+	errLarge    = &FileError{Message: fmt.Sprintf("the file is longer than %d MiB", MaxBytes>>20), TooLarge: true}
+	errRows     = &FileError{Message: fmt.Sprintf("the file has more than %d rows", MaxRows), TooLarge: true}
+	errHeader   = &FileError{Message: "the file has no header row"}
+	errNoHeader = &FileError{Message: "the first row is no header: it holds a phone number"}
+	errColumns  = &FileError{Message: fmt.Sprintf("the header has more than %d columns", MaxColumns)}
 )
 
 // source gives rows as the format has them.
@@ -136,10 +138,27 @@ func (r *Reader) header() error {
 	case len(cells) > MaxColumns:
 		return errColumns
 	}
+	if slices.ContainsFunc(cells, dialled) { // its recipient would be forgotten
+		return errNoHeader
+	}
 	for _, cell := range cells {
 		r.columns = append(r.columns, strings.TrimSpace(strings.ToValidUTF8(cell, "\uFFFD")))
 	}
 	return nil
+}
+
+// dialled reports a cell that reads as a phone number.
+func dialled(cell string) bool {
+	digits := 0
+	for _, c := range strings.TrimSpace(cell) {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case !strings.ContainsRune("+ ()./-", c):
+			return false
+		}
+	}
+	return digits >= 9
 }
 
 // Columns are the cells of the header row.

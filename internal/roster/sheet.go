@@ -60,7 +60,7 @@ func openSheet(r io.Reader, folder string) (_ *sheet, err error) {
 	return s, s.begin()
 }
 
-// unpacks refuses a file that would fill memory or disk once it is unpacked.
+// unpacks refuses a file that would fill memory or disk once it is unpacked, or that is damaged.
 func unpacks(path string) error {
 	z, err := zip.OpenReader(path)
 	if err != nil {
@@ -74,7 +74,7 @@ func unpacks(path string) error {
 			return &FileError{Message: "the file unpacks to far more than it is; it is not read", TooLarge: true}
 		}
 	}
-	return nil
+	return whole(&z.Reader)
 }
 
 func (s *sheet) begin() error {
