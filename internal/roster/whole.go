@@ -109,7 +109,7 @@ func (p *part) open(t xml.StartElement) error {
 	case "f":
 		p.formula = true
 	case "v":
-		p.inValue = true
+		p.inValue, p.value = true, p.text
 	}
 	return nil
 }
@@ -119,7 +119,7 @@ func (p *part) shut(t xml.EndElement) error {
 	case "v":
 		p.inValue = false
 	case "c":
-		if p.formula && !p.value && !p.text {
+		if p.formula && !p.value {
 			return &FileError{Message: fmt.Sprintf("row %d has a formula without a result: open the file in a spreadsheet and save it again", p.line)}
 		}
 	}
