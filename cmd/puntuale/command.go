@@ -18,6 +18,7 @@ type commands struct {
 	Partner  partnerGroup    `cmd:"" help:"Partner accounts."`
 	Key      keyGroup        `cmd:"" help:"API keys."`
 	Link     linkCommand     `cmd:"" help:"Link a session to a phone: shows the code in this terminal until the phone has used it. Reads the client's API key from standard input."`
+	Campaign campaignCommand `cmd:"" help:"Send a message or a sequence to every recipient of a list, through a running server, and show how far it is."`
 	Device   deviceGroup     `cmd:"" help:"Send the messages of a Send_app session from this machine, with a command of your own."`
 	Migrate  migrateCommand  `cmd:"" help:"Bring the database up to date, and end."`
 	Check    checkCommand    `cmd:"" help:"Read the whole database and say whether it is damaged, also beside a running server; exit code 0 means it is whole."`

@@ -27,9 +27,12 @@ type deviceSettings struct {
 	TokenFile string `local:"" placeholder:"FILE" default:"puntuale-device.token" help:"Where link keeps the device's token, which its owner alone may read."`
 }
 
-func (c *deviceSettings) check() []fault {
-	if u, err := url.Parse(c.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return []fault{{"server", fmt.Sprintf("%q is not an address such as https://messages.example.com", c.Server)}}
+func (c *deviceSettings) check() []fault { return checkServer(c.Server) }
+
+// checkServer returns what is wrong with the address of a running server.
+func checkServer(address string) []fault {
+	if u, err := url.Parse(address); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return []fault{{"server", fmt.Sprintf("%q is not an address such as https://messages.example.com", address)}}
 	}
 	return nil
 }

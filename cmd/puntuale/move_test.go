@@ -150,8 +150,8 @@ func TestProgress(t *testing.T) {
 	}
 	got := show(true)
 	for _, want := range []string{
-		"\r\x1b[K███████░░░░░░░░░░░░░░░░░░░░░░░  loading  25 %, 1000 of 4000 rows, 333 a second, 9s left",
-		strings.Repeat("█", barWidth) + "  loading 100 %, 4000 of 4000 rows, 333 a second\n",
+		"\r\x1b[K███████░░░░░░░░░░░░░░░░░░░░░░░  loading  25 %, 1000 of 4000 rows, 333 a second, 9s left\x1b[?7h",
+		strings.Repeat("█", barWidth) + "  loading 100 %, 4000 of 4000 rows, 333 a second\x1b[?7h\n",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no %q in the bar:\n%q", want, got)

@@ -10,17 +10,18 @@ import (
 	"puntuale/internal/store"
 )
 
-// progress shows how far moving has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
-// seconds. One goroutine uses it.
+// progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
+// seconds. One goroutine uses it at a time.
 type progress struct {
 	w        io.Writer
 	terminal bool
 	clock    clock.Clock
 
-	stage store.Stage
+	stage string
 	begun time.Time // of the stage
 	shown time.Time
 	drawn bool // the cursor stands behind a bar
+	below bool // and the bar stands above the cursor's line
 	whole bool // all of the stage was shown
 }
 
@@ -32,33 +33,72 @@ const (
 
 // tell is a [store.Progress].
 func (b *progress) tell(stage store.Stage, done, total int64) {
+	b.count(string(stage), rowUnit, done, total)
+}
+
+// count shows how much of a stage is done, how fast, and how long the rest takes.
+func (b *progress) count(stage string, u unit, done, total int64) {
+	now := b.begin(stage)
+	if b.whole || done < total && !b.time(now) {
+		return
+	}
+	b.whole = done >= total
+	b.draw(now, done, total, progressText(stage, u, done, total, now.Sub(b.begun)), "")
+}
+
+// show shows how far a stage is in the caller's words, the second of which stand below a bar. Only with force does it come
+// sooner than usual.
+func (b *progress) show(stage string, done, total int64, text, below string, force bool) {
+	if now := b.begin(stage); force || b.time(now) {
+		b.draw(now, done, total, fmt.Sprintf("%3d %%%s", percent(done, total), text), below)
+	}
+}
+
+// begin returns the present moment, after it began another stage if this is one.
+func (b *progress) begin(stage string) time.Time {
 	now := b.clock.Now()
 	if stage != b.stage {
 		b.end()
 		b.stage, b.begun, b.shown, b.whole = stage, now, now, false
 	}
+	return now
+}
+
+// time reports whether something is to be shown again.
+func (b *progress) time(now time.Time) bool {
 	every := lineEvery
 	if b.terminal {
 		every = barEvery
 	}
-	if b.whole || done < total && now.Sub(b.shown) < every {
+	return now.Sub(b.shown) >= every
+}
+
+// draw draws the bar without a line break at the terminal's edge, which could not be drawn over.
+func (b *progress) draw(now time.Time, done, total int64, text, below string) {
+	b.shown = now
+	if !b.terminal {
+		if below != "" {
+			text += ": " + below
+		}
+		fmt.Fprintln(b.w, strings.TrimSpace(text))
 		return
 	}
-	b.shown, b.whole = now, done >= total
-	text := progressText(stage, done, total, now.Sub(b.begun))
-	if b.terminal {
-		fmt.Fprintf(b.w, "\r\x1b[K%s  %s", bar(done, total), text)
-		b.drawn = true
-		return
+	start := "\r\x1b[K"
+	if b.below {
+		start = "\r\x1b[1A\x1b[K"
 	}
-	fmt.Fprintln(b.w, text)
+	if b.below = below != ""; b.below {
+		below = "\n\x1b[K" + below
+	}
+	fmt.Fprintf(b.w, "\x1b[?7l%s%s  %s%s\x1b[?7h", start, bar(done, total), text, below)
+	b.drawn = true
 }
 
 // end leaves the line of a bar, so that others can write.
 func (b *progress) end() {
 	if b.drawn {
 		fmt.Fprintln(b.w)
-		b.drawn = false
+		b.drawn, b.below = false, false
 	}
 }
 
@@ -71,18 +111,48 @@ func bar(done, total int64) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", barWidth-full)
 }
 
-// progressText says how much is done, how fast, and how long the rest takes at that rate.
-func progressText(stage store.Stage, done, total int64, took time.Duration) string {
-	percent := int64(100)
-	if done < total {
-		percent = 100 * done / total
+func percent(done, total int64) int64 {
+	if done >= total {
+		return 100
 	}
-	text := fmt.Sprintf("%s %3d %%, %d of %d rows", stage, percent, done, total)
+	return 100 * done / total
+}
+
+// unit is what is counted, and how many make one that people read.
+type unit struct {
+	name string
+	size float64
+}
+
+var (
+	rowUnit       = unit{"rows", 1}
+	recipientUnit = unit{"recipients", 1}
+)
+
+// byteUnit is for files of a size.
+func byteUnit(size int64) unit {
+	if size < 1<<20 {
+		return unit{"KiB", 1 << 10}
+	}
+	return unit{"MiB", 1 << 20}
+}
+
+// text says an amount.
+func (u unit) text(amount float64) string {
+	if u.size == 1 {
+		return fmt.Sprintf("%.0f", amount)
+	}
+	return fmt.Sprintf("%.1f", amount/u.size)
+}
+
+// progressText says how much is done, how fast, and how long the rest takes at that rate.
+func progressText(stage string, u unit, done, total int64, took time.Duration) string {
+	text := fmt.Sprintf("%s %3d %%, %s of %s %s", stage, percent(done, total), u.text(float64(done)), u.text(float64(total)), u.name)
 	rate := float64(done) / max(took.Seconds(), 0.001)
 	if took < time.Second && done == total {
 		return text
 	}
-	text += fmt.Sprintf(", %.0f a second", rate)
+	text += ", " + u.text(rate) + " a second"
 	if done < total && done > 0 {
 		left := time.Duration(float64(total-done) / rate * float64(time.Second))
 		text += fmt.Sprintf(", %v left", left.Round(time.Second))

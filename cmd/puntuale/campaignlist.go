@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"puntuale/internal/campaignclient"
+)
+
+// campaignList is a file of recipients. It is read twice at least: for its sum, and for each try to upload it.
+type campaignList struct {
+	file *os.File
+	size int64
+	sum  []byte
+	free func() error
+}
+
+// openList opens a list. One from standard input is copied into a file first.
+func (r *campaignRun) openList(ctx context.Context) (l *campaignList, err error) {
+	l = &campaignList{}
+	if r.c.File == "-" {
+		err = l.copy(ctx, r.p.stdin)
+	} else if l.file, err = os.Open(r.p.path(r.c.File)); err == nil {
+		l.free = l.file.Close
+	}
+	if err == nil {
+		sum := sha256.New()
+		l.size, err = io.Copy(sum, l.file)
+		l.sum = sum.Sum(nil)
+	}
+	if err == nil && l.size > campaignclient.MaxFile {
+		err = fmt.Errorf("it has more than %d MiB", campaignclient.MaxFile>>20)
+	}
+	if err != nil {
+		if l.free != nil {
+			_ = l.free()
+		}
+		return nil, fmt.Errorf("read the list: %w", err)
+	}
+	return l, nil
+}
+
+func (l *campaignList) copy(ctx context.Context, from io.Reader) (err error) {
+	if l.file, err = os.CreateTemp("", "puntuale-list-"); err != nil { // readable by its owner alone
+		return err
+	}
+	l.free = func() error { return errors.Join(l.file.Close(), os.Remove(l.file.Name())) }
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(l.file, io.LimitReader(from, campaignclient.MaxFile+1))
+		copied <- err
+	}()
+	select {
+	case err = <-copied:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	_, err = l.file.Seek(0, io.SeekStart)
+	return err
+}
+
+// once is the Idempotency-Key of a campaign: the same for the same list and the same order, so that a command that is given
+// again goes on with the campaign that it made. try counts the drafts that were dropped.
+func (l *campaignList) once(o campaignclient.Order, try int) (string, error) {
+	text, err := json.Marshal(o)
+	if err != nil {
+		return "", err
+	}
+	sum := sha256.Sum256(append(text, l.sum...))
+	return fmt.Sprintf("puntuale-campaign-%x-%d", sum, try), nil
+}

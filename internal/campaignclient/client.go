@@ -1,0 +1,199 @@
+package campaignclient
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+const (
+	callTakes   = time.Minute      // one call; a check is answered after 15 s at the latest
+	fileTakes   = 10 * time.Minute // until the server answers to a list that it has whole
+	maxAnswer   = 32 << 20         // bytes
+	shortPause  = 500 * time.Millisecond
+	longPause   = 15 * time.Second
+	firstAnswer = 10 * time.Second // without any answer for so long from the beginning on, there is no server
+	anyAnswer   = time.Hour        // and for so long later, it does not come back
+)
+
+// Refusal is an answer other than 200.
+type Refusal struct {
+	Status int
+	Code   string // of docs/api.md; "" where the answer has none
+	Detail string // for people
+	Faults []Fault
+
+	after time.Duration // what Retry-After asks for
+}
+
+// Fault is one thing wrong with a request, and where.
+type Fault struct {
+	Location string          `json:"location"`
+	Message  string          `json:"message"`
+	Value    json.RawMessage `json:"value"`
+}
+
+// Error names every fault.
+func (r *Refusal) Error() string {
+	text := r.Detail
+	for _, f := range r.Faults {
+		where := strings.TrimPrefix(strings.TrimPrefix(f.Location, "body"), ".")
+		text += "\n  " + strings.TrimSpace(where+" "+f.Message)
+	}
+	return text
+}
+
+// passes reports whether the same call may succeed later.
+func (r *Refusal) passes() bool {
+	switch r.Status {
+	case http.StatusRequestTimeout, http.StatusBadGateway, http.StatusGatewayTimeout:
+		return true
+	case http.StatusConflict:
+		return r.Code == "busy"
+	case http.StatusTooManyRequests:
+		return r.Code != "cap_reached"
+	case http.StatusServiceUnavailable:
+		return r.Code != "store_full" && r.Code != "store_damaged"
+	}
+	return false
+}
+
+// Client calls a server with a client's key. One goroutine may use it at a time.
+type Client struct {
+	// Lost is told when a call was not answered and is repeated, and with nil once the server answers again. It may be nil.
+	Lost func(error)
+
+	server, key string
+	http        *http.Client
+	clock       clock.Clock
+	answered    bool // once
+}
+
+// New returns a client of the server at an address.
+func New(server, key string, c clock.Clock) *Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's
+	transport.ResponseHeaderTimeout = fileTakes
+	return &Client{server: strings.TrimSuffix(server, "/"), key: key, clock: c, Lost: func(error) {}, http: &http.Client{
+		Transport:     transport,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key stays here
+	}}
+}
+
+// call asks with JSON, again and again until there is an answer, and reads it.
+func (c *Client) call(ctx context.Context, method, path string, order, answer any, header ...string) error {
+	var body []byte
+	if order != nil {
+		var err error
+		if body, err = json.Marshal(order); err != nil {
+			return err
+		}
+		header = append(header, "Content-Type", "application/json")
+	}
+	return c.persist(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, callTakes)
+		defer cancel()
+		return c.once(ctx, method, path, bytes.NewReader(body), answer, header...)
+	})
+}
+
+// persist repeats what failed for a reason that may pass. Errors: a [*Refusal]; the context's; the last one.
+func (c *Client) persist(ctx context.Context, do func() error) error {
+	began, pause, lost := c.clock.Now(), shortPause, false
+	for {
+		err := do()
+		refusal, refused := errors.AsType[*Refusal](err)
+		if err == nil || refused {
+			c.answered = true
+		}
+		if err == nil || refused && !refusal.passes() {
+			if lost {
+				c.Lost(nil)
+			}
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		most := anyAnswer
+		if !c.answered {
+			most = firstAnswer
+		}
+		if c.clock.Now().Sub(began) > most {
+			return err
+		}
+		if !lost {
+			lost = true
+			c.Lost(err)
+		}
+		wait := pause/2 + rand.N(pause/2) //nolint:gosec // only so that not all come back together
+		if refused {
+			wait = max(wait, refusal.after)
+		}
+		if err := c.clock.Sleep(ctx, wait); err != nil {
+			return err
+		}
+		pause = min(2*pause, longPause)
+	}
+}
+
+// once asks, and reads the answer. answer is what JSON is read into, or an [io.Writer].
+func (c *Client) once(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
+	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
+	if err != nil {
+		return &Refusal{Detail: err.Error()} // the address is wrong, and stays so
+	}
+	request.Header.Set("Authorization", "Bearer "+c.key)
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return refused(response)
+	}
+	if w, ok := answer.(io.Writer); ok {
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, answer); err != nil {
+		return &Refusal{Detail: fmt.Sprintf("%s answers %s in no form that this program knows: %v", c.server, path, err)}
+	}
+	return nil
+}
+
+// refused reads a problem, or says the status where there is none.
+func refused(response *http.Response) error {
+	var problem struct {
+		Code   string  `json:"code"`
+		Detail string  `json:"detail"`
+		Errors []Fault `json:"errors"`
+	}
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	_ = json.Unmarshal(text, &problem) // without it the status says enough
+	r := &Refusal{
+		Status: response.StatusCode, Code: problem.Code, Faults: problem.Errors,
+		Detail: cmp.Or(problem.Detail, "the server answered "+response.Status),
+	}
+	if n, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil && n > 0 {
+		r.after = min(time.Duration(n)*time.Second, time.Minute)
+	}
+	return r
+}

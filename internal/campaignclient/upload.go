@@ -1,0 +1,58 @@
+package campaignclient
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"sync"
+)
+
+// MaxFile is the most that a server takes, in bytes.
+const MaxFile = 100 << 20
+
+// File is a list on its way to the server.
+type File struct {
+	From io.ReaderAt
+	Size int64 // bytes
+}
+
+// Upload puts a file in the place of the campaign's list. columns may say which column is which field, such as
+// "phone:Telefono,nome:Nome". tell is told of the bytes that left, not after Upload returned. Errors: a [*Refusal].
+func (c *Client) Upload(ctx context.Context, id string, f File, columns string, tell func(sent int64)) (put List, err error) {
+	path := one(id) + "/recipients"
+	if columns != "" {
+		path += "?columns=" + url.QueryEscape(columns)
+	}
+	return put, c.persist(ctx, func() error {
+		body := &counted{r: io.NewSectionReader(f.From, 0, f.Size), tell: tell}
+		defer body.Close()
+		return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // what is refused is not sent
+	})
+}
+
+// counted tells how much of a file was read. The transport may read on for a while after the call ended.
+type counted struct {
+	r *io.SectionReader
+
+	mu   sync.Mutex
+	read int64
+	tell func(int64) // nil: nobody listens any more
+}
+
+func (f *counted) Read(p []byte) (int, error) {
+	n, err := f.r.Read(p)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.read += int64(n); f.tell != nil {
+		f.tell(f.read)
+	}
+	return n, err
+}
+
+func (f *counted) Close() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tell = nil
+	return nil
+}
