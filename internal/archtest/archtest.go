@@ -56,6 +56,7 @@ var Rules = []Rule{
 	{Package: "internal/web/language", Module: []string{"."}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/web/static", Never: []string{"database"}},
 	{Package: "internal/push", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"database"}},
+	{Package: "internal/campaignclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/deviceclient", Module: []string{"internal/clock"}, Never: []string{"database"}},
 	{Package: "internal/archtest"},
 	{Package: "scripts"},

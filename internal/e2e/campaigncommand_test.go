@@ -1,0 +1,115 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// campaign runs the command as somebody's script does, without a terminal.
+func (m *mass) campaign(args ...string) *exec.Cmd {
+	cmd := exec.Command(binary, append([]string{"campaign", "--server", m.s.base}, args...)...)
+	cmd.Env = append(os.Environ(), "PUNTUALE_API_KEY="+m.key)
+	return cmd
+}
+
+// says runs it to its end, and looks at its exit code.
+func (m *mass) says(code int, args ...string) string {
+	m.t.Helper()
+	out, err := m.campaign(args...).CombinedOutput()
+	got := 0
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = exit.ExitCode()
+	} else if err != nil {
+		m.t.Fatal(err)
+	}
+	if got != code {
+		m.t.Errorf("puntuale campaign %q: exit code %d, not %d: %s", args, got, code, out)
+	}
+	return string(out)
+}
+
+// TestCampaignCommand: a list goes out from the terminal, each recipient once, also when the command is killed and run again.
+func TestCampaignCommand(t *testing.T) {
+	const recipients = 300
+	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))
+	folder := t.TempDir()
+	file, refused := filepath.Join(folder, "clienti.csv"), filepath.Join(folder, "refused.csv")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func() string {
+		var b strings.Builder
+		b.WriteString("Telefono;Nome\n")
+		for i := range recipients {
+			fmt.Fprintf(&b, "%s;Anna %d\n", m.phone(i), i)
+		}
+		return b.String()
+	}
+
+	write("Telefono,Nome\n+393331234567,a,b\n")
+	if out := m.says(1, "--file", file, "--text", "x", "--yes"); !strings.Contains(out, "line[2]") {
+		t.Errorf("a bad file: %s", out)
+	}
+	write(list() + "123;Zoe\n")
+	if out := m.says(2, "--file", file, "--text", "x"); !strings.Contains(out, "--yes") {
+		t.Errorf("without a terminal: %s", out)
+	}
+	out := m.says(0, "--file", file, "--text", "Ciao {{nome}}", "--refused", refused, "--yes")
+	if !strings.Contains(out, "300 of 301 recipients") || !strings.Contains(out, "Ciao Anna 0") || !strings.Contains(out, "300 completed") {
+		t.Errorf("a good file: %s", out)
+	}
+	if rows, err := os.ReadFile(refused); err != nil || !strings.Contains(string(rows), "302,,invalid_phone,123") {
+		t.Errorf("refused rows: %q, %v", rows, err)
+	}
+	m.everybody(recipients)
+
+	m.sent++ // other numbers
+	write(list())
+	var shown bytes.Buffer
+	cmd := m.campaign("--file", file, "--text", "Ciao {{nome}}", "--per-minute", "3000", "--yes")
+	cmd.Stdout = &shown
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	eventually(t, 10*time.Second, "the campaign runs", func() bool {
+		var all struct{ Campaigns []campaignState }
+		must(t, "GET", m.s.base+"/api/campaigns", m.key, nil).into(t, &all)
+		id = all.Campaigns[0].ID
+		return all.Campaigns[0].State == "running"
+	})
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if out := m.says(0, "--id", id); !strings.Contains(out, "300 completed") {
+		t.Errorf("run again: %s", out)
+	}
+	m.everybody(recipients)
+}
+
+// everybody compares the simulated network's ledger with the present list: each number is there once.
+func (m *mass) everybody(recipients int) {
+	m.t.Helper()
+	times := map[string]int{}
+	for _, r := range ledger(m.t, m.s.base, m.key) {
+		times[r.Phone]++
+	}
+	for i := range recipients {
+		if n := times[m.phone(i)]; n != 1 {
+			m.t.Errorf("recipient %d got %d messages", i, n)
+		}
+	}
+}
