@@ -113,6 +113,9 @@ func (w *workbook) open(dir string) error {
 		return err
 	}
 	for _, s := range book.Sheets {
+		if kinds[s.ID] == "" {
+			return damaged(fmt.Errorf("the sheet %q leads nowhere", s.ID))
+		}
 		if kinds[s.ID] == "worksheet" && (s.State == "" || s.State == "visible") {
 			w.sheets = append(w.sheets, names[s.ID])
 		}
