@@ -16,7 +16,7 @@ import (
 	"unicode/utf16"
 )
 
-// Limits of what a workbook may cost. Those who write workbooks stay far below them.
+// Limits of what a workbook may cost. Spreadsheets stay far below them.
 const (
 	maxUnpacked  = 1 << 30 // bytes of all parts
 	maxRatio     = 200     // unpacked bytes to packed ones, of a part above freeUnpacked; deflate itself reaches 1,000

@@ -117,7 +117,7 @@ func (l *Reader) content() (record, error) {
 		if r.fault != nil && l.columns != nil && r.fault.Column > len(l.columns) {
 			r.fault = nil
 		}
-		if err != nil || r.fault != nil || !r.blank() {
+		if err != nil || !r.blank() {
 			return r, err
 		}
 	}
@@ -183,7 +183,7 @@ func (l *Reader) header() error {
 // isSpace also finds the byte order marks that tools leave when they join files.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 
-func (r record) blank() bool { return len(bytes.TrimFunc(r.text, isSpace)) == 0 }
+func (r record) blank() bool { return r.fault == nil && len(bytes.TrimFunc(r.text, isSpace)) == 0 }
 
 // problem checks what holds for all cells, and names the column (from 1) of a faulty one.
 func (r record) problem() (Problem, int) {

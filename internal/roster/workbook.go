@@ -188,7 +188,7 @@ func (w *workbook) read() (record, error) {
 				if err := w.readRow(t); err != nil {
 					return record{}, err
 				}
-				w.content = w.content || w.record.fault != nil || !w.record.blank()
+				w.content = w.content || !w.record.blank()
 				return w.record, nil
 			}
 		case xml.EndElement:
