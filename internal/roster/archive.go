@@ -99,7 +99,7 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	return nil
 }
 
-// contents is the archive's file for those who unpack it. It bounds what is read for the list of parts, which is kept in
+// contents is the archive's file while it is unpacked. It bounds what is read for the list of parts, which is kept in
 // memory. Where an archive leads outside of itself, that is its own fault and not the disk's.
 type contents struct {
 	ctx  context.Context

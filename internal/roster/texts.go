@@ -13,15 +13,17 @@ import (
 
 const (
 	maxShared  = 10_000_000 // texts that cells share; each takes four bytes in memory
-	windowSize = 16 << 10   // bytes of texts that are read from the file at once; more than a text has
+	endsPage   = 64 << 10
+	windowSize = 16 << 10 // bytes of texts that are read from the file at once; more than a text has
 )
 
 // sharedTexts are the texts that cells name by number. They lie in a file: a list of a million rows may have millions.
 type sharedTexts struct {
 	file   *os.File
-	ends   []uint32 // where each ends in the file, which is below maxUnpacked
-	window []byte   // what was read last: neighbours in a list mostly are neighbours here
-	at     int64    // where the window begins
+	ends   [][]uint32 // where each ends in the file, which is below maxUnpacked; in pages, for one long slice is copied as it grows
+	count  int
+	window []byte // what was read last: neighbours in a list mostly are neighbours here
+	at     int64  // where the window begins
 }
 
 // openShared reads the part that holds the texts. Of each it keeps at most MaxCell bytes and one more, by which it is
@@ -60,28 +62,35 @@ func (s *sharedTexts) read(p *part) error {
 		if text, err = p.text(text[:0]); err != nil {
 			return err
 		}
-		if len(s.ends) == maxShared {
+		if s.count == maxShared {
 			return damaged(errors.New("too many shared texts"))
 		}
 		if _, err := out.Write(text); err != nil {
 			return fmt.Errorf("keep a list on disk: %w", err)
 		}
 		end += uint32(len(text))
-		s.ends = append(s.ends, end)
+		if s.count%endsPage == 0 {
+			s.ends = append(s.ends, make([]uint32, 0, endsPage))
+		}
+		page := &s.ends[s.count/endsPage]
+		*page = append(*page, end)
+		s.count++
 	}
 }
 
+func (s *sharedTexts) end(number int) int64 { return int64(s.ends[number/endsPage][number%endsPage]) }
+
 // appendTo appends to b the text of a number. It reports whether there is one.
 func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
-	if s == nil || number < 0 || number >= len(s.ends) {
+	if s == nil || number < 0 || number >= s.count {
 		return b, false, nil
 	}
-	from, to := int64(0), int64(s.ends[number])
+	from, to := int64(0), s.end(number)
 	if number > 0 {
-		from = int64(s.ends[number-1])
+		from = s.end(number - 1)
 	}
 	if from < s.at || to > s.at+int64(len(s.window)) {
-		size := min(windowSize, int64(s.ends[len(s.ends)-1])-from)
+		size := min(windowSize, s.end(s.count-1)-from)
 		if s.window == nil {
 			s.window = make([]byte, 0, windowSize)
 		}
