@@ -160,7 +160,7 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
 	}
-	reader, err := roster.Open(file, contentType, c.control.scratch)
+	reader, err := roster.Open(ctx, file, contentType, c.control.scratch)
 	if err != nil {
 		return Recipients{}, fileFault(err)
 	}
@@ -273,7 +273,7 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: err.Error(), Value: mapping})
 	}
 	if _, ok := x.columns[columnPhone]; !ok {
-		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: "names no column for phone; the columns are " + fmt.Sprintf("%q", x.l.Columns)})
+		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.columns", Message: "names no column for phone; the columns are " + roster.Named(x.l.Columns)})
 	}
 	return first, nil
 }
@@ -285,7 +285,7 @@ func (x *newList) fault(err error) error {
 	case !ok:
 		return fileFault(err)
 	case len(x.faults) < mostRowFaults:
-		x.faults.add(fmt.Sprintf("body.line[%d]", row.Line), row.Message, nil)
+		x.faults.add(fmt.Sprintf("body.line[%d]", row.Line), row.Message(), nil)
 	default:
 		x.more++
 	}
@@ -321,10 +321,10 @@ func fileFault(err error) error {
 	switch {
 	case !ok:
 		return fmt.Errorf("read a list: %w", err)
-	case e.TooLarge:
-		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: e.Message}
+	case e.TooLarge():
+		return &puntuale.Error{Code: puntuale.CodeTooLarge, Message: e.Error()}
 	}
-	return puntuale.Invalid(puntuale.Fault{Location: "body", Message: e.Message})
+	return puntuale.Invalid(puntuale.Fault{Location: "body", Message: e.Error()})
 }
 
 // MapRecipients changes which column is which field, without another upload. Codes: not_found, invalid, conflict.

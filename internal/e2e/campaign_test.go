@@ -3,6 +3,8 @@
 package e2e
 
 import (
+	"archive/zip"
+	"bytes"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -318,7 +320,9 @@ func TestCampaignFiles(t *testing.T) {
 		"no header":        {"text/csv", strings.NewReader(""), 422, "header"},
 		"no phone":         {"text/csv", strings.NewReader("a,b\nx,y\n"), 422, "phone"},
 		"a picture":        {"image/png", strings.NewReader("\x89PNG"), 422, "neither"},
-		"not a whole XLSX": {"", strings.NewReader("PK\x03\x04 and then nothing"), 422, "whole"},
+		"not a whole XLSX": {"", strings.NewReader("PK\x03\x04 and then nothing"), 422, "damaged"},
+		"a cut XLSX":       {"", cutWorkbook(t), 422, "from line 501 on"},
+		"a phone on top":   {"text/csv", strings.NewReader("333 1234567,Anna\n333 1234568,Bea\n"), 422, "phone number"},
 	} {
 		request, err := http.NewRequest("PUT", s.base+"/api/campaigns/"+id+"/recipients?api_key="+m.key, file.body)
 		if err != nil {
@@ -341,6 +345,35 @@ func TestCampaignFiles(t *testing.T) {
 	if n := m.state(id).Counts.Recipients; n != 10 {
 		t.Errorf("the list has %d recipients now", n)
 	}
+}
+
+// cutWorkbook is a whole archive, whose sheet ends in the middle of line 501.
+func cutWorkbook(t *testing.T) io.Reader {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	sheet := `<worksheet><sheetData><row r="1"><c t="str"><v>phone</v></c></row>`
+	for n := range 500 {
+		sheet += fmt.Sprintf(`<row r="%d"><c><v>39333%07d</v></c></row>`, n+2, n)
+	}
+	for name, content := range map[string]string{
+		"_rels/.rels":                `<Relationships><Relationship Id="a" Type="x/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+		"xl/workbook.xml":            `<workbook xmlns:r="x"><sheets><sheet name="Lista" r:id="a"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels": `<Relationships><Relationship Id="a" Type="x/worksheet" Target="sheet.xml"/></Relationships>`,
+		"xl/sheet.xml":               sheet[:len(sheet)-20],
+	} {
+		w, err := z.Create(name)
+		if err == nil {
+			_, err = io.WriteString(w, content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &out
 }
 
 // repeated reads a text again and again.

@@ -1,6 +1,7 @@
 package roster
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -11,61 +12,89 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// phoneWords are headers of columns that hold numbers, folded.
-var phoneWords = []string{"phone", "telefono", "cellulare", "cell", "tel", "mobile", "numero", "whatsapp", "telefonocellulare", "numerotelefono",
-	"numeroditelefono", "numerocellulare", "phonenumber", "recapito", "tel1", "telefono1", "cellulare1", "smartphone"}
+// Words that name a column of phone numbers, folded, the surest first. A weak one counts only over numbers, for it may also name
+// a house's number or a person.
+var (
+	phoneWords = []string{
+		"phone", "cellulare", "cell", "mobile", "whatsapp", "smartphone", "telefonino", "telefono", "tel", "telephone", "phonenumber", "mobilephone", "mobilenumber",
+		"cellphone", "numerowhatsapp", "numerocellulare", "numeroditelefono", "numerotelefono", "telefonocellulare", "telefonomobile",
+	}
+	weakWords = []string{"numero", "number", "num", "nr", "n", "recapito", "contatto", "contact", "utenza", "destinatario", "recipient", "to"}
+)
 
-// Guess finds the column of "phone" and of each field by the words of the header. Without a word for phone, the column is taken
-// whose first rows look like numbers. What is not found is left out.
+// Guess finds the column of "phone" by the header and by what the first rows hold, and that of each field by the header, without
+// regard to case, accents, spaces and signs. What it does not find is left out. Of columns with the same name it takes the first.
 func Guess(columns []string, first [][]string, fields []string) map[string]int {
-	found, taken := map[string]int{}, map[int]bool{}
-	take := func(field string, at int) {
-		if at >= 0 {
-			found[field], taken[at] = at, true
+	found, best := map[string]int{}, 0
+	for i, name := range columns {
+		if is := likeness(name, i, first); is > best {
+			found["phone"], best = i, is
 		}
-	}
-	for _, word := range phoneWords {
-		if _, ok := found["phone"]; !ok {
-			take("phone", slices.IndexFunc(columns, func(c string) bool { return folded(c) == word }))
-		}
-	}
-	if _, ok := found["phone"]; !ok {
-		take("phone", numbersAt(len(columns), first))
 	}
 	for _, field := range fields {
-		at := slices.IndexFunc(columns, func(c string) bool { return folded(c) == folded(field) })
-		if at >= 0 && !taken[at] && field != "phone" {
-			take(field, at)
+		at := slices.IndexFunc(columns, func(c string) bool { return folded(c) != "" && folded(c) == folded(field) })
+		if at >= 0 && field != "phone" {
+			found[field] = at
 		}
 	}
 	return found
 }
 
-var numberShape = regexp.MustCompile(`^\+?[0-9][0-9 ()./-]{6,20}$`)
-
-// numbersAt is the column whose rows look most like phone numbers, -1 when none does.
-func numbersAt(columns int, first [][]string) int {
-	best, most := -1, 0
-	for at := range columns {
-		n := 0
-		for _, row := range first {
-			if at < len(row) && numberShape.MatchString(row[at]) {
-				n++
+// likeness says how much a column is like one of phone numbers: 0 not at all. A sure name counts for more than what
+// the column holds: an empty column of phones is no worse a guess than one full of tax numbers.
+func likeness(name string, at int, first [][]string) int {
+	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
+	filled, phones, is := 0, 0, 0
+	for _, row := range first {
+		if at < len(row) && row[at] != "" {
+			filled++
+			if looksLikePhone(row[at]) {
+				phones++
 			}
 		}
-		if n > most {
-			best, most = at, n
+	}
+	if 2*phones > filled {
+		is = full + phones
+	}
+	words := []string{folded(name)}
+	for word := range strings.FieldsFuncSeq(name, func(r rune) bool { return !unicode.IsLetter(r) }) {
+		words = append(words, folded(word))
+	}
+	for i, word := range phoneWords {
+		if slices.Contains(words, word) {
+			return sure + is + len(phoneWords) - i
 		}
 	}
-	return best
+	if (is > 0 || filled == 0) && slices.ContainsFunc(words, func(w string) bool { return slices.Contains(weakWords, w) }) {
+		is += weak
+	}
+	return is
+}
+
+func looksLikePhone(cell string) bool {
+	digits, ok := phoneDigits(cell)
+	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
+}
+
+// phoneDigits counts the digits of what could be a phone number, and reports whether all else in it may stand in one.
+func phoneDigits(text string) (digits int, ok bool) {
+	for _, r := range text {
+		switch {
+		case r >= '0' && r <= '9':
+			digits++
+		case !unicode.IsSpace(r) && !unicode.Is(unicode.Cf, r) && !strings.ContainsRune("+-.()/", r):
+			return 0, false
+		}
+	}
+	return digits, digits > 0
 }
 
 // folded drops case, accents and all but letters and digits.
 func folded(text string) string {
 	var b strings.Builder
-	for _, r := range norm.NFD.String(strings.ToLower(text)) {
+	for _, r := range norm.NFKD.String(text) {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) {
-			b.WriteRune(r)
+			b.WriteRune(unicode.ToLower(r))
 		}
 	}
 	return b.String()
@@ -90,15 +119,19 @@ func ParseMapping(text string, columns []string) (map[string]int, error) {
 		at, says := columnAt(column, columns)
 		if says != "" {
 			faults = append(faults, says)
-			continue
 		}
 		found[field] = at
 	}
+	if unknown := slices.ContainsFunc(faults, func(f string) bool { return strings.HasPrefix(f, noColumn) }); unknown {
+		faults = append(faults, "it has "+Named(columns))
+	}
 	if len(faults) > 0 {
-		return nil, fmt.Errorf("%s", strings.Join(faults, "; "))
+		return nil, errors.New(strings.Join(faults, "; "))
 	}
 	return found, nil
 }
+
+const noColumn = "the list has no column "
 
 func columnAt(column string, columns []string) (at int, says string) {
 	same := func(c string) bool { return strings.EqualFold(c, column) }
@@ -111,10 +144,26 @@ func columnAt(column string, columns []string) (at int, says string) {
 	if n, err := strconv.Atoi(column); err == nil && n >= 1 && n <= len(columns) {
 		return n - 1, ""
 	}
-	return 0, fmt.Sprintf("the list has no column %q; it has %q", column, columns)
+	return 0, noColumn + strconv.Quote(column)
 }
 
-var exponent = regexp.MustCompile(`^[+-]?[0-9]+[.,]?[0-9]*[eE]\+?[0-9]+$`)
+// Named says what a list's columns are called, in at most some 1,000 bytes.
+func Named(columns []string) string {
+	var b strings.Builder
+	for i, c := range columns {
+		name := strconv.Quote(c)
+		if b.Len()+len(name) > 1000 {
+			fmt.Fprintf(&b, "and %d more", len(columns)-i)
+			break
+		}
+		if b.WriteString(name); i < len(columns)-1 {
+			b.WriteString(", ")
+		}
+	}
+	return b.String()
+}
 
-// LostDigits reports a number that a spreadsheet wrote with an exponent: its last digits are gone.
-func LostDigits(cell string) bool { return exponent.MatchString(strings.TrimSpace(cell)) }
+var lostDigits = regexp.MustCompile(`^\s*[+-]?[0-9]([.,][0-9]+)?[Ee]\+[0-9]{1,3}\s*$`)
+
+// LostDigits reports a number that a spreadsheet wrote with an exponent, such as 3,33E+09: its last digits are gone.
+func LostDigits(cell string) bool { return lostDigits.MatchString(cell) }

@@ -147,7 +147,7 @@ func TestCampaignFile(t *testing.T) {
 	for content, want := range map[string]string{
 		"telefono,nome\n+393331234567,Ugo,troppo\n": "Riga 2",
 		"telefono,nome\n":                  "sotto l’intestazione",
-		"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "vecchio formato",
+		"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1": "formato .xls",
 		"a,b\nuno,due\n":                   "nessuna colonna contiene numeri",
 	} {
 		got := staff.upload(at+"/people", "file", []byte(content))

@@ -1,0 +1,253 @@
+package roster
+
+import (
+	"archive/zip"
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"strings"
+	"unicode/utf16"
+)
+
+// Limits of what a workbook may cost. Spreadsheets stay far below them.
+const (
+	maxUnpacked  = 1 << 30 // bytes of all parts
+	maxRatio     = 200     // unpacked bytes to packed ones, of a part above freeUnpacked; deflate itself reaches 1,000
+	freeUnpacked = 1 << 20 // bytes of a part that may be packed however well
+	maxDirectory = 2 << 20 // bytes that the archive's list of parts may take; each part in it takes some 300 in memory
+	maxStyles    = 8 << 20 // bytes of the part that holds styles, which grow where cells are copied from book to book
+	maxPart      = 2 << 20 // bytes of any other part that is read at once
+	maxToken     = 1 << 20 // bytes of one tag or text; the longest text of Excel takes a third of it
+	maxDepth     = 64      // of tags in tags
+)
+
+// openTemporary makes a file without a name, so that nothing is left of it however the process ends.
+func openTemporary(dir string) (*os.File, error) {
+	if dir != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, fmt.Errorf("keep a list on disk: %w", err)
+		}
+	}
+	f, err := os.CreateTemp(dir, "list-*") // readable by its owner alone
+	if err != nil {
+		return nil, fmt.Errorf("keep a list on disk: %w", err)
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("keep a list on disk: %w", err)
+	}
+	return f, nil
+}
+
+// archive is the zip archive that a workbook is.
+type archive struct {
+	file  *os.File
+	parts map[string]*zip.File // by name in lower case, for programs differ in it
+}
+
+// openArchive copies an upload to disk and looks at what is in it, before any of it is unpacked.
+func openArchive(ctx context.Context, r io.Reader, dir string) (*archive, error) {
+	f, err := openTemporary(dir)
+	if err != nil {
+		return nil, err
+	}
+	a := &archive{file: f, parts: map[string]*zip.File{}}
+	size, err := io.Copy(f, r)
+	if err == nil {
+		err = a.open(ctx, size)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+func (a *archive) open(ctx context.Context, size int64) error {
+	first := make([]byte, len(magicOLE))
+	if _, err := a.file.ReadAt(first, 0); err != nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("read a list from disk: %w", err)
+	}
+	switch {
+	case bytes.HasPrefix(first, magicOLE):
+		return a.container(size)
+	case !bytes.HasPrefix(first, magicZip):
+		return &FileError{Problem: NotAList}
+	}
+	in := &contents{ctx, a.file, maxDirectory}
+	z, err := zip.NewReader(in, size)
+	if err != nil {
+		return damaged(err)
+	}
+	in.left = math.MaxInt
+	unpacked := uint64(0)
+	for _, f := range z.File {
+		if f.UncompressedSize64 > maxUnpacked-unpacked ||
+			f.UncompressedSize64 > freeUnpacked && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
+			return &FileError{Problem: ZipBomb}
+		}
+		unpacked += f.UncompressedSize64
+		a.parts[partName(f.Name)] = f
+	}
+	return nil
+}
+
+// contents is the archive's file while it is unpacked. It bounds what is read for the list of parts, which is kept in
+// memory. Where an archive leads outside of itself, that is its own fault and not the disk's.
+type contents struct {
+	ctx  context.Context
+	file *os.File
+	left int
+}
+
+func (c *contents) ReadAt(p []byte, at int64) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if c.left -= len(p); c.left < 0 || at < 0 {
+		return 0, errors.New("the list of parts is too long, or wrong")
+	}
+	return c.file.ReadAt(p, at)
+}
+
+// container tells an encrypted workbook from one of the old form: both lie in the same kind of file.
+func (a *archive) container(size int64) error {
+	var name []byte
+	for _, unit := range utf16.Encode([]rune("EncryptedPackage")) {
+		name = append(name, byte(unit), byte(unit>>8))
+	}
+	b := make([]byte, 64<<10)
+	for at := int64(0); at < size; at += int64(len(b) - len(name)) {
+		n, err := a.file.ReadAt(b, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("read a list from disk: %w", err)
+		}
+		if bytes.Contains(b[:n], name) {
+			return &FileError{Problem: Encrypted}
+		}
+	}
+	return &FileError{Problem: OldXLS}
+}
+
+func partName(name string) string {
+	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/"))
+}
+
+// damaged is what an archive or its XML has against being read. An error of the disk stays what it is, and so does the end of
+// the context.
+func damaged(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("read a list from disk: %w", err)
+	}
+	if _, ok := errors.AsType[*FileError](err); ok {
+		return err
+	}
+	return &FileError{Problem: Damaged, Err: err}
+}
+
+// part is one file of the archive while its XML is read. What a tag or a text takes in memory is bounded, and how deep
+// tags lie in others.
+type part struct {
+	unpacking io.ReadCloser
+	bytes     *bufio.Reader
+	left      int // bytes until the current token must have ended
+	depth     int
+	xml       *xml.Decoder
+}
+
+// part opens a part, and returns nil where the archive has none of this name.
+func (a *archive) part(name string) (*part, error) {
+	return openPart(a.parts[partName(name)])
+}
+
+func openPart(f *zip.File) (*part, error) {
+	if f == nil {
+		return nil, nil
+	}
+	r, err := f.Open()
+	if err != nil {
+		return nil, damaged(err)
+	}
+	p := &part{unpacking: r, bytes: bufio.NewReaderSize(r, 32<<10), left: maxToken}
+	p.xml = xml.NewDecoder(p)
+	return p, nil
+}
+
+// ReadByte is what the XML decoder reads by; it reads ahead no more than it needs.
+func (p *part) ReadByte() (byte, error) {
+	if p.left--; p.left < 0 {
+		return 0, errors.New("a tag or a text is too long")
+	}
+	return p.bytes.ReadByte()
+}
+
+// Read is there because the decoder takes an io.Reader; it is never called.
+func (p *part) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
+
+// token returns the next tag or text. At the end of the part it is nil.
+func (p *part) token() (xml.Token, error) {
+	p.left = maxToken
+	t, err := p.xml.Token()
+	if errors.Is(err, io.EOF) {
+		return nil, nil // the decoder has seen every tag closed
+	}
+	if err != nil {
+		return nil, damaged(err)
+	}
+	switch t.(type) {
+	case xml.StartElement:
+		if p.depth++; p.depth > maxDepth {
+			return nil, damaged(errors.New("tags lie too deep in others"))
+		}
+	case xml.EndElement:
+		p.depth--
+	}
+	return t, nil
+}
+
+// finish reads what is left of the part, so that its checksum is compared.
+func (p *part) finish() error {
+	_, err := io.Copy(io.Discard, p.bytes)
+	if err != nil {
+		return damaged(err)
+	}
+	return nil
+}
+
+func (p *part) close() { p.unpacking.Close() }
+
+// decode reads a part of at most so many bytes into v. It reports whether there is such a part.
+func (a *archive) decode(name string, most uint64, v any) (bool, error) {
+	f := a.parts[partName(name)]
+	if f != nil && f.UncompressedSize64 > most {
+		return false, damaged(fmt.Errorf("%s is too long", name))
+	}
+	p, err := openPart(f)
+	if p == nil {
+		return false, err
+	}
+	defer p.close()
+	if err := xml.NewTokenDecoder(p).Decode(v); err != nil {
+		return false, damaged(err)
+	}
+	return true, p.finish()
+}
+
+// Token is what decode reads by, so that the bounds of token hold for it.
+func (p *part) Token() (xml.Token, error) {
+	t, err := p.token()
+	if t == nil && err == nil {
+		err = io.EOF
+	}
+	return t, err
+}

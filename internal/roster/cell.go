@@ -1,0 +1,206 @@
+package roster
+
+import (
+	"bytes"
+	"encoding/xml"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// readCell appends a cell's value to the record, from its start on that was just read.
+func (w *workbook) readCell(start xml.StartElement) (Problem, error) {
+	from, outside := len(w.record.text), w.sheet.depth-1
+	formula, value, inValue := false, false, false
+	for w.sheet.depth > outside {
+		t, err := w.sheet.token()
+		if err != nil {
+			return "", err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			switch t.Name.Local {
+			case "f":
+				formula = true
+			case "v":
+				value, inValue = true, true
+			case "is":
+				if w.record.text, err = w.sheet.text(w.record.text); err != nil {
+					return "", err
+				}
+			}
+		case xml.EndElement:
+			inValue = false
+		case xml.CharData:
+			if inValue {
+				w.record.text = appendCell(w.record.text, from, t)
+			}
+		}
+	}
+	kind := attribute(start, "t")
+	if formula && (!value || kind != "str" && len(w.record.text) == from) {
+		return Formula, nil
+	}
+	return w.convert(start, kind, from)
+}
+
+// convert replaces what a cell's XML holds with what the cell means.
+func (w *workbook) convert(start xml.StartElement, kind string, from int) (Problem, error) {
+	raw := string(bytes.TrimSpace(w.record.text[from:]))
+	meant := raw
+	switch {
+	case kind == "inlineStr":
+		return "", nil
+	case kind == "str":
+		w.record.text = unescaped(w.record.text, from)
+		return "", nil
+	case raw == "":
+	case kind == "s":
+		number, err := strconv.Atoi(raw)
+		if err != nil {
+			number = -1
+		}
+		text, ok, err := w.shared.appendTo(w.record.text[:from], number)
+		if err != nil || !ok {
+			return BadCell, err
+		}
+		w.record.text = text
+		return "", nil
+	case kind == "b":
+		meant = "FALSE"
+		if isTrue(raw) {
+			meant = "TRUE"
+		}
+	case kind == "e":
+		return ErrorValue, nil
+	case kind == "d":
+		meant = isoDay(raw)
+	case kind == "" || kind == "n":
+		style, _ := strconv.Atoi(attribute(start, "s")) // without one it is the first
+		meant = w.since.number(raw, style >= 0 && style < len(w.dates) && w.dates[style])
+	default:
+		return BadCell, nil
+	}
+	w.record.text = append(w.record.text[:from], meant...)
+	return "", nil
+}
+
+// place ends the cell of a column in the record. All that stands to the right of what a list may have is one column more,
+// for what it takes in memory; blanks there are dropped.
+func (w *workbook) place(column, from int) {
+	r := &w.record
+	if column > MaxColumns {
+		if len(r.ends) > MaxColumns || len(bytes.TrimSpace(r.text[from:])) == 0 {
+			r.text = r.text[:from]
+			return
+		}
+		column = MaxColumns + 1
+	}
+	for len(r.ends) < column-1 {
+		r.ends = append(r.ends, from)
+	}
+	r.ends = append(r.ends, len(r.text))
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name && a.Name.Space == "" {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// epoch is the day that a workbook counts as 0.
+type epoch time.Time
+
+// Excel takes 1900 for a leap year, so its count is one day off; what it is from March 1900 on is right for all of it here.
+var (
+	since1900 = epoch(time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC))
+	since1904 = epoch(time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC))
+)
+
+const lastDay = 2958465 // 31 December 9999, the last that Excel shows
+
+// number writes a cell's number as people write it: without exponent, without losing a digit of an integer, and a fraction as
+// its first 15 digits, which are what Excel shows. A date is YYYY-MM-DD, with HH:MM behind it where it has a time, and a
+// time of day HH:MM; seconds follow where there are any.
+func (e epoch) number(raw string, isDate bool) string {
+	if strings.Trim(raw, "0123456789+-.eE") != "" {
+		return raw
+	}
+	n, err := strconv.ParseFloat(raw, 64)
+	switch {
+	case err != nil:
+		return raw
+	case isDate && n >= 0 && n < lastDay+1:
+		return e.moment(n)
+	case strings.Trim(raw, "0123456789") == "":
+		return raw
+	case n != math.Trunc(n):
+		n, _ = strconv.ParseFloat(strconv.FormatFloat(n, 'g', 15, 64), 64) // what was written can be read
+	}
+	return strconv.FormatFloat(n, 'f', -1, 64)
+}
+
+func (e epoch) moment(n float64) string {
+	days := math.Floor(n)
+	at := time.Time(e).AddDate(0, 0, int(days)).Add(time.Duration(math.Round((n-days)*86400)) * time.Second)
+	if days == 0 {
+		return timeOfDay(at)
+	}
+	return dayAndTime(at)
+}
+
+func dayAndTime(at time.Time) string {
+	if h, m, s := at.Clock(); h+m+s == 0 {
+		return at.Format(time.DateOnly)
+	}
+	return at.Format(time.DateOnly) + " " + timeOfDay(at)
+}
+
+func timeOfDay(at time.Time) string {
+	if at.Second() == 0 {
+		return at.Format("15:04")
+	}
+	return at.Format(time.TimeOnly)
+}
+
+// isoDay writes a date that stands in its cell as text of ISO 8601 the way other dates are written.
+func isoDay(text string) string {
+	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return dayAndTime(at)
+		}
+	}
+	return text
+}
+
+// isDateNumber reports the formats of days and times that every workbook has. 46 is how long something took.
+func isDateNumber(format int) bool {
+	return format >= 14 && format <= 22 || format >= 27 && format <= 36 || format == 45 || format == 47 || format >= 50 && format <= 58
+}
+
+// isDateFormat reports whether a format's code shows days or times: whether it has one of their letters that is no literal. How
+// long something took, such as [h]:mm, is not a time of day.
+func isDateFormat(code string) bool {
+	code, _, _ = strings.Cut(code, ";") // the rest is for negative numbers and texts
+	for i := 0; i < len(code); i++ {
+		switch c := code[i] | 0x20; {
+		case code[i] == '\\' || code[i] == '_' || code[i] == '*':
+			i++
+		case code[i] == '"':
+			i += 1 + strings.IndexByte(code[i+1:]+`"`, '"')
+		case code[i] == '[':
+			inside, _, _ := strings.Cut(code[i+1:], "]")
+			if strings.Trim(strings.ToLower(inside), "hms") == "" {
+				return false
+			}
+			i += 1 + len(inside)
+		case c == 'y' || c == 'm' || c == 'd' || c == 'h' || c == 's':
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,287 @@
+package roster
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/encoding/charmap"
+)
+
+// csvBuffer is what a CSV list takes in memory. It is larger than two rows, so rows are parsed in place.
+const csvBuffer = 256 << 10
+
+// sampled are the rows by which the delimiter is found.
+const sampled = 10
+
+// csvSource reads CSV. Lines end in \r\n, \n or \r, mixed as they come.
+//
+// encoding/csv would read an open quote to the end of the file, knows no \r, and names no line where a row begins that
+// has an open quote.
+type csvSource struct {
+	r          io.Reader // of UTF-8, or of bytes whose encoding the rows tell
+	buf        []byte
+	from, to   int // what is not parsed yet, in buf
+	err        error
+	line       int // of what is not parsed yet
+	encoding   encoding
+	row        rowScanner
+	converting []byte
+}
+
+func openCSV(r io.Reader) (*csvSource, error) {
+	c := &csvSource{buf: make([]byte, csvBuffer), line: 1}
+	var err error
+	if c.r, c.encoding, err = decoded(r); err != nil {
+		return nil, err
+	}
+	if err := c.fill(); err != nil {
+		return nil, err
+	}
+	c.row.delimiter = c.separator()
+	if c.row.delimiter == 0 {
+		c.row.delimiter = delimiter(c.rest())
+	}
+	return c, nil
+}
+
+func (c *csvSource) Close() error { return nil }
+
+func (c *csvSource) rest() []byte { return c.buf[c.from:c.to] }
+
+// fill has a row and what follows it in the buffer, or all that is left of the list.
+func (c *csvSource) fill() error {
+	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
+		return nil
+	}
+	c.to = copy(c.buf, c.rest())
+	c.from = 0
+	for c.to < len(c.buf) && c.err == nil {
+		var n int
+		n, c.err = c.r.Read(c.buf[c.to:])
+		c.to += n
+	}
+	if errors.Is(c.err, io.EOF) {
+		return nil
+	}
+	return c.err
+}
+
+func (c *csvSource) next() (record, error) {
+	if err := c.fill(); err != nil {
+		return record{}, err
+	}
+	if c.from == c.to {
+		return record{}, io.EOF
+	}
+	line := c.line
+	size, lines, problem := c.row.scan(c.rest())
+	if problem != "" {
+		// The line where the row begins is the faulty one: behind it the next row may begin, whatever the quotes say.
+		if err := c.skipLine(); err != nil {
+			return record{}, err
+		}
+		return record{fault: &RowError{line, 0, problem}}, nil
+	}
+	raw := c.buf[c.from : c.from+size]
+	c.from += size
+	c.line += lines
+	r := record{line: line, text: c.row.text, ends: c.row.ends}
+	if !c.encoding.takes(raw) {
+		return record{fault: &RowError{line, 0, BadEncoding}}, nil
+	}
+	if c.encoding == windows1252 {
+		c.converting = r.fromWindows(c.converting[:0])
+	}
+	return r, nil
+}
+
+// skipLine leaves out the rest of a line, however long it is.
+func (c *csvSource) skipLine() error {
+	for {
+		if i := bytes.IndexAny(c.rest(), "\r\n"); i >= 0 {
+			c.from += i
+			if err := c.fill(); err != nil {
+				return err
+			}
+			c.from += lineEnd(c.rest())
+			c.line++
+			return nil
+		}
+		c.from = c.to
+		if err := c.fill(); err != nil || c.from == c.to {
+			return err
+		}
+	}
+}
+
+// separator reads the line "sep=;" by which a list tells its delimiter to Excel, and returns 0 where there is none.
+func (c *csvSource) separator() byte {
+	b := c.rest()
+	if len(b) < 5 || !bytes.EqualFold(b[:4], []byte("sep=")) || len(b) > 5 && lineEnd(b[5:]) == 0 {
+		return 0
+	}
+	if d := b[4]; d != '\t' && (d <= ' ' || d == '"' || d >= unicode.MaxASCII || unicode.IsLetter(rune(d)) || unicode.IsDigit(rune(d))) {
+		return 0
+	}
+	c.from += 5 + lineEnd(b[5:])
+	c.line++
+	return b[4]
+}
+
+// delimiter finds what parts the cells: what splits most of the first rows as it splits the header. The comma comes last,
+// for lists with another delimiter are full of commas: "Rossi, Anna;333".
+func delimiter(b []byte) byte {
+	best, most := byte(','), 0
+	for _, candidate := range []byte("\t;|,") {
+		if same := alike(b, candidate); same > most {
+			best, most = candidate, same
+		}
+	}
+	return best
+}
+
+// alike counts the first rows that a delimiter splits into as many cells as the header; 0 where it does not split that one.
+func alike(b []byte, delimiter byte) (same int) {
+	s, columns := rowScanner{delimiter: delimiter}, 0
+	for n := 0; n < sampled && len(b) > 0; {
+		size, _, problem := s.scan(b)
+		if problem != "" {
+			size = len(b)
+			if i := bytes.IndexAny(b, "\r\n"); i >= 0 {
+				size = i + lineEnd(b[i:])
+			}
+			n++
+		} else if !(record{text: s.text}).blank() {
+			if columns == 0 {
+				columns = len(s.ends)
+			}
+			if columns > 1 && len(s.ends) == columns {
+				same++
+			}
+			n++
+		}
+		b = b[size:]
+	}
+	return same
+}
+
+// rowScanner takes one row apart. A cell is quoted when a quote is its first sign but blanks; a quote further in is a
+// sign like others, as for Excel.
+type rowScanner struct {
+	delimiter byte
+	text      []byte
+	ends      []int
+}
+
+// scan reads the row at the beginning of b, which holds more than MaxLine bytes or all there is. It returns the bytes and
+// the lines that the row takes.
+func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
+	s.text, s.ends = s.text[:0], s.ends[:0]
+	in, at := b[:min(len(b), MaxLine)], 0
+	for {
+		if quote := s.quote(in, at); quote < 0 {
+			at = s.plain(in, at)
+		} else if at, problem = s.quoted(in, quote+1, &lines); problem != "" {
+			return 0, 0, problem
+		}
+		s.ends = append(s.ends, len(s.text))
+		if at < len(in) && in[at] == s.delimiter {
+			at++
+			continue
+		}
+		end := lineEnd(b[at:])
+		if end == 0 && at < len(b) {
+			return 0, 0, LineTooLong
+		}
+		return at + end, lines + 1, ""
+	}
+}
+
+// quote returns where the quote is that opens a cell, or -1.
+func (s *rowScanner) quote(in []byte, at int) int {
+	if at = s.blanks(in, at); at < len(in) && in[at] == '"' {
+		return at
+	}
+	return -1
+}
+
+func (s *rowScanner) blanks(in []byte, at int) int {
+	for at < len(in) && (in[at] == ' ' || in[at] == '\t' && s.delimiter != '\t') {
+		at++
+	}
+	return at
+}
+
+// plain reads a cell without quotes and returns where it ends.
+func (s *rowScanner) plain(in []byte, at int) int {
+	from := at
+	for at < len(in) && in[at] != s.delimiter && in[at] != '\n' && in[at] != '\r' {
+		at++
+	}
+	s.text = append(s.text, in[from:at]...)
+	return at
+}
+
+// quoted reads a cell from behind its opening quote and returns where it ends.
+func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
+	for {
+		n := bytes.IndexByte(in[at:], '"')
+		if n < 0 {
+			return 0, OpenQuote
+		}
+		*lines += s.multiline(in[at : at+n])
+		at += n + 1
+		if at == len(in) || in[at] != '"' {
+			break
+		}
+		s.text = append(s.text, '"')
+		at++
+	}
+	at = s.blanks(in, at)
+	if at < len(in) && in[at] != s.delimiter && in[at] != '\n' && in[at] != '\r' {
+		return 0, BareQuote
+	}
+	return at, ""
+}
+
+// multiline takes over a part of a quoted cell, each of its line ends as \n, and returns how many there are.
+func (s *rowScanner) multiline(part []byte) (lines int) {
+	for {
+		i := bytes.IndexByte(part, '\r')
+		if i < 0 {
+			s.text = append(s.text, part...)
+			return lines + bytes.Count(part, []byte{'\n'})
+		}
+		lines += 1 + bytes.Count(part[:i], []byte{'\n'})
+		s.text = append(append(s.text, part[:i]...), '\n')
+		part = part[i+lineEnd(part[i:]):]
+	}
+}
+
+// lineEnd returns the length of the line's end at the beginning of b: 0, 1 or 2.
+func lineEnd(b []byte) int {
+	switch {
+	case len(b) > 1 && b[0] == '\r' && b[1] == '\n':
+		return 2
+	case len(b) > 0 && (b[0] == '\r' || b[0] == '\n'):
+		return 1
+	default:
+		return 0
+	}
+}
+
+// fromWindows converts a row to UTF-8, into the memory it is given.
+func (r *record) fromWindows(into []byte) []byte {
+	from := 0
+	for i, to := range r.ends {
+		for _, b := range r.text[from:to] {
+			into = utf8.AppendRune(into, charmap.Windows1252.DecodeByte(b))
+		}
+		from, r.ends[i] = to, len(into)
+	}
+	r.text = into
+	return into
+}

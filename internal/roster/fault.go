@@ -1,0 +1,108 @@
+package roster
+
+import "fmt"
+
+// Problem is a code for what is wrong with a list or with one row of it. Programs may compare it; it never changes.
+type Problem string
+
+// Problems of one row.
+const (
+	TooManyCells Problem = "too_many_cells"
+	CellTooLong  Problem = "cell_too_long"
+	LineTooLong  Problem = "line_too_long"
+	NULByte      Problem = "nul_byte"
+	BadEncoding  Problem = "bad_encoding"
+	BareQuote    Problem = "bare_quote"
+	OpenQuote    Problem = "open_quote"
+	Formula      Problem = "formula"
+	ErrorValue   Problem = "error_value"
+	BadCell      Problem = "bad_cell"
+)
+
+// Problems of a list as a whole. One of its header row is any of the above, too.
+const (
+	UnknownFormat  Problem = "unknown_format"
+	NotAList       Problem = "not_a_list"
+	NoHeader       Problem = "no_header"
+	PhoneHeader    Problem = "phone_header"
+	TooManyColumns Problem = "too_many_columns"
+	TooManyRows    Problem = "too_many_rows"
+	TooLarge       Problem = "too_large"
+	ZipBomb        Problem = "zip_bomb"
+	Encrypted      Problem = "encrypted"
+	OldXLS         Problem = "old_xls"
+	Damaged        Problem = "damaged"
+)
+
+var sentences = map[Problem]string{
+	TooManyCells:   "the row has a value to the right of the last column that the header names",
+	CellTooLong:    fmt.Sprintf("a cell is longer than %d bytes", MaxCell),
+	LineTooLong:    fmt.Sprintf("the row is longer than %d bytes", MaxLine),
+	NULByte:        "the row has a NUL byte, which no text has",
+	BadEncoding:    "the row is not in the encoding of the rows above; save the list as UTF-8",
+	BareQuote:      "text follows a closing quotation mark; inside of a quoted cell a quotation mark is written twice",
+	OpenQuote:      fmt.Sprintf("a quotation mark opens a cell and none closes it within %d bytes", MaxLine),
+	Formula:        "a cell has a formula without its result; open the workbook and save it again, or replace formulas with their values",
+	ErrorValue:     "a formula gives an error, such as #N/A, instead of a value",
+	BadCell:        "a cell of the workbook cannot be read",
+	UnknownFormat:  "the file is neither CSV (text/csv) nor XLSX",
+	NotAList:       "this is neither text nor an XLSX workbook",
+	NoHeader:       "the list has no header; its first row must name the columns",
+	PhoneHeader:    "the header holds a phone number; put a row above it that names the columns",
+	TooManyColumns: fmt.Sprintf("the list has more than %d columns", MaxColumns),
+	TooManyRows:    fmt.Sprintf("the list has more than %d rows", MaxRows),
+	TooLarge:       fmt.Sprintf("the list is larger than %d MiB", MaxBytes>>20),
+	ZipBomb:        fmt.Sprintf("the workbook unpacks to more than %d MiB, or to more than %d times its size", maxUnpacked>>20, maxRatio),
+	Encrypted:      "the workbook is protected by a password; save it without one",
+	OldXLS:         "this is a workbook of the old form .xls; save it as .xlsx or CSV",
+	Damaged:        "the workbook is damaged or was cut off",
+}
+
+// Sentence says what is wrong, and what to do where that is not plain.
+func (p Problem) Sentence() string { return sentences[p] }
+
+// RowError is what is wrong with one row. The rows behind it can be read.
+type RowError struct {
+	Line    int // where the row begins in the file, from 1; in a workbook the row's number
+	Column  int // from 1; 0 where it is the row as a whole
+	Problem Problem
+}
+
+func (e *RowError) Error() string { return place(e.Line, e.Column) + e.Problem.Sentence() }
+
+// Message is the error without the line.
+func (e *RowError) Message() string { return place(0, e.Column) + e.Problem.Sentence() }
+
+// FileError is what is wrong with a list as a whole: it cannot be read, or not any further.
+type FileError struct {
+	Problem Problem
+	Line    int   // of the header row, where it is that row's fault; of a damaged workbook the first row that is not read whole; or 0
+	Err     error // what the archive or its XML has to say, which may repeat a few signs of it; may be nil
+}
+
+func (e *FileError) Error() string {
+	if e.Problem == Damaged && e.Line > 0 {
+		return fmt.Sprintf("from line %d on: %s", e.Line, e.Problem.Sentence())
+	}
+	return place(e.Line, 0) + e.Problem.Sentence()
+}
+
+// TooLarge reports that the list is fine but for its size.
+func (e *FileError) TooLarge() bool {
+	return e.Problem == TooLarge || e.Problem == TooManyRows || e.Problem == ZipBomb
+}
+
+func (e *FileError) Unwrap() error { return e.Err }
+
+func place(line, column int) string {
+	switch {
+	case line == 0 && column == 0:
+		return ""
+	case line == 0:
+		return fmt.Sprintf("column %d: ", column)
+	case column == 0:
+		return fmt.Sprintf("line %d: ", line)
+	default:
+		return fmt.Sprintf("line %d, column %d: ", line, column)
+	}
+}

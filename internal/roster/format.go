@@ -1,0 +1,46 @@
+package roster
+
+import (
+	"bytes"
+	"mime"
+	"slices"
+)
+
+// form is how a list is written.
+type form int8
+
+const (
+	csv form = iota
+	xlsx
+)
+
+const typeXLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+
+// typesCSV may be CSV. Windows calls a .csv file application/vnd.ms-excel where Excel is installed.
+var typesCSV = []string{
+	"", "application/octet-stream", "application/vnd.ms-excel",
+	"text/csv", "application/csv", "text/plain", "text/tab-separated-values",
+}
+
+// How files begin: a zip archive, and the container of .xls and of encrypted workbooks.
+var (
+	magicZip = []byte("PK\x03\x04")
+	magicOLE = []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
+)
+
+// detect says which form a list has. Bytes that only a workbook begins with decide before the content type does; openWorkbook
+// then says whether it is one that can be read.
+func detect(contentType string, first []byte) (form, error) {
+	kind, _, err := mime.ParseMediaType(contentType)
+	if err != nil && contentType != "" {
+		kind = "unreadable"
+	}
+	switch {
+	case bytes.HasPrefix(first, magicZip), bytes.HasPrefix(first, magicOLE), kind == typeXLSX:
+		return xlsx, nil
+	case slices.Contains(typesCSV, kind):
+		return csv, nil
+	default:
+		return 0, &FileError{Problem: UnknownFormat}
+	}
+}

@@ -1,0 +1,230 @@
+package roster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode"
+)
+
+// Limits of one list.
+const (
+	MaxBytes   = 100 << 20 // of the upload
+	MaxRows    = 1_000_000 // with content, faulty ones too, the header not counted
+	MaxColumns = 200
+	MaxCell    = 4096     // bytes of one cell, as UTF-8
+	MaxLine    = 64 << 10 // bytes of one row
+)
+
+// Row is one row with content.
+type Row struct {
+	Line  int      // where the row begins in the file, from 1; in a workbook the row's number
+	Cells []string // one for each column, without space around it, "" where the row has none; one cell keeps the memory of all
+}
+
+// Reader reads one list. It is for one goroutine.
+type Reader struct {
+	source  source
+	columns []string
+	rows    int
+	err     error // what ended the list
+}
+
+// source gives the rows of one form of list, without regard to columns and limits.
+type source interface {
+	// next returns the next row, or what ends the list.
+	next() (record, error)
+	Close() error
+}
+
+// record is a row as a source gives it. Its memory is the source's, until the next one is asked for.
+type record struct {
+	line int
+	text []byte // all cells, one after the other
+	ends []int  // where each ends in text
+
+	fault *RowError // nil: the row was read
+}
+
+// Open reads the header row of a list. The first bytes decide its form, and where they do not, the content type does.
+// A workbook is copied into a nameless file in dir first, and its texts into another; "" is the system's own folder. At most
+// MaxBytes are read of r and one byte more. A CSV list is read from r as it goes, so r is needed until the end. On success the
+// caller calls Close.
+//
+// The end of ctx ends Open and every later Next: what a workbook may unpack to can take minutes to read.
+func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, error) {
+	in := bufio.NewReader(&upload{ctx, r, MaxBytes})
+	first, err := in.Peek(len(magicOLE))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	form, err := detect(contentType, first)
+	if err != nil {
+		return nil, err
+	}
+	var from source
+	if form == xlsx {
+		from, err = openWorkbook(ctx, in, dir)
+	} else {
+		from, err = openCSV(in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	l := &Reader{source: from}
+	if err := l.header(); err != nil {
+		_ = from.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Columns returns the header's cells without space around them. Columns without a name at the right end are no columns.
+func (l *Reader) Columns() []string { return l.columns }
+
+// Close removes what Open wrote. It does not close the reader that Open was given.
+func (l *Reader) Close() error { return l.source.Close() }
+
+// Next returns the next row that is not blank. After a [*RowError] it can be called again; io.EOF, a [*FileError] or any
+// other error ends the list, and is returned ever after.
+func (l *Reader) Next() (Row, error) {
+	if l.err != nil {
+		return Row{}, l.err
+	}
+	r, err := l.content()
+	if err != nil {
+		l.err = err
+		return Row{}, err
+	}
+	if l.rows++; l.rows > MaxRows {
+		l.err = &FileError{Problem: TooManyRows}
+		return Row{}, l.err
+	}
+	if r.fault != nil {
+		return Row{}, r.fault
+	}
+	return l.row(r)
+}
+
+// content returns the next row that is not blank. A fault to the right of the header's columns is left out.
+func (l *Reader) content() (record, error) {
+	for {
+		r, err := l.source.next()
+		if r.fault != nil && l.columns != nil && r.fault.Column > len(l.columns) {
+			r.fault = nil
+		}
+		if err != nil || !r.blank() {
+			return r, err
+		}
+	}
+}
+
+// row takes a record apart into the list's columns.
+func (l *Reader) row(r record) (Row, error) {
+	if p, column := r.problem(); p != "" {
+		return Row{}, &RowError{r.line, column, p}
+	}
+	cells := make([]string, len(l.columns))
+	text, from := string(r.text), 0
+	for i, to := range r.ends {
+		if i < len(cells) {
+			cells[i] = strings.TrimFunc(text[from:to], isSpace)
+		} else if strings.TrimSpace(text[from:to]) != "" {
+			return Row{}, &RowError{r.line, 0, TooManyCells}
+		}
+		from = to
+	}
+	return Row{r.line, cells}, nil
+}
+
+// header reads the columns' names from the first row with content.
+func (l *Reader) header() error {
+	r, err := l.content()
+	if errors.Is(err, io.EOF) {
+		return &FileError{Problem: NoHeader}
+	}
+	if err != nil {
+		return err
+	}
+	if r.fault != nil {
+		return &FileError{Problem: r.fault.Problem, Line: r.fault.Line}
+	}
+	switch p, _ := r.problem(); p {
+	case "":
+	case NULByte: // rows may be spoilt, but what begins so is no text at all
+		return &FileError{Problem: NotAList}
+	default:
+		return &FileError{Problem: p, Line: r.line}
+	}
+	from := 0
+	for _, to := range r.ends {
+		l.columns = append(l.columns, strings.TrimFunc(string(r.text[from:to]), isSpace))
+		from = to
+	}
+	for l.columns[len(l.columns)-1] == "" {
+		l.columns = l.columns[:len(l.columns)-1]
+	}
+	if len(l.columns) > MaxColumns {
+		return &FileError{Problem: TooManyColumns, Line: r.line}
+	}
+	for _, name := range l.columns {
+		digits, ok := phoneDigits(name)
+		if ok && digits > 8 || LostDigits(name) { // a date has eight
+			return &FileError{Problem: PhoneHeader, Line: r.line} // taken for the header, its recipient would get nothing
+		}
+	}
+	return nil
+}
+
+// isSpace also finds the byte order marks that tools leave when they join files.
+func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
+
+func (r record) blank() bool { return r.fault == nil && len(bytes.TrimFunc(r.text, isSpace)) == 0 }
+
+// problem checks what holds for all cells, and names the column (from 1) of a faulty one.
+func (r record) problem() (Problem, int) {
+	from := 0
+	for i, to := range r.ends {
+		if to-from > MaxCell {
+			return CellTooLong, i + 1
+		}
+		from = to
+	}
+	switch {
+	case bytes.IndexByte(r.text, 0) >= 0:
+		return NULByte, 0
+	case len(r.text) > MaxLine:
+		return LineTooLong, 0
+	default:
+		return "", 0
+	}
+}
+
+// upload reads at most left bytes, and refuses a larger upload as soon as it sees one byte more.
+type upload struct {
+	ctx  context.Context
+	r    io.Reader
+	left int64
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	if err := u.ctx.Err(); err != nil {
+		return 0, err
+	}
+	if int64(len(p)) > u.left+1 {
+		p = p[:u.left+1]
+	}
+	n, err := u.r.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		u.left = 0
+		return 0, &FileError{Problem: TooLarge}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("read the uploaded list: %w", err)
+	}
+	return n, err
+}

@@ -1,0 +1,158 @@
+package roster
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+)
+
+const (
+	maxShared  = 10_000_000 // texts that cells share; each takes four bytes in memory
+	endsPage   = 64 << 10
+	windowSize = 16 << 10 // bytes of texts that are read from the file at once; more than a text has
+)
+
+// sharedTexts are the texts that cells name by number. They lie in a file: a list of a million rows may have millions.
+type sharedTexts struct {
+	file   *os.File
+	ends   [][]uint32 // where each ends in the file, which is below maxUnpacked; in pages, for one long slice is copied as it grows
+	count  int
+	window []byte // what was read last: neighbours in a list mostly are neighbours here
+	at     int64  // where the window begins
+}
+
+// openShared reads the part that holds the texts. Of each it keeps at most MaxCell bytes and one more, by which it is
+// known to be too long.
+func openShared(p *part, dir string) (*sharedTexts, error) {
+	f, err := openTemporary(dir)
+	if err != nil {
+		return nil, err
+	}
+	s := &sharedTexts{file: f}
+	if err := s.read(p); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *sharedTexts) read(p *part) error {
+	out := bufio.NewWriterSize(s.file, 64<<10)
+	end := uint32(0)
+	var text []byte
+	for {
+		t, err := p.token()
+		if err != nil {
+			return err
+		}
+		if t == nil {
+			if err := out.Flush(); err != nil {
+				return fmt.Errorf("keep a list on disk: %w", err)
+			}
+			return p.finish()
+		}
+		if item, ok := t.(xml.StartElement); !ok || item.Name.Local != "si" {
+			continue
+		}
+		if text, err = p.text(text[:0]); err != nil {
+			return err
+		}
+		if s.count == maxShared {
+			return damaged(errors.New("too many shared texts"))
+		}
+		if _, err := out.Write(text); err != nil {
+			return fmt.Errorf("keep a list on disk: %w", err)
+		}
+		end += uint32(len(text))
+		if s.count%endsPage == 0 {
+			s.ends = append(s.ends, make([]uint32, 0, endsPage))
+		}
+		page := &s.ends[s.count/endsPage]
+		*page = append(*page, end)
+		s.count++
+	}
+}
+
+func (s *sharedTexts) end(number int) int64 { return int64(s.ends[number/endsPage][number%endsPage]) }
+
+// appendTo appends to b the text of a number. It reports whether there is one.
+func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
+	if s == nil || number < 0 || number >= s.count {
+		return b, false, nil
+	}
+	from, to := int64(0), s.end(number)
+	if number > 0 {
+		from = s.end(number - 1)
+	}
+	if from < s.at || to > s.at+int64(len(s.window)) {
+		size := min(windowSize, s.end(s.count-1)-from)
+		if s.window == nil {
+			s.window = make([]byte, 0, windowSize)
+		}
+		s.window, s.at = s.window[:size], from
+		if _, err := s.file.ReadAt(s.window, from); err != nil {
+			return nil, false, damaged(err)
+		}
+	}
+	return append(b, s.window[from-s.at:to-s.at]...), true, nil
+}
+
+// text appends what an element says whose start was just read, up to its end: a shared text, or one that stands in its
+// cell. It may be in runs of different looks; readings of Japanese signs (rPh) stand beside the text and do not belong to it.
+func (p *part) text(b []byte) ([]byte, error) {
+	from, outside, reading, inText := len(b), p.depth-1, 0, false
+	for p.depth > outside {
+		t, err := p.token()
+		if err != nil {
+			return nil, err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			inText = t.Name.Local == "t"
+			if t.Name.Local == "rPh" {
+				reading = p.depth
+			}
+		case xml.EndElement:
+			inText = false
+			if p.depth < reading {
+				reading = 0
+			}
+		case xml.CharData:
+			if inText && reading == 0 {
+				b = appendCell(b, from, t)
+			}
+		case nil:
+			return nil, damaged(errors.New("a text does not end"))
+		}
+	}
+	return unescaped(b, from), nil
+}
+
+// appendCell appends to a cell that begins at from, at most until it is known to be too long.
+func appendCell(b []byte, from int, more []byte) []byte {
+	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
+}
+
+// longestCell is what one byte more than MaxCell takes at most: a line's end of two signs, both escaped.
+const longestCell = 14 * (MaxCell + 1)
+
+// escapes stand for signs that XML cannot hold, such as _x000D_ for \r.
+var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
+
+// unescaped replaces escapes, makes each line's end \n and cuts what is too long, in what b holds from from on.
+func unescaped(b []byte, from int) []byte {
+	if cell := b[from:]; bytes.IndexByte(cell, '\r') >= 0 || bytes.Contains(cell, []byte("_x")) {
+		cell = escapes.ReplaceAllFunc(cell, func(escape []byte) []byte {
+			sign, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // four digits, as the expression says
+			return []byte(string(rune(sign)))
+		})
+		cell = bytes.ReplaceAll(cell, []byte("\r\n"), []byte("\n"))
+		b = append(b[:from], bytes.ReplaceAll(cell, []byte("\r"), []byte("\n"))...)
+	}
+	return b[:min(len(b), from+MaxCell+1)]
+}

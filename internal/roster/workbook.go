@@ -1,0 +1,296 @@
+package roster
+
+import (
+	"cmp"
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// What the format allows in one sheet.
+const (
+	sheetRows    = 1 << 20
+	sheetColumns = 1 << 14
+)
+
+// workbook reads the first visible sheet of an XLSX workbook that has content. Hidden rows and columns are read, too.
+//
+// No library of Go reads a sheet so that a broken one is an error, with the kinds of its cells, in bounded memory; see
+// docs/decisions/0030-lists.md.
+type workbook struct {
+	archive *archive
+	shared  *sharedTexts // nil: there are none
+	dates   []bool       // by a cell's style: its number is a day or a time
+	since   epoch
+	sheets  []string // parts that are not read yet
+	sheet   *part    // nil: none is begun
+	content bool     // the sheet has shown some
+	row     int      // the last one's number
+	record  record
+}
+
+func openWorkbook(ctx context.Context, r io.Reader, dir string) (*workbook, error) {
+	a, err := openArchive(ctx, r, dir)
+	if err != nil {
+		return nil, err
+	}
+	w := &workbook{archive: a}
+	if err := w.open(dir); err != nil {
+		_ = w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *workbook) Close() error {
+	if w.sheet != nil {
+		w.sheet.close()
+		w.sheet = nil
+	}
+	if w.shared != nil {
+		w.shared.file.Close()
+	}
+	return w.archive.file.Close()
+}
+
+// relations are the links from one part to others.
+type relations struct {
+	All []struct {
+		ID     string `xml:"Id,attr"`
+		Type   string `xml:"Type,attr"`
+		Target string `xml:"Target,attr"`
+	} `xml:"Relationship"`
+}
+
+// links returns where a part leads: by a link's id the kind and the name of the part there, and by a kind the first name.
+func (a *archive) links(from string) (kinds, names map[string]string, err error) {
+	folder, file := path.Split(from)
+	var all relations
+	if _, err := a.decode(folder+"_rels/"+file+".rels", maxPart, &all); err != nil {
+		return nil, nil, err
+	}
+	kinds, names = map[string]string{}, map[string]string{}
+	for _, r := range all.All {
+		name := path.Join(folder, r.Target)
+		if strings.HasPrefix(r.Target, "/") {
+			name = path.Clean(r.Target)
+		}
+		kind := path.Base(r.Type) // the rest differs between the two editions of the standard
+		kinds[r.ID] = kind
+		names[r.ID] = name
+		names[kind] = cmp.Or(names[kind], name)
+	}
+	return kinds, names, nil
+}
+
+func (w *workbook) open(dir string) error {
+	_, names, err := w.archive.links("")
+	if err != nil {
+		return err
+	}
+	main := cmp.Or(names["officeDocument"], "xl/workbook.xml")
+	var book struct {
+		Properties struct {
+			Date1904 string `xml:"date1904,attr"`
+		} `xml:"workbookPr"`
+		Sheets []struct {
+			State string `xml:"state,attr"`
+			ID    string `xml:"id,attr"`
+		} `xml:"sheets>sheet"`
+	}
+	if found, err := w.archive.decode(main, maxPart, &book); err != nil {
+		return err
+	} else if !found || len(book.Sheets) == 0 {
+		return &FileError{Problem: NotAList} // another kind of archive, or of document
+	}
+	kinds, names, err := w.archive.links(main)
+	if err != nil {
+		return err
+	}
+	for _, s := range book.Sheets {
+		if kinds[s.ID] == "" {
+			return damaged(fmt.Errorf("the sheet %q leads nowhere", s.ID))
+		}
+		if kinds[s.ID] == "worksheet" && (s.State == "" || s.State == "visible") {
+			w.sheets = append(w.sheets, names[s.ID])
+		}
+	}
+	w.since = since1900
+	if isTrue(book.Properties.Date1904) {
+		w.since = since1904
+	}
+	if w.dates, err = w.archive.dateStyles(names["styles"]); err != nil {
+		return err
+	}
+	texts, err := w.archive.part(names["sharedStrings"])
+	if texts == nil {
+		return err
+	}
+	defer texts.close()
+	w.shared, err = openShared(texts, dir)
+	return err
+}
+
+func isTrue(text string) bool { return text == "1" || text == "true" }
+
+// dateStyles reads which styles show a number as a day or a time.
+func (a *archive) dateStyles(name string) ([]bool, error) {
+	var styles struct {
+		Formats []struct {
+			ID   int    `xml:"numFmtId,attr"`
+			Code string `xml:"formatCode,attr"`
+		} `xml:"numFmts>numFmt"`
+		Cells []struct {
+			Format int `xml:"numFmtId,attr"`
+		} `xml:"cellXfs>xf"`
+	}
+	if _, err := a.decode(name, maxStyles, &styles); err != nil {
+		return nil, err
+	}
+	own := map[int]bool{}
+	for _, f := range styles.Formats {
+		own[f.ID] = isDateFormat(f.Code)
+	}
+	dates := make([]bool, len(styles.Cells))
+	for i, c := range styles.Cells {
+		dates[i] = own[c.Format] || isDateNumber(c.Format)
+	}
+	return dates, nil
+}
+
+func (w *workbook) next() (record, error) {
+	r, err := w.read()
+	if f, ok := errors.AsType[*FileError](err); ok && f.Problem == Damaged {
+		f.Line = w.row
+	}
+	return r, err
+}
+
+func (w *workbook) read() (record, error) {
+	for {
+		if w.sheet == nil {
+			if err := w.begin(); err != nil {
+				return record{}, err
+			}
+		}
+		t, err := w.sheet.token()
+		if err != nil {
+			return record{}, err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if t.Name.Local == "row" {
+				if err := w.readRow(t); err != nil {
+					return record{}, err
+				}
+				w.content = w.content || !w.record.blank()
+				return w.record, nil
+			}
+		case xml.EndElement:
+			if t.Name.Local != "sheetData" {
+				continue
+			}
+			if err := w.end(); err != nil {
+				return record{}, err
+			}
+		case nil: // a sheet without cells
+			if err := w.end(); err != nil {
+				return record{}, err
+			}
+		}
+	}
+}
+
+// begin opens the next sheet, unless the last one was the list.
+func (w *workbook) begin() (err error) {
+	if w.content || len(w.sheets) == 0 {
+		return io.EOF
+	}
+	w.row = 0
+	if w.sheet, err = w.archive.part(w.sheets[0]); err == nil && w.sheet == nil {
+		err = damaged(fmt.Errorf("there is no %s", w.sheets[0]))
+	}
+	w.sheets = w.sheets[1:]
+	return err
+}
+
+// end proves that a sheet came whole. What is wrong then may be in any row.
+func (w *workbook) end() error {
+	w.row = 0
+	err := w.sheet.finish()
+	w.sheet.close()
+	w.sheet = nil
+	return err
+}
+
+// readRow reads a row behind its start into the record. Cells may leave out where they stand, and so may rows.
+func (w *workbook) readRow(start xml.StartElement) error {
+	w.row++
+	if text := attribute(start, "r"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < w.row {
+			return damaged(errors.New("rows are not in order"))
+		}
+		w.row = n
+	}
+	if w.row > sheetRows {
+		return &FileError{Problem: TooManyRows}
+	}
+	w.record = record{line: w.row, text: w.record.text[:0], ends: w.record.ends[:0]}
+	column := 0
+	for {
+		t, err := w.sheet.token()
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case xml.EndElement:
+			if t.Name.Local == "row" {
+				return nil
+			}
+		case xml.StartElement:
+			if t.Name.Local != "c" {
+				continue
+			}
+			if column, err = columnOf(t, column+1); err != nil {
+				return err
+			}
+			from := len(w.record.text)
+			problem, err := w.readCell(t)
+			if err != nil {
+				return err
+			}
+			if problem != "" {
+				w.record.text = w.record.text[:from]
+				if w.record.fault == nil {
+					w.record.fault = &RowError{w.row, column, problem}
+				}
+			}
+			w.place(column, from)
+		}
+	}
+}
+
+// columnOf returns where a cell stands, at the earliest at the column that is next.
+func columnOf(c xml.StartElement, next int) (int, error) {
+	column := next
+	if reference := attribute(c, "r"); reference != "" {
+		column = 0
+		for i := 0; i < len(reference) && column <= sheetColumns; i++ {
+			letter := reference[i] &^ 0x20
+			if letter < 'A' || letter > 'Z' {
+				break
+			}
+			column = 26*column + int(letter-'A') + 1
+		}
+	}
+	if column < next || column > sheetColumns {
+		return 0, damaged(errors.New("cells are not in order"))
+	}
+	return column, nil
+}
