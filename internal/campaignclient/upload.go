@@ -26,7 +26,7 @@ func (c *Client) Upload(ctx context.Context, id string, f File, columns string, 
 	}
 	return put, c.persist(ctx, func() error {
 		body := &counted{r: io.NewSectionReader(f.From, 0, f.Size), tell: tell}
-		defer func() { _ = body.Close() }() // it reads nothing more
+		defer func() { _ = body.Close() }()                                            // it reads nothing more
 		return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // what is refused is not sent
 	})
 }
