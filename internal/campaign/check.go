@@ -57,7 +57,7 @@ var reasons = []string{
 // Run runs the check and stores its result. Codes: conflict when another check took over, or the campaign changed.
 func (c *Check) Run(ctx context.Context) error {
 	c.found, c.first, c.cold, c.kinds = puntuale.CampaignCheck{}, 0, 0, map[puntuale.MessageKind]int{}
-	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]struct{}{}, map[string]struct{}{}}, c.Begun, c.Now()
+	c.refused, c.seen, c.alive, c.told = map[string]int{}, seen{map[uint64]*part{}, map[string]struct{}{}}, c.Begun, c.Now()
 	p := c.Plan
 	pacer := NewPacer(c.First, p.frozen.PerMinute, p.campaign.Draft.Window, p.zone)
 	var after int64

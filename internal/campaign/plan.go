@@ -201,18 +201,51 @@ func number(phone string) (uint64, bool) {
 	return n, err == nil && digits[0] != '0'
 }
 
-// seen remembers phones.
+// seen remembers phones. A million numbers take a few megabytes: the collector lets the heap grow to a multiple of what is kept.
 type seen struct {
-	numbers map[uint64]struct{}
+	numbers map[uint64]*part // by all but their lowest 16 bits
 	others  map[string]struct{}
+}
+
+// part is numbers that differ in their lowest 16 bits alone: sorted while they are few, then one bit each.
+type part struct {
+	few  []uint16
+	many []uint64
+}
+
+const partFew = 4096 // as many take no more memory than the bits
+
+// add reports whether the number was there.
+func (p *part) add(low uint16) bool {
+	if p.many == nil {
+		at, before := slices.BinarySearch(p.few, low)
+		switch {
+		case before:
+			return true
+		case len(p.few) < partFew:
+			p.few = slices.Insert(p.few, at, low)
+			return false
+		}
+		p.many = make([]uint64, 1<<16/64)
+		for _, n := range p.few {
+			p.many[n/64] |= 1 << (n % 64)
+		}
+		p.few = nil
+	}
+	before := p.many[low/64]&(1<<(low%64)) != 0
+	p.many[low/64] |= 1 << (low % 64)
+	return before
 }
 
 // add reports whether the phone was there.
 func (s *seen) add(phone string) bool {
 	if n, ok := number(phone); ok {
-		_, before := s.numbers[n]
-		s.numbers[n] = struct{}{}
-		return before
+		p := s.numbers[n>>16]
+		if p == nil {
+			p = &part{}
+			s.numbers[n>>16] = p
+		}
+		return p.add(uint16(n)) //nolint:gosec // the others are the key
 	}
 	_, before := s.others[phone]
 	s.others[phone] = struct{}{}

@@ -1,0 +1,29 @@
+package campaign
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// A phone is known from its second time on, among few numbers and many, near each other and far apart.
+func TestSeen(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 1))
+	for _, among := range []int64{3, 60_000, 10_000_000_000} {
+		s, known := seen{map[uint64]*part{}, map[string]struct{}{}}, map[string]bool{}
+		for range 50_000 {
+			phone := fmt.Sprintf("+39%d", 3_000_000_000+r.Int64N(among))
+			if before := s.add(phone); before != known[phone] {
+				t.Fatalf("%s of %d: known %v, want %v", phone, among, before, known[phone])
+			}
+			known[phone] = true
+		}
+	}
+	s := seen{map[uint64]*part{}, map[string]struct{}{}}
+	if s.add("12036304@g.us") || !s.add("12036304@g.us") {
+		t.Error("what is no number is not remembered")
+	}
+}
