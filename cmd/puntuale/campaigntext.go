@@ -23,7 +23,13 @@ var refusedWords = map[string]string{
 	puntuale.RefusedBlacklisted: "in the blacklist",
 	puntuale.RefusedRunning:     "the sequence runs for them already",
 	puntuale.RefusedPast:        "their moment has passed",
+	puntuale.RefusedWindow:      "the 24 hours after their last message are over: send a template",
 	puntuale.RefusedErased:      "the person was erased",
+}
+
+// warningWords say what may be wrong with a message.
+var warningWords = map[string]string{
+	puntuale.WarnsNoOptOut: "the text does not say how to get no more of them",
 }
 
 // pausedWords say why a campaign paused, or ended, by itself.
@@ -112,13 +118,16 @@ func writeCheck(out io.Writer, c campaignclient.Check) error {
 	}
 	line("messages", "%d, the longest has %s", c.Messages, plural(c.Longest, "character"))
 	line("credits", "%s", creditsText(c))
-	if cost := string(c.Cost); cost != "" && cost != "null" {
-		line("cost", "%s", visible(strings.Trim(cost, `"`)))
+	if c.Cost != nil {
+		line("cost", "%s", costText(*c.Cost))
 	}
 	line("first message", "%s", momentOf(c.First))
 	line("last message", "%s", momentOf(c.Last))
 	if l := c.Limit; l != nil {
 		line("limit", "%s", limitText(*l))
+	}
+	for _, warning := range c.Warnings {
+		line("warning", "message %d: %s", warning.Step+1, words(warningWords, warning.Code))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -137,15 +146,27 @@ func creditsText(c campaignclient.Check) string {
 	return fmt.Sprintf("%d needed, %s left; the campaign pauses when they end", c.Needed, visible(c.Left))
 }
 
+func costText(c campaignclient.Cost) string {
+	text := fmt.Sprintf("about %s %s, by the prices of %s", visible(c.Amount), visible(c.Currency), visible(c.Date))
+	if c.Unknown > 0 {
+		text += fmt.Sprintf("; without %s whose price is not known", plural(c.Unknown, "message"))
+	}
+	return text
+}
+
 func limitText(l campaignclient.Limit) string {
 	whose, ok := map[string]string{
 		"session_per_minute": "the session's pace",
 		"session_per_day":    "the session's messages a day",
+		"cold_per_minute":    "new people a minute",
 		"cold_per_day":       "new people a day",
 		"portfolio":          "the network's new people a day",
 	}[l.Code]
 	if !ok {
 		whose = visible(l.Code)
+	}
+	if l.PerMinute > 0 {
+		whose += fmt.Sprintf(": %d", l.PerMinute)
 	}
 	if l.PerDay > 0 {
 		whose += fmt.Sprintf(": %d", l.PerDay)

@@ -43,23 +43,25 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
 		t.Fatal(err)
 	}
+	fake := clock.NewFake(now)
 	f := campaign.New(campaign.Config{
 		Store: w.Store, Queue: w.Store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
-		Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
+		Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	go func() { defer close(ended); f.Run(run) }()
 	defer func() { stop(); <-ended }()
-	for end := time.Now().Add(20 * time.Second); ; {
-		stored, err := c.Campaign(ctx, id)
-		if err != nil || time.Now().After(end) {
-			t.Fatalf("%+v, %v", stored.Feed, err)
+	for rounds, waiting := 0, 3; waiting > 0; rounds++ {
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := fake.Waiting(within, 1) // the feeder ended a round
+		cancel()
+		stored, failed := c.Campaign(ctx, id)
+		if err != nil || failed != nil || rounds > 20 {
+			t.Fatalf("after %d rounds: %+v, %v %v", rounds, stored.Feed, err, failed)
 		}
-		if stored.Feed.Waiting == 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
+		waiting = stored.Feed.Waiting
+		fake.Advance(time.Second)
 	}
 	refused, err := c.Recipients(ctx, list, puntuale.RecipientFilter{Reason: puntuale.RefusedWindow}, 0, 3)
 	if err != nil || len(refused) != 2 || refused[0].N != 2 || refused[1].N != 3 {

@@ -70,20 +70,35 @@ type Column struct {
 
 // Check is what a start would send. Digest is "" while the check goes on.
 type Check struct {
-	Digest     string          `json:"digest"`
-	Done       int             `json:"done"` // recipients that it has looked at
-	Recipients int             `json:"recipients"`
-	Valid      int             `json:"valid"`
-	Messages   int             `json:"messages"`
-	Needed     int             `json:"credits_needed"`
-	Left       string          `json:"credits_left"` // a number, or a word
-	Cost       json.RawMessage `json:"cost"`
-	First      *time.Time      `json:"first"`
-	Last       *time.Time      `json:"last"`
-	Refused    []Group         `json:"refused"`
-	Samples    []Sample        `json:"samples"`
-	Longest    int             `json:"longest_text"` // characters
-	Limit      *Limit          `json:"limit"`
+	Digest     string     `json:"digest"`
+	Done       int        `json:"done"` // recipients that it has looked at
+	Recipients int        `json:"recipients"`
+	Valid      int        `json:"valid"`
+	Messages   int        `json:"messages"`
+	Needed     int        `json:"credits_needed"`
+	Left       string     `json:"credits_left"` // a number, or a word
+	Cost       *Cost      `json:"cost"`         // nil: the network takes nothing
+	Warnings   []Warning  `json:"warnings"`
+	First      *time.Time `json:"first"`
+	Last       *time.Time `json:"last"`
+	Refused    []Group    `json:"refused"`
+	Samples    []Sample   `json:"samples"`
+	Longest    int        `json:"longest_text"` // characters
+	Limit      *Limit     `json:"limit"`
+}
+
+// Cost is what the network takes, by the server's price table.
+type Cost struct {
+	Currency string `json:"currency"`
+	Amount   string `json:"amount"`
+	Date     string `json:"date"`    // of the table
+	Unknown  int    `json:"unknown"` // messages without a price, which the amount leaves out
+}
+
+// Warning is what may be wrong with a step, from 0, although the campaign may start.
+type Warning struct {
+	Code string `json:"code"`
+	Step int    `json:"step"`
 }
 
 // Group is how many recipients are refused for one reason.
@@ -102,9 +117,10 @@ type Sample struct {
 
 // Limit is what decides when a campaign ends.
 type Limit struct {
-	Code   string `json:"code"`
-	PerDay int    `json:"per_day"`
-	Days   int    `json:"days"`
+	Code      string `json:"code"`
+	PerMinute int    `json:"per_minute"`
+	PerDay    int    `json:"per_day"`
+	Days      int    `json:"days"`
 }
 
 // ChangedError says that something was changed since the check that a start named. Check is the new one.

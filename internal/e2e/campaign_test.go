@@ -218,7 +218,7 @@ func TestCampaignKilled(t *testing.T) {
 	})
 }
 
-// leaving waits until messages of a campaign leave, beyond the first recipients, for whom the others wait.
+// leaving waits until messages leave to others than the first recipients.
 func (m *mass) leaving(id string) {
 	m.t.Helper()
 	var before campaignState

@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/campaign"
+	"puntuale/internal/clock"
 	"puntuale/internal/connector/official/graphtest"
 )
 
@@ -172,24 +173,25 @@ func (s *service) fed(a account, id string) (all []puntuale.MessageID) {
 	s.t.Helper()
 	client, campaignID := idsOf(s.t, a, id)
 	stored := s.owner.store.Tenant(client)
+	fake := clock.NewFake(s.clock.Now()) // nobody else waits by it
 	f := campaign.New(campaign.Config{
 		Store: s.owner.store, Queue: s.owner.store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
-		Node: func() puntuale.NodeID { return s.owner.node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: s.clock, Logger: slog.New(slog.DiscardHandler),
+		Node: func() puntuale.NodeID { return s.owner.node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, stop := context.WithCancel(s.t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); f.Run(ctx) }()
 	defer func() { stop(); <-ended }()
 	var c puntuale.Campaign
-	for end := time.Now().Add(20 * time.Second); ; s.clock.Advance(time.Second) {
-		var err error
-		if c, err = stored.Campaign(s.t.Context(), puntuale.CampaignID(campaignID)); err != nil || time.Now().After(end) {
-			s.t.Fatalf("not fed: %+v, %v", c.Feed, err)
+	for rounds := 0; rounds == 0 || c.Feed.Waiting > 0; rounds++ {
+		within, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
+		err := fake.Waiting(within, 1) // the feeder ended a round
+		cancel()
+		var failed error
+		if c, failed = stored.Campaign(s.t.Context(), puntuale.CampaignID(campaignID)); err != nil || failed != nil || rounds > 20 {
+			s.t.Fatalf("not fed after %d rounds: %+v, %v %v", rounds, c.Feed, err, failed)
 		}
-		if c.Feed.Waiting == 0 {
-			break
-		}
-		time.Sleep(10 * time.Millisecond)
+		fake.Advance(time.Second)
 	}
 	rows, err := stored.Recipients(s.t.Context(), c.List, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 1000)
 	if err != nil {
@@ -261,7 +263,7 @@ func TestOptOut(t *testing.T) {
 	}
 }
 
-// TestEstimateOfSocket: the session's own pace decides, and people whom it does not know have one of their own.
+// TestEstimateOfSocket: the session's own pace decides. New people have another pace.
 func TestEstimateOfSocket(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

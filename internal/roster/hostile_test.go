@@ -57,7 +57,8 @@ func TestMillionRows(t *testing.T) {
 	}
 }
 
-// largeWorkbook has rows of a number and of a text of about size bytes, which no other row has, in another order than that of the rows.
+// largeWorkbook has rows of a number and a text. Each text is about size bytes long and stands once. The shared texts have another
+// order than the rows.
 func largeWorkbook(t testing.TB, rows, size int) []byte {
 	t.Helper()
 	var sheet, shared strings.Builder

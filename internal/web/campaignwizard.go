@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/web/view"
 )
 
-// The wizard's steps are pages of one draft, which the server keeps: what, to whom, check, when, start. So a reload loses
+// The wizard's steps are pages of one draft, which the server keeps: message, recipients, check, moment, start. So a reload loses
 // nothing, and somebody else can go on.
 
 // draft reads the campaign of the path for a step of the wizard. It leads away from one that has started.
@@ -215,7 +215,7 @@ func (s *site) changeWhat(v *visit) error {
 	return v.to(v.campaignURL(changed.ID, "/people"))
 }
 
-// To whom it is sent.
+// The recipients.
 
 func (s *site) campaignPeople(v *visit) error {
 	p, answered, err := v.peoplePage(view.NewForm())

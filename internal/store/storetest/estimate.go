@@ -28,7 +28,7 @@ func testContacts(t *testing.T, w *World) {
 	}
 }
 
-// What a session did in a day, and the limit of its business: Meta counts whom all numbers of a business address.
+// What a session did in a day, and the limit of its business: Meta counts the recipients of all numbers of a business.
 func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -204,7 +204,7 @@ type WhatPage struct {
 	Sequences, Templates, Sessions []Option
 }
 
-// PeoplePage asks to whom.
+// PeoplePage asks for the recipients.
 type PeoplePage struct {
 	Wizard
 	Form     *Form

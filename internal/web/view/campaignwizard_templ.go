@@ -483,7 +483,7 @@ func WhatForm(p WhatPage) templ.Component {
 	})
 }
 
-// CampaignPeople asks to whom it is sent.
+// CampaignPeople asks for the recipients.
 func CampaignPeople(p PeoplePage) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
