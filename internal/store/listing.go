@@ -138,7 +138,8 @@ func (t tenant) listing(last, floor int64, limit int) *listing {
 // pending looks among the open messages of the client's sessions, which are the client's: where nothing else is asked, the
 // index alone tells which are the newest, however many there are.
 func (l *listing) pending() string {
-	return `select m.id as i from session s cross join message m` + l.runs() + `
+	runs := l.runs()
+	return `select m.id as i from session s cross join message m` + runs + `
  where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.id < $2` + l.ofMessage + l.ofRun + `
  order by m.id desc limit $3`
 }

@@ -39,7 +39,8 @@ func (s *site) askAll(v *visit) error {
 	if b.Verb = bulkVerb(b.Search.State); b.Verb == "" {
 		return v.to(v.frame.Place.Base + "/messages")
 	}
-	b.Search.Cursor, b.Sequence = "", s.sequenceName(v, b.Search.Sequence)
+	b.Search.Cursor = ""
+	b.Sequence, b.Campaign = s.sequenceName(v, b.Search.Sequence), s.campaignName(v, b.Search.Campaign)
 	q := queryOf(b.Search, "")
 	q.Brief = true
 	total, all, err := v.client.CountMessages(v.ctx(), q, bulkMost)
@@ -71,7 +72,8 @@ func (s *site) doAll(v *visit) error {
 	}
 	n, err := s.bulk(v, b.Verb, ids, f)
 	if err != nil {
-		b.Running, b.Sequence = false, s.sequenceName(v, b.Search.Sequence)
+		b.Running = false
+		b.Sequence, b.Campaign = s.sequenceName(v, b.Search.Sequence), s.campaignName(v, b.Search.Campaign)
 		return v.again(err, f, view.BulkForm(b), view.AskAll(b), "date", "time")
 	}
 	b.Done, b.Left, b.Search.Cursor = b.Done+n, b.Left+len(ids)-n, next
@@ -98,6 +100,18 @@ func (s *site) sequenceName(v *visit, id string) string {
 		return ""
 	}
 	return q.Name
+}
+
+// campaignName is what a search's campaign is called; "" where it asks for none, or it is not there.
+func (s *site) campaignName(v *visit, id string) string {
+	if id == "" {
+		return ""
+	}
+	c, err := v.client.Campaign(v.ctx(), id)
+	if err != nil {
+		return ""
+	}
+	return c.Name
 }
 
 // bulkPart is the form alone to htmx.

@@ -236,9 +236,8 @@ func (s *site) campaignChoices(v *visit, chosen string) (all []view.Option, err 
 	if chosen == "" || slices.ContainsFunc(all, func(o view.Option) bool { return o.Value == chosen }) {
 		return all, nil
 	}
-	c, err := v.client.Campaign(v.ctx(), chosen)
-	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-		return all, nil
+	if name := s.campaignName(v, chosen); name != "" {
+		all = append(all, view.Option{Value: chosen, Text: name})
 	}
-	return append(all, view.Option{Value: chosen, Text: c.Name}), err
+	return all, nil
 }
