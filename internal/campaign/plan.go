@@ -245,7 +245,7 @@ func (s *seen) add(phone string) bool {
 			p = &part{}
 			s.numbers[n>>16] = p
 		}
-		return p.add(uint16(n)) //nolint:gosec // the others are the key
+		return p.add(uint16(n)) // the higher bits are the key
 	}
 	_, before := s.others[phone]
 	s.others[phone] = struct{}{}
