@@ -250,7 +250,7 @@ func (n *number) deleted(ctx context.Context) bool {
 
 // logOut tells the network that the number is unlinked. If it cannot be told, the phone goes on listing the device.
 func (n *number) logOut(ctx context.Context, cli *whatsmeow.Client) {
-	if err := cli.Logout(ctx); err != nil {
+	if err := cli.Logout(ctx); err != nil && !errors.Is(err, errRemoved) {
 		n.log.Info("the network could not be told that a number is unlinked", "error", err)
 	}
 }

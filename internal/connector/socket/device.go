@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"go.mau.fi/util/dbutil"
 	"go.mau.fi/whatsmeow/proto/waAdv"
@@ -136,7 +137,7 @@ func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.
 // fresh returns a device that is nobody's yet. It is stored once it is linked.
 func (d *devices) fresh(session puntuale.SessionID) *store.Device {
 	device := d.inner.NewDevice()
-	device.Container = container{d, session}
+	device.Container = container{d, session, new(atomic.Bool)}
 	return device
 }
 
@@ -207,6 +208,7 @@ func (d *devices) noted(ctx context.Context, name string) (string, error) {
 type container struct {
 	*devices
 	session puntuale.SessionID
+	removed *atomic.Bool // shared with what the device stores
 }
 
 func (c container) PutDevice(ctx context.Context, device *store.Device) error {
@@ -268,24 +270,34 @@ func adopt(device, bare *store.Device) {
 	device.LIDs, device.Initialized = bare.LIDs, true
 }
 
+// errRemoved says that a device was removed from the database.
+var errRemoved = errors.New("the device is removed")
+
+// DeleteDevice removes the device and returns errRemoved. After nil, the library would empty the device in memory without
+// a lock, while its own goroutines still read it.
 func (c container) DeleteDevice(ctx context.Context, device *store.Device) error {
 	if device.ID == nil {
 		return sqlstore.ErrDeviceIDMustBeSet
 	}
-	return c.drop(ctx, device.ID.String())
+	c.removed.Store(true)
+	if err := c.drop(ctx, device.ID.String()); err != nil {
+		return err
+	}
+	return errRemoved
 }
 
 // wrap has what a device stores sealed on its way.
 func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
+	removed := new(atomic.Bool)
 	p := place{d.sealer, session}
-	device.Container = container{d, session}
+	device.Container = container{d, session, removed}
 	device.PreKeys = manyPreKeys{device.PreKeys, d.shared, new(sync.Mutex)}
 	t := newTurns(d.clock)
 	device.Sessions = sealedSessions{turnedSessions{device.Sessions, t}, p}
 	device.SenderKeys = sealedSenderKeys{device.SenderKeys, p}
 	device.AppStateKeys = sealedAppStateKeys{device.AppStateKeys, p}
 	device.MsgSecrets = sealedMessageSecrets{device.MsgSecrets, p}
-	device.PrivacyTokens = sealedPrivacyTokens{device.PrivacyTokens, p}
+	device.PrivacyTokens = sealedPrivacyTokens{device.PrivacyTokens, p, removed}
 	device.NCTSalt = sealedSalt{device.NCTSalt, p}
 	device.EventBuffer = sealedEvents{turnedEvents{device.EventBuffer, t}, p}
 }

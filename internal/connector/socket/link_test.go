@@ -7,8 +7,12 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"go.mau.fi/whatsmeow/store"
+	"go.mau.fi/whatsmeow/types"
 
 	"puntuale"
 	"puntuale/internal/clock"
@@ -219,4 +223,42 @@ func TestRestartAndUnlink(t *testing.T) {
 	w.pair() // and it is linked anew
 	w.mustSend(w.text("+"+annaNumber, "con altre chiavi"))
 	anna.Await(t, whatsapptest.Text("con altre chiavi"))
+}
+
+// The library removes a device while its own goroutines still read it. The device must stay as it is in memory, its rows
+// must go, and nothing may be added to them afterwards.
+func TestRemovedDeviceIsReadMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var device *store.Device
+	if err := w.conn.Adopt(t.Context(), theSession, func(d *store.Device) error {
+		device = d
+		return w.shop.Adopt(d)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	token := store.PrivacyToken{User: types.NewJID(annaNumber, types.DefaultUserServer), Token: []byte("token"), Timestamp: time.Now()}
+	if err := device.PrivacyTokens.PutPrivacyTokens(t.Context(), token); err != nil {
+		t.Fatal(err)
+	}
+	var reader sync.WaitGroup
+	begin := make(chan struct{})
+	var refused error
+	reader.Go(func() { // as a goroutine of the library does, without a lock
+		<-begin
+		for refused == nil {
+			refused = device.PrivacyTokens.PutPrivacyTokens(t.Context(), token)
+		}
+	})
+	close(begin)
+	if err := device.Delete(t.Context()); err == nil || device.ID == nil || device.Deleted {
+		t.Errorf("removed: %v, id %v, deleted %v", err, device.ID, device.Deleted)
+	}
+	reader.Wait()
+	for _, table := range []string{"socket_device", "whatsmeow_device"} {
+		var rows int
+		if err := w.db.QueryRow("select count(*) from " + table).Scan(&rows); err != nil || rows != 0 {
+			t.Errorf("%s has %d rows (%v)", table, rows, err)
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.mau.fi/util/dbutil"
@@ -164,13 +165,18 @@ func (s sealedMessageSecrets) GetMessageSecret(ctx context.Context, chat, sender
 	return secret, who, err
 }
 
-// sealedPrivacyTokens prove that a recipient knows the number.
+// sealedPrivacyTokens prove that a recipient knows the number. Their table has no foreign key: once the device is removed,
+// nothing is added.
 type sealedPrivacyTokens struct {
 	store.PrivacyTokenStore
 	place
+	removed *atomic.Bool
 }
 
 func (s sealedPrivacyTokens) PutPrivacyTokens(ctx context.Context, tokens ...store.PrivacyToken) error {
+	if s.removed.Load() {
+		return errRemoved
+	}
 	sealed := make([]store.PrivacyToken, len(tokens))
 	for i, token := range tokens {
 		token.Token = s.in(token.Token)
