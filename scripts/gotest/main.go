@@ -28,7 +28,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		os.Exit(1)
 	}
-	s := &summary{w: os.Stdout, output: map[string][]string{}}
+	s := newSummary(os.Stdout)
 	s.read(out)
 	failed := cmd.Wait() != nil
 	os.Exit(s.end(failed, os.Getenv("CI") == "true"))
@@ -72,9 +72,14 @@ type summary struct {
 	output   map[string][]string // of tests, and packages, that have not ended
 	passed   int
 	failed   int
-	why      []string // what failed tests said, in short: shown again at the end, for a long log is often seen from there
-	skipped  []string // names, with the reason
-	postgres int      // those of them that wanted PostgreSQL
+	why      []string       // what failed tests said, in short: shown again at the end, for a long log is often seen from there
+	racing   map[string]int // packages whose report of a data race is being read, with the lines still to take
+	skipped  []string       // names, with the reason
+	postgres int            // those of them that wanted PostgreSQL
+}
+
+func newSummary(w io.Writer) *summary {
+	return &summary{w: w, output: map[string][]string{}, racing: map[string]int{}}
 }
 
 func (s *summary) read(r io.Reader) {
@@ -102,6 +107,7 @@ func (s *summary) event(e event) {
 		fmt.Fprint(s.w, e.Output)
 	case "output":
 		s.output[key] = append(s.output[key], e.Output)
+		s.race(e)
 	case "pass", "skip", "fail":
 		said := s.output[key]
 		delete(s.output, key)
@@ -112,6 +118,21 @@ func (s *summary) event(e event) {
 		}
 	}
 }
+
+// race keeps the beginning of each report of a data race. go test may count its lines to a test that passes, and such a
+// test's output is not printed.
+func (s *summary) race(e event) {
+	if strings.HasPrefix(e.Output, "WARNING: DATA RACE") {
+		s.racing[e.Package] = raceLines
+	}
+	if s.racing[e.Package] > 0 {
+		s.racing[e.Package]--
+		s.why = append(s.why, e.Package+": "+strings.TrimRight(e.Output, "\n"))
+	}
+}
+
+// raceLines is how much of a report is kept: both accesses, and some of what called them.
+const raceLines = 24
 
 func (s *summary) endTest(e event, output []string) {
 	switch e.Action {

@@ -23,7 +23,7 @@ const run = `{"Action":"start","Package":"p"}
 func TestSkippedTestsAreCounted(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	s := &summary{w: &out, output: map[string][]string{}}
+	s := newSummary(&out)
 	s.read(strings.NewReader(run))
 	if code := s.end(false, false); code != 0 {
 		t.Errorf("exit code %d on a developer's machine", code)
@@ -40,7 +40,7 @@ func TestSkippedTestsAreCounted(t *testing.T) {
 func TestFailuresAreShown(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder
-	s := &summary{w: &out, output: map[string][]string{}}
+	s := newSummary(&out)
 	s.read(strings.NewReader(strings.NewReplacer(`"pass"`, `"fail"`).Replace(run) + "not JSON\n"))
 	if code := s.end(true, false); code != 1 {
 		t.Errorf("exit code %d", code)
@@ -65,7 +65,7 @@ func TestPanicsAreShown(t *testing.T) {
 {"Action":"fail","Package":"p","Elapsed":0.1}
 `
 	var out strings.Builder
-	s := &summary{w: &out, output: map[string][]string{}}
+	s := newSummary(&out)
 	s.read(strings.NewReader(run))
 	s.end(true, false)
 	want := "panic: oh\nmain.go:1\nFAIL\tp\t0.1s\nFAILED p TestB\npanic: oh\n\n0 tests passed, 0 failed, 0 skipped.\n"
@@ -74,10 +74,30 @@ func TestPanicsAreShown(t *testing.T) {
 	}
 }
 
+// go test counts the lines of a race's report to any test that runs just then, also to one that passes.
+func TestRacesAreShown(t *testing.T) {
+	t.Parallel()
+	const run = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"WARNING: DATA RACE\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"Read at 0x1 by goroutine 7:\n"}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0}
+{"Action":"output","Package":"p","Test":"TestB","Output":"--- FAIL: TestB (0.00s)\n"}
+{"Action":"fail","Package":"p","Test":"TestB","Elapsed":0}
+{"Action":"fail","Package":"p","Elapsed":0.1}
+`
+	var out strings.Builder
+	s := newSummary(&out)
+	s.read(strings.NewReader(run))
+	s.end(true, false)
+	if !strings.Contains(out.String(), "p: WARNING: DATA RACE\np: Read at 0x1 by goroutine 7:\n") {
+		t.Errorf("printed:\n%s", out.String())
+	}
+}
+
 // Whatever a test wanted and did not have: in CI it must be had.
 func TestNothingIsSkippedInCI(t *testing.T) {
 	t.Parallel()
-	s := &summary{w: &strings.Builder{}, output: map[string][]string{}}
+	s := newSummary(&strings.Builder{})
 	s.read(strings.NewReader(strings.ReplaceAll(run, "PUNTUALE_TEST_POSTGRES", "PROC")))
 	if s.end(false, false) != 0 || s.end(false, true) == 0 {
 		t.Error("a skipped test is a failure on a developer's machine, or none in CI")
