@@ -49,7 +49,6 @@ type fed struct {
 }
 
 const (
-	feedRows   = 200                    // of one transaction: it keeps others waiting for a few milliseconds
 	feedTurn   = 100 * time.Millisecond // of one campaign, before the others have theirs
 	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
 	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
@@ -107,7 +106,7 @@ func (f *Feeder) round(ctx context.Context, node puntuale.NodeID) time.Duration 
 
 // failed tells of a campaign that could not be fed, 0 for all of them. It is tried again.
 func (f *Feeder) failed(ctx context.Context, id puntuale.CampaignID, err error) {
-	if ctx.Err() != nil || errors.Is(err, puntuale.ErrFenced) {
+	if ctx.Err() != nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, errMoved) {
 		return
 	}
 	f.Logger.Warn("feeding failed", "campaign_id", int64(id), "error", err)
@@ -132,19 +131,18 @@ func (f *Feeder) turn(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 			return false, errors.Join(err, f.pause(ctx, c, reason))
 		}
 	}
-	for end := f.Clock.Now().Add(feedTurn); ; {
-		switch c.State {
-		case puntuale.CampaignResuming:
+	end := f.Clock.Now().Add(feedTurn)
+	if c.State == puntuale.CampaignRunning {
+		return f.feed(ctx, node, c, x, end)
+	}
+	for more = true; more && err == nil && f.Clock.Now().Before(end); {
+		if c.State == puntuale.CampaignResuming {
 			more, err = f.move(ctx, node, c, x)
-		case puntuale.CampaignCancelling:
+		} else {
 			more, err = f.cancel(ctx, node, c)
-		default:
-			more, err = f.feed(ctx, node, c, x)
-		}
-		if err != nil || !more || !f.Clock.Now().Before(end) {
-			return more, err
 		}
 	}
+	return more, err
 }
 
 func (f *Feeder) move(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed) (more bool, err error) {
@@ -164,74 +162,104 @@ func (f *Feeder) cancel(ctx context.Context, node puntuale.NodeID, c *puntuale.F
 	return err == nil && !done, err
 }
 
-// feed feeds one chunk of a running campaign, and reports that there may be another one now.
-func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed) (more bool, err error) {
-	now := f.Clock.Now()
+// feed feeds chunks of a running campaign until its turn ends: while one is stored, the next one is planned. It reports that there
+// may be another one now.
+func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.FedCampaign, x *fed, end time.Time) (more bool, err error) {
 	if c.Feed.Waiting == 0 {
-		return false, f.finish(ctx, node, c, x, now)
+		return false, f.finish(ctx, node, c, x, f.Clock.Now())
 	}
-	if !c.Online || x.holds {
-		return false, nil
+	chunk, err := f.next(ctx, c, x, 0)
+	for err == nil && len(chunk.Rows) > 0 {
+		session, stored := c.Session, make(chan error, 1)
+		go func() { stored <- f.store(ctx, node, session, chunk) }()
+		f.passed(c, x, &chunk)
+		var next puntuale.FeedChunk
+		if more = f.Clock.Now().Before(end); more {
+			next, err = f.next(ctx, c, x, len(chunk.Rows))
+		}
+		if failed := <-stored; failed != nil {
+			return false, failed
+		}
+		if !more {
+			return c.Feed.Waiting > 0, nil
+		}
+		chunk = next
 	}
+	return false, err
+}
+
+// errMoved tells that a chunk is no longer what comes next.
+var errMoved = errors.New("the campaign was moved on, or paused")
+
+// store stores a chunk, and tells the session's dispatcher when its first message is due.
+func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntuale.SessionID, chunk puntuale.FeedChunk) error {
+	stored, err := f.Store.Feed(ctx, node, chunk)
+	switch {
+	case err != nil:
+		return err
+	case !stored:
+		return errMoved
+	}
+	if first := firstDue(chunk); !first.IsZero() {
+		f.Hint(session, first)
+	}
+	return nil
+}
+
+// next reads and plans the chunk behind the campaign's place; without rows when nothing is to be fed now. A chunk of so many other
+// recipients is on its way to the disk.
+func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *fed, coming int) (chunk puntuale.FeedChunk, err error) {
+	if !c.Online || x.holds || c.Feed.Waiting == 0 {
+		return chunk, nil
+	}
+	now := f.Clock.Now()
 	ahead, err := f.Store.Ahead(ctx, c.Session, now.Add(puntuale.CampaignAheadTime))
 	if err != nil {
-		return false, err
+		return chunk, err
 	}
-	room := min(puntuale.CampaignAhead-ahead, feedRows)
+	room := min(puntuale.CampaignAhead-ahead-coming, max(1, f.Store.FeedRows()/(1+len(x.plan.frozen.Sequence.Steps))))
 	if n := c.Draft.CanarySize() - c.Feed.Fed; n > 0 && hasCanary(c) {
 		room = min(room, n)
 	}
 	if room <= 0 {
-		return false, nil
+		return chunk, nil
 	}
 	rows, err := f.Tenant(c.Client).Recipients(ctx, c.List, puntuale.RecipientFilter{State: new(puntuale.RecipientWaiting)}, c.Feed.Place, room)
 	if err != nil || len(rows) == 0 {
-		return false, err
+		return chunk, err
 	}
 	var contacts map[string]puntuale.Contact
 	if c.Official {
 		if contacts, err = f.Tenant(c.Client).Contacts(ctx, c.Session, phonesOf(rows)); err != nil {
-			return false, err
+			return chunk, err
 		}
 	}
-	chunk := f.plan(c, x, rows, contacts, now)
-	if len(chunk.Rows) == 0 {
-		return false, nil // the next one's moment is too far ahead
-	}
-	stored, err := f.Store.Feed(ctx, node, chunk)
-	if err != nil || !stored {
-		return false, err
-	}
-	planned := len(chunk.Rows)
-	refused := f.hint(c, chunk)
-	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
-	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
-	if hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() {
-		x.holds = true // until somebody has looked at them
-		return false, nil
-	}
-	return planned == len(rows) && len(rows) == room && c.Feed.Waiting > 0, nil
+	return f.plan(c, x, rows, contacts, now), nil // without rows when the next one's moment is too far ahead
 }
 
-// hint tells the session's dispatcher when the first message of the chunk is due, and counts who was refused.
-func (f *Feeder) hint(c *puntuale.FedCampaign, chunk puntuale.FeedChunk) (refused int) {
-	var first time.Time
+// passed moves the campaign behind a chunk.
+func (f *Feeder) passed(c *puntuale.FedCampaign, x *fed, chunk *puntuale.FeedChunk) {
+	planned, refused := len(chunk.Rows), 0
 	for i := range chunk.Rows {
-		r := &chunk.Rows[i]
-		if r.Reason != "" {
+		if chunk.Rows[i].Reason != "" {
 			refused++
-			continue
 		}
-		for _, m := range r.Start.Messages {
+	}
+	c.Feed.Place, c.Feed.Next = chunk.To.Place, chunk.To.Next
+	c.Feed.Waiting, c.Feed.Fed, c.Feed.Refused = c.Feed.Waiting-planned, c.Feed.Fed+planned-refused, c.Feed.Refused+refused
+	x.holds = hasCanary(c) && c.Feed.Fed >= c.Draft.CanarySize() // until somebody has looked at them
+}
+
+// firstDue is when the first message of a chunk is due; zero: it has none.
+func firstDue(chunk puntuale.FeedChunk) (first time.Time) {
+	for i := range chunk.Rows {
+		for _, m := range chunk.Rows[i].Start.Messages {
 			if first.IsZero() || m.Due.Before(first) {
 				first = m.Due
 			}
 		}
 	}
-	if !first.IsZero() {
-		f.Hint(c.Session, first)
-	}
-	return refused
+	return first
 }
 
 // plan plans as many of the rows as have their moment soon.

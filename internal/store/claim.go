@@ -30,7 +30,7 @@ func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted
 
 func newClaimKind() *kind {
 	k := newSingle("claim", laneSend)
-	k.alone = true
+	k.class = classClaim
 	k.check = checkClaim
 	return k
 }

@@ -16,7 +16,7 @@ import (
 
 // newFeedKind is of chunks. Nobody can tell whether one was stored, so its feeder looks again.
 func newFeedKind() *kind {
-	return &kind{name: "feed", lane: laneFeed, prepare: prepareFeed, run: func(ctx context.Context, w *writer, tasks []*task) error {
+	return &kind{name: "feed", lane: laneFeed, class: classFeed, prepare: prepareFeed, run: func(ctx context.Context, w *writer, tasks []*task) error {
 		f, ok := tasks[0].body.(*feeding)
 		if !ok {
 			return tasks[0].do(ctx, &w.link)
@@ -63,8 +63,21 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 		f.runs, f.of = append(f.runs, joined(s.kinds.free, len(r.Start.Messages), st)), append(f.of, i)
 	}
 	t := &task{kind: s.kinds.feed, weight: 1, body: f, done: make(chan error, 1)}
-	err := s.tenantWriter(c.Client).perform(ctx, t.of(int64(c.Client)), false)
+	err := s.feeds.perform(ctx, t.of(int64(c.Client)), false)
 	return f.done && err == nil, err
+}
+
+// Message rows of a chunk, each run counted as one more. On SQLite everybody waits for a chunk, so it takes a few milliseconds.
+const (
+	sqliteChunk   = 200
+	postgresChunk = 1000
+)
+
+func (s *Store) FeedRows() int {
+	if s.d.postgres {
+		return postgresChunk
+	}
+	return sqliteChunk
 }
 
 func (f *feeding) run(ctx context.Context) error {
@@ -72,7 +85,8 @@ func (f *feeding) run(ctx context.Context) error {
 	for _, t := range f.runs {
 		t.refused, t.later = nil, false
 	}
-	if err := fence(ctx, f.a, f.node); err != nil {
+	held, err := leased(ctx, f.a, f.node)
+	if err != nil {
 		return err
 	}
 	b := &startBatch{a: f.a, tasks: f.runs, free: true}
@@ -80,6 +94,9 @@ func (f *feeding) run(ctx context.Context) error {
 		return err
 	}
 	may, err := f.lock(ctx)
+	if err == nil {
+		err = held()
+	}
 	if err != nil || !may {
 		return err
 	}
@@ -114,13 +131,14 @@ func (f *feeding) run(ctx context.Context) error {
 func (f *feeding) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
-	found, err := one(ctx, f.a, `select c.state, c.list_id from campaign c where c.client_id = $1 and c.id = $2 for share`, []any{f.Client, f.Campaign}, &state, &list)
-	if err != nil || !found || state != puntuale.CampaignRunning || list != f.List {
-		return false, err
+	if err := f.a.later(ctx, `select c.state, c.list_id from campaign c where c.client_id = $1 and c.id = $2 for share`, []any{f.Client, f.Campaign}, func(r row) error {
+		return r.Scan(&state, &list)
+	}); err != nil {
+		return false, fmt.Errorf("lock a campaign: %w", err)
 	}
 	var place int64
-	_, err = one(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
-	return place == f.From.Place, err
+	_, err := one(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
+	return state == puntuale.CampaignRunning && list == f.List && place == f.From.Place, err
 }
 
 const markRecipients = `update recipient set state = 1, run_id = u.r from $u(c bigint, l bigint, n bigint, p text, r bigint)
@@ -248,7 +266,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 	do func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error,
 ) (still bool, err error) {
 	t := tenant{s: s, id: client}
-	err = s.tenantWriter(client).perform(ctx, dated(s.kinds.feed, func(ctx context.Context, a asker) error {
+	err = s.feeds.perform(ctx, dated(s.kinds.feed, func(ctx context.Context, a asker) error {
 		still = false
 		if err := fence(ctx, a, node); err != nil {
 			return err

@@ -14,7 +14,7 @@ const (
 	laneSend    lane = iota // what sends, and what keeps the server in its fleet: it waits for no call
 	lanePrevent             // calls that keep messages from being sent
 	laneCall                // all other calls
-	laneFeed                // what campaigns feed: it waits for every call
+	laneFeed                // what campaigns feed
 )
 
 // laneOf is the lane of a task that is done for a call with the patience.
@@ -86,8 +86,9 @@ func noChoice(queue []*task) bool {
 	return true
 }
 
-// round is what one transaction does: on SQLite a claim, because its messages are due now, and in the next one all else that waits,
-// as far as it goes; on PostgreSQL one unit, because mixed in one transaction they would break the lock order.
+// round is what one transaction does. On PostgreSQL that is one unit, because mixed in one transaction they would break the lock order.
+// On SQLite claims, chunks of campaigns and all else take turns. A claim is alone because its messages are due now, and a chunk because
+// a call should not wait for it. All else that waits goes together, as far as it goes.
 type round struct {
 	alone   bool // one unit
 	units   []*unit
@@ -126,10 +127,10 @@ func (r *round) add(t *task, u *unit) {
 	u.weight += t.weight
 }
 
-// fill takes those of the tasks that are claims, or those that are none, as far as there is a place for them.
-func (r *round) fill(tasks []*task, claims bool) {
+// fill takes the tasks of a class, as far as there is a place for them.
+func (r *round) fill(tasks []*task, of class) {
 	for _, t := range tasks {
-		if t.kind.alone != claims {
+		if t.kind.class != of {
 			continue
 		}
 		u := r.place(t)
@@ -142,17 +143,18 @@ func (r *round) fill(tasks []*task, claims bool) {
 	}
 }
 
-// next takes the tasks of the next transaction out of the queue; their callers now get the true result. While both wait, claims and
-// all else have every second one.
+// next takes the tasks of the next transaction out of the queue; their callers now get the true result. Classes that wait have their
+// turns one after the other.
 func (w *writer) next() (units []*unit, closing bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	r := round{joining: map[*kind]*unit{}}
 	tasks := w.inTurn()
-	for _, claims := range []bool{!w.claimed, w.claimed} {
-		r.alone = w.link.d.postgres || claims
-		if r.fill(tasks, claims); len(r.units) > 0 {
-			w.claimed = claims
+	for i := range classes {
+		turn := (w.last + 1 + i) % classes
+		r.alone = w.link.d.postgres || turn != classMixed
+		if r.fill(tasks, turn); len(r.units) > 0 {
+			w.last = turn
 			break
 		}
 	}

@@ -111,6 +111,12 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 		return err
 	}
 	s.past, s.archives = &pool{d: s.d, db: archivers, watch: s.watch, noticed: s.noticed}, on(archivers)
+	// Chunks of campaigns meet calls at rows of their own client alone. This one is opened by the first chunk.
+	feeders, err := s.postgresPool(address, writerSettings, 1)
+	if err != nil {
+		return err
+	}
+	s.feeds = on(feeders)
 	return nil
 }
 

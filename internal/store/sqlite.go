@@ -102,7 +102,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	s.past = s.work
 	s.read.places = make(chan struct{}, sqliteReaders)
 	w := s.startWriter(link{d: s.d, db: db})
-	s.tenants, s.claims, s.records, s.ledger, s.fleet, s.archives = []*writer{w}, w, w, w, w, w
+	s.tenants, s.claims, s.records, s.ledger, s.fleet, s.archives, s.feeds = []*writer{w}, w, w, w, w, w, w
 	return nil
 }
 

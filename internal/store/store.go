@@ -63,6 +63,7 @@ type Store struct {
 	records  *writer
 	ledger   *writer // of the sandbox
 	fleet    *writer
+	feeds    *writer // of campaigns
 	archives *writer // the archiver's
 	watch    *watch  // nil on SQLite
 	beaten   atomic.Pointer[acknowledged]

@@ -10,7 +10,7 @@ type kind struct {
 	name  string
 	limit int // weight of the tasks that may be joined; 0: each task by itself
 	lane  lane
-	alone bool // each task has a transaction of its own on every engine: claims
+	class class
 
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	prepare func(ctx context.Context, w *writer, tasks []*task) error
@@ -24,6 +24,16 @@ type kind struct {
 	// can tell.
 	check func(ctx context.Context, w *writer, tasks []*task) (committed bool, err error)
 }
+
+// class says with whom a task shares a transaction on SQLite, and who takes turns there.
+type class int8
+
+const (
+	classMixed class = iota // with all others of this class
+	classClaim              // with nobody
+	classFeed               // with nobody
+	classes
+)
 
 const (
 	taskWaiting int32 = iota

@@ -23,7 +23,7 @@ type writer struct {
 	queue   []*task
 	served  map[party]int // when the owners of what was taken had their last turn; nil while nothing waits
 	turn    int           // counts them
-	claimed bool          // the last round was a claim's
+	last    class         // of the last round
 	wake    chan struct{} // holds one sign that the queue or closing changed
 	closing bool
 	done    chan struct{}
