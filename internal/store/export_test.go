@@ -232,13 +232,18 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 }
 
 // Claiming has claims at the writer of the client's calls until end: while one is done, two wait.
-func Claiming(s *Store, client puntuale.ClientID) (end func()) {
+func Claiming(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.claim) }
+
+// Calling has calls there.
+func Calling(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.stop) }
+
+func busy(s *Store, client puntuale.ClientID, k *kind) (end func()) {
 	ended := make(chan struct{})
-	var claims sync.WaitGroup
+	var tasks sync.WaitGroup
 	var next func()
 	next = func() {
-		claims.Go(func() {
-			_ = s.tenantWriter(client).perform(context.Background(), single(s.kinds.claim, func(context.Context, asker) error {
+		tasks.Go(func() {
+			_ = s.tenantWriter(client).perform(context.Background(), single(k, func(context.Context, asker) error {
 				select {
 				case <-ended:
 					return nil
@@ -263,7 +268,7 @@ func Claiming(s *Store, client puntuale.ClientID) (end func()) {
 	release()
 	return func() {
 		close(ended)
-		claims.Wait()
+		tasks.Wait()
 	}
 }
 
@@ -287,6 +292,14 @@ func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64,
 		do()
 		return nil
 	}).of(owner), false)
+}
+
+// Feeding does something as a chunk of a campaign does.
+func Feeding(s *Store, do func()) error {
+	return s.feeds.perform(context.Background(), single(s.kinds.feed, func(context.Context, asker) error {
+		do()
+		return nil
+	}), false)
 }
 
 // OccupyReaders takes all connections for single things until release.

@@ -127,6 +127,45 @@ func TestClaimsLeaveTurns(t *testing.T) {
 	})
 }
 
+// A call shares its transaction with no chunk of a campaign: it waits for the one that is under way, and for no other.
+func TestChunkIsAlone(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		begun, first, second := make(chan struct{}), make(chan struct{}), make(chan struct{})
+		fed, wrote := make(chan error, 2), make(chan error, 1)
+		go func() { fed <- store.Feeding(w.Store, func() { close(begun); <-first }) }()
+		<-begun
+		go func() { fed <- store.Feeding(w.Store, func() { <-second }) }()
+		if !w.DB.Postgres { // there chunks have a writer of their own
+			until(t, "the chunk waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
+		}
+		go func() { wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() {}) }()
+		if !w.DB.Postgres {
+			until(t, "the call waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
+		}
+		close(first)
+		soon(t, wrote, "the call waits for the chunk behind it")
+		close(second)
+		for range 2 {
+			soon(t, fed, "a chunk does not end")
+		}
+	})
+}
+
+// However many calls wait, a chunk of a campaign has its turn.
+func TestCallsLeaveTurns(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		c := w.Client(puntuale.AccountFull)
+		end := store.Calling(w.Store, c.ID)
+		fed := make(chan error, 1)
+		go func() { fed <- store.Feeding(w.Store, func() {}) }()
+		soon(t, fed, "the chunk waits for as long as there are calls")
+		end()
+	})
+}
+
 // A start whose patience ends while it waits is refused at once, stored in no part and not counted; under the same key it
 // is accepted later. One that has begun is never refused.
 func TestStartLosesPatience(t *testing.T) {
