@@ -3,6 +3,7 @@ package campaign_test
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -70,4 +71,79 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	if got, err := c.Recipients(ctx, list, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 3); err != nil || len(got) != 1 || got[0].N != 1 {
 		t.Errorf("fed: %+v, %v", got, err)
 	}
+}
+
+// A list that nobody sends is fed up to the limit, and not one recipient further, however the chunks follow each other.
+func TestFeedsJustAhead(t *testing.T) {
+	t.Parallel()
+	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := storetest.NewWorld(t, driver(t))
+			ctx, now := t.Context(), clock.System().Now()
+			c := w.Client(puntuale.AccountFull)
+			node := w.MustJoin()
+			if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
+				t.Fatal(err)
+			}
+			id, _ := c.MustCampaign(puntuale.CampaignAhead + 500)
+			frozen := puntuale.CampaignFrozen{
+				Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "ciao", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}},
+				Zone:     "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
+			}
+			if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
+				t.Fatal(err)
+			}
+			// After a person resumed it, nobody waits for the first recipients.
+			for _, change := range []puntuale.CampaignChange{
+				{From: []puntuale.CampaignState{puntuale.CampaignRunning}, To: puntuale.CampaignPaused, Now: now},
+				{From: []puntuale.CampaignState{puntuale.CampaignPaused}, To: puntuale.CampaignResuming, Now: now},
+			} {
+				if err := c.ChangeCampaign(ctx, id, change); err != nil {
+					t.Fatal(err)
+				}
+			}
+			rounds := &rounds{CampaignFeeder: w.Store}
+			f := campaign.New(campaign.Config{
+				Store: rounds, Queue: w.Store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+				Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
+			})
+			run, stop := context.WithCancel(ctx)
+			ended := make(chan struct{})
+			go func() { defer close(ended); f.Run(run) }()
+			defer func() { stop(); <-ended }()
+			fed := func() int {
+				stored, err := c.Campaign(ctx, id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return stored.Feed.Fed
+			}
+			wait := func(what string, holds func() bool) {
+				t.Helper()
+				for end := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(end) {
+						t.Fatalf("%s: %d are fed", what, fed())
+					}
+				}
+			}
+			wait("the limit is not reached", func() bool { return fed() >= puntuale.CampaignAhead })
+			seen := rounds.begun.Load()
+			wait("the feeder stopped", func() bool { return rounds.begun.Load() > seen+2 })
+			if n := fed(); n != puntuale.CampaignAhead {
+				t.Errorf("%d recipients are fed, want %d", n, puntuale.CampaignAhead)
+			}
+		})
+	}
+}
+
+// rounds counts a feeder's.
+type rounds struct {
+	puntuale.CampaignFeeder
+	begun atomic.Int64
+}
+
+func (r *rounds) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
+	r.begun.Add(1)
+	return r.CampaignFeeder.FedCampaigns(ctx, node)
 }
