@@ -333,8 +333,6 @@ type CampaignFeeder interface {
 	FedCampaigns(ctx context.Context, node NodeID) ([]FedCampaign, error)
 	// Ahead counts the session's recipients whose first message is due by the moment and was never tried, at most CampaignAhead.
 	Ahead(ctx context.Context, session SessionID, by time.Time) (int, error)
-	// FeedRows is how many rows a chunk may have: one for each run, and one for each message.
-	FeedRows() int
 	// Feed starts the runs of a chunk in one transaction, under the node's lease. It stores nothing and returns false unless
 	// the campaign runs and its place is the one that the chunk was read at. A recipient that changed meanwhile is left
 	// out. [ErrFenced]: the lease is gone.

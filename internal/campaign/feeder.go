@@ -18,6 +18,9 @@ type Config struct {
 		Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error)
 	}
 	Tenant func(puntuale.ClientID) Tenant
+	// Room returns how many rows the next chunk may have: one for each run and one for each message. While calls arrive the
+	// room is smaller, and the feeder rests after each chunk.
+	Room   func() (rows int, calls bool)
 	Node   func() puntuale.NodeID // that owns the sessions here; 0: none
 	Hint   puntuale.Hint
 	Clock  clock.Clock
@@ -52,6 +55,7 @@ const (
 	feedTurn   = 100 * time.Millisecond // of one campaign, before the others have theirs
 	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
 	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
+	feedRest   = 2                      // times as long as a chunk took, while calls arrive
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 )
@@ -191,9 +195,12 @@ func (f *Feeder) feed(ctx context.Context, node puntuale.NodeID, c *puntuale.Fed
 // errMoved tells that a chunk is no longer what comes next.
 var errMoved = errors.New("the campaign was moved on, or paused")
 
-// store stores a chunk, and tells the session's dispatcher when its first message is due.
+// store stores a chunk, and tells the session's dispatcher when its first message is due. While calls arrive it rests
+// afterwards: a call that finds a chunk at work waits for its end.
 func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntuale.SessionID, chunk puntuale.FeedChunk) error {
+	begun := f.Clock.Now()
 	stored, err := f.Store.Feed(ctx, node, chunk)
+	took := f.Clock.Now().Sub(begun)
 	switch {
 	case err != nil:
 		return err
@@ -202,6 +209,9 @@ func (f *Feeder) store(ctx context.Context, node puntuale.NodeID, session puntua
 	}
 	if first := firstDue(chunk); !first.IsZero() {
 		f.Hint(session, first)
+	}
+	if _, calls := f.Room(); calls {
+		return f.Clock.Sleep(ctx, feedRest*took)
 	}
 	return nil
 }
@@ -217,7 +227,8 @@ func (f *Feeder) next(ctx context.Context, c *puntuale.FedCampaign, x *fed, comi
 	if err != nil {
 		return chunk, err
 	}
-	room := min(puntuale.CampaignAhead-ahead-coming, max(1, f.Store.FeedRows()/(1+len(x.plan.frozen.Sequence.Steps))))
+	most, _ := f.Room()
+	room := min(puntuale.CampaignAhead-ahead-coming, max(1, most/(1+len(x.plan.frozen.Sequence.Steps))))
 	if n := c.Draft.CanarySize() - c.Feed.Fed; n > 0 && hasCanary(c) {
 		room = min(room, n)
 	}

@@ -46,7 +46,7 @@ func TestFeedingWithoutWindow(t *testing.T) {
 	}
 	fake := clock.NewFake(now)
 	f := campaign.New(campaign.Config{
-		Store: w.Store, Queue: w.Store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+		Store: w.Store, Queue: w.Store, Room: w.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
 		Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
 	})
 	run, stop := context.WithCancel(ctx)
@@ -105,7 +105,7 @@ func TestFeedsJustAhead(t *testing.T) {
 			}
 			rounds := &rounds{CampaignFeeder: w.Store}
 			f := campaign.New(campaign.Config{
-				Store: rounds, Queue: w.Store, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
+				Store: rounds, Queue: w.Store, Room: w.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) },
 				Node: func() puntuale.NodeID { return node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: clock.System(), Logger: slog.New(slog.DiscardHandler),
 			})
 			run, stop := context.WithCancel(ctx)

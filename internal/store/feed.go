@@ -67,17 +67,31 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 	return f.done && err == nil, err
 }
 
-// Message rows of a chunk, each run counted as one more. On SQLite everybody waits for a chunk, so it takes a few milliseconds.
+// Rows of a chunk. On SQLite all calls wait for a chunk; on PostgreSQL those of its client do, and all share the disk.
 const (
-	sqliteChunk   = 200
-	postgresChunk = 1000
+	sqliteChunk         = 200
+	sqliteChunkBeside   = 50 // while calls arrive
+	postgresChunk       = 1000
+	postgresChunkBeside = 100
+	callsLast           = 250 * time.Millisecond // a call this long ago: another one may come
 )
 
-func (s *Store) FeedRows() int {
-	if s.d.postgres {
-		return postgresChunk
+// FeedRoom returns how many rows the next chunk may have: one for each run, and one for each message. While calls arrive
+// the room is smaller, and the feeder must rest after each chunk. Calls may come from many
+// goroutines at once.
+func (s *Store) FeedRoom() (rows int, calls bool) {
+	if last := s.lastCall.Load(); last != nil {
+		calls = s.machine.Now().Sub(*last) < callsLast
 	}
-	return sqliteChunk
+	switch {
+	case s.d.postgres && calls:
+		return postgresChunkBeside, calls
+	case s.d.postgres:
+		return postgresChunk, calls
+	case calls:
+		return sqliteChunkBeside, calls
+	}
+	return sqliteChunk, calls
 }
 
 func (f *feeding) run(ctx context.Context) error {

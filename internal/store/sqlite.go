@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -35,7 +36,7 @@ const applicationID = 0x50554e54
 // takes 30 to 60 ms and not 20.
 var sqliteSettings = map[string]string{
 	"busy_timeout": "5000", "foreign_keys": "1", "journal_mode": "WAL", "synchronous": "FULL",
-	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": "4000",
+	"temp_store": "MEMORY", "cache_size": "-65536", "wal_autocheckpoint": strconv.Itoa(checkpointOwn),
 }
 
 // sqliteReaderCache is the cache_size of each connection that only reads, of which there are eight.
@@ -101,6 +102,11 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	}
 	s.past = s.work
 	s.read.places = make(chan struct{}, sqliteReaders)
+	copies, err := s.sqlitePool(path, query, false, 1)
+	if err != nil {
+		return err
+	}
+	s.checkpoints = startCheckpointer(copies)
 	w := s.startWriter(link{d: s.d, db: db})
 	s.tenants, s.claims, s.records, s.ledger, s.fleet, s.archives, s.feeds = []*writer{w}, w, w, w, w, w, w
 	return nil

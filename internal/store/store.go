@@ -66,7 +66,11 @@ type Store struct {
 	feeds    *writer // of campaigns
 	archives *writer // the archiver's
 	watch    *watch  // nil on SQLite
+
+	checkpoints *checkpointer // nil on PostgreSQL
+
 	beaten   atomic.Pointer[acknowledged]
+	lastCall atomic.Pointer[time.Time] // when a call's task was queued last, by this machine's clock; nil: none was
 
 	teller   *teller   // nil on SQLite
 	listener *listener // nil until Listen
@@ -166,6 +170,7 @@ func (s *Store) Close() error {
 		for _, w := range s.writers {
 			w.close()
 		}
+		s.checkpoints.close()
 		s.teller.close()
 		s.listener.close()
 		s.watch.close()

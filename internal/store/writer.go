@@ -50,6 +50,9 @@ func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 	}
 	patience := puntuale.PatienceOf(ctx)
 	t.lane = laneOf(t.kind, patience, urgent)
+	if t.lane == laneCall || t.lane == lanePrevent {
+		w.s.lastCall.Store(new(w.s.machine.Now()))
+	}
 	if err := w.submit(t, urgent); err != nil {
 		return err
 	}
@@ -155,6 +158,7 @@ func (w *writer) commit(all []*unit) {
 	begun := w.s.cfg.Clock.Now()
 	err := w.persist(all)
 	took := w.s.cfg.Clock.Now().Sub(begun)
+	w.s.checkpoints.committed()
 	for _, u := range all {
 		if err != nil {
 			u.err = err
