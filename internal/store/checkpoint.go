@@ -4,74 +4,103 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"sync/atomic"
+	"time"
+
+	"puntuale/internal/clock"
 )
 
 // checkpointer copies SQLite's log into its file beside the writer. Otherwise one commit in thousands does that, and all
-// calls wait for it, 20 to 60 ms. The writer's own checkpoint, which begins the log anew, then has little left to copy.
+// calls wait for it, 20 to 60 ms. A commit must copy the last pages itself: only then does the log begin anew.
 type checkpointer struct {
 	db     *sql.DB
+	clock  clock.Clock
 	wake   chan struct{} // holds one sign that something was committed
+	last   atomic.Bool   // the writer should copy the last pages
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-// Pages of SQLite's log. A smaller checkpointPages writes a page that changes often more often to the file.
+// Pages of SQLite's log. A smaller checkpointFrom writes a page that changes often more often to the file.
 const (
-	checkpointPages = 2000 // from which the checkpointer copies
-	checkpointRest  = 200  // few enough for the writer
-	checkpointOwn   = 4000 // from which a commit copies what is left
+	checkpointFrom  = 2000                  // the checkpointer begins to copy
+	checkpointLast  = 400                   // few enough for the writer
+	checkpointEnd   = 4000                  // the writer copies the last pages
+	checkpointEach  = 20000                 // every commit copies, should the checkpointer not get there
+	checkpointEvery = 20 * time.Millisecond // between two looks at the log
 )
 
 // startCheckpointer uses a pool of one connection.
-func startCheckpointer(db *sql.DB) *checkpointer {
+func startCheckpointer(db *sql.DB, c clock.Clock) *checkpointer {
 	ctx, cancel := context.WithCancel(context.Background())
-	c := &checkpointer{db: db, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
-	go c.loop(ctx)
-	return c
+	k := &checkpointer{db: db, clock: c, wake: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	go k.loop(ctx)
+	return k
 }
 
-// committed tells that the log may have grown. It never blocks.
-func (c *checkpointer) committed() {
-	if c == nil {
+func (k *checkpointer) close() {
+	if k == nil {
+		return
+	}
+	k.cancel()
+	<-k.done
+}
+
+// committed tells that the log may have grown, and copies the last pages when it is time for them. The writer calls it
+// between two transactions, with its connection.
+func (k *checkpointer) committed(l *link) {
+	if k == nil {
 		return
 	}
 	select {
-	case c.wake <- struct{}{}:
+	case k.wake <- struct{}{}:
 	default:
 	}
-}
-
-func (c *checkpointer) close() {
-	if c == nil {
+	if l.conn == nil || !k.last.CompareAndSwap(true, false) {
 		return
 	}
-	c.cancel()
-	<-c.done
+	_, _, err := pages(context.Background(), l.conn, "passive")
+	_ = err // the next transaction uses the same files, and meets what is wrong with them
 }
 
-func (c *checkpointer) loop(ctx context.Context) {
-	defer close(c.done)
+func (k *checkpointer) loop(ctx context.Context) {
+	defer close(k.done)
 	for {
 		select {
-		case <-c.wake:
+		case <-k.wake:
 		case <-ctx.Done():
 			return
 		}
-		// An error is the writer's to meet: its own commits read the same files, and its own checkpoint is still there.
-		for left, err := c.pages(ctx, "noop"); err == nil && left > checkpointRest; left, err = c.pages(ctx, "passive") {
+		k.copy(ctx)
+		if k.clock.Sleep(ctx, checkpointEvery) != nil {
+			return
 		}
 	}
 }
 
-// pages returns how many pages of the log are not in the file, or 0 while the log is short. Mode is SQLite's: noop only
-// counts, passive copies and waits for nobody.
-func (c *checkpointer) pages(ctx context.Context, mode string) (int, error) {
-	var busy, log, copied int
-	if err := c.db.QueryRowContext(ctx, "pragma wal_checkpoint("+mode+")").Scan(&busy, &log, &copied); err != nil {
-		return 0, fmt.Errorf("copy the log into the file: %w", err)
+// copy copies until few pages are left. A reader in the middle of a long list keeps newer pages from being copied.
+func (k *checkpointer) copy(ctx context.Context) {
+	size, copied, err := pages(ctx, k.db, "noop")
+	for err == nil && size >= checkpointFrom && size-copied > checkpointLast {
+		before := copied
+		if size, copied, err = pages(ctx, k.db, "passive"); copied <= before {
+			return
+		}
 	}
-	if busy != 0 || log < checkpointPages {
-		return 0, nil
+	if err != nil || size >= checkpointEnd {
+		k.last.Store(true)
 	}
-	return log - copied, nil
+}
+
+// pages returns how many pages the log has, and how many of them are in the file. The mode noop only counts them; passive
+// copies, and waits for nobody.
+func pages(ctx context.Context, db interface {
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}, mode string,
+) (size, copied int, err error) {
+	var busy int
+	if err := db.QueryRowContext(ctx, "pragma wal_checkpoint("+mode+")").Scan(&busy, &size, &copied); err != nil {
+		return 0, 0, fmt.Errorf("copy the log into the file: %w", err)
+	}
+	return size, copied, nil
 }

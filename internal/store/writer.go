@@ -121,6 +121,7 @@ func (w *writer) loop() {
 		switch {
 		case len(all) > 0:
 			w.commit(all)
+			w.s.checkpoints.committed(&w.link)
 		case closing:
 			return
 		default:
@@ -158,7 +159,6 @@ func (w *writer) commit(all []*unit) {
 	begun := w.s.cfg.Clock.Now()
 	err := w.persist(all)
 	took := w.s.cfg.Clock.Now().Sub(begun)
-	w.s.checkpoints.committed()
 	for _, u := range all {
 		if err != nil {
 			u.err = err
