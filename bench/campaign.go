@@ -17,6 +17,10 @@ func planned(n, steps int, engine string) string {
 	return on(fmt.Sprintf("message rows planned while feeding %s recipients, sequences of %d", count(n), steps), engine)
 }
 
+func plannedBeside(n, steps int, engine string) string {
+	return on(fmt.Sprintf("message rows planned meanwhile, %s recipients, sequences of %d", count(n), steps), engine)
+}
+
 func idleCalls(quantile, engine string) string {
 	return on(fmt.Sprintf("start calls, %d a second, of a server with nothing else to do, %s", callRate, quantile), engine)
 }
@@ -105,7 +109,7 @@ func (b *bench) withCampaigner(ctx context.Context, engine string, take func(con
 	return take(ctx, &campaigner{fixture: f, server: s, db: db, client: f.clients[0], http: &http.Client{Timeout: 2 * time.Minute}})
 }
 
-// feeding measures lists, what is planned a second of them, and start calls meanwhile. The sequences begin a day after
+// feeding measures lists, how much of them is planned a second, and start calls while another list is fed. The sequences begin a day after
 // their starts. So nothing leaves, and nothing of them counts as fed ahead: the feeder plans as fast as it can.
 func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, b.lists.fed
@@ -125,39 +129,58 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 			return err
 		}
 		begun := time.Now()
-		id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
+		alone, err := c.readyToFeed(ctx, sequence, n)
 		if err != nil {
 			return err
 		}
 		if steps == fedSteps[0] {
 			b.sheet.note(listed(n, engine), seconds, time.Since(begun).Seconds())
 		}
-		var took time.Duration
+		rows := n * steps
+		what := planned(n, steps, engine)
 		w, used := b.watch(engine), c.server.cpu()
-		beside, err := c.callsDuring(ctx, func() error {
-			begun := time.Now()
-			if err := c.start(ctx, id, digest); err != nil {
-				return err
-			}
-			err := c.await(ctx, id, "waiting", func(waiting int) bool { return waiting == 0 })
-			took = time.Since(begun)
-			return err
-		})
+		took, err := alone()
 		if err != nil {
 			return err
 		}
-		rows := n * steps
-		what := planned(n, steps, engine)
 		b.sheet.note(what, perSecond, float64(rows)/took.Seconds())
 		b.sheet.note(what+": CPU of the server", microCPU, (c.server.cpu()-used).Seconds()*1e6/float64(rows))
 		if e := w.stop(what, rows); e.served {
 			b.sheet.note(what+itsEffort, microCPU, e.its)
 		}
+		feed, err := c.readyToFeed(ctx, sequence, n)
+		if err != nil {
+			return err
+		}
+		beside, err := c.callsDuring(ctx, func() (err error) {
+			took, err = feed()
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.sheet.note(plannedBeside(n, steps, engine), perSecond, float64(rows)/took.Seconds())
 		if err := beside.note(&b.sheet, func(quantile string) string { return callsBeside(steps, quantile, engine) }, 1); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// readyToFeed makes a checked campaign of so many recipients. feed starts it, and returns how long all of it took to be fed.
+func (c *campaigner) readyToFeed(ctx context.Context, sequence string, n int) (feed func() (time.Duration, error), err error) {
+	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
+	if err != nil {
+		return nil, err
+	}
+	return func() (time.Duration, error) {
+		begun := time.Now()
+		if err := c.start(ctx, id, digest); err != nil {
+			return 0, err
+		}
+		err := c.await(ctx, id, "waiting", func(waiting int) bool { return waiting == 0 })
+		return time.Since(begun), err
+	}, nil
 }
 
 // pausing measures a pause in the middle of a campaign that sends as fast as it can.

@@ -70,7 +70,7 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 // Rows of a chunk. On SQLite all calls wait for a chunk; on PostgreSQL those of its client do, and all share the disk.
 const (
 	sqliteChunk         = 200
-	sqliteChunkBeside   = 50 // while calls arrive
+	sqliteChunkBeside   = 25 // while calls arrive
 	postgresChunk       = 1000
 	postgresChunkBeside = 100
 	callsLast           = 250 * time.Millisecond // a call this long ago: another one may come
