@@ -147,3 +147,59 @@ func (r *rounds) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]punt
 	r.begun.Add(1)
 	return r.CampaignFeeder.FedCampaigns(ctx, node)
 }
+
+// While calls arrive, the feeder rests after each chunk twice as long as the chunk took.
+func TestFeederRestsBesideCalls(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	ctx, now := t.Context(), clock.System().Now()
+	c := w.Client(puntuale.AccountFull)
+	node := w.MustJoin()
+	if _, err := w.Assign(ctx, 0, node, []puntuale.SessionID{c.Session}); err != nil {
+		t.Fatal(err)
+	}
+	id, _ := c.MustCampaign(3)
+	frozen := puntuale.CampaignFrozen{
+		Sequence: puntuale.Sequence{Steps: []puntuale.Step{{Text: "ciao", Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}}},
+		Zone:     "Europe/Rome", Columns: map[string]int{"phone": 0, "nome": 1},
+	}
+	if _, err := c.StartCampaign(ctx, id, puntuale.CampaignStart{Digest: "d", Frozen: frozen, Session: c.Session, First: now, Day: storetest.Day, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	fake := clock.NewFake(now)
+	const took = 7 * time.Millisecond
+	f := campaign.New(campaign.Config{
+		Store: &slow{w.Store, func() { fake.Advance(took) }}, Queue: w.Store, Room: func() (int, bool) { return 2, true },
+		Tenant: func(id puntuale.ClientID) campaign.Tenant { return w.Tenant(id) }, Node: func() puntuale.NodeID { return node },
+		Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
+	})
+	run, stop := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); f.Run(run) }()
+	defer func() { stop(); <-ended }()
+	for want := 1; want <= 3; want++ {
+		within, cancel := context.WithTimeout(ctx, 20*time.Second)
+		err := fake.Waiting(within, 1)
+		cancel()
+		stored, failed := c.Campaign(ctx, id)
+		if err != nil || failed != nil || stored.Feed.Fed != want {
+			t.Fatalf("%d recipients are fed, want %d: %v %v", stored.Feed.Fed, want, err, failed)
+		}
+		fake.Advance(2*took - time.Microsecond)
+		if n := fake.Waiters(); n != 1 {
+			t.Fatalf("%d wait before the rest ends", n)
+		}
+		fake.Advance(time.Microsecond)
+	}
+}
+
+// slow is a store whose chunks take a while.
+type slow struct {
+	puntuale.CampaignFeeder
+	pass func()
+}
+
+func (s *slow) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedChunk) (bool, error) {
+	defer s.pass()
+	return s.CampaignFeeder.Feed(ctx, node, c)
+}

@@ -317,3 +317,10 @@ func OccupyReaders(s *Store) (release func()) {
 
 // Unsure is what decides whether a COMMIT that failed is in doubt.
 func Unsure(err error) bool { return unsure(err) }
+
+// What decides when SQLite's log is copied.
+const (
+	CheckpointFrom = checkpointFrom
+	CheckpointLast = checkpointLast
+	CheckpointEnd  = checkpointEnd
+)

@@ -1,0 +1,100 @@
+package store_test
+
+import (
+	"database/sql"
+	"testing"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/store"
+	"puntuale/internal/store/storetest"
+)
+
+// logPages counts the pages of a store's log, and those that are in the file.
+func logPages(t *testing.T, db *sql.DB) (size, copied int) {
+	t.Helper()
+	var busy int
+	if err := db.QueryRowContext(t.Context(), "pragma wal_checkpoint(noop)").Scan(&busy, &size, &copied); err != nil {
+		t.Fatal(err)
+	}
+	return size, copied
+}
+
+// fillLog starts sequences until the log is as long as wanted.
+func fillLog(t *testing.T, c *storetest.Client, db *sql.DB, pages int) {
+	t.Helper()
+	for size := 0; size < pages; {
+		c.MustStart(someone, storetest.Begin, 100)
+		size, _ = logPages(t, db)
+	}
+}
+
+// The log is copied into the file while nobody commits any more; a commit then begins it anew, and copies next to nothing.
+func TestLogIsCopiedBesideTheWriter(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	c, db := w.Client(puntuale.AccountFull), w.DB.SQL
+	fillLog(t, c, db, store.CheckpointEnd)
+	until(t, "the log is copied", func() bool {
+		size, copied := logPages(t, db)
+		return size-copied <= store.CheckpointLast
+	})
+	until(t, "the log begins anew", func() bool {
+		c.MustStart(someone, storetest.Begin, 1)
+		size, _ := logPages(t, db)
+		return size < store.CheckpointFrom
+	})
+}
+
+// A reader in the middle of a list keeps the log from being copied. Commits go on meanwhile, and none of them tries to copy.
+func TestLogWaitsForReader(t *testing.T) {
+	t.Parallel()
+	w := storetest.NewWorld(t, storetest.SQLite(t))
+	c, db := w.Client(puntuale.AccountFull), w.DB.SQL
+	c.MustStart(someone, storetest.Begin, 1)
+	tx, err := db.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var n int
+	if err := tx.QueryRowContext(t.Context(), "select count(*) from message").Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	other := w.DB.SQL
+	fillLog(t, c, other, store.CheckpointEnd+500)
+	if size, copied := logPages(t, other); copied >= store.CheckpointFrom {
+		t.Errorf("%d of %d pages were copied beside a reader", copied, size)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	until(t, "the log begins anew", func() bool {
+		c.MustStart(someone, storetest.Begin, 1)
+		size, _ := logPages(t, other)
+		return size < store.CheckpointFrom
+	})
+}
+
+// While calls arrive, a chunk of a campaign is small. When they end, it is as large as before.
+func TestFeedRoom(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, w *storetest.World) {
+		fake := clock.NewFake(time.Now())
+		store.OnMachine(w.Store, fake)
+		c := w.Client(puntuale.AccountFull)
+		fake.Advance(time.Minute)
+		most, calls := w.FeedRoom()
+		if calls {
+			t.Error("calls arrive, although none does")
+		}
+		c.MustStart(someone, storetest.Begin, 1)
+		if rows, calls := w.FeedRoom(); !calls || rows >= most {
+			t.Errorf("beside a call there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
+		}
+		fake.Advance(time.Minute)
+		if rows, calls := w.FeedRoom(); calls || rows != most {
+			t.Errorf("after the calls there is room for %d rows of %d; calls arrive: %v", rows, most, calls)
+		}
+	})
+}
