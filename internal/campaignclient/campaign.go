@@ -123,7 +123,8 @@ type Limit struct {
 	Days      int    `json:"days"`
 }
 
-// ChangedError says that something was changed since the check that a start named. Check is the new one.
+// ChangedError says that something was changed since the check that a start named. Check is the new one; without a digest
+// the campaign is to be checked again.
 type ChangedError struct{ Check Check }
 
 func (e *ChangedError) Error() string { return "the campaign was changed since its check" }
@@ -159,13 +160,18 @@ func (c *Client) Check(ctx context.Context, id string, tell func(Check)) (Check,
 // Start starts what the check with this digest showed. Errors: a [*ChangedError]; a [*Refusal].
 func (c *Client) Start(ctx context.Context, id, digest string) (started Campaign, err error) {
 	err = c.call(ctx, http.MethodPost, one(id)+"/start", map[string]string{"digest": digest}, &started)
-	if r, ok := errors.AsType[*Refusal](err); ok && r.Status == http.StatusConflict {
-		for _, f := range r.Faults {
-			changed := &ChangedError{}
-			if f.Location == "body.digest" && json.Unmarshal(f.Value, &changed.Check) == nil {
-				return started, changed
-			}
+	r, ok := errors.AsType[*Refusal](err)
+	if !ok || r.Status != http.StatusConflict {
+		return started, err
+	}
+	changed := &ChangedError{}
+	for _, f := range r.Faults {
+		if f.Location == "body.digest" && json.Unmarshal(f.Value, &changed.Check) == nil {
+			return started, changed
 		}
+	}
+	if found, failed := c.Campaign(ctx, id); failed == nil && found.State == "draft" { // an edit dropped its check
+		return started, changed
 	}
 	return started, err
 }

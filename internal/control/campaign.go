@@ -468,6 +468,9 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 		found, err := c.Campaign(ctx, id)
 		return found, usage, err
 	}
+	if stored.State == puntuale.CampaignDrafted {
+		return Campaign{}, puntuale.Usage{}, puntuale.Conflict("the campaign is draft; check it first with POST /api/campaigns/{id}/check")
+	}
 	if stored.State != puntuale.CampaignReady {
 		return Campaign{}, puntuale.Usage{}, puntuale.Conflict("the campaign is " + stored.State.String())
 	}

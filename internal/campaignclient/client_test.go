@@ -1,0 +1,258 @@
+package campaignclient_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale/internal/campaignclient"
+	"puntuale/internal/clock"
+)
+
+const theKey = "the key"
+
+// peer answers one call after the other with what it was given, and keeps a ledger of the calls. It lets no other call pass.
+type peer struct {
+	t       *testing.T
+	mu      sync.Mutex
+	answers []answer
+	ledger  []string
+}
+
+// answer is what one call gets.
+type answer struct {
+	call   string // that it is for: method, path and body
+	status int    // 0: 200; cut: the connection ends without an answer
+	after  string // Retry-After
+	body   string
+}
+
+const cut = -1
+
+func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	call := strings.TrimSpace(r.Method + " " + r.URL.Path + " " + string(body))
+	p.ledger = append(p.ledger, call)
+	switch {
+	case err != nil:
+		p.t.Errorf("%s: %v", call, err)
+	case r.Header.Get("Authorization") != "Bearer "+theKey:
+		p.t.Errorf("%s comes with the key %q", call, r.Header.Get("Authorization"))
+	case len(p.answers) == 0 || p.answers[0].call != call:
+		p.t.Errorf("%s was not expected; left: %+v", call, p.answers)
+		w.WriteHeader(http.StatusTeapot)
+		return
+	}
+	a := p.answers[0]
+	p.answers = p.answers[1:]
+	if a.status == cut {
+		panic(http.ErrAbortHandler)
+	}
+	if a.after != "" {
+		w.Header().Set("Retry-After", a.after)
+	}
+	if a.status != 0 {
+		w.WriteHeader(a.status)
+	}
+	fmt.Fprint(w, a.body)
+}
+
+// meet returns a client of a peer that gives these answers. The client's clock moves by itself as far as the client waits.
+func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer) {
+	t.Helper()
+	p := &peer{t: t, answers: answers}
+	server := httptest.NewServer(p)
+	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		if len(p.answers) > 0 {
+			t.Errorf("these calls did not come: %+v", p.answers)
+		}
+	})
+	j := &jump{Clock: clock.System()}
+	return campaignclient.New(server.URL, theKey, j), j, p
+}
+
+// jump is a clock that waits for nobody, and adds up what was waited.
+type jump struct {
+	clock.Clock
+	slept time.Duration
+}
+
+func (j *jump) Now() time.Time { return j.Clock.Now().Add(j.slept) }
+
+func (j *jump) Sleep(ctx context.Context, d time.Duration) error {
+	j.slept += d
+	return ctx.Err()
+}
+
+const (
+	startCall = `POST /api/campaigns/7/start {"digest":"abc"}`
+	running   = `{"id":"7","state":"running"}`
+)
+
+// A start whose answer is lost is repeated, and names the same digest: the server starts a campaign once.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	c, _, p := meet(t, answer{call: startCall, status: cut}, answer{call: startCall, status: http.StatusBadGateway}, answer{call: startCall, body: running})
+	var lost []error
+	c.Lost = func(err error) { lost = append(lost, err) }
+	started, err := c.Start(t.Context(), "7", "abc")
+	if err != nil || started.State != "running" || len(p.ledger) != 3 {
+		t.Errorf("started: %+v, %v; calls %q", started, err, p.ledger)
+	}
+	if len(lost) != 2 || lost[0] == nil || lost[1] != nil {
+		t.Errorf("a person was told %v", lost)
+	}
+}
+
+// Calls wait as long as the server asks for, at most a minute.
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	get := "GET /api/campaigns/7"
+	c, j, _ := meet(t, answer{call: get, status: http.StatusTooManyRequests, after: "9"},
+		answer{call: get, status: http.StatusServiceUnavailable, after: "86400"}, answer{call: get, body: running})
+	if _, err := c.Campaign(t.Context(), "7"); err != nil {
+		t.Fatal(err)
+	}
+	if j.slept != 69*time.Second {
+		t.Errorf("waited %v, want 9 s and a minute", j.slept)
+	}
+}
+
+// What does not pass is not repeated, and the error names every fault.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	get := "GET /api/campaigns/7"
+	for name, c := range map[string]struct {
+		answer answer
+		want   []string
+	}{
+		"faults": {answer{status: 422, body: `{"code":"invalid","detail":"the request is not valid","errors":[{"location":"body.name","message":"is required"},{"location":"body.text","message":"is too long"}]}`},
+			[]string{"the request is not valid", "name is required", "text is too long"}},
+		"full":     {answer{status: 503, body: `{"code":"store_full","detail":"the disk is full"}`}, []string{"the disk is full"}},
+		"cap":      {answer{status: 429, body: `{"code":"cap_reached","detail":"no calls are left today"}`}, []string{"no calls are left today"}},
+		"html":     {answer{status: 404, body: `<html>nginx</html>`}, []string{"404"}},
+		"redirect": {answer{status: 302}, []string{"302"}},
+		"garbage":  {answer{body: `<html>a portal</html>`}, []string{"in no form that this program knows"}},
+		"half":     {answer{body: `{"id":"7",`}, []string{"in no form that this program knows"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.answer.call = get
+			client, j, _ := meet(t, c.answer)
+			_, err := client.Campaign(t.Context(), "7")
+			if _, refused := errors.AsType[*campaignclient.Refusal](err); !refused || j.slept != 0 {
+				t.Fatalf("%v after %v", err, j.slept)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("%q is missing from: %v", want, err)
+				}
+			}
+		})
+	}
+}
+
+// An answer larger than any the server gives is cut off, and is an error.
+func TestLargeAnswer(t *testing.T) {
+	t.Parallel()
+	c, _, _ := meet(t, answer{call: "GET /api/campaigns/7", body: `{"name":"` + strings.Repeat("a", 33<<20) + `"}`})
+	if _, err := c.Campaign(t.Context(), "7"); err == nil {
+		t.Error("33 MiB were taken as an answer")
+	}
+}
+
+// A start that names an old check gets the new one. Where an edit dropped the check, the campaign is to be checked again.
+func TestStartAfterChange(t *testing.T) {
+	t.Parallel()
+	changed := `{"code":"conflict","detail":"changed","errors":[{"location":"body.digest","message":"is old","value":{"digest":"def","messages":3}}]}`
+	draft := `{"code":"conflict","detail":"the campaign is draft"}`
+	for name, c := range map[string]struct {
+		answers []answer
+		digest  string
+		changed bool
+	}{
+		"checked":   {[]answer{{call: startCall, status: 409, body: changed}}, "def", true},
+		"edited":    {[]answer{{call: startCall, status: 409, body: draft}, {call: "GET /api/campaigns/7", body: `{"id":"7","state":"draft"}`}}, "", true},
+		"cancelled": {[]answer{{call: startCall, status: 409, body: draft}, {call: "GET /api/campaigns/7", body: `{"id":"7","state":"cancelled"}`}}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			client, _, _ := meet(t, c.answers...)
+			_, err := client.Start(t.Context(), "7", "abc")
+			found, ok := errors.AsType[*campaignclient.ChangedError](err)
+			if err == nil || ok != c.changed || ok && found.Check.Digest != c.digest {
+				t.Errorf("%v, %+v", err, found)
+			}
+		})
+	}
+}
+
+// A check that takes longer than one call goes on until it has a digest, and tells how far it is.
+func TestLongCheck(t *testing.T) {
+	t.Parallel()
+	check := "POST /api/campaigns/7/check"
+	c, _, _ := meet(t, answer{call: check, body: `{"done":100,"recipients":300}`}, answer{call: check, status: cut},
+		answer{call: check, body: `{"done":200,"recipients":300}`}, answer{call: check, body: `{"digest":"abc","done":300}`})
+	var done []int
+	found, err := c.Check(t.Context(), "7", func(k campaignclient.Check) { done = append(done, k.Done) })
+	if err != nil || found.Digest != "abc" || !slices.Equal(done, []int{100, 200}) {
+		t.Errorf("%+v, %v; told %v", found, err, done)
+	}
+}
+
+// Without any answer the client gives up after ten seconds: there is no server. After an answer it waits for an hour.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	c, j, _ := meet(t)
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	none := campaignclient.New(dead.URL, theKey, j)
+	if _, err := none.Campaign(t.Context(), "7"); err == nil || j.slept > 30*time.Second {
+		t.Errorf("%v after %v", err, j.slept)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Campaign(ctx, "7"); !errors.Is(err, context.Canceled) {
+		t.Errorf("after an interrupt: %v", err)
+	}
+}
+
+// The refused rows are written anew each time the answer breaks off.
+func TestRefusedRowsBreakOff(t *testing.T) {
+	t.Parallel()
+	get := "GET /api/campaigns/7/refused"
+	c, _, _ := meet(t, answer{call: get, status: 503}, answer{call: get, body: "line,phone\n7,abc\n"})
+	var file bytes.Buffer
+	err := c.Refused(t.Context(), "7", func() (io.Writer, error) { file.Reset(); return &file, nil })
+	if err != nil || file.String() != "line,phone\n7,abc\n" {
+		t.Errorf("%q, %v", file.String(), err)
+	}
+}
+
+// A draft is made under a key, and its order has the names of docs/api.md.
+func TestCreate(t *testing.T) {
+	t.Parallel()
+	order := campaignclient.Order{Name: "Saldi", Content: &campaignclient.Content{Text: "ciao"}, Pace: &campaignclient.Pace{PerMinute: 30}}
+	text, err := json.Marshal(order)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, _ := meet(t, answer{call: "POST /api/campaigns " + string(text), body: `{"id":"7","state":"draft"}`})
+	made, err := c.Create(t.Context(), order, "a key of the order")
+	if err != nil || made.ID != "7" || !strings.Contains(string(text), `"per_minute":30`) {
+		t.Errorf("%+v, %v, %s", made, err, text)
+	}
+}
