@@ -1,17 +1,13 @@
 package httpapi_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"puntuale"
-	"puntuale/internal/campaign"
-	"puntuale/internal/clock"
 	"puntuale/internal/connector/official/graphtest"
 )
 
@@ -166,41 +162,6 @@ func TestCost(t *testing.T) {
 			t.Errorf("of the simulated network: %+v", e.Cost)
 		}
 	})
-}
-
-// fed runs a campaign's feeder on the owner's node until all recipients are fed, and returns its messages.
-func (s *service) fed(a account, id string) (all []puntuale.MessageID) {
-	s.t.Helper()
-	client, campaignID := idsOf(s.t, a, id)
-	stored := s.owner.store.Tenant(client)
-	fake := clock.NewFake(s.clock.Now()) // nobody else waits by it
-	f := campaign.New(campaign.Config{
-		Store: s.owner.store, Queue: s.owner.store, Room: s.owner.store.FeedRoom, Tenant: func(id puntuale.ClientID) campaign.Tenant { return s.owner.store.Tenant(id) },
-		Node: func() puntuale.NodeID { return s.owner.node }, Hint: func(puntuale.SessionID, time.Time) {}, Clock: fake, Logger: slog.New(slog.DiscardHandler),
-	})
-	ctx, stop := context.WithCancel(s.t.Context())
-	ended := make(chan struct{})
-	go func() { defer close(ended); f.Run(ctx) }()
-	defer func() { stop(); <-ended }()
-	var c puntuale.Campaign
-	for rounds := 0; rounds == 0 || c.Feed.Waiting > 0; rounds++ {
-		within, cancel := context.WithTimeout(s.t.Context(), 20*time.Second)
-		err := fake.Waiting(within, 1) // the feeder ended a round
-		cancel()
-		var failed error
-		if c, failed = stored.Campaign(s.t.Context(), puntuale.CampaignID(campaignID)); err != nil || failed != nil || rounds > 20 {
-			s.t.Fatalf("not fed after %d rounds: %+v, %v %v", rounds, c.Feed, err, failed)
-		}
-		fake.Advance(time.Second)
-	}
-	rows, err := stored.Recipients(s.t.Context(), c.List, puntuale.RecipientFilter{State: new(puntuale.RecipientFed)}, 0, 1000)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	for _, r := range rows {
-		all = append(all, puntuale.MessageID(r.Run))
-	}
-	return all
 }
 
 // TestBill: a campaign shows what its check estimated beside what Meta billed.

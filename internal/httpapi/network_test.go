@@ -60,6 +60,9 @@ func (s *service) beginAll(a account, phone string, ids ...string) ([]puntuale.C
 		message, _ := strconv.ParseInt(id, 10, 64)
 		items[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(message)}, Phone: phone}
 		items[i].Mark = n.mark(items[i].Client, phone)
+		if err := s.db.SQL.QueryRow("select campaign_id from message where client_id = $1 and id = $2", client, message).Scan(&items[i].Campaign); err != nil {
+			s.t.Fatal(err)
+		}
 	}
 	if n.tokens == nil {
 		n.tokens = map[puntuale.MessageID]int64{}

@@ -307,6 +307,8 @@ union all
 select m.id, m.run_id, m.step from $u(r bigint) cross join run r cross join message m
 where r.client_id = $1 and r.id = u.r and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent = 0 and m.campaign_id = $2`
 
+	movedContents = `select r.id, r.content from $u(i bigint) cross join run r where r.client_id = $1 and r.id = u.i`
+
 	// The limit is a date that no pause moves; 0: none.
 	moveByPause = `update message set next_at = least(message.next_at + u.d, case when u.l = 0 then message.next_at + u.d else u.l end),
  valid_until = case when message.valid_until < 0 then message.valid_until when u.l = 0 then message.valid_until + $1::bigint
@@ -361,7 +363,7 @@ func (t tenant) move(ctx context.Context, a asker, c puntuale.Campaign, runs []p
 		return fmt.Errorf("look for messages to move: %w", err)
 	}
 	steps := map[puntuale.RunID][]puntuale.FrozenStep{}
-	if err := a.each(ctx, `select r.id, r.content from $u(i bigint) join run r on r.client_id = $1 and r.id = u.i`, []any{t.id, column}, func(rows row) error {
+	if err := a.each(ctx, movedContents, []any{t.id, column}, func(rows row) error {
 		var id puntuale.RunID
 		var frozen []puntuale.FrozenStep
 		err := rows.Scan(&id, kept{&frozen})

@@ -26,6 +26,10 @@ var access = map[string]struct {
 	"rows":      {reads: true},
 	"refused":   {reads: true},
 	"feed":      {},
+	"to move":   {},
+	"movable":   {wants: []string{"message_resent"}, avoids: "message_open"},
+	"moved":     {avoids: "run_client"},
+	"by pause":  {wants: []string{"key"}, avoids: "message_open"},
 	"retrying":  {reads: true, wants: []string{"message_open"}, allows: "SCAN m\n"}, // of what it found
 	"expiring":  {reads: true, wants: []string{"message_open"}},
 	"claim":     {wants: []string{"key", "blacklist_pkey"}, avoids: "message_open"},
