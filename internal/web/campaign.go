@@ -77,6 +77,13 @@ func (s *site) campaign(v *visit) error {
 	if err := v.recipients(&page); err != nil {
 		return err
 	}
+	bill, err := v.client.CampaignBill(v.ctx(), found.Campaign)
+	if err != nil {
+		return err
+	}
+	if bill != nil {
+		page.Bills, page.Estimated, page.Billed, page.Free = true, bill.Estimated, bill.Reported, bill.Free
+	}
 	return v.show(view.CampaignResults(page))
 }
 

@@ -36,6 +36,11 @@ type CampaignPage struct {
 	PerMinute     int    // messages that ended in a minute lately
 	Moving        bool   // PerMinute is known
 
+	Bills     bool // the network takes something
+	Estimated *puntuale.CampaignCost
+	Billed    *puntuale.CampaignCost // so far; nil: nothing was told
+	Free      int                    // messages that were delivered for nothing
+
 	Recipients     []puntuale.Recipient
 	Filter, Reason string
 	After, Next    string
