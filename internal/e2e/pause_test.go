@@ -108,7 +108,10 @@ func (p *paused) arrived() (n int) {
 // nothing is on its way.
 func (p *paused) still() {
 	p.t.Helper()
-	eventually(p.t, 20*time.Second, "some of the campaign would leave now, were it not paused", func() bool {
+	eventually(p.t, 20*time.Second, "some of the campaign would leave or be fed now, were it not paused", func() bool {
+		if p.among("state = 0") == 0 { // all that was fed has left
+			return p.state(strconv.Itoa(p.campaign)).Counts.Waiting > 0
+		}
 		return p.among("state = 0 and intent = 0 and next_at <= $1", time.Now().UnixMicro()) > 0
 	})
 	before := p.arrived()

@@ -50,7 +50,7 @@ func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 	}
 	patience := puntuale.PatienceOf(ctx)
 	t.lane = laneOf(t.kind, patience, urgent)
-	if t.lane == laneCall || t.lane == lanePrevent {
+	if w.s.kinds.call(t) {
 		w.s.lastCall.Store(new(w.s.machine.Now()))
 	}
 	if err := w.submit(t, urgent); err != nil {
