@@ -1,5 +1,5 @@
 // Package puntuale is the vocabulary of the service: its nouns, their limits and the promises between its parts.
-// It imports the standard library only, does no I/O, reads no clock and keeps no state.
+// It imports the standard library only, does no I/O, reads no clock and keeps no state. docs/glossary.md explains each word.
 //
 // # The way of a message
 //

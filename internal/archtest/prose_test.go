@@ -1,0 +1,203 @@
+package archtest
+
+import (
+	"flag"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var renewProse = flag.Bool("renew-prose", false, "write how much of the prose is hard to read, where it became less")
+
+// mostWords is how long a sentence may be.
+const mostWords = 25
+
+// hard are words and turns that a reader whose English is a second language must read twice.
+var hard = regexp.MustCompile(`(?i)\b(whoever|whomever|whom|wherefore|thereby|thereof|whereby|that of|nobody who)\b`)
+
+// prose counts what is hard to read in one place.
+type prose struct{ long, hard int }
+
+func (p *prose) add(paragraph string) {
+	p.hard += len(hard.FindAllString(paragraph, -1))
+	for _, sentence := range sentences(paragraph) {
+		if len(strings.Fields(sentence)) > mostWords {
+			p.long++
+		}
+	}
+}
+
+var sentenceEnd = regexp.MustCompile(`[.!?]["')\]]*\s+`)
+
+// sentences takes a paragraph apart. A list behind a colon counts as what it stands in.
+func sentences(paragraph string) []string {
+	return sentenceEnd.Split(strings.TrimSpace(paragraph), -1)
+}
+
+var (
+	codeSpan = regexp.MustCompile("`[^`]*`")
+	linkTo   = regexp.MustCompile(`\]\([^)]*\)`)
+)
+
+// plainText makes a code span one word, and drops where links lead.
+func plainText(line string) string {
+	return linkTo.ReplaceAllString(codeSpan.ReplaceAllString(line, "code"), "]")
+}
+
+// readMarkdown counts paragraphs, items of lists and cells of tables, each by itself. Code and headings do not count.
+func readMarkdown(text string) (found prose) {
+	var paragraph []string
+	end := func() {
+		found.add(strings.Join(paragraph, " "))
+		paragraph = nil
+	}
+	code := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case strings.HasPrefix(line, "```"):
+			end()
+			code = !code
+		case code, strings.HasPrefix(line, "#"), strings.HasPrefix(line, "<!--"), line == "":
+			end()
+		case strings.HasPrefix(line, "|"):
+			end()
+			for cell := range strings.SplitSeq(plainText(line), "|") {
+				found.add(cell)
+			}
+		case strings.HasPrefix(line, "- "), strings.HasPrefix(line, "* "), regexp.MustCompile(`^\d+\. `).MatchString(line):
+			end()
+			paragraph = []string{plainText(line)}
+		default:
+			paragraph = append(paragraph, plainText(line))
+		}
+	}
+	end()
+	return found
+}
+
+// readComments counts the comments of a Go file. What is indented in a comment is a drawing or code.
+func readComments(t *testing.T, name string) (found prose) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range file.Comments {
+		for paragraph := range strings.SplitSeq(group.Text(), "\n\n") {
+			var lines []string
+			for line := range strings.Lines(paragraph) {
+				if !strings.HasPrefix(line, "\t") && !strings.HasPrefix(line, " ") {
+					lines = append(lines, plainText(strings.TrimSpace(line)))
+				}
+			}
+			found.add(strings.Join(lines, " "))
+		}
+	}
+	return found
+}
+
+// readProse counts all Markdown files, and the Go files of each folder that no program wrote.
+func readProse(t *testing.T, root string) map[string]prose {
+	t.Helper()
+	all := map[string]prose{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(root, path)
+		if err != nil {
+			return err
+		}
+		switch {
+		case entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "node_modules"):
+			return filepath.SkipDir
+		case strings.HasSuffix(name, ".md"):
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			all[filepath.ToSlash(name)] = readMarkdown(string(text))
+		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_templ.go"):
+			found, folder := readComments(t, path), filepath.ToSlash(filepath.Dir(name))
+			sum := all[folder]
+			all[folder] = prose{sum.long + found.long, sum.hard + found.hard}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+const allowedProse = "testdata/prose.txt"
+
+// TestProse: no document, and no folder's comments, becomes harder to read than testdata/prose.txt allows: long sentences, then words to
+// avoid. A place that is not in the file has none. "go test ./internal/archtest -run TestProse -renew-prose" takes what became better.
+func TestProse(t *testing.T) {
+	t.Parallel()
+	allowed := map[string]prose{}
+	text, err := os.ReadFile(allowedProse)
+	if err != nil && !*renewProse {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		var place string
+		var p prose
+		if _, err := fmt.Sscanf(line, "%d %d %s", &p.long, &p.hard, &place); err != nil {
+			t.Fatalf("%s: %q: %v", allowedProse, line, err)
+		}
+		allowed[place] = p
+	}
+	now := readProse(t, "../..")
+	var renewed strings.Builder
+	for _, place := range slices.Sorted(maps.Keys(now)) {
+		found, most := now[place], allowed[place]
+		if text == nil {
+			most = found
+		}
+		if found.long > most.long {
+			t.Errorf("%s: %d sentences have more than %d words, %d are allowed", place, found.long, mostWords, most.long)
+		}
+		if found.hard > most.hard {
+			t.Errorf("%s: %d words to avoid (%s), %d are allowed", place, found.hard, hard, most.hard)
+		}
+		if least := (prose{min(found.long, most.long), min(found.hard, most.hard)}); least != (prose{}) {
+			fmt.Fprintf(&renewed, "%d %d %s\n", least.long, least.hard, place)
+		}
+	}
+	if *renewProse {
+		if err := os.WriteFile(allowedProse, []byte(renewed.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestProseCounts: sentences are counted as people read them.
+func TestProseCounts(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 26)
+	for text, want := range map[string]prose{
+		"Short. And short again.": {},
+		long + ".":                {long: 1},
+		long + "\n\n# " + long:    {long: 1},
+		strings.Repeat("word ", 13) + "\n" + strings.Repeat("word ", 13): {long: 1},
+		"```\n" + long + "\n```":                      {},
+		"- " + long + "\n- short":                     {long: 1},
+		"| " + long + " | whom |":                     {long: 1, hard: 1},
+		"`" + long + "` is one word, whoever counts.": {hard: 1},
+	} {
+		if got := readMarkdown(text); got != want {
+			t.Errorf("%.60q: %+v, want %+v", text, got, want)
+		}
+	}
+}
