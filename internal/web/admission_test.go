@@ -101,29 +101,30 @@ func TestPagesForStrangers(t *testing.T) {
 func TestImportOfEmptySteps(t *testing.T) { //nolint:paralleltest // see above
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
-	for steps, want := range map[int]struct {
-		status int
-		says   string
+	for _, c := range []struct {
+		steps, status int
+		says          string
 	}{
-		300_000: {http.StatusUnprocessableEntity, "non è una sequenza"},
-		5_000:   {http.StatusOK, "5000, al massimo 50"}, // the editor, with the first ones
+		{2, http.StatusOK, ""}, // what the first page of all takes is not of the steps
+		{300_000, http.StatusUnprocessableEntity, "non è una sequenza"},
+		{5_000, http.StatusOK, "5000, al massimo 50"}, // the editor, with the first ones
 	} {
 		var body strings.Builder
 		form := multipart.NewWriter(&body)
 		file, err := form.CreateFormFile("file", "sequence.json")
 		w.must(err)
-		_, err = file.Write([]byte(`{"name":"x","steps":[` + strings.Repeat("{},", steps-1) + `{}]}`))
+		_, err = file.Write([]byte(`{"name":"x","steps":[` + strings.Repeat("{},", c.steps-1) + `{}]}`))
 		w.must(err)
 		w.must(form.Close())
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		got := v.send(w.pages+"/sequences/import", body.String(), http.Header{"Content-Type": {form.FormDataContentType()}})
 		runtime.ReadMemStats(&after)
-		if got.status != want.status || !strings.Contains(strings.ToLower(words(got.body)), want.says) {
-			t.Errorf("%d steps: %d %.600s", steps, got.status, words(got.body))
+		if got.status != c.status || !strings.Contains(strings.ToLower(words(got.body)), c.says) {
+			t.Errorf("%d steps: %d %.600s", c.steps, got.status, words(got.body))
 		}
-		if taken := (after.TotalAlloc - before.TotalAlloc) >> 20; taken > 64 {
-			t.Errorf("%d steps took %d MiB", steps, taken)
+		if taken := (after.TotalAlloc - before.TotalAlloc) >> 20; taken > 64 && c.steps > 2 {
+			t.Errorf("%d steps took %d MiB", c.steps, taken)
 		}
 	}
 }
