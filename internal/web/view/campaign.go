@@ -145,6 +145,15 @@ func kindWords(ctx context.Context, k puntuale.MessageKind) string {
 	return or(k.Country, "?") + " · " + or(knownWord(T(ctx, "campaign.category."+k.Category), k.Category), "?")
 }
 
+// dayWords is the date of a price table as people write it.
+func dayWords(ctx context.Context, day string) string {
+	d, err := puntuale.ParseDate(day)
+	if err != nil {
+		return day
+	}
+	return Of(ctx).Language.Day(d)
+}
+
 // money is an exact amount as people write it.
 func money(ctx context.Context, amount string) string {
 	return strings.ReplaceAll(amount, ".", T(ctx, "campaign.point"))
