@@ -1,6 +1,9 @@
 package web_test
 
 import (
+	"archive/zip"
+	"bytes"
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
@@ -198,6 +201,99 @@ func TestCampaignRoles(t *testing.T) {
 	want := []string{"campaign.paused " + id + " " + staffed, "campaign.running " + id + " " + owned}
 	if len(said) < 2 || said[0] != want[0] || said[1] != want[1] {
 		t.Errorf("the audit log says %q, not %q first", said, want)
+	}
+}
+
+// workbook is an XLSX file of one sheet with a header of three columns, one row below it, and what stands in that row's cells.
+func workbook(t *testing.T, header [3]string, cells string) []byte {
+	t.Helper()
+	row := "<row>"
+	for _, name := range header {
+		row += `<c t="inlineStr"><is><t>` + name + `</t></is></c>`
+	}
+	const relations, link = `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`, `<Relationship Id="r1" Type="http://x/`
+	var file bytes.Buffer
+	z := zip.NewWriter(&file)
+	for name, content := range map[string]string{
+		"_rels/.rels":                relations + link + `officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+		"xl/workbook.xml":            `<workbook xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="x" sheetId="1" r:id="r1"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels": relations + link + `worksheet" Target="sheet.xml"/></Relationships>`,
+		"xl/sheet.xml":               `<worksheet><sheetData>` + row + `</row><row>` + cells + `</row></sheetData></worksheet>`,
+	} {
+		part, err := z.Create(name)
+		if err == nil {
+			_, err = part.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// TestCampaignCells: a cell that cannot be read refuses the list only where a field takes its column: at once, or when somebody gives
+// the column to a field later. So it is with a workbook, with CSV, and with members of JSON, each of which is a field.
+func TestCampaignCells(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.Client()
+	long := strings.Repeat("x", puntuale.MaxField+1)
+	header := [3]string{"telefono", "nome", "nota"}
+	said := func(err error) string {
+		var all []string
+		if e, ok := errors.AsType[*puntuale.Error](err); ok {
+			for _, f := range e.Faults {
+				all = append(all, f.Location+" "+f.Message)
+			}
+		}
+		return strings.Join(all, "; ")
+	}
+	for name, list := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"CSV":      {[]byte("telefono,nome,nota\n+393331234567,Anna," + long + "\n"), "body.line[2] column 3: a cell is longer than 4096 bytes"},
+		"formula":  {workbook(t, header, `<c><v>393331234567</v></c><c t="str"><v>Anna</v></c><c><f>A1</f></c>`), "body.line[2] column 3: a cell has a formula without its result"},
+		"error":    {workbook(t, header, `<c><v>393331234567</v></c><c t="str"><v>Anna</v></c><c t="e"><f>NA()</f><v>#N/A</v></c>`), "body.line[2] column 3: a formula gives an error"},
+		"workbook": {workbook(t, header, `<c><v>393331234567</v></c><c t="str"><v>Anna</v></c><c t="str"><v>`+long+`</v></c>`), "body.line[2] column 3: a cell is longer than 4096 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: name, Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}"}}, nil, control.Once[control.Campaign]{})
+			w.must(err)
+			id := made.ID.String()
+			if got := w.visitor(w.clients[puntuale.Staff]).upload(w.pages+"/campaigns/"+id+"/people", "file", list.file); got.status != http.StatusSeeOther {
+				t.Errorf("the upload: %d %s", got.status, inMain(got.body))
+			}
+			kept, err := c.RecipientsOf(t.Context(), id)
+			if err != nil || kept.Size != 1 || len(kept.Preview) != 1 || kept.Preview[0][1] != "Anna" || kept.Preview[0][2] != "" {
+				t.Errorf("stored %+v, %v", kept, err)
+			}
+			const toNote = "phone:telefono,nome:nota"
+			if _, err := c.MapRecipients(t.Context(), id, toNote); !strings.HasPrefix(said(err), list.want) {
+				t.Errorf("the column is taken later: %v", err)
+			}
+			if after, err := c.RecipientsOf(t.Context(), id); err != nil || after.Size != 1 || after.Mapping["nome"] != 1 {
+				t.Errorf("the refused change left %+v, %v", after, err)
+			}
+			for _, columns := range []string{toNote, "phone:telefono,nome:nome,altro:nota"} {
+				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", columns); !strings.HasPrefix(said(err), list.want) {
+					t.Errorf("%s: %v", columns, err)
+				}
+			}
+			check, err := c.CheckCampaign(t.Context(), id)
+			if err != nil || check.Valid != 1 || check.Samples[0].Text != "Ciao Anna" {
+				t.Errorf("the check says %+v, %v", check, err)
+			}
+		})
+	}
+	made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "JSON", Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}"}}, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	_, err = c.AddRecipients(t.Context(), made.ID.String(), []control.Recipient{{"phone": "+393331234567", "nome": "Anna", "nota": long}})
+	if !strings.Contains(said(err), "nota is longer than 4096 bytes") {
+		t.Errorf("a member of JSON: %v", err)
 	}
 }
 
