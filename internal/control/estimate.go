@@ -77,7 +77,7 @@ type CampaignBill struct {
 }
 
 // CampaignBill compares what a campaign's check estimated with what the network told; nil where the network takes nothing.
-func (c *Client) CampaignBill(ctx context.Context, of puntuale.Campaign) (*CampaignBill, error) {
+func (c *Client) CampaignBill(ctx context.Context, of Campaign) (*CampaignBill, error) {
 	charges, err := c.tenant.Charges(ctx, of.ID)
 	if err != nil {
 		return nil, fmt.Errorf("read the charges of campaign %d: %w", of.ID, err)

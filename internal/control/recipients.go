@@ -281,18 +281,29 @@ func (x *newList) guess(ctx context.Context, mapping string) (first []roster.Row
 // fault files what is wrong with a row, and returns what is wrong with the whole file.
 func (x *newList) fault(err error) error {
 	row, ok := errors.AsType[*roster.RowError](err)
-	switch {
-	case !ok:
+	if !ok {
 		return fileFault(err)
-	case len(x.faults) < mostRowFaults:
-		x.faults.add(fmt.Sprintf("body.line[%d]", row.Line), row.Message(), nil)
-	default:
-		x.more++
 	}
+	x.file(row)
 	return nil
 }
 
+func (x *newList) file(row *roster.RowError) {
+	if len(x.faults) == mostRowFaults {
+		x.more++
+		return
+	}
+	x.faults.add(fmt.Sprintf("body.line[%d]", row.Line), row.Message(), nil)
+}
+
 func (x *newList) add(row roster.Row) {
+	for _, at := range slices.Compact(slices.Sorted(maps.Values(x.columns))) {
+		if at < len(row.Cells) {
+			if p := roster.CellProblem(row.Cells[at]); p != "" {
+				x.file(&roster.RowError{Line: row.Line, Column: at + 1, Problem: p})
+			}
+		}
+	}
 	if len(x.faults) > 0 {
 		return // the file changes nothing
 	}
@@ -427,6 +438,11 @@ func (c *Client) RecipientsOf(ctx context.Context, id string) (Recipients, error
 		return r, fmt.Errorf("read recipients: %w", err)
 	}
 	for _, row := range rows {
+		for i, cell := range row.Cells {
+			if roster.CellProblem(cell) != "" {
+				row.Cells[i] = ""
+			}
+		}
 		r.Preview = append(r.Preview, row.Cells)
 	}
 	fields, err := c.fieldsOf(ctx, stored)

@@ -250,7 +250,7 @@ func getCampaign(ctx context.Context, c *control.Client, _ *call, p *oneInput) (
 	if err != nil {
 		return CampaignAnswer{}, err
 	}
-	bill, err := c.CampaignBill(ctx, found.Campaign)
+	bill, err := c.CampaignBill(ctx, found)
 	out := campaignOf(found)
 	out.Cost = billOf(bill)
 	return out, err

@@ -1,11 +1,14 @@
 package roster
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Problem is a code for what is wrong with a list or with one row of it. Programs may compare it; it never changes.
 type Problem string
 
-// Problems of one row.
+// Problems of one row. CellTooLong, Formula, ErrorValue and BadCell are of one cell, as CellProblem tells them.
 const (
 	TooManyCells Problem = "too_many_cells"
 	CellTooLong  Problem = "cell_too_long"
@@ -60,6 +63,19 @@ var sentences = map[Problem]string{
 
 // Sentence says what is wrong, and what to do where that is not plain.
 func (p Problem) Sentence() string { return sentences[p] }
+
+// faulty begins a cell that was not read; its problem follows. It is no character, and lists have none that begin so.
+const faulty = "\uffff"
+
+// CellProblem says why a cell was not read: CellTooLong, Formula, ErrorValue or BadCell; "" for one that was. Such a cell is no fault of
+// its row where nothing asks for its column.
+func CellProblem(cell string) Problem {
+	rest, ok := strings.CutPrefix(cell, faulty)
+	if p := Problem(rest); ok && sentences[p] != "" {
+		return p
+	}
+	return ""
+}
 
 // RowError is what is wrong with one row. The rows behind it can be read.
 type RowError struct {

@@ -46,6 +46,9 @@ func fuzzed(t *testing.T, data []byte, f string) {
 		}
 		size := 0
 		for _, cell := range row.Cells {
+			if roster.CellProblem(cell) != "" {
+				continue
+			}
 			if size += len(cell); len(cell) > roster.MaxCell || size > roster.MaxLine || !utf8.ValidString(cell) || strings.Contains(cell, "\x00") {
 				t.Fatalf("cell %q", cell)
 			}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -23,7 +24,7 @@ const (
 // Row is one row with content.
 type Row struct {
 	Line  int      // where the row begins in the file, from 1; in a workbook the row's number
-	Cells []string // one for each column, without space around it, "" where the row has none; one cell keeps the memory of all
+	Cells []string // one for each column, without space around it, "" where the row has none; one cell keeps the memory of all. See CellProblem
 }
 
 // Reader reads one list. It is for one goroutine.
@@ -47,7 +48,13 @@ type record struct {
 	text []byte // all cells, one after the other
 	ends []int  // where each ends in text
 
-	fault *RowError // nil: the row was read
+	fault *RowError   // nil: the row was read
+	cells []cellFault // cells that were not read, from left to right
+}
+
+type cellFault struct {
+	column  int // from 1
+	problem Problem
 }
 
 // Open reads the header row of a list. The first bytes decide its form, and where they do not, the content type does.
@@ -110,12 +117,12 @@ func (l *Reader) Next() (Row, error) {
 	return l.row(r)
 }
 
-// content returns the next row that is not blank. A fault to the right of the header's columns is left out.
+// content returns the next row that is not blank. A faulty cell to the right of the header's columns is left out.
 func (l *Reader) content() (record, error) {
 	for {
 		r, err := l.source.next()
-		if r.fault != nil && l.columns != nil && r.fault.Column > len(l.columns) {
-			r.fault = nil
+		if l.columns != nil {
+			r.cells = slices.DeleteFunc(r.cells, func(f cellFault) bool { return f.column > len(l.columns) })
 		}
 		if err != nil || !r.blank() {
 			return r, err
@@ -125,18 +132,25 @@ func (l *Reader) content() (record, error) {
 
 // row takes a record apart into the list's columns.
 func (l *Reader) row(r record) (Row, error) {
-	if p, column := r.problem(); p != "" {
-		return Row{}, &RowError{r.line, column, p}
+	if p := r.problem(); p != "" {
+		return Row{}, &RowError{r.line, 0, p}
 	}
 	cells := make([]string, len(l.columns))
 	text, from := string(r.text), 0
 	for i, to := range r.ends {
-		if i < len(cells) {
-			cells[i] = strings.TrimFunc(text[from:to], isSpace)
-		} else if strings.TrimSpace(text[from:to]) != "" {
+		switch {
+		case i >= len(cells) && strings.TrimSpace(text[from:to]) != "":
 			return Row{}, &RowError{r.line, 0, TooManyCells}
+		case i >= len(cells):
+		case to-from > MaxCell:
+			cells[i] = faulty + string(CellTooLong)
+		default:
+			cells[i] = strings.TrimFunc(text[from:to], isSpace)
 		}
 		from = to
+	}
+	for _, f := range r.cells {
+		cells[f.column-1] = faulty + string(f.problem)
 	}
 	return Row{r.line, cells}, nil
 }
@@ -153,7 +167,10 @@ func (l *Reader) header() error {
 	if r.fault != nil {
 		return &FileError{Problem: r.fault.Problem, Line: r.fault.Line}
 	}
-	switch p, _ := r.problem(); p {
+	if len(r.cells) > 0 {
+		return &FileError{Problem: r.cells[0].problem, Line: r.line}
+	}
+	switch p := r.problem(); p {
 	case "":
 	case NULByte: // rows may be spoilt, but what begins so is no text at all
 		return &FileError{Problem: NotAList}
@@ -162,6 +179,9 @@ func (l *Reader) header() error {
 	}
 	from := 0
 	for _, to := range r.ends {
+		if to-from > MaxCell {
+			return &FileError{Problem: CellTooLong, Line: r.line}
+		}
 		l.columns = append(l.columns, strings.TrimFunc(string(r.text[from:to]), isSpace))
 		from = to
 	}
@@ -183,24 +203,19 @@ func (l *Reader) header() error {
 // isSpace also finds the byte order marks that tools leave when they join files.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\uFEFF' }
 
-func (r record) blank() bool { return r.fault == nil && len(bytes.TrimFunc(r.text, isSpace)) == 0 }
+func (r record) blank() bool {
+	return r.fault == nil && len(r.cells) == 0 && len(bytes.TrimFunc(r.text, isSpace)) == 0
+}
 
-// problem checks what holds for all cells, and names the column (from 1) of a faulty one.
-func (r record) problem() (Problem, int) {
-	from := 0
-	for i, to := range r.ends {
-		if to-from > MaxCell {
-			return CellTooLong, i + 1
-		}
-		from = to
-	}
+// problem checks what holds for the row as a whole.
+func (r record) problem() Problem {
 	switch {
 	case bytes.IndexByte(r.text, 0) >= 0:
-		return NULByte, 0
+		return NULByte
 	case len(r.text) > MaxLine:
-		return LineTooLong, 0
+		return LineTooLong
 	default:
-		return "", 0
+		return ""
 	}
 }
 

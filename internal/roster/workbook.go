@@ -241,7 +241,7 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	if w.row > sheetRows {
 		return &FileError{Problem: TooManyRows}
 	}
-	w.record = record{line: w.row, text: w.record.text[:0], ends: w.record.ends[:0]}
+	w.record = record{line: w.row, text: w.record.text[:0], ends: w.record.ends[:0], cells: w.record.cells[:0]}
 	column := 0
 	for {
 		t, err := w.sheet.token()
@@ -267,9 +267,7 @@ func (w *workbook) readRow(start xml.StartElement) error {
 			}
 			if problem != "" {
 				w.record.text = w.record.text[:from]
-				if w.record.fault == nil {
-					w.record.fault = &RowError{w.row, column, problem}
-				}
+				w.record.cells = append(w.record.cells, cellFault{column, problem})
 			}
 			w.place(column, from)
 		}

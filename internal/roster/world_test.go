@@ -69,11 +69,17 @@ func nothingLeft(t testing.TB, dir string) {
 	}
 }
 
-// text writes rows as "line|cell|cell", one below the other, with \n shown.
+// text writes rows as "line|cell|cell", one below the other, with \n shown, and "!" and the problem for a cell that was not read.
 func (o outcome) text() string {
 	var b strings.Builder
 	for _, r := range o.rows {
-		fmt.Fprintf(&b, "%d|%s\n", r.Line, strings.ReplaceAll(strings.Join(r.Cells, "|"), "\n", `\n`))
+		shown := slices.Clone(r.Cells)
+		for i, cell := range shown {
+			if p := roster.CellProblem(cell); p != "" {
+				shown[i] = "!" + string(p)
+			}
+		}
+		fmt.Fprintf(&b, "%d|%s\n", r.Line, strings.ReplaceAll(strings.Join(shown, "|"), "\n", `\n`))
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -129,6 +130,8 @@ type browser struct {
 	w    *world
 	ctx  context.Context
 	look screen
+
+	taps, typed int // by click and fill, as a person would
 
 	mu       sync.Mutex
 	requests []*network.Request
@@ -281,6 +284,7 @@ func (b *browser) until(script string) {
 func (b *browser) click(selector string) {
 	b.t.Helper()
 	b.until(fmt.Sprintf(`document.querySelector(%q)`, selector))
+	b.taps++
 	// Into the middle: a phone's bar lies over what is at the bottom.
 	evaluate[bool](b, fmt.Sprintf(`(document.querySelector(%q).scrollIntoView({block: "center"}), true)`, selector))
 	b.do(chromedp.Click(chromedp.CSS(selector)))
@@ -298,6 +302,7 @@ func (b *browser) press(words string) {
 func (b *browser) fill(pairs ...string) {
 	b.t.Helper()
 	for i := 0; i+1 < len(pairs); i += 2 {
+		b.taps, b.typed = b.taps+1, b.typed+utf8.RuneCountInString(pairs[i+1])
 		selector := "[name='" + pairs[i] + "']"
 		field := fmt.Sprintf(`(document.querySelector(%q) || document.querySelector(%q))`, "dialog[open] "+selector, selector)
 		b.until(field)

@@ -56,33 +56,34 @@ func (s *site) campaigns(v *visit) error {
 
 // campaign shows how far a campaign is. One that has not started leads to the wizard's step that comes next.
 func (s *site) campaign(v *visit) error {
-	live := v.query("part") == "live"
+	part := v.query("part")
 	found, err := v.client.CampaignProgress(v.ctx(), v.path("id"))
 	if err != nil {
 		return err
 	}
-	if step := wizardStep(found.Campaign); step != "" && !live && v.person.User().Role >= puntuale.Staff {
+	if step := wizardStep(found.Campaign); step != "" && part == "" && v.person.User().Role >= puntuale.Staff {
 		return v.to(v.campaignURL(found.ID, step))
 	}
 	page := view.CampaignPage{Campaign: found.Campaign, Counts: found.Counts, Filter: v.query("state"), Reason: v.query("reason"), After: v.query("after")}
 	was, _ := strconv.Atoi(v.query("was"))
 	since, _ := strconv.ParseInt(v.query("since"), 10, 64)
 	page.Measure(v.now(), was, since)
-	if live {
+	if part == "live" {
 		return v.show(view.CampaignLive(page))
 	}
 	if page.What, page.Session, err = v.campaignNames(found.Campaign); err != nil {
 		return err
 	}
-	if err := v.recipients(&page); err != nil {
-		return err
-	}
-	bill, err := v.client.CampaignBill(v.ctx(), found.Campaign)
+	bill, err := v.client.CampaignBill(v.ctx(), found)
 	if err != nil {
 		return err
 	}
-	if bill != nil {
-		page.Bills, page.Estimated, page.Billed, page.Free = true, bill.Estimated, bill.Reported, bill.Free
+	page.Bill = (*view.Bill)(bill)
+	if err := v.recipients(&page); err != nil {
+		return err
+	}
+	if part == "below" {
+		return v.show(view.CampaignBelow(page))
 	}
 	return v.show(view.CampaignResults(page))
 }

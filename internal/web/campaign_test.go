@@ -1,23 +1,29 @@
 package web_test
 
 import (
+	"archive/zip"
+	"bytes"
+	"errors"
 	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 
 	"puntuale"
+	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/control"
 )
 
 // list is what somebody exports from Excel, with two rows that cannot be sent.
 const list = "Nome;Cellulare\r\nAnna;333 1234567\r\nUgo;333 7654321\r\nAnna;333 1234567\r\nZoe;123\r\n"
 
-// TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and cancels it.
+// TestCampaignWizard: somebody who never saw the pages makes a campaign, reloads at each step, starts, pauses and cancels it. From the
+// empty list to the start it takes less than a minute of thinking and typing, with two detours.
 func TestCampaignWizard(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		file := filepath.Join(t.TempDir(), "clienti.csv")
@@ -25,6 +31,7 @@ func TestCampaignWizard(t *testing.T) {
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/campaigns")
 		b.check("campaigns_empty")
+		b.taps, b.typed = 2, 0 // it takes two to choose the file
 		b.click(`main a[href$="/campaigns/new"]`)
 		b.until(`document.querySelector("#f-name")`)
 		b.fill("name", "Auguri", "text", "Auguri, {{nome}}! Scrivi STOP per non riceverne più.")
@@ -57,6 +64,10 @@ func TestCampaignWizard(t *testing.T) {
 		b.check("campaign_start")
 		b.click(`form[action$="/start"] [type=submit]`)
 		b.until(`document.querySelector("#campaign-live form[action$='/pause']")`)
+		const pages = 7
+		if took := pages*3*time.Second + time.Duration(b.taps)*1500*time.Millisecond + time.Duration(b.typed)*200*time.Millisecond; b.taps > 14 || took > time.Minute {
+			t.Errorf("it takes %d taps, %d characters and %v", b.taps, b.typed, took)
+		}
 		b.check("campaign_running")
 		b.click(`#campaign-live form[action$="/pause"] [type=submit]`)
 		b.until(`document.querySelector("#campaign-live form[action$='/resume']")`)
@@ -70,6 +81,65 @@ func TestCampaignWizard(t *testing.T) {
 		b.check("campaigns")
 		b.open(w.pages + "/audit")
 		b.check("campaign_audit")
+	})
+}
+
+// TestCampaignBill: the page of a campaign on an Official number shows what the check estimated beside what Meta billed so far. It
+// shows both by country and category. Parts of the page renew themselves until the campaign has ended.
+func TestCampaignBill(t *testing.T) {
+	onScreens(t, func(t *testing.T, w *world, b *browser) {
+		o, c := w.own(t), w.Client()
+		promo := graphtest.NewTemplate("promo", "Saldi! Scrivi STOP per non riceverne più")
+		promo.Category = "MARKETING"
+		o.peer.SetTemplates(o.number.Account, promo)
+		s, _ := w.newSession("Ufficiale", puntuale.Official, false)
+		_, err := c.SetKeys(t.Context(), s.ID.String(), control.NewKeys{OfficialKeys: puntuale.OfficialKeys{
+			PhoneNumberID: o.number.ID, AccessToken: o.number.Token, AppSecret: o.number.Secret, VerifyToken: o.number.Verify, BusinessAccountID: o.number.Account}})
+		w.must(err)
+		_, err = c.TestSession(t.Context(), s.ID.String())
+		w.must(err)
+		_, err = c.CreateTemplate(t.Context(), control.NewTemplate{Template: puntuale.Template{Name: "Promo", Text: "Saldi", Official: &puntuale.Approved{Name: "promo", Language: "it"}}}, control.Once[control.Template]{})
+		w.must(err)
+		made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "Saldi", Purpose: "marketing", Session: s.ID.String(), Step: &puntuale.Step{Template: "Promo"}},
+			[]control.Recipient{{"phone": "+393331234567"}, {"phone": "+393331234568"}, {"phone": "+393331234569"}}, control.Once[control.Campaign]{})
+		w.must(err)
+		check, err := c.CheckCampaign(t.Context(), made.ID.String())
+		w.must(err)
+		b.signIn(w.clients[puntuale.Owner])
+		b.open(w.pages + "/campaigns/" + made.ID.String() + "/start")
+		b.check("campaign_start_cost")
+		_, _, err = c.StartCampaign(t.Context(), made.ID.String(), check.Digest)
+		w.must(err)
+		for _, told := range []struct {
+			country, category string
+			billable          bool
+			n                 int
+		}{{"IT", "marketing", true, 2}, {"IT", "marketing", false, 1}, {"DE", "utility", true, 1}} {
+			_, err = w.sql.Exec("insert into charge (client_id, campaign_id, country, category, billable, messages) values ($1, $2, $3, $4, $5, $6)",
+				w.client, made.ID, told.country, told.category, told.billable, told.n)
+			w.must(err)
+		}
+		at := w.pages + "/campaigns/" + made.ID.String()
+		b.open(at)
+		b.check("campaign_bill")
+		words := map[string][]string{
+			"it": {"IT · Marketing 0,1974 3 messaggi 0,1316 2 messaggi", "DE · Servizio – 0,0456 1 messaggio", "Totale 0,1974 EUR 0,1772 EUR", "1 messaggio gratis"},
+			"en": {"IT · Marketing 0.1974 3 messages 0.1316 2 messages", "DE · Utility – 0.0456 1 message", "Total 0.1974 EUR 0.1772 EUR", "1 message for nothing"},
+		}
+		for _, text := range words[b.look.language] {
+			b.reads(text)
+		}
+		v := w.visitor(w.clients[puntuale.Reader])
+		if part := v.get(at + "?state=waiting&part=below"); !strings.Contains(part.body, "0,1974") || strings.Contains(part.body, "<main") || !strings.Contains(part.body, `state=waiting&amp;after=&amp;part=below"`) {
+			t.Errorf("the part that renews itself: %s", part.body)
+		}
+		_, err = c.CancelCampaign(t.Context(), made.ID.String())
+		w.must(err)
+		_, err = w.sql.Exec("update campaign set state = $1 where id = $2", puntuale.CampaignCancelled, made.ID)
+		w.must(err)
+		if part := v.get(at + "?part=below"); part.status != http.StatusOK || strings.Contains(part.body, "part=below") {
+			t.Errorf("it asks again after the end: %s", part.body)
+		}
 	})
 }
 
@@ -131,6 +201,99 @@ func TestCampaignRoles(t *testing.T) {
 	want := []string{"campaign.paused " + id + " " + staffed, "campaign.running " + id + " " + owned}
 	if len(said) < 2 || said[0] != want[0] || said[1] != want[1] {
 		t.Errorf("the audit log says %q, not %q first", said, want)
+	}
+}
+
+// workbook is an XLSX file of one sheet with a header of three columns, one row below it, and what stands in that row's cells.
+func workbook(t *testing.T, header [3]string, cells string) []byte {
+	t.Helper()
+	row := "<row>"
+	for _, name := range header {
+		row += `<c t="inlineStr"><is><t>` + name + `</t></is></c>`
+	}
+	const relations, link = `<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">`, `<Relationship Id="r1" Type="http://x/`
+	var file bytes.Buffer
+	z := zip.NewWriter(&file)
+	for name, content := range map[string]string{
+		"_rels/.rels":                relations + link + `officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+		"xl/workbook.xml":            `<workbook xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"><sheets><sheet name="x" sheetId="1" r:id="r1"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels": relations + link + `worksheet" Target="sheet.xml"/></Relationships>`,
+		"xl/sheet.xml":               `<worksheet><sheetData>` + row + `</row><row>` + cells + `</row></sheetData></worksheet>`,
+	} {
+		part, err := z.Create(name)
+		if err == nil {
+			_, err = part.Write([]byte(content))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// TestCampaignCells: a cell that cannot be read refuses the list only where a field takes its column: at once, or when somebody gives
+// the column to a field later. So it is with a workbook, with CSV, and with members of JSON, each of which is a field.
+func TestCampaignCells(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.Client()
+	long := strings.Repeat("x", puntuale.MaxField+1)
+	header := [3]string{"telefono", "nome", "nota"}
+	said := func(err error) string {
+		var all []string
+		if e, ok := errors.AsType[*puntuale.Error](err); ok {
+			for _, f := range e.Faults {
+				all = append(all, f.Location+" "+f.Message)
+			}
+		}
+		return strings.Join(all, "; ")
+	}
+	for name, list := range map[string]struct {
+		file []byte
+		want string
+	}{
+		"CSV":      {[]byte("telefono,nome,nota\n+393331234567,Anna," + long + "\n"), "body.line[2] column 3: a cell is longer than 4096 bytes"},
+		"formula":  {workbook(t, header, `<c><v>393331234567</v></c><c t="str"><v>Anna</v></c><c><f>A1</f></c>`), "body.line[2] column 3: a cell has a formula without its result"},
+		"error":    {workbook(t, header, `<c><v>393331234567</v></c><c t="str"><v>Anna</v></c><c t="e"><f>NA()</f><v>#N/A</v></c>`), "body.line[2] column 3: a formula gives an error"},
+		"workbook": {workbook(t, header, `<c><v>393331234567</v></c><c t="str"><v>Anna</v></c><c t="str"><v>`+long+`</v></c>`), "body.line[2] column 3: a cell is longer than 4096 bytes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: name, Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}"}}, nil, control.Once[control.Campaign]{})
+			w.must(err)
+			id := made.ID.String()
+			if got := w.visitor(w.clients[puntuale.Staff]).upload(w.pages+"/campaigns/"+id+"/people", "file", list.file); got.status != http.StatusSeeOther {
+				t.Errorf("the upload: %d %s", got.status, inMain(got.body))
+			}
+			kept, err := c.RecipientsOf(t.Context(), id)
+			if err != nil || kept.Size != 1 || len(kept.Preview) != 1 || kept.Preview[0][1] != "Anna" || kept.Preview[0][2] != "" {
+				t.Errorf("stored %+v, %v", kept, err)
+			}
+			const toNote = "phone:telefono,nome:nota"
+			if _, err := c.MapRecipients(t.Context(), id, toNote); !strings.HasPrefix(said(err), list.want) {
+				t.Errorf("the column is taken later: %v", err)
+			}
+			if after, err := c.RecipientsOf(t.Context(), id); err != nil || after.Size != 1 || after.Mapping["nome"] != 1 {
+				t.Errorf("the refused change left %+v, %v", after, err)
+			}
+			for _, columns := range []string{toNote, "phone:telefono,nome:nome,altro:nota"} {
+				if _, err := c.PutRecipients(t.Context(), id, bytes.NewReader(list.file), "", columns); !strings.HasPrefix(said(err), list.want) {
+					t.Errorf("%s: %v", columns, err)
+				}
+			}
+			check, err := c.CheckCampaign(t.Context(), id)
+			if err != nil || check.Valid != 1 || check.Samples[0].Text != "Ciao Anna" {
+				t.Errorf("the check says %+v, %v", check, err)
+			}
+		})
+	}
+	made, err := c.CreateCampaign(t.Context(), control.NewCampaign{Name: "JSON", Purpose: "service", Step: &puntuale.Step{Text: "Ciao {{nome}}"}}, nil, control.Once[control.Campaign]{})
+	w.must(err)
+	_, err = c.AddRecipients(t.Context(), made.ID.String(), []control.Recipient{{"phone": "+393331234567", "nome": "Anna", "nota": long}})
+	if !strings.Contains(said(err), "nota is longer than 4096 bytes") {
+		t.Errorf("a member of JSON: %v", err)
 	}
 }
 

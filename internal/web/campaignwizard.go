@@ -240,6 +240,9 @@ func (v *visit) peoplePage(f *view.Form) (p view.PeoplePage, answered bool, err 
 	}
 	for _, field := range list.Fields {
 		p.Fields = append(p.Fields, field.Name)
+		if field.Required {
+			p.Required = append(p.Required, field.Name)
+		}
 	}
 	for name, at := range list.Mapping {
 		p.Columned.Values.Set("column."+name, strconv.Itoa(at+1))

@@ -35,11 +35,7 @@ type CampaignPage struct {
 	What, Session string // names; "" one message, and no session yet
 	PerMinute     int    // messages that ended in a minute lately
 	Moving        bool   // PerMinute is known
-
-	Bills     bool // the network takes something
-	Estimated *puntuale.CampaignCost
-	Billed    *puntuale.CampaignCost // so far; nil: nothing was told
-	Free      int                    // messages that were delivered for nothing
+	Bill          *Bill  // nil: the network takes nothing
 
 	Recipients     []puntuale.Recipient
 	Filter, Reason string
@@ -96,6 +92,71 @@ func (p *CampaignPage) every() string {
 		return "every 10s"
 	}
 	return "every 2s"
+}
+
+// everyBelow is how often the rest of the page asks again.
+func (p *CampaignPage) everyBelow() string {
+	if p.Counts.Total() > 50_000 {
+		return "every 30s"
+	}
+	return "every 6s"
+}
+
+// partURL is a part of the page as it is now.
+func (p *CampaignPage) partURL(ctx context.Context, part string) string {
+	address, _, _ := strings.Cut(p.listURL(ctx, p.Filter, p.Reason), "#")
+	return withQuery(withQuery(address, "after", p.After), "part", part)
+}
+
+// Bill is what a campaign was to cost at its network, and what the network billed so far.
+type Bill struct {
+	Estimated *puntuale.CampaignCost // nil: the check said nothing
+	Reported  *puntuale.CampaignCost
+	Free      int // messages that it delivered for nothing
+}
+
+// billRow is one kind of messages; nil: there are none.
+type billRow struct {
+	kind                puntuale.MessageKind
+	estimated, reported *puntuale.CostRow
+}
+
+// rows are the kinds of both, those of the estimate first.
+func (b *Bill) rows() []billRow {
+	var all []billRow
+	if b.Estimated != nil {
+		for i, r := range b.Estimated.Rows {
+			all = append(all, billRow{kind: r.MessageKind, estimated: &b.Estimated.Rows[i]})
+		}
+	}
+	for i, r := range b.Reported.Rows {
+		at := slices.IndexFunc(all, func(known billRow) bool { return known.kind == r.MessageKind })
+		if at < 0 {
+			at = len(all)
+			all = append(all, billRow{kind: r.MessageKind})
+		}
+		all[at].reported = &b.Reported.Rows[i]
+	}
+	return all
+}
+
+// kindWords names a kind of messages, such as "IT · Marketing".
+func kindWords(ctx context.Context, k puntuale.MessageKind) string {
+	return or(k.Country, "?") + " · " + or(knownWord(T(ctx, "campaign.category."+k.Category), k.Category), "?")
+}
+
+// dayWords is the date of a price table as people write it.
+func dayWords(ctx context.Context, day string) string {
+	d, err := puntuale.ParseDate(day)
+	if err != nil {
+		return day
+	}
+	return Of(ctx).Language.Day(d)
+}
+
+// money is an exact amount as people write it.
+func money(ctx context.Context, amount string) string {
+	return strings.ReplaceAll(amount, ".", T(ctx, "campaign.point"))
 }
 
 // summary says in a line how far a campaign is.
@@ -220,6 +281,7 @@ type PeoplePage struct {
 	Mapping  map[string]int
 	Preview  [][]string
 	Fields   []string // that the texts name
+	Required []string // of them, those that stand for nothing else where they are missing
 	Missing  []string
 	Common   map[string]string
 }
@@ -256,6 +318,11 @@ func (p PeoplePage) reads(row []string, field string) string {
 }
 
 func (p PeoplePage) missing(field string) bool { return slices.Contains(p.Missing, field) }
+
+// needs reports a field without which nobody gets the message.
+func (p PeoplePage) needs(field string) bool {
+	return field == "phone" || slices.Contains(p.Required, field) && p.Common[field] == ""
+}
 
 func columnLabel(ctx context.Context, field string) string {
 	if field == "phone" {
