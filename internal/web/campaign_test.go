@@ -234,8 +234,8 @@ func workbook(t *testing.T, header [3]string, cells string) []byte {
 	return file.Bytes()
 }
 
-// TestCampaignCells: a cell that cannot be read refuses the list only where a field takes its column: at once, or when somebody gives
-// the column to a field later. So it is with a workbook, with CSV, and with members of JSON, each of which is a field.
+// TestCampaignCells: a cell that cannot be read refuses the list only where a field takes its column. That may be at once,
+// or when somebody gives the column to a field later. So it is with a workbook, with CSV, and with members of JSON, each of which is a field.
 func TestCampaignCells(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
