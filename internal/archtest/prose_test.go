@@ -35,7 +35,7 @@ func (p *prose) add(paragraph string) {
 	}
 }
 
-var sentenceEnd = regexp.MustCompile(`[.!?]["')\]]*\s+`)
+var sentenceEnd = regexp.MustCompile(`[.!?]["')\]*_]*\s+`)
 
 // sentences takes a paragraph apart. A list behind a colon counts as what it stands in.
 func sentences(paragraph string) []string {
