@@ -1,5 +1,5 @@
-// Package archtest keeps the architecture's rules as a test: who may import whom, where a third-party library may be
-// named, who may read the clock, that every package says what it is for, and how files are named and how long they are.
+// Package archtest keeps the architecture's rules as a test. They say which package may import which, where a third-party
+// library may be named, and who may read the clock. Every package says what it is for. Files have names and lengths by rules.
 // It reads the sources themselves, build tags or not, and needs nothing but the standard library.
 package archtest
 

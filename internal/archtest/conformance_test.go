@@ -46,8 +46,8 @@ func TestConformanceIndex(t *testing.T) {
 	}
 }
 
-// readTests returns the module's tests as "package:name", each with the names of its parts: the first texts of the
-// literals in it, as go test writes them.
+// readTests returns the module's tests as "package:name", each with the names of its parts. Those are the first texts of
+// the literals in it, as go test writes them.
 func readTests(t *testing.T, root string) map[string]map[string]bool {
 	t.Helper()
 	tests := map[string]map[string]bool{}

@@ -86,7 +86,7 @@ func middle(all []cost) cost {
 	}
 }
 
-// operation is one thing of the hot path. Its name is a path, that of a database last.
+// operation is one thing of the hot path. Its name is a path; the database comes last.
 type operation struct {
 	name     string
 	messages int  // that each handles; 0: it is not about messages

@@ -146,8 +146,8 @@ func readDue(t testing.TB, w *world, _ int) func(int) error {
 	}
 }
 
-// dispatchOnDatabase sends n batches through a dispatcher and the real store, on a database of its own: a dispatcher looks
-// after all sessions that there are.
+// dispatchOnDatabase sends n batches through a dispatcher and the real store. It has a database of its own, because a
+// dispatcher looks after all sessions that there are.
 func dispatchOnDatabase(t testing.TB, w *world, n int) func(int) error {
 	t.Helper()
 	w = newWorld(t, w.driver)

@@ -61,7 +61,7 @@ func (t table) names() (all []string) {
 
 // Slack is how much dearer than the baseline an operation may be. Allocations of one goroutine hardly differ; where
 // callers share commits they depend on how many happened to share one. Processor time differs with caches and neighbours,
-// and with what the scheduler spends while it waits; a change that makes it several times as much is looked for.
+// and with what the scheduler spends while it waits. We look for changes that make it several times as much.
 const (
 	slackAllocs = 1.10
 	slackBytes  = 1.20

@@ -35,8 +35,8 @@ type Check struct {
 	found   puntuale.CampaignCheck
 	refused map[string]int
 	kinds   map[puntuale.MessageKind]int // messages
-	first   int                          // recipients to whom the session writes outside their windows
-	cold    int                          // recipients whom it does not know
+	first   int                          // recipients outside the window in which they wrote
+	cold    int                          // recipients that the session does not know
 	seen    seen
 	alive   time.Time
 	told    time.Time

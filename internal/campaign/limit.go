@@ -10,7 +10,7 @@ import (
 // Limits are what a campaign's session and its network allow.
 type Limits struct {
 	Session  puntuale.Session
-	Official bool                 // free text needs an open window, and the network counts whom the session addresses first
+	Official bool                 // free text needs an open window, and the network counts first contacts
 	Load     puntuale.SessionLoad // of the 24 hours before the check
 }
 

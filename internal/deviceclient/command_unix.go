@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// shell runs a command in a process group of its own: an interrupt from the terminal does not reach it, and a kill reaches
+// shell runs a command in a process group of its own. An interrupt from the terminal does not reach it, and a kill reaches
 // all that it started.
 func shell(ctx context.Context, text string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", text) //nolint:gosec // the command is what the operator asks for

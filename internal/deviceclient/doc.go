@@ -1,4 +1,4 @@
-// Package deviceclient is the client's half of docs/device.md: it links a program as a device, takes messages, hands each
+// Package deviceclient is the client's half of docs/device.md. It links a program as a device, takes messages, hands each
 // to a command and reports what came of it.
 //
 // A crash at any moment neither loses a report nor runs the command twice for one message. The journal ([Journal]) is

@@ -1,6 +1,6 @@
 // Package intake takes what comes back from networks: receipts of messages that were sent, what people wrote, and what
-// they want. It is on disk before the network hears that it was taken, so that what fails is told again; and everything
-// may be told again without an effect.
+// they want. It is on disk before the network hears that it was taken, so what fails is told again. Everything may be told
+// again without an effect.
 package intake
 
 import (
@@ -18,7 +18,7 @@ type Config struct {
 	Store puntuale.IntakeStore
 	// Mark is what stands for a phone in the blacklist of a client that erased persons; nil: nothing does.
 	Mark func(client puntuale.ClientID, phone string) string
-	// Country is that of a phone number, two letters, "" for none; nil: nobody knows.
+	// Country returns the country of a phone number as two letters, "" for none; nil: nobody knows.
 	Country func(phone string) string
 	Clock   clock.Clock  // nil: the system's
 	Logger  *slog.Logger // nil: slog.Default
@@ -93,7 +93,7 @@ func (in *Intake) Take(ctx context.Context, session puntuale.SessionID, told pun
 	return nil
 }
 
-// heard makes of what people wrote under any name what those wrote to whom messages go.
+// heard replaces the name under which a person wrote with each recipient that the name stands for.
 func (in *Intake) heard(ctx context.Context, all []puntuale.Heard) (out []puntuale.Heard, err error) {
 	for _, h := range all {
 		names, err := in.cfg.Store.Recipients(ctx, h.Client, h.Session, h.Phone)

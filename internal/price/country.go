@@ -11,7 +11,7 @@ import (
 // shared are calling codes whose countries Meta tells apart. Of all others the main country counts: Meta's prices go by calling codes.
 var shared = []int{1, 7}
 
-// Country is that of a phone number, two letters; "" for none, and for what is no number.
+// Country returns the country of a phone number as two letters. It returns "" for a number of no country, and for anything else.
 func Country(phone string) string {
 	digits, ok := strings.CutPrefix(phone, "+")
 	if !ok {

@@ -67,7 +67,7 @@ func integrity(content []byte) string {
 	return "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// verify compares every manifest below a folder with the files beside it, and returns the differences: a file that is
+// verify compares every manifest below a folder with the files beside it. It returns the differences: a file that is
 // missing, changed, or in no manifest.
 func verify(root string) (faults []string, err error) {
 	err = filepath.WalkDir(root, func(name string, entry fs.DirEntry, err error) error {

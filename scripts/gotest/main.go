@@ -1,5 +1,5 @@
-// Command gotest runs "go test" with its arguments, prints what go test prints, and counts what was left out: go test
-// itself is silent about skipped tests, and a database suite that silently did not run is worse than a failing one. In
+// Command gotest runs "go test" with its arguments, prints what go test prints, and counts what was left out. go test
+// itself is silent about skipped tests. A database suite that silently did not run is worse than a failing one. In
 // CI (CI=true) a test that was skipped is a failure, whatever it wanted.
 package main
 
@@ -180,8 +180,8 @@ const (
 	shortWidth = 300
 )
 
-// endPackage prints the package's own line; all it said when it failed, and what its tests said that never ended: a
-// panic or an exit takes the whole process.
+// endPackage prints the package's own line. When the package failed, it prints all the package said, and what unfinished
+// tests said: a panic or an exit takes the whole process.
 func (s *summary) endPackage(e event, output []string) {
 	if e.Action == "fail" {
 		for _, key := range slices.Sorted(maps.Keys(s.output)) {

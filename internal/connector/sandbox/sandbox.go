@@ -1,5 +1,5 @@
-// Package sandbox is a simulated network. It keeps a durable ledger of what reached it, apart from the message rows,
-// and shows a repeat under the same connector id once, as WhatsApp does. Numbers with magic endings misbehave on
+// Package sandbox is a simulated network. It keeps a durable ledger of what reached it, apart from the message rows. It
+// shows a repeat under the same connector id once, as WhatsApp does. Numbers with magic endings misbehave on
 // purpose, so that integrators can see every outcome.
 package sandbox
 

@@ -120,8 +120,8 @@ func meaning(text string) (action, string) {
 	return unknown, ""
 }
 
-// refusal tells what the answer to a sent message is certain of: nil when the message left, a [*puntuale.SendError] when
-// it certainly did not, any other error when nobody knows. A success without an id is no success: the send threw.
+// refusal tells what the answer to a sent message is certain of. It is nil when the message left, a [*puntuale.SendError]
+// when it certainly did not, and any other error when nobody knows. A success without an id is no success: the send threw.
 func (a answer) refusal() error {
 	text := a.text()
 	does, says := meaning(text)

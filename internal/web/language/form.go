@@ -55,8 +55,8 @@ func (l *Language) ShortWeekday(d time.Weekday) string { return weekdaysShort[l.
 // Clock writes the time of day: 10:30.
 func (l *Language) Clock(t time.Time) string { return t.Format("15:04") }
 
-// Moment writes a moment of t's zone as it is read beside now: 10:30 today, else 20 nov 10:30, with the year where it is
-// another.
+// Moment writes a moment of t's zone as people read it beside now: 10:30 today, else 20 nov 10:30. Another year is written
+// out.
 func (l *Language) Moment(t, now time.Time) string {
 	now = now.In(t.Location())
 	switch day, today := puntuale.DateOf(t), puntuale.DateOf(now); {

@@ -1,6 +1,6 @@
 // Package language holds the words of the pages in Italian and English, and how each writes moments, days and numbers.
-// The words are in text/NOUN.it.toml and text/NOUN.en.toml: whoever adds pages adds a pair of files, and a test compares
-// their keys.
+// The words are in text/NOUN.it.toml and text/NOUN.en.toml. New pages bring a pair of files, and a test compares their
+// keys.
 package language
 
 import (

@@ -1,5 +1,5 @@
-// Package static holds the files that pages load: the style, the scripts and the icons, our own and those of others as
-// they were published (scripts/assets compares them). Each is served under an address that holds its hash, so a browser
+// Package static holds the files that pages load: the style, the scripts and the icons. Files of others are as they were
+// published; scripts/assets compares them. Each is served under an address that holds its hash, so a browser
 // keeps it for good and never sees an old one.
 package static
 

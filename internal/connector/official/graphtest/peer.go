@@ -1,5 +1,5 @@
-// Package graphtest is Meta's side of the Cloud API for tests: a server on loopback that is strict about shapes, keeps a
-// ledger of what it took, refuses with any code, delays, breaks off after it took a message, and delivers webhooks, also
+// Package graphtest is Meta's side of the Cloud API for tests: a server on loopback that is strict about shapes. It keeps a
+// ledger of what it took, refuses with any code, delays, and breaks off after it took a message. It delivers webhooks, also
 // more than once, out of order, late and forged.
 package graphtest
 
@@ -261,7 +261,7 @@ func (p *Peer) take(w http.ResponseWriter, r *http.Request, n Number) {
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // whoever sent it broke off
+		return // the sender broke off
 	}
 	m, err := readMessage(body)
 	if err != nil {

@@ -28,7 +28,7 @@ func NewTemplate(name, body string) ListedTemplate {
 	}
 }
 
-// SetTemplates makes a list that of a business.
+// SetTemplates gives a business a list of templates.
 func (p *Peer) SetTemplates(account string, all ...ListedTemplate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -114,8 +114,8 @@ func (p *Peer) escaped(delivery map[string]any) []byte {
 	return escaped.Bytes()
 }
 
-// Subscribe enters a webhook's address as somebody does at Meta, which asks it whether it knows the word: it reports
-// whether Meta would have taken the address.
+// Subscribe enters a webhook's address as somebody does at Meta. Meta asks the address whether it knows the word. Subscribe
+// reports whether Meta would have taken the address.
 func (p *Peer) Subscribe(webhook, word string) bool {
 	const challenge = "1158201444"
 	query := url.Values{"hub.mode": {"subscribe"}, "hub.verify_token": {word}, "hub.challenge": {challenge}}
@@ -134,7 +134,7 @@ func (p *Peer) Subscribe(webhook, word string) bool {
 	return err == nil && answer.StatusCode == http.StatusOK && string(said) == challenge
 }
 
-// Signature is that of a body under an app's secret.
+// Signature signs a body with an app's secret.
 func Signature(secret string, body []byte) string { return "sha256=" + hmacOf(secret, string(body)) }
 
 // Deliver posts a body to a webhook with the number's signature, and returns the status of the answer.
