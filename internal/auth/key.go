@@ -12,8 +12,9 @@ import (
 	"puntuale"
 )
 
-// A key reads "ck_", "pk_" or (a device's token) "dk_", then 36 bytes in base32: 32 random ones and the first 4 of the SHA-256 of the prefix and
-// the random part. The checksum lets a mistyped or invented key be refused without asking the database.
+// A key reads "ck_", "pk_" or (a device's token) "dk_", then 36 bytes in base32. 32 of them are random. The others are
+// the first 4 of the SHA-256 of the prefix and the random part. The checksum lets a mistyped or invented key be refused
+// without asking the database.
 const (
 	partnerPrefix = "pk_"
 	clientPrefix  = "ck_"

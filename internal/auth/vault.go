@@ -31,7 +31,7 @@ func NewVault(dataKey []byte) (*Vault, error) {
 	return &Vault{data: append([]byte{}, dataKey...)}, nil
 }
 
-// Seal makes plain unreadable without the data key. What is sealed opens only for the same purpose and place: place
+// Seal makes plain unreadable without the data key. What is sealed opens only for the same purpose and place. Place
 // names what it belongs to ("session 12"), so that a copy in another row opens nothing.
 func (v *Vault) Seal(purpose, place string, plain []byte) []byte {
 	return v.sealer(purpose).Seal(nil, nil, plain, []byte(place)) //nolint:gosec // the cipher makes a random nonce itself
@@ -46,8 +46,8 @@ func (v *Vault) Open(purpose, place string, sealed []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// Mark returns a keyed hash of the parts, 43 characters of base64: the same parts have the same mark, other parts
-// another one, and without the data key nobody can tell which parts a mark belongs to.
+// Mark returns a keyed hash of the parts, 43 characters of base64. The same parts have the same mark, other parts
+// another one. Without the data key nobody can tell which parts a mark belongs to.
 func (v *Vault) Mark(purpose string, parts ...string) string {
 	sum := hmac.New(sha256.New, derive(v.data, "puntuale: mark: "+purpose))
 	for _, part := range parts { // lengths between them: ("ab", "c") is not ("a", "bc")
@@ -88,15 +88,15 @@ const (
 	wrapped     = 'w'
 )
 
-// MinMasterKey is the least length of the text that wraps the data key, in bytes: it is not stretched, so it must be
-// random, as 32 random bytes in base64 are.
+// MinMasterKey is the least length of the text that wraps the data key, in bytes. The text is not stretched, so it must
+// be random, such as 32 random bytes in base64.
 const MinMasterKey = 32
 
 // ErrMasterKey says that the data key cannot be unwrapped: the key given is another one, or none.
 var ErrMasterKey = errors.New("the stored secrets are sealed under another key")
 
-// OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key,
-// nil leaves it in the database as it is; a data key that lies there as it is gets wrapped once a master key is given.
+// OpenVault returns the vault of the installation, making its data key at the first start. master wraps the data key;
+// nil leaves it in the database as it is. A data key that lies there as it is gets wrapped once a master key is given.
 // Any number of nodes may do this at once. [ErrMasterKey]: a wrong or missing master key.
 func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte) (*Vault, error) {
 	for {
@@ -117,7 +117,7 @@ func OpenVault(ctx context.Context, secrets puntuale.SecretStore, master []byte)
 		if kept != nil && (master == nil || kept[0] == wrapped) {
 			return NewVault(key)
 		}
-		// Another node may be doing the same: whoever comes second reads what the first has left.
+		// Another node may be doing the same: the second one reads what the first has left.
 		if _, err := secrets.SetSecret(ctx, dataKeyName, kept, wrap(key, master)); err != nil {
 			return nil, fmt.Errorf("store the data key: %w", err)
 		}

@@ -11,7 +11,7 @@ const MinPassword = 10
 // MaxPassword bounds what is hashed, in bytes.
 const MaxPassword = 1024
 
-// common are passwords, and their beginnings, that are tried first by whoever guesses.
+// common are passwords, and their beginnings, that attackers try first.
 var common = []string{
 	"password", "passw0rd", "123456", "qwerty", "asdfgh", "abc123", "111111", "000000", "letmein", "welcome", "admin", "iloveyou", "monkey",
 	"dragon", "football", "sunshine", "princess", "master", "login", "changeme", "secret", "default", "test", "1q2w3e", "zaq12wsx", "1qaz2wsx",
@@ -19,8 +19,8 @@ var common = []string{
 	"buongiorno", "segreto", "prova", "whatsapp", "puntuale",
 }
 
-// Weak reports whether a password is too easy to guess to sign in with: short, of a few characters, one that everybody
-// tries, or made of what is known about its owner.
+// Weak reports whether a password is too easy to guess. It is short, of a few characters, one that everybody tries, or
+// made of what is known about its owner.
 func Weak(plain string, about ...string) bool {
 	small := strings.ToLower(plain)
 	if utf8.RuneCountInString(plain) < MinPassword {

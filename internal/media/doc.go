@@ -1,8 +1,8 @@
 // Package media fetches what callers' media addresses lead to: safely, for an address is whatever a caller wrote, and
 // once for each run.
 //
-// Safely means that every connection is checked when it is made, on the very address that is dialled, so that neither
-// a spelling, nor a redirect, nor a name that resolves anew can lead inside; that nothing of ours travels along; and
-// that time, rate, size, disk and the number of fetches at once are all bounded. What a file holds is never looked
-// into: nothing is inflated and no image decoded.
+// Safely means that every connection is checked when it is made, on the very address that is dialled. So neither a
+// spelling, nor a redirect, nor a name that resolves anew can lead inside. Nothing of ours travels along. Time, rate,
+// size, disk and the number of fetches at once are all bounded. What a file holds is never looked into: nothing is
+// inflated and no image decoded.
 package media

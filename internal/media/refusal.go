@@ -30,7 +30,7 @@ const (
 	saysLater       = "File non ancora scaricato"
 )
 
-// The details say which rule was broken, never what a name resolved to or who said so: that would tell a caller about
+// The details say which rule was broken, never what a name resolved to or who said so. That would tell a caller about
 // the network we are in.
 
 func final(reason, detail string, err error) *puntuale.SendError {

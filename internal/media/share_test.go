@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/clock"
 )
 
-// TestSharing: whoever asks for the same file of the same run meets one request; others meet their own.
+// TestSharing: callers for the same file of the same run meet one request; others meet their own.
 func TestSharing(t *testing.T) {
 	t.Parallel()
 	open := make(chan struct{})
@@ -64,8 +64,8 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// TestImpatience: one who gives up takes nothing from those who wait on; when the last one gives up, the fetch ends, and
-// the next caller begins anew.
+// TestImpatience: a caller who gives up takes nothing from the others who wait. When the last one gives up, the fetch
+// ends, and the next caller begins anew.
 func TestImpatience(t *testing.T) {
 	t.Parallel()
 	open, gone := make(chan struct{}), make(chan struct{}, 10)

@@ -126,7 +126,7 @@ func (m *Manager) complain(ctx context.Context, what string, c puntuale.Command,
 	}
 }
 
-// carryOut does what a command says. Its error is for whoever gave it.
+// carryOut does what a command says. Its error is for the caller who gave it.
 func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) error {
 	if c.Taken != 0 && c.Taken != node && !c.Harmless() {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "the server that was linking the session stopped; try again", RetryAfter: time.Second}
@@ -145,7 +145,7 @@ func (m *Manager) carryOut(ctx context.Context, p *place, node puntuale.NodeID, 
 		if err := m.read(c, &order); err != nil {
 			return err
 		}
-		// As long as was asked for, by the clock of whoever gave the command.
+		// As long as was asked for, by the clock of the node that gave the command.
 		err := m.drain(ctx, c.Session, m.cfg.Clock.Now().Add(order.Until.Sub(c.Created)))
 		if err != nil {
 			m.cfg.Resume(c.Session)

@@ -186,7 +186,7 @@ func TestDrainTakesTooLong(t *testing.T) {
 	})
 }
 
-// A drain leaves the session resting, for whoever asked; resume ends that.
+// A drain leaves the session resting, for the caller who asked; resume ends that.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {
@@ -272,7 +272,7 @@ func TestOwnerDies(t *testing.T) {
 	}
 }
 
-// A session that moves while it is being linked is closed before its new owner opens it, and what the old one's network
+// A session that moves while it is being linked is closed before its new owner opens it. What the old one's network
 // still says is not stored.
 func TestTakeoverWhilePairing(t *testing.T) {
 	t.Parallel()
@@ -415,8 +415,8 @@ func (f *forgetful) AnswerCommand(ctx context.Context, node puntuale.NodeID, id 
 	return f.LinkKeeper.AnswerCommand(ctx, node, id, answer, now, until)
 }
 
-// While the store is away reports are kept, the latest of each session, and a command that was carried out is not
-// carried out again for its answer.
+// While the store is away the latest report of each session is kept. A command that was carried out is not carried out
+// again for its answer.
 func TestStoreAway(t *testing.T) {
 	t.Parallel()
 	databases(t, func(t *testing.T, w *world) {

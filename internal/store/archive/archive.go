@@ -1,15 +1,14 @@
-// Package archive is the form of an exported installation, and of the files that keep what was taken out of one because
-// it was old ([Folder]): one gzip stream of lines, readable with zcat, that holds the same whichever database it came
-// from.
+// Package archive is the form of an exported installation, and of the files with old rows that were taken out of one
+// ([Folder]). It is one gzip stream of lines, readable with zcat. It holds the same, whichever database it came from.
 //
 // The first line is the [Header]: what made the file, and each table with its columns and its number of rows. Then, for
 // each table in that order, a line {"table": "client"}, its rows, each a JSON array of the columns' values, and a line
 // {"end": "client", "rows": 12, "digest": "…"}. The last line is {"end": "export", "rows": 3456, "sha256": "…"}.
 //
-// Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written (AppendRow).
-// A table's digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line break: it does
-// not depend on the order in which a database gives its rows, and so tells whether two databases hold the same. The
-// last line's sha256 is that of all lines before it, which depends on everything.
+// Values are integers, reals, texts, bytes (in base64), booleans and null. A row has exactly one way to be written
+// (AppendRow). A table's digest is the sum, modulo 2^256, of the SHA-256 of each of its rows' lines without the line
+// break. It does not depend on the order of the rows. So it tells whether two databases hold the same. The last line's
+// sha256 covers all lines before it, and so depends on everything.
 package archive
 
 import (
@@ -99,7 +98,7 @@ const (
 	Boolean Kind = "boolean" // bool
 )
 
-// Digest is a table's digest. The zero value is that of no rows.
+// Digest is a table's digest. The zero value stands for no rows.
 type Digest struct{ sum [4]uint64 } // the lowest 64 bits first
 
 // Add takes a row's line, without its break, into the digest.

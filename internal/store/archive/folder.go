@@ -19,10 +19,10 @@ import (
 	"time"
 )
 
-// Folder keeps files with parts of an installation's past, numbered from 1 on. A file is written beside its place, synced,
-// and linked there, which fails when something is there already: so a number is given once, whoever else writes, and what
-// stands under a name is whole. A file is never changed: another version of it is put beside it and counts from then on,
-// and the one before is removed. Its methods may be called by several processes at once.
+// Folder keeps files with parts of an installation's past, numbered from 1 on. A file is written beside its place,
+// synced, and linked there. The link fails when something is there already. So a number is given once, even with
+// several writers, and a file under its name is whole. A file is never changed: another version of it is put beside it
+// and counts from then on, and the one before is removed. Its methods may be called by several processes at once.
 type Folder struct {
 	path string
 	id   string

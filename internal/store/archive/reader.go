@@ -74,8 +74,8 @@ func (r *Reader) Next() (t Table, found bool, err error) {
 	return t, true, nil
 }
 
-// Row reads the present table's next row into row, which has a place for each column; false after the last, once
-// number and digest of the rows were compared.
+// Row reads the present table's next row into row, which has a place for each column. It returns false after the last
+// row, once it compared number and digest of the rows.
 func (r *Reader) Row(row []any) (found bool, err error) {
 	t := r.Header.Tables[r.table]
 	line, err := r.next()

@@ -15,7 +15,7 @@ var update = flag.Bool("update", false, "pin the migrations that are new")
 
 const landed = "testdata/landed.txt"
 
-// TestLandedMigrationsStay: a step that ran somewhere never runs there again, so a change of its text, even of a comment,
+// TestLandedMigrationsStay: a step that ran somewhere never runs there again. A change of its text, even of a comment,
 // would make two kinds of databases. A new step is pinned with -update, which never changes a line that is there.
 func TestLandedMigrationsStay(t *testing.T) {
 	t.Parallel()

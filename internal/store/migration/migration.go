@@ -41,8 +41,8 @@ var (
 	ErrOlder = errors.New("the database's tables are older than this program")
 )
 
-// Check compares the tables with this program: nil when they match, ErrEmpty, ErrOlder, or an error that wraps
-// puntuale.ErrUntrusted when a newer program has written them.
+// Check compares the tables with this program. It returns nil when they match, ErrEmpty, ErrOlder, or an error that
+// wraps puntuale.ErrUntrusted: a newer program has written them.
 func Check(ctx context.Context, db *sql.DB, which Database) error {
 	there, err := exists(ctx, db, which)
 	if err != nil {
@@ -70,8 +70,8 @@ func Check(ctx context.Context, db *sql.DB, which Database) error {
 	return nil
 }
 
-// How a step waits for what others hold. A step gives up a lock it cannot have within its own lock_timeout, so that
-// nobody queues behind it for long, and is tried again after a rest; nothing of it was done.
+// How a step waits for what others hold. A step gives up a lock that it cannot have within its own lock_timeout, so
+// that nobody queues behind it for long. Nothing of it was done. It is tried again after a rest.
 const (
 	patience = 120              // tries
 	rest     = 3 * time.Second  // between them
@@ -80,9 +80,9 @@ const (
 	glances  = 1800 // 15 minutes, longer than whoever is at work tries
 )
 
-// Up applies the missing steps, each a transaction. On PostgreSQL nodes that do so at once wait for each other on a row of
-// a lock table (an advisory lock would bind the product to one primary); on SQLite the caller keeps others out. A step
-// that was cut off anywhere left nothing behind, and is done by the next call.
+// Up applies the missing steps, each a transaction. On PostgreSQL nodes that do so at once wait for each other on a row
+// of a lock table. An advisory lock would bind the product to one primary. On SQLite the caller keeps others out. A
+// step that was cut off anywhere left nothing behind, and is done by the next call.
 func Up(ctx context.Context, db *sql.DB, which Database, log *slog.Logger) error {
 	return up(ctx, db, which, math.MaxInt64, log)
 }
@@ -139,8 +139,8 @@ func answered(err error) bool {
 	return said || strings.Contains(err.Error(), "held by another instance")
 }
 
-// passing reports that a step did not get a lock in time, or met another node at the same step whose place in the lock
-// table it had taken (one that stood still for longer than it holds).
+// passing reports that a step did not get a lock in time. Or it met another node at the same step, which stood still
+// for so long that it lost its place in the lock table.
 func passing(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {

@@ -313,8 +313,8 @@ func (t *mortalTx) Rollback() error {
 	return t.Tx.Rollback()
 }
 
-// TestBusyTable: a step that finds a table in use by a long transaction neither fails nor makes everybody queue behind it,
-// and neither does a second node beside it.
+// TestBusyTable: a step that finds a table in use by a long transaction neither fails nor makes everybody queue behind
+// it. Nor does a second node beside it.
 func TestBusyTable(t *testing.T) {
 	t.Parallel()
 	x := postgres(t)
