@@ -4,8 +4,8 @@ import (
 	"net/http"
 )
 
-// Admission is what a server shares between its API, its dashboards and its webhooks: who is worked on, what memory they
-// take, and how often callers that nobody knows may come. The zero Admission lets everybody in.
+// Admission is what a server shares between its API, its dashboards and its webhooks. It bounds which calls are worked
+// on, what memory they take, and how often unknown callers may come. The zero Admission lets everybody in.
 type Admission struct {
 	Gate      *Gate
 	Budget    *Budget

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// Share is a caller whose requests count together, so that nobody takes what is meant for everybody: an account's, or those
-// from an address for callers that nobody knows yet.
+// Share is a caller whose requests count together, so that nobody takes what is meant for everybody. It is an account,
+// or an address for callers that nobody knows yet.
 type Share struct {
 	Side    puntuale.Side
 	ID      int64

@@ -39,9 +39,9 @@ type GateConfig struct {
 	Waited   func(d time.Duration) // told of each call that had to wait; nil likewise
 }
 
-// Gate keeps the calls that are worked on at once to so many as can be answered soon, and lets the others wait in turn
-// for a short time. Nobody holds more places than are free beside, so that whoever comes next finds one whatever the
-// others do; who waits is let in by turns. Safe for concurrent use; a nil Gate lets everybody in.
+// Gate bounds the calls that are worked on at once to so many as can be answered soon. It lets the others wait in turn
+// for a short time. Nobody holds more places than are free beside, so that the next caller finds one whatever the
+// others do. Waiting callers are let in by turns. Safe for concurrent use; a nil Gate lets everybody in.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // places beyond for what prevents
@@ -315,7 +315,7 @@ func (g *Gate) left(s *share, lane Lane) {
 	}
 }
 
-// release gives a place back and lets in whoever is next.
+// release gives a place back and lets in the next caller.
 func (g *Gate) release(p *Pass) {
 	if !p.in {
 		return

@@ -146,7 +146,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Whoever hung up is not a defect of ours.
+// A caller that hung up is not a defect of ours.
 func TestProblemOfACallerWhoLeft(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer

@@ -54,8 +54,8 @@ func Matched(ctx context.Context, pattern string) {
 	}
 }
 
-// Quieten moves the request's line in the access log to level debug, for refusals that come in floods: one line each would
-// cost more than the refusal.
+// Quieten moves the request's line in the access log to level debug. It is for refusals that come in floods: one line
+// each would cost more than the refusal.
 func Quieten(ctx context.Context) {
 	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
 		t.mu.Lock()

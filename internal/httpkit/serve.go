@@ -24,8 +24,8 @@ type Config struct {
 	Observe func(route string, status int, took time.Duration)
 }
 
-// Wrap serves a handler with a request id, security headers, one line in the access log, and recovery: a panic is
-// answered as an internal error, and logged.
+// Wrap serves a handler with a request id, security headers, one line in the access log, and recovery. A panic is
+// logged, and answered as an internal error.
 func Wrap(h http.Handler, cfg Config) http.Handler {
 	if cfg.Proxies == nil {
 		cfg.Proxies = DefaultProxies
@@ -149,8 +149,8 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// What is long is written in parts, each of which must be taken within a time: a reader that takes nothing keeps none of it
-// in memory for long.
+// What is long is written in parts, and each must be taken within a time. So a reader that takes nothing keeps none of
+// it in memory for long.
 const (
 	writtenAtOnce = 64 << 10 // bytes
 	takenWithin   = 10 * time.Second

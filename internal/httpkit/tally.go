@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// tally counts who was let in and who was refused in the last second or two, to tell those who are refused when to come
-// again: spread over so much time that they could all be let in.
+// tally counts who was let in and who was refused in the last second or two. It tells refused callers when to come
+// again, spread over so much time that all could be let in.
 type tally struct {
 	since       time.Time
 	now, before count

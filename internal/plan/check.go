@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// The most an offset may amount to, sixty to a hundred years; whether the moment lies within the horizon shows only at a
-// start, where a date field may be a birthday.
+// The most an offset may amount to, sixty to a hundred years. Only a start shows whether the moment lies within the
+// horizon: a date field may be a birthday.
 var offsetLimits = map[puntuale.Unit]int{
 	puntuale.Seconds: 2_000_000_000,
 	puntuale.Minutes: 52_596_000,
@@ -31,9 +31,9 @@ var validityLimits = map[puntuale.Unit]int{
 
 const unitWords = "must be one of seconds, minutes, hours, days, weeks, months"
 
-// Check returns everything that is wrong with a sequence as written, whatever a start may bring, located as in the
-// body that brought it ("body.steps[2].timing.at"); none: [Build] takes it. extensions are the allowed media files,
-// none meaning DefaultMediaExtensions.
+// Check returns everything that is wrong with a sequence as written, whatever a start may bring. Faults are located as
+// in the body that brought the sequence ("body.steps[2].timing.at"). Without faults, [Build] takes it. extensions are
+// the allowed media files, none meaning DefaultMediaExtensions.
 //
 // Check is for what is about to be stored, and may become stricter: Build plans sequences as they were stored, and does
 // not repeat it. So a step before the start, stored when that was allowed, still has its moment in the past.

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// TestClockChanges has, for each kind of zone, the night on which clocks go forward and the one on which they go back: a
-// time that is skipped moves forward by the gap, of one that occurs twice the first is meant, days are the calendar's, and
-// hours pass.
+// TestClockChanges has, for each kind of zone, the night on which clocks go forward and the one on which they go back.
+// A time that is skipped moves forward by the gap. Of a time that occurs twice the first is meant. Days are the
+// calendar's, and hours pass.
 func TestClockChanges(t *testing.T) {
 	t.Parallel()
 	const day, dayHours = `"anchor":"f","offset":{"amount":1,"unit":"days","direction":"after"}`,

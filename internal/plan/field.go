@@ -7,8 +7,8 @@ import (
 )
 
 // Fields returns the parametric fields of a sequence, those its steps name, in the order of first use. A field is a
-// date when it anchors a step or is printed in a date's format anywhere, a media address when it is a step's whole
-// media, and text otherwise. It is required when it anchors a step or is printed somewhere without a fallback.
+// date when it anchors a step or is printed in a date's format anywhere. It is a media address when it is a step's
+// whole media, and text otherwise. It is required when it anchors a step or is printed somewhere without a fallback.
 func Fields(s puntuale.Sequence) []puntuale.Field {
 	var l fieldList
 	for i := range s.Steps {
@@ -62,8 +62,8 @@ func (l *fieldList) use(name string, kind puntuale.FieldKind, required bool) {
 	f.Required = f.Required || required
 }
 
-// nameList numbers names from 0 in the order in which they come up: a short list by looking through it, a long one,
-// which only an odd sequence has, by a map.
+// nameList numbers names from 0 in the order in which they come up. It looks through a short list, and has a map for a
+// long one, which only an odd sequence has.
 type nameList struct {
 	list  []string
 	index map[string]int

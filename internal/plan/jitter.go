@@ -13,7 +13,7 @@ import (
 // when they may leave. It records a message that may leave beyond the horizon.
 //
 // One share of the span between earliest and latest serves all messages of the run. So two messages keep their order if
-// neither the earliest nor the latest moment of the first lies after those of the second: keepOrder sees to the latest.
+// neither the earliest nor the latest moment of the first lies after the second's. keepOrder sees to the latest.
 func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	keepOrder(messages)
 	for i := range messages {
@@ -30,8 +30,9 @@ func (b *builder) jitter(messages []puntuale.PlannedMessage, timings []timing) {
 	}
 }
 
-// keepOrder cuts the latest moment of each message to that of the messages planned after it. Messages of one moment leave
-// in the order of their steps, so a message stays a microsecond ahead of an earlier step that is planned later.
+// keepOrder cuts the latest moment of each message to the latest moments of the messages planned after it. Messages of
+// one moment leave in the order of their steps. So a message stays a microsecond ahead of an earlier step that is
+// planned later.
 func keepOrder(messages []puntuale.PlannedMessage) {
 	jittered := func(m puntuale.PlannedMessage) bool { return m.DueMax.After(m.Due) }
 	if len(messages) < 2 || !slices.ContainsFunc(messages, jittered) {
@@ -56,8 +57,8 @@ func keepOrder(messages []puntuale.PlannedMessage) {
 	}
 }
 
-// latest returns the latest moment that the step's jitter allows: up to so many seconds later, inside the same opening of
-// the window, and before the anchor of a step that must be.
+// latest returns the latest moment that the step's jitter allows. It lies up to so many seconds later, inside the same
+// opening of the window. Where the step must leave before its anchor, it lies before the anchor.
 func (t *timing) latest(due time.Time) time.Time {
 	if t.Jitter <= 0 {
 		return due

@@ -1,6 +1,6 @@
 // Package plan turns a sequence, a call's fields, a time zone and the present moment into messages: what each says and
-// when it leaves. It is pure: it reads no clock, does no I/O and keeps no state, so the same input always gives the
-// same plan, and the start call, its dry run and the dashboard's preview can share it.
+// when it leaves. It is pure: it reads no clock, does no I/O and keeps no state. The same input always gives the same
+// plan. So the start call, its dry run and the dashboard's preview share it.
 //
 // A step's moment comes about in this order:
 //
@@ -52,9 +52,9 @@ const (
 // SaysMissing is what is wrong with a field that the call does not have.
 const SaysMissing = "is required"
 
-// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once, those of
-// fields as "body.<field>", others as "steps[2].text" or "steps[2].timing", steps counted from 0; then nothing is to
-// be scheduled. It changes nothing in its input, but the plan shares the steps' windows and coordinates with it.
+// Build plans a run. Its only error is a [*puntuale.Error] with CodeInvalid that names all faults at once. Faults of
+// fields are at "body.<field>", others at "steps[2].text" or "steps[2].timing", with steps counted from 0. Then nothing
+// is to be scheduled. It changes nothing in its input, but the plan shares the steps' windows and coordinates with it.
 func Build(in Input) (Plan, error) {
 	b := newBuilder(&in)
 	p := Plan{Messages: make([]puntuale.PlannedMessage, 0, len(in.Sequence.Steps))}

@@ -371,8 +371,8 @@ func slowFit(in *Input, timing *puntuale.Timing, wish, anchor time.Time, own tim
 	return due
 }
 
-// slowOwnTime returns the step's time of day in the opening of the window to which last belongs, where it is before both
-// the moment that was wished for and the anchor; else last.
+// slowOwnTime returns the step's time of day in the opening of the window to which last belongs. The time must be
+// before both the wished moment and the anchor; else it returns last.
 func slowOwnTime(ownTime time.Duration, w *puntuale.Window, last, wish, anchor time.Time, loc *time.Location) time.Time {
 	opening := func(at time.Time) string {
 		local := at.In(loc)

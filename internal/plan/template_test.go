@@ -55,8 +55,8 @@ func TestRender(t *testing.T) {
 	}
 }
 
-// A field that anchors a step is a date wherever it is printed; of a day alone no hour is made
-// up, whatever time the step gives it.
+// A field that anchors a step is a date wherever it is printed. For a day alone no hour is made up, whatever time the
+// step gives it.
 func TestRenderAnchors(t *testing.T) {
 	t.Parallel()
 	p := mustBuild(t, input(t, `[{"text":"{{f}}"},{"text":"{{f}}","timing":{"anchor":"f","at":"10:30"}},{"text":"{{f|mai}}","timing":{"anchor":"f"}}]`,

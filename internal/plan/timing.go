@@ -210,9 +210,9 @@ func (t *timing) fit(m time.Time) (time.Time, bool) {
 	return fitted, ok
 }
 
-// back returns the moment of the latest opening of the window that begins before m: the step's own time of day where the
-// opening holds it before m, else the last whole minute before m. It reports false when there is no such opening within
-// two years.
+// back returns the moment of the latest opening of the window that begins before m. It is the step's own time of day
+// where the opening holds it before m, else the last whole minute before m. It reports false when there is no such
+// opening within two years.
 func (t *timing) back(m time.Time) (time.Time, bool) {
 	last, ok := t.window.Last(m, t.loc)
 	if !ok || !t.keeps {

@@ -86,8 +86,8 @@ func (w *workbook) convert(start xml.StartElement, kind string, from int) (Probl
 	return "", nil
 }
 
-// place ends the cell of a column in the record. All that stands to the right of what a list may have is one column more,
-// for what it takes in memory; blanks there are dropped.
+// place ends the cell of a column in the record. What stands to the right of the last allowed column becomes one column
+// more, to bound memory. Blanks there are dropped.
 func (w *workbook) place(column, from int) {
 	r := &w.record
 	if column > MaxColumns {
@@ -115,7 +115,8 @@ func attribute(e xml.StartElement, name string) string {
 // epoch is the day that a workbook counts as 0.
 type epoch time.Time
 
-// Excel takes 1900 for a leap year, so its count is one day off; what it is from March 1900 on is right for all of it here.
+// Excel takes 1900 for a leap year, so its count is one day off. Here the count from March 1900 on serves for all of
+// it.
 var (
 	since1900 = epoch(time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC))
 	since1904 = epoch(time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -123,9 +124,9 @@ var (
 
 const lastDay = 2958465 // 31 December 9999, the last that Excel shows
 
-// number writes a cell's number as people write it: without exponent, without losing a digit of an integer, and a fraction as
-// its first 15 digits, which are what Excel shows. A date is YYYY-MM-DD, with HH:MM behind it where it has a time, and a
-// time of day HH:MM; seconds follow where there are any.
+// number writes a cell's number as people write it: without exponent, and without losing a digit of an integer. Of a
+// fraction it writes the first 15 digits, which are what Excel shows. A date is YYYY-MM-DD, with HH:MM behind it where
+// it has a time, and a time of day HH:MM; seconds follow where there are any.
 func (e epoch) number(raw string, isDate bool) string {
 	if strings.Trim(raw, "0123456789+-.eE") != "" {
 		return raw

@@ -18,8 +18,8 @@ const sampled = 10
 
 // csvSource reads CSV. Lines end in \r\n, \n or \r, mixed as they come.
 //
-// encoding/csv would read an open quote to the end of the file, knows no \r, and names no line where a row begins that
-// has an open quote.
+// encoding/csv would read an open quote to the end of the file, and knows no \r. Of a row with an open quote it does
+// not name the first line.
 type csvSource struct {
 	r          io.Reader // of UTF-8, or of bytes whose encoding the rows tell
 	buf        []byte

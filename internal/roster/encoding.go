@@ -69,8 +69,8 @@ func decoded(r io.Reader) (io.Reader, encoding, error) {
 	return transform.NewReader(in, unicode.UTF16(order, unicode.IgnoreBOM).NewDecoder()), is, nil
 }
 
-// zeros recognises UTF-16 without a byte order mark: in the languages that lists are written in, most signs have a zero as
-// their upper byte, and hardly one as the lower.
+// zeros recognises UTF-16 without a byte order mark. In the languages of our lists, most signs have a zero as their
+// upper byte, and hardly one as the lower.
 func zeros(first []byte) (little, big bool) {
 	var lower, upper int
 	pairs := len(first) / 2

@@ -22,8 +22,9 @@ var (
 	weakWords = []string{"numero", "number", "num", "nr", "n", "recapito", "contatto", "contact", "utenza", "destinatario", "recipient", "to"}
 )
 
-// Guess finds the column of "phone" by the header and by what the first rows hold, and that of each field by the header, without
-// regard to case, accents, spaces and signs. What it does not find is left out. Of columns with the same name it takes the first.
+// Guess finds the column of "phone" by the header and by what the first rows hold. It finds the column of each field by
+// the header, without regard to case, accents, spaces and signs. What it does not find is left out. Of columns with the
+// same name it takes the first.
 func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	found, best := map[string]int{}, 0
 	for i, name := range columns {
@@ -40,8 +41,8 @@ func Guess(columns []string, first [][]string, fields []string) map[string]int {
 	return found
 }
 
-// likeness says how much a column is like one of phone numbers: 0 not at all. A sure name counts for more than what
-// the column holds: an empty column of phones is no worse a guess than one full of tax numbers.
+// likeness says how much a column is like one of phone numbers: 0 not at all. A sure name counts for more than the
+// column's cells. An empty column of phones is no worse a guess than one full of tax numbers.
 func likeness(name string, at int, first [][]string) int {
 	const sure, weak, full = 1 << 20, 1 << 10, 1 << 15
 	filled, phones, is := 0, 0, 0

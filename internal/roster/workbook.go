@@ -20,7 +20,7 @@ const (
 
 // workbook reads the first visible sheet of an XLSX workbook that has content. Hidden rows and columns are read, too.
 //
-// No library of Go reads a sheet so that a broken one is an error, with the kinds of its cells, in bounded memory; see
+// No library of Go reads a sheet with the kinds of its cells in bounded memory, and says when it is broken; see
 // docs/decisions/0030-lists.md.
 type workbook struct {
 	archive *archive
@@ -67,7 +67,8 @@ type relations struct {
 	} `xml:"Relationship"`
 }
 
-// links returns where a part leads: by a link's id the kind and the name of the part there, and by a kind the first name.
+// links returns where a part leads. By a link's id it gives the kind and the name of the part there, and by a kind the
+// first name.
 func (a *archive) links(from string) (kinds, names map[string]string, err error) {
 	folder, file := path.Split(from)
 	var all relations
