@@ -191,7 +191,8 @@ func isDateFormat(code string) bool {
 		case code[i] == '\\' || code[i] == '_' || code[i] == '*':
 			i++
 		case code[i] == '"':
-			i += 1 + strings.IndexByte(code[i+1:]+`"`, '"')
+			quoted, _, _ := strings.Cut(code[i+1:], `"`)
+			i += 1 + len(quoted)
 		case code[i] == '[':
 			inside, _, _ := strings.Cut(code[i+1:], "]")
 			if strings.Trim(strings.ToLower(inside), "hms") == "" {

@@ -161,6 +161,15 @@ func TestWorkbookSheets(t *testing.T) {
 	expectProblem(t, b.drain(t).end, roster.NoHeader)
 }
 
+// A relationship may have an id that is the kind of another.
+func TestWorkbookLinks(t *testing.T) {
+	t.Parallel()
+	b := oneSheet(`<row><c t="s"><v>0</v></c></row>`).with("xl/sharedStrings.xml", "<sst><si><t>phone</t></si></sst>")
+	b["xl/workbook.xml"] = strings.Replace(b["xl/workbook.xml"], "rId1", "sharedStrings", 1)
+	b["xl/_rels/workbook.xml.rels"] = `<Relationships><Relationship Id="x" Type="http://x/sharedStrings" Target="./../xl/sharedStrings.xml"/><Relationship Id="sharedStrings" Type="http://x/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`
+	b.drain(t).expect(t, "phone", "")
+}
+
 // Names of tags may have prefixes, and names of parts backslashes.
 func TestWorkbookOfOtherPrograms(t *testing.T) {
 	t.Parallel()
