@@ -100,7 +100,6 @@ func (a *archive) open(ctx context.Context, size int64) error {
 		unpacked += f.UncompressedSize64
 		a.parts[partName(f.Name)] = f
 	}
-	z.File = nil // each part keeps z, and the archive itself says how much memory this slice takes
 	return nil
 }
 
