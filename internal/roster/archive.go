@@ -22,9 +22,9 @@ const (
 	maxRatio     = 200     // unpacked bytes to packed ones, of a part above freeUnpacked; deflate itself reaches 1,000
 	freeUnpacked = 1 << 20 // bytes of a part that may be packed however well
 	maxDirectory = 2 << 20 // bytes that the archive's list of parts may take; each part in it takes some 300 in memory
-	maxStyles    = 8 << 20 // bytes of the part that holds styles, which grow where cells are copied from book to book
-	maxPart      = 2 << 20 // bytes of any other part that is read at once
-	maxToken     = 1 << 20 // bytes of one tag or text; the longest text of Excel takes a third of it
+	maxPart      = 2 << 20 // bytes of a part that is read at once
+	maxToken     = 1 << 19 // bytes of one tag or text; the longest text of Excel takes half of it
+	maxAttrs     = 256     // attributes of one tag; the decoder keeps those that name a namespace as long as the tag is open
 	maxDepth     = 64      // of tags in tags
 )
 
@@ -87,8 +87,12 @@ func (a *archive) open(ctx context.Context, size int64) error {
 		return damaged(err)
 	}
 	in.left = math.MaxInt
-	unpacked := uint64(0)
+	unpacked, left := uint64(0), uint64(size)
 	for _, f := range z.File {
+		if f.CompressedSize64 > left {
+			return damaged(errors.New("parts share their bytes")) // each of them would cost the time of all
+		}
+		left -= f.CompressedSize64
 		if f.UncompressedSize64 > maxUnpacked-unpacked ||
 			f.UncompressedSize64 > freeUnpacked && f.UncompressedSize64/maxRatio > f.CompressedSize64 {
 			return &FileError{Problem: ZipBomb}
@@ -160,20 +164,21 @@ func damaged(err error) error {
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader
-	left      int // bytes until the current token must have ended
+	left      int  // bytes until the current token must have ended
+	begun     bool // a tag was read
 	depth     int
 	xml       *xml.Decoder
 }
 
-// part opens a part, and returns nil where the archive has none of this name.
+// part opens a part, and returns nil where the archive has none of this name. It opens each part once: a workbook may name the
+// same one for thousands of sheets.
 func (a *archive) part(name string) (*part, error) {
-	return openPart(a.parts[partName(name)])
-}
-
-func openPart(f *zip.File) (*part, error) {
+	name = partName(name)
+	f := a.parts[name]
 	if f == nil {
 		return nil, nil
 	}
+	delete(a.parts, name)
 	r, err := f.Open()
 	if err != nil {
 		return nil, damaged(err)
@@ -198,16 +203,17 @@ func (p *part) Read([]byte) (int, error) { return 0, errors.ErrUnsupported }
 func (p *part) token() (xml.Token, error) {
 	p.left = maxToken
 	t, err := p.xml.Token()
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) && p.begun {
 		return nil, nil // the decoder has seen every tag closed
 	}
 	if err != nil {
 		return nil, damaged(err)
 	}
-	switch t.(type) {
+	switch t := t.(type) {
 	case xml.StartElement:
-		if p.depth++; p.depth > maxDepth {
-			return nil, damaged(errors.New("tags lie too deep in others"))
+		p.begun = true
+		if p.depth++; p.depth > maxDepth || len(t.Attr) > maxAttrs {
+			return nil, damaged(errors.New("tags lie too deep in others, or one has too many attributes"))
 		}
 	case xml.EndElement:
 		p.depth--
@@ -226,13 +232,12 @@ func (p *part) finish() error {
 
 func (p *part) close() { p.unpacking.Close() }
 
-// decode reads a part of at most so many bytes into v. It reports whether there is such a part.
-func (a *archive) decode(name string, most uint64, v any) (bool, error) {
-	f := a.parts[partName(name)]
-	if f != nil && f.UncompressedSize64 > most {
+// decode reads a part of at most maxPart bytes into v. It reports whether there is such a part.
+func (a *archive) decode(name string, v any) (bool, error) {
+	if f := a.parts[partName(name)]; f != nil && f.UncompressedSize64 > maxPart {
 		return false, damaged(fmt.Errorf("%s is too long", name))
 	}
-	p, err := openPart(f)
+	p, err := a.part(name)
 	if p == nil {
 		return false, err
 	}

@@ -115,8 +115,8 @@ func attribute(e xml.StartElement, name string) string {
 // epoch is the day that a workbook counts as 0.
 type epoch time.Time
 
-// Excel takes 1900 for a leap year, so its count is one day off. Here the count from March 1900 on serves for all of
-// it.
+// Excel counts 29 February 1900, a day that never was. So 1 is 1 January 1900, and from March on a day's number is one more
+// than it should be.
 var (
 	since1900 = epoch(time.Date(1899, 12, 30, 0, 0, 0, 0, time.UTC))
 	since1904 = epoch(time.Date(1904, 1, 1, 0, 0, 0, 0, time.UTC))
@@ -147,11 +147,14 @@ func (e epoch) number(raw string, isDate bool) string {
 
 func (e epoch) moment(n float64) string {
 	days := math.Floor(n)
-	at := time.Time(e).AddDate(0, 0, int(days)).Add(time.Duration(math.Round((n-days)*86400)) * time.Second)
+	seconds := time.Duration(math.Round((n-days)*86400)) * time.Second
 	if days == 0 {
-		return timeOfDay(at)
+		return timeOfDay(time.Time(e).Add(seconds))
 	}
-	return dayAndTime(at)
+	if days < 60 && e == since1900 {
+		days++
+	}
+	return dayAndTime(time.Time(e).AddDate(0, 0, int(days)).Add(seconds))
 }
 
 func dayAndTime(at time.Time) string {
@@ -192,7 +195,8 @@ func isDateFormat(code string) bool {
 		case code[i] == '\\' || code[i] == '_' || code[i] == '*':
 			i++
 		case code[i] == '"':
-			i += 1 + strings.IndexByte(code[i+1:]+`"`, '"')
+			quoted, _, _ := strings.Cut(code[i+1:], `"`)
+			i += 1 + len(quoted)
 		case code[i] == '[':
 			inside, _, _ := strings.Cut(code[i+1:], "]")
 			if strings.Trim(strings.ToLower(inside), "hms") == "" {

@@ -93,7 +93,7 @@ func (e *RowError) Message() string { return place(0, e.Column) + e.Problem.Sent
 type FileError struct {
 	Problem Problem
 	Line    int   // of the header row, where it is that row's fault; of a damaged workbook the first row that is not read whole; or 0
-	Err     error // what the archive or its XML has to say, which may repeat a few signs of it; may be nil
+	Err     error // the reason why it is damaged, for those who search a bug: it may repeat a part of the file; or nil. It is not wrapped, for io.EOF is the end of a list
 }
 
 func (e *FileError) Error() string {
@@ -107,8 +107,6 @@ func (e *FileError) Error() string {
 func (e *FileError) TooLarge() bool {
 	return e.Problem == TooLarge || e.Problem == TooManyRows || e.Problem == ZipBomb
 }
-
-func (e *FileError) Unwrap() error { return e.Err }
 
 func place(line, column int) string {
 	switch {

@@ -192,6 +192,33 @@ func TestZipBomb(t *testing.T) {
 	expectProblem(t, drain(t, &out, xlsxType).end, roster.Damaged)
 }
 
+// Parts that share their bytes, or a part that is many sheets, would cost the time of each, however small the upload.
+func TestPartsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
+	for name, content := range oneSheet(cells("phone")).with("a", "").with("b", "") {
+		h := &zip.FileHeader{Name: name, Method: zip.Store, CompressedSize64: uint64(len(content)), UncompressedSize64: uint64(len(content))}
+		if content == "" {
+			h.CompressedSize64 = 1500 // and the archive is shorter than two of these
+		}
+		w, err := z.CreateRaw(h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(w, content)
+	}
+	z.Close()
+	if out.Len() > 3000 {
+		t.Fatalf("the archive has %d bytes", out.Len())
+	}
+	expectProblem(t, drain(t, &out, xlsxType).end, roster.Damaged)
+
+	b := oneSheet("")
+	b["xl/workbook.xml"] = strings.Replace(b["xl/workbook.xml"], "</sheets>", strings.Repeat(`<sheet r:id="rId1"/>`, 1000)+"</sheets>", 1)
+	expectProblem(t, b.drain(t).end, roster.Damaged)
+}
+
 // XML that would fill the memory is refused in little of it. Not parallel.
 func TestHostileXML(t *testing.T) {
 	random := func(n int) string { // so that no ratio gives it away
@@ -204,7 +231,11 @@ func TestHostileXML(t *testing.T) {
 		return string(b)
 	}
 	noise := random(3 << 20)
-	names := strings.Builder{}
+	wide := strings.Repeat(` xmlns=""`, 50_000)
+	var names, formats strings.Builder
+	for n := range 300_000 {
+		fmt.Fprintf(&formats, `<numFmt numFmtId="%d"/>`, n)
+	}
 	for at := 0; at < len(noise); at += 64 {
 		names.WriteString(`<sheet name="` + noise[at:at+64] + `"/>`)
 	}
@@ -223,6 +254,11 @@ func TestHostileXML(t *testing.T) {
 		"beyond the last one": {oneSheet(`<row><c r="XFE1"/></row>`), roster.Damaged, 8 << 20},
 		"rows out of order":   {oneSheet(`<row r="2"/><row r="1"/>`), roster.Damaged, 8 << 20},
 		"a row far down":      {oneSheet(`<row r="1048577"/>`), roster.TooManyRows, 8 << 20},
+		"many attributes":     {oneSheet(strings.Repeat("<a"+wide+">", 20)), roster.Damaged, 24 << 20},
+		"many in styles":      {oneSheet("").with("xl/styles.xml", "<styleSheet>"+strings.Repeat("<a"+wide+">", 10)), roster.Damaged, 24 << 20},
+		"many styles":         {oneSheet("").with("xl/styles.xml", "<styleSheet><cellXfs>"+strings.Repeat("<xf/>", 1_500_000)), roster.Damaged, 32 << 20},
+		"many number formats": {oneSheet("").with("xl/styles.xml", "<styleSheet><numFmts>"+formats.String()), roster.Damaged, 64 << 20},
+		"a long format":       {oneSheet("").with("xl/styles.xml", `<styleSheet><numFmts><numFmt formatCode='`+strings.Repeat(`"`, 50_000)+`'/></numFmts></styleSheet>`), roster.NoHeader, 8 << 20},
 		"deep tags in styles": {oneSheet("").with("xl/styles.xml", "<styleSheet>"+strings.Repeat("<a>", 300_000)), roster.Damaged, 8 << 20},
 		"many sheets":         {oneSheet("").with("xl/workbook.xml", "<workbook><sheets>"+names.String()+"</sheets></workbook>"), roster.Damaged, 24 << 20},
 	} {
@@ -312,6 +348,7 @@ func TestNoWorkbook(t *testing.T) {
 		"nothing":       nil,
 		"text":          []byte("phone,nome\n333,Anna\n"),
 		"other archive": book{"word/document.xml": "<document/>"}.bytes(t),
+		"binary":        book{"_rels/.rels": `<Relationships><Relationship Id="r" Type="http://x/officeDocument" Target="xl/workbook.bin"/></Relationships>`, "xl/workbook.bin": "\x83\x01"}.bytes(t), // .xlsb
 		"no sheets":     book{"xl/workbook.xml": "<workbook/>"}.bytes(t),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -322,6 +359,8 @@ func TestNoWorkbook(t *testing.T) {
 	b := oneSheet("")
 	delete(b, "xl/worksheets/sheet1.xml")
 	expectProblem(t, b.drain(t).end, roster.Damaged)
+	expectProblem(t, b.with("xl/worksheets/sheet1.xml", "").drain(t).end, roster.Damaged)
+	expectProblem(t, oneSheet(cells("phone")).with("xl/sharedStrings.xml", "\n").drain(t).end, roster.Damaged)
 }
 
 func TestDiskThatIsNotThere(t *testing.T) {

@@ -67,34 +67,38 @@ type relations struct {
 	} `xml:"Relationship"`
 }
 
-// links returns where a part leads. By a link's id it gives the kind and the name of the part there, and by a kind the
-// first name.
-func (a *archive) links(from string) (kinds, names map[string]string, err error) {
+// link is where a part leads: the kind and the name of the part there.
+type link struct{ kind, name string }
+
+// links returns where a part leads: each link by its id, and by a kind the name of the first part of this kind.
+func (a *archive) links(from string) (byID map[string]link, byKind map[string]string, err error) {
 	folder, file := path.Split(from)
 	var all relations
-	if _, err := a.decode(folder+"_rels/"+file+".rels", maxPart, &all); err != nil {
+	if _, err := a.decode(folder+"_rels/"+file+".rels", &all); err != nil {
 		return nil, nil, err
 	}
-	kinds, names = map[string]string{}, map[string]string{}
+	byID, byKind = map[string]link{}, map[string]string{}
 	for _, r := range all.All {
 		name := path.Join(folder, r.Target)
 		if strings.HasPrefix(r.Target, "/") {
 			name = path.Clean(r.Target)
 		}
 		kind := path.Base(r.Type) // the rest differs between the two editions of the standard
-		kinds[r.ID] = kind
-		names[r.ID] = name
-		names[kind] = cmp.Or(names[kind], name)
+		byID[r.ID] = link{kind, name}
+		byKind[kind] = cmp.Or(byKind[kind], name)
 	}
-	return kinds, names, nil
+	return byID, byKind, nil
 }
 
 func (w *workbook) open(dir string) error {
-	_, names, err := w.archive.links("")
+	_, parts, err := w.archive.links("")
 	if err != nil {
 		return err
 	}
-	main := cmp.Or(names["officeDocument"], "xl/workbook.xml")
+	main := cmp.Or(parts["officeDocument"], "xl/workbook.xml")
+	if strings.HasSuffix(main, ".bin") {
+		return &FileError{Problem: NotAList} // .xlsb, which is not XML
+	}
 	var book struct {
 		Properties struct {
 			Date1904 string `xml:"date1904,attr"`
@@ -104,31 +108,32 @@ func (w *workbook) open(dir string) error {
 			ID    string `xml:"id,attr"`
 		} `xml:"sheets>sheet"`
 	}
-	if found, err := w.archive.decode(main, maxPart, &book); err != nil {
+	if found, err := w.archive.decode(main, &book); err != nil {
 		return err
 	} else if !found || len(book.Sheets) == 0 {
 		return &FileError{Problem: NotAList} // another kind of archive, or of document
 	}
-	kinds, names, err := w.archive.links(main)
+	links, parts, err := w.archive.links(main)
 	if err != nil {
 		return err
 	}
 	for _, s := range book.Sheets {
-		if kinds[s.ID] == "" {
+		to, ok := links[s.ID]
+		if !ok {
 			return damaged(fmt.Errorf("the sheet %q leads nowhere", s.ID))
 		}
-		if kinds[s.ID] == "worksheet" && (s.State == "" || s.State == "visible") {
-			w.sheets = append(w.sheets, names[s.ID])
+		if to.kind == "worksheet" && (s.State == "" || s.State == "visible") {
+			w.sheets = append(w.sheets, to.name)
 		}
 	}
 	w.since = since1900
 	if isTrue(book.Properties.Date1904) {
 		w.since = since1904
 	}
-	if w.dates, err = w.archive.dateStyles(names["styles"]); err != nil {
+	if w.dates, err = w.archive.dateStyles(parts["styles"]); err != nil {
 		return err
 	}
-	texts, err := w.archive.part(names["sharedStrings"])
+	texts, err := w.archive.part(parts["sharedStrings"])
 	if texts == nil {
 		return err
 	}
@@ -139,29 +144,47 @@ func (w *workbook) open(dir string) error {
 
 func isTrue(text string) bool { return text == "1" || text == "true" }
 
-// dateStyles reads which styles show a number as a day or a time.
+// maxStyles bounds the styles of cells, and the formats of numbers. Excel has at most 65,490 styles.
+const maxStyles = 1 << 16
+
+// dateStyles reads which styles show a number as a day or a time. Decoded at once, the styles would take much memory.
 func (a *archive) dateStyles(name string) ([]bool, error) {
-	var styles struct {
-		Formats []struct {
-			ID   int    `xml:"numFmtId,attr"`
-			Code string `xml:"formatCode,attr"`
-		} `xml:"numFmts>numFmt"`
-		Cells []struct {
-			Format int `xml:"numFmtId,attr"`
-		} `xml:"cellXfs>xf"`
-	}
-	if _, err := a.decode(name, maxStyles, &styles); err != nil {
+	p, err := a.part(name)
+	if p == nil {
 		return nil, err
 	}
-	own := map[int]bool{}
-	for _, f := range styles.Formats {
-		own[f.ID] = isDateFormat(f.Code)
+	defer p.close()
+	var cells []int // the number of each style's format
+	own, within := map[int]bool{}, ""
+	for len(cells) <= maxStyles && len(own) <= maxStyles {
+		t, err := p.token()
+		if err != nil {
+			return nil, err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			format, _ := strconv.Atoi(attribute(t, "numFmtId")) // without one it is 0, which is no date
+			switch tag := t.Name.Local; {
+			case tag == "numFmts" || tag == "cellXfs":
+				within = tag
+			case tag == "numFmt" && within == "numFmts":
+				own[format] = isDateFormat(attribute(t, "formatCode"))
+			case tag == "xf" && within == "cellXfs":
+				cells = append(cells, format)
+			}
+		case xml.EndElement:
+			if t.Name.Local == within {
+				within = ""
+			}
+		case nil:
+			dates := make([]bool, len(cells))
+			for i, format := range cells {
+				dates[i] = own[format] || isDateNumber(format)
+			}
+			return dates, p.finish()
+		}
 	}
-	dates := make([]bool, len(styles.Cells))
-	for i, c := range styles.Cells {
-		dates[i] = own[c.Format] || isDateNumber(c.Format)
-	}
-	return dates, nil
+	return nil, damaged(errors.New("too many styles"))
 }
 
 func (w *workbook) next() (record, error) {

@@ -44,6 +44,9 @@ due_x005F_x000D_</t></si><si/><si><t>` + strings.Repeat("x", 4097) + `</t></si><
 		"date":                      {`<c s="1"><v>46349</v></c>`, "2026-11-23", ""},
 		"date and time":             {`<c s="2"><v>46349.645833333336</v></c>`, "2026-11-23 15:30", ""},
 		"date, time and seconds":    {`<c s="2"><v>46349.645844907407</v></c>`, "2026-11-23 15:30:01", ""},
+		"first day":                 {`<c s="1"><v>1</v></c>`, "1900-01-01", ""},
+		"before 29 February 1900":   {`<c s="1"><v>59.5</v></c>`, "1900-02-28 12:00", ""},
+		"behind 29 February 1900":   {`<c s="1"><v>61</v></c>`, "1900-03-01", ""},
 		"time":                      {`<c s="6"><v>0.64583333333333337</v></c>`, "15:30", ""},
 		"midnight":                  {`<c s="6"><v>0</v></c>`, "00:00", ""},
 		"last moment of a day":      {`<c s="1"><v>46349.999999</v></c>`, "2026-11-24", ""},
@@ -158,6 +161,15 @@ func TestWorkbookSheets(t *testing.T) {
 	b.drain(t).expect(t, "altro", "")
 	b["xl/worksheets/behind.xml"] = `<worksheet><sheetData/></worksheet>`
 	expectProblem(t, b.drain(t).end, roster.NoHeader)
+}
+
+// A relationship may have an id that is the kind of another.
+func TestWorkbookLinks(t *testing.T) {
+	t.Parallel()
+	b := oneSheet(`<row><c t="s"><v>0</v></c></row>`).with("xl/sharedStrings.xml", "<sst><si><t>phone</t></si></sst>")
+	b["xl/workbook.xml"] = strings.Replace(b["xl/workbook.xml"], "rId1", "sharedStrings", 1)
+	b["xl/_rels/workbook.xml.rels"] = `<Relationships><Relationship Id="x" Type="http://x/sharedStrings" Target="./../xl/sharedStrings.xml"/><Relationship Id="sharedStrings" Type="http://x/worksheet" Target="worksheets/sheet1.xml"/></Relationships>`
+	b.drain(t).expect(t, "phone", "")
 }
 
 // Names of tags may have prefixes, and names of parts backslashes.

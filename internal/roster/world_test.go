@@ -111,6 +111,9 @@ func expectProblem(t testing.TB, err error, want roster.Problem) {
 	f, ok := errors.AsType[*roster.FileError](err)
 	if !ok || f.Problem != want || !strings.HasSuffix(err.Error(), want.Sentence()) || want.Sentence() == "" {
 		t.Errorf("error %v, want %s", err, want)
+		if f != nil {
+			t.Logf("the reason is %v", f.Err)
+		}
 	}
 }
 
