@@ -77,7 +77,7 @@ type Client struct {
 	Created   time.Time
 
 	// Revision grows with every change to the client, its keys, sequences, templates and sessions that a start could
-	// notice: what was read under one is as it was while the revision is the same.
+	// notice. What was read under one revision stays true while the revision is the same.
 	Revision int64
 
 	Connection ConnectionType // of its default session; read only

@@ -31,8 +31,8 @@ type AgendaStore interface {
 	// every second or two, and may miss what happens to messages that are neither new nor due.
 	Version(ctx context.Context) (string, error)
 
-	// SandboxChat lists what the simulated network received of a session, newest first, at most limit, and looks no further back
-	// than the client's last 2,000; phone "" is everybody.
+	// SandboxChat lists what the simulated network received of a session, newest first, at most limit. It looks no
+	// further back than the client's last 2,000; phone "" is everybody.
 	SandboxChat(ctx context.Context, session SessionID, phone string, limit int) ([]SandboxMessage, error)
 }
 

@@ -22,7 +22,7 @@ const (
 	CommandReconnect CommandVerb = "reconnect" // no detail; the connector connects the session at once
 )
 
-// Command is an order to the node that owns a session, given by any node. Whoever gave it waits for its answer.
+// Command is an order to the node that owns a session, given by any node. The caller waits for its answer.
 type Command struct {
 	ID      CommandID
 	Client  ClientID
@@ -44,7 +44,7 @@ type PairOrder struct {
 	Phone  string     `json:"phone,omitempty"` // "+…", with PairCode
 }
 
-// DrainOrder has a session begin nothing new until a moment, whatever becomes of whoever asked for it.
+// DrainOrder has a session begin nothing new until a moment, whatever becomes of the node that asked for it.
 type DrainOrder struct {
 	Until time.Time `json:"until"`
 }

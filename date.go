@@ -131,8 +131,8 @@ func stretchAt(at int64, loc *time.Location) stretch {
 	return s
 }
 
-// instant returns the first instant at which the wall shows the given time, or, where a clock change skips it, the
-// instant that it would have been without the change: the gap later, by the new clock.
+// instant returns the first instant at which the wall shows the given time. Where a clock change skips it, it returns
+// the instant without the change: the gap later, by the new clock.
 func instant(wall int64, loc *time.Location) int64 {
 	s := stretchAt(wall-26*60*microMinute, loc) // no zone is further from UTC
 	for {

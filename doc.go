@@ -3,9 +3,9 @@
 //
 // # The way of a message
 //
-// An integrator's call starts a [Sequence] for one recipient. The planner turns the sequence, the call's fields, a
-// time zone and the present moment into [PlannedMessage]s; the store keeps them as one [Run] with its messages, in one
-// transaction with the client's daily usage, and only then is the call answered.
+// An integrator's call starts a [Sequence] for one recipient. The planner turns the sequence, the call's fields, a time
+// zone and the present moment into [PlannedMessage]s. The store keeps them as one [Run] with its messages, in one
+// transaction with the client's daily usage. Only then is the call answered.
 //
 //	call ─▶ plan ─▶ run + messages + usage, on disk ─▶ answer
 //	                        │
@@ -21,8 +21,8 @@
 //	                        ▼
 //	                  Decide ─▶ outcome        recorded where the intent's token still matches
 //
-// Outside, a message is in one of the contract's six states ([State]). Inside, an open one also has an intent: 0 while
-// nothing was tried, the attempt's token while the network may have it, -1 once it is closed:
+// Outside, a message is in one of the contract's six states ([State]). Inside, an open one also has an intent. It is 0
+// while nothing was tried, the attempt's token while the network may have it, and -1 once it is closed:
 //
 //	PENDING ──claim──▶ (in flight; PENDING outside) ──▶ COMPLETED | FAILED | PENDING again (retry) | uncertain
 //	PENDING ──▶ CANCELLED (stop, cancel) | BLACKLISTED (at the due moment) | FAILED (never left: expired, refused)

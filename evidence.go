@@ -119,8 +119,8 @@ type IntakeStore interface {
 	// KeepAliases notes by which other names the network knows people.
 	KeepAliases(ctx context.Context, all []Alias) error
 
-	// Recipients returns all names of the person whom the network calls by one: that first, then those that aliases
-	// connect with it.
+	// Recipients returns all names of a person that the network calls by one. That name comes first, then those that
+	// aliases connect with it.
 	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
 
 	// TellNetworkTemplate is that of [NetworkTemplateStore].

@@ -11,9 +11,9 @@ const (
 	francisSince = 2026
 )
 
-// IsHoliday reports whether the day is an Italian national holiday: 1 and 6 January, Easter and Easter Monday, 25
-// April, 1 May, 2 June, 15 August, 4 October from 2026, 1 November, 8, 25 and 26 December. Earlier years are reckoned
-// by the same list.
+// IsHoliday reports whether the day is an Italian national holiday. They are 1 and 6 January, Easter and Easter Monday,
+// 25 April, 1 May, 2 June, and 15 August. Later come 4 October from 2026, 1 November, and 8, 25 and 26 December.
+// Earlier years are reckoned by the same list.
 func (d Date) IsHoliday() bool {
 	day := int(d.Month)*100 + d.Day
 	for _, fixed := range fixedHolidays {

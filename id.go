@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Identifiers are positive and unique within their noun across all tenants. Those of messages and runs come from one
-// counter that grows with time, stay below 2^53 (a JSON number keeps them exactly) and tell nothing about volume.
+// Identifiers are positive and unique within their noun across all tenants. Messages and runs take theirs from one
+// counter that grows with time. They stay below 2^53, which a JSON number keeps exactly, and tell nothing about volume.
 type (
 	PartnerID  int64
 	ClientID   int64

@@ -90,9 +90,9 @@ type PairingCode struct {
 // Linker is what a [Connector] also is whose sessions are linked to a number and unlinked by the people they belong to. Calls about
 // one session come one at a time; those about others come meanwhile.
 //
-// What becomes of a session it tells by a function that it is given when it is made: a [LinkReport] for each change,
-// from Open's return (or before) until Close's. That function never blocks, may be called by any goroutine, and stores
-// what it is told when it can.
+// It tells what becomes of a session by a function that it gets when it is made. Each change is a [LinkReport], from
+// Open's return (or before) until Close's. That function never blocks, may be called by any goroutine, and stores what
+// it is told when it can.
 type Linker interface {
 	// Open takes charge of a session that this node owns from now on, and connects it if it is linked. It returns at
 	// once, for the dispatcher waits for it. s.Link is what was stored last; a connector that knows better, by keys of its own, reports that. A pairing
@@ -104,9 +104,9 @@ type Linker interface {
 	Close(ctx context.Context, session SessionID)
 
 	// Pair begins to link a session with a phone, anew if that was under way already. phone is "+…" with PairCode, else
-	// "". The first code comes as a report, soon after or before Pair returns, and so does each that takes its place;
-	// then LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail when nothing came of it. An [*Error]
-	// is for whoever asked.
+	// "". The first code comes as a report, soon after or before Pair returns, and so does each later one. Then comes
+	// LinkOnline or LinkLinked with the number, or LinkUnlinked with a Detail when nothing came of it. An [*Error] is
+	// for the caller.
 	Pair(ctx context.Context, session SessionID, method PairMethod, phone string) error
 
 	// Unlink ends a link, or a pairing, and forgets what belonged to it. The network is told if it can be reached before
@@ -116,9 +116,9 @@ type Linker interface {
 
 // Tester is what a [Linker] also is that can find out what keeps a session from sending.
 type Tester interface {
-	// Test reads anew what the session needs, asks the network, and reports what came of it before it returns: LinkOnline,
-	// or a lesser state with a Detail that says in plain words what is wrong. A session that was held back goes on if
-	// nothing is wrong any more. An error means that it could not be found out.
+	// Test reads anew what the session needs, asks the network, and reports what came of it before it returns. It
+	// reports LinkOnline, or a lesser state with a Detail that says in plain words what is wrong. A session that was
+	// held back goes on if nothing is wrong any more. An error means that it could not be found out.
 	Test(ctx context.Context, session SessionID) error
 }
 

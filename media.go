@@ -13,9 +13,9 @@ type MediaSource interface {
 	// Fetch returns the file. The steps of a run, and their retries, share one fetch of an address, for as long as the
 	// source keeps files. It returns when the context ends; the fetch goes on while others wait for it.
 	//
-	// Every error is a [*SendError]: Final when trying again would not help (an address that may not be reached, a
-	// refusal, a file too large or of the wrong kind), else Transient. Its words are safe to show to the caller: they
-	// tell nothing of our own network.
+	// Every error is a [*SendError]. It is Final when trying again would not help: a forbidden address, a refusal, a
+	// file too large or of the wrong kind. Else it is Transient. Its words are safe to show to the caller: they tell
+	// nothing of our own network.
 	Fetch(ctx context.Context, r MediaRequest) (*Media, error)
 }
 

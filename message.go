@@ -110,8 +110,8 @@ type Message struct {
 	ResentFrom MessageID // 0: planned by its run
 }
 
-// Planned is the moment the message is or was expected to leave (invio_previsto): Next, but not the moment at which an
-// attempt that may have reached the network will be looked at again.
+// Planned is the moment the message is or was expected to leave (invio_previsto). It is Next, but not the moment at
+// which an uncertain attempt will be looked at again.
 func (m *Message) Planned() time.Time {
 	if m.Intent > 0 && m.Next.After(m.IntentAt) {
 		return m.IntentAt
@@ -249,7 +249,8 @@ type MessageFilter struct {
 	// it may hold less than its limit, or nothing, and name a next one.
 	Text string
 
-	// Look is how many calls one page looks through at most, from the newest on that may have messages before To; 0: as many
-	// as it takes. Then a page may hold less than its limit, or nothing, and name a next one. Not where Phone is given.
+	// Look is how many calls one page looks through at most. It begins at the newest that may have messages before To;
+	// 0: as many as it takes. Then a page may hold less than its limit, or nothing, and name a next one. Not where
+	// Phone is given.
 	Look int
 }

@@ -3,8 +3,8 @@ package puntuale
 import "context"
 
 // Once makes a call that creates or sends have its effect once. The store keeps Answer's result in the transaction of
-// the effect, under the tenant, the scope and the key; a later call with the same key and hash gets those bytes again,
-// as a [*Replayed], instead of another effect; with another hash CodeConflict. A twin under way is waited for.
+// the effect, under the tenant, the scope and the key. A later call with the same key and hash has no other effect: it
+// gets those bytes again, as a [*Replayed]. With another hash it gets CodeConflict. A twin under way is waited for.
 type Once struct {
 	Scope string // method and path: "POST /api/sequences"
 	Key   string // the caller's, 1 to 255 bytes

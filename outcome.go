@@ -62,7 +62,7 @@ const (
 
 // Decide turns a connector's answer into an outcome. It is pure.
 //
-// Evidence that a repeat did not reach the network says nothing of the attempt it repeats: the message stays uncertain,
+// Evidence that a repeat did not reach the network says nothing of the attempt it repeats. The message stays uncertain,
 // with its credit, out of reach of a cancellation. Only [Final] speaks for the message.
 func Decide(a Attempt, r Receipt, err error) Outcome {
 	if err == nil {
@@ -84,8 +84,9 @@ func Decide(a Attempt, r Receipt, err error) Outcome {
 	return o
 }
 
-// uncertain plans the next look at a message whose answer was lost: a repeat under the same id where the network shows
-// one copy, one more message where somebody asked for that, else the deadline at which it is given up.
+// uncertain plans the next look at a message whose answer was lost. That is a repeat under the same id where the
+// network shows one copy, or one more message where somebody asked for that. Else it is the deadline at which the
+// message is given up.
 func uncertain(a Attempt, err error) Outcome {
 	o := Outcome{Verdict: Uncertain, Next: a.Begun.Add(a.GiveUp),
 		Detail: "esito incerto: la rete potrebbe avere il messaggio (" + err.Error() + ")"}
@@ -104,8 +105,9 @@ func uncertain(a Attempt, err error) Outcome {
 	return o
 }
 
-// Backoff is the wait after the nth failed attempt (n from 1): 5 s, then doubling up to ten minutes, spread by up to a
-// quarter so that messages that failed together do not come back together. The same message and n give the same wait.
+// Backoff is the wait after the nth failed attempt (n from 1): 5 s, then doubling up to ten minutes. It is spread by up
+// to a quarter, so that messages that failed together do not come back together. The same message and n give the same
+// wait.
 func Backoff(id MessageID, n int) time.Duration {
 	wait := retryLast
 	if shift := max(n, 1) - 1; shift < 8 {

@@ -16,8 +16,9 @@ type OverviewStore interface {
 	// Expiring returns clients whose last day of service lies from one day to another, both inclusive, by day and name, at most limit.
 	Expiring(ctx context.Context, from, to Date, limit int) ([]Client, error)
 
-	// Totals returns what was sent and what failed on each of the days of a client, in its own zone, oldest first, and
-	// what is still to be sent; client 0: of all of the partner's. Days without anything are left out.
+	// Totals returns what was sent and what failed on each of the days of a client, in its own zone, oldest first. It
+	// also returns what is still to be sent. Client 0 stands for all of the partner's. Days without anything are left
+	// out.
 	Totals(ctx context.Context, client ClientID, from, to Date, now time.Time) ([]DayTotal, error)
 }
 

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Patience is how long a call from outside may wait for its turn at what is shared: a connection to read on, the queue of
-// those who write. What nobody outside waits for, as the dispatcher's work, has none and waits as long as it takes. A call
-// that is refused because its patience ended has done nothing: once it has begun to write it goes on to its end.
+// Patience is a call's admission deadline: how long it may wait for its turn at what is shared. That is a connection to
+// read on, or the queue of a writer. What nobody outside waits for, as the dispatcher's work, has none and waits as
+// long as it takes. A call that is refused because its patience ended has done nothing: once it has begun to write it
+// goes on to its end.
 type Patience struct {
 	ends     <-chan struct{}
 	prevents bool

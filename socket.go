@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Acquaintances are whom sessions of type Socket know: who wrote to them, and who got something from them. WhatsApp bears
-// messages to others badly.
+// Acquaintances are the people that sessions of type Socket know: who wrote to them, and who got something from them.
+// WhatsApp bears messages to others badly.
 type Acquaintances interface {
 	// Knows reports whether the person (or group) wrote to the session, or got anything from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)

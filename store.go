@@ -39,10 +39,9 @@ type Tenant interface {
 
 // RunStore starts and stops.
 type RunStore interface {
-	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction shared with
-	// whoever else is waiting. Codes: cap_reached with the counters (exact under any concurrency; nothing stored or
-	// counted), conflict (if_running reject; the idempotency key with another body), not_found (the sequence or
-	// session is gone).
+	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction, shared with
+	// all that wait. Codes: cap_reached with the counters (exact under any concurrency; nothing stored or counted),
+	// conflict (if_running reject; the idempotency key with another body), not_found (the sequence or session is gone).
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
 	// Replay returns the answer kept under the idempotency key, nil when there is none. Codes: conflict (another body).
@@ -140,8 +139,9 @@ type SessionStore interface {
 	// messages, whose count is named, and neither cancel nor moveTo is given); busy (some are just being sent).
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
-	// GiveUp ends the session's attempts that were begun by now and have no outcome as FAILED, with an uncertain one. It
-	// is for whoever knows that nothing of the session is in flight: a server that stopped left them, or a failover. Codes: not_found.
+	// GiveUp ends the session's attempts that were begun by now and have no outcome as FAILED, with an uncertain one.
+	// The caller knows that nothing of the session is in flight: a server that stopped left them, or a failover. Codes:
+	// not_found.
 	GiveUp(ctx context.Context, id SessionID, now time.Time) error
 
 	// UpdateSession gives the session another name, another pace, or both, if its version is one of those known (none:

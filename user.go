@@ -171,7 +171,7 @@ type Door interface {
 	TryStore
 }
 
-// LoginStore finds users, whoever's they are.
+// LoginStore finds users of all partners and clients.
 type LoginStore interface {
 	// UsersByEmail returns users with the e-mail, in any case of letters, at most limit of them, by id; partner 0: of any. Users of
 	// deleted clients are none.

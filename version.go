@@ -11,7 +11,7 @@ import (
 // Version names what people can edit of a thing, as it was at one moment. It is made of those values themselves, so every
 // way to change them gives another version. It holds 16 characters of the URL-safe base64 alphabet.
 //
-// Verbs that change such a thing take the versions that their caller knows: the stored one must be among them, else the
+// Verbs that change such a thing take the versions that their caller knows. The stored one must be among them, else the
 // code is precondition_failed and nothing is changed. Without any, whatever is stored is replaced.
 type Version string
 

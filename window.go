@@ -9,8 +9,8 @@ import (
 // Window is when a message may leave: on these weekdays, from one time of day to another, perhaps not on holidays. It
 // travels with the message and is checked again at claim, so that retries, late sessions and re-sends stay inside it.
 //
-// It is read by the clock on the recipient's wall: an hour that a clock change repeats is inside twice or not at all,
-// one that it skips is missing. A window that crosses midnight belongs to the day on which it began: Friday's night
+// It is read by the clock on the recipient's wall. An hour that a clock change repeats is inside twice or not at all;
+// one that it skips is missing. A window that crosses midnight belongs to the day on which it began. Friday's night
 // reaches into Saturday, and the night before a holiday into the holiday.
 //
 // A nil Window is always open. The methods read only, and may be called by many goroutines at once.
