@@ -267,9 +267,9 @@ type Moved struct {
 	Before time.Time          // when it was to leave
 }
 
-// Move lets a pending message leave at another moment, which may not have passed: a day YYYY-MM-DD and a time of day HH:MM in the client's
-// zone. A message that is on its way, or has ended, is left alone. Codes: not_found; invalid; conflict; cap_reached,
-// forbidden.
+// Move lets a pending message leave at another moment, which may not have passed. It is a day YYYY-MM-DD and a time of
+// day HH:MM in the client's zone. A message that is on its way, or has ended, is left alone. Codes: not_found; invalid;
+// conflict; cap_reached, forbidden.
 func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	var f faults
 	if strings.TrimSpace(day) == "" {
@@ -386,7 +386,7 @@ const (
 // MostAgendaDays bounds what [Client.Agenda] returns.
 const MostAgendaDays = 42
 
-// Agenda returns what is to leave on days from one on, at most MostAgendaDays, with at most so many messages a day, and
+// Agenda returns what is to leave on days from one on, at most MostAgendaDays. A day has at most so many messages, and
 // never more than a page of a list has. Days that are far off have none.
 func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int) (Agenda, error) {
 	loc, err := c.zone()
@@ -441,8 +441,8 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 	return a, nil
 }
 
-// place counts uncertain messages on the day of their attempt instead of that of their next look, and returns those of the
-// day, by their moment.
+// place counts uncertain messages on the day of their attempt, not on the day of their next look. It returns those of
+// the day, by their moment.
 func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Location) (onDay []puntuale.UncertainAttempt) {
 	for _, u := range slices.Backward(uncertain) {
 		if next := u.Next.In(loc); puntuale.DateOf(next) == d.Day {
@@ -493,8 +493,9 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return text, nil
 }
 
-// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list; phone ""
-// is everybody, and may be written as people do. Codes: not_found where the session is not there, or no sandbox; invalid.
+// Chat returns what the simulated network received of a sandbox session, newest first, at most a page of a list. Phone
+// "" is everybody; it may be written as people do. Codes: not_found where the session is not there, or no sandbox;
+// invalid.
 func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Session, []puntuale.SandboxMessage, error) {
 	s, err := c.Session(ctx, session)
 	if err != nil {

@@ -113,7 +113,7 @@ func (c *Client) BlacklistEntry(ctx context.Context, id string) (puntuale.Blackl
 	return e, nil
 }
 
-// RemoveBlacklistEntry takes one entry off the blacklist, also that of an erased person, and returns it. Codes: not_found.
+// RemoveBlacklistEntry takes one entry off the blacklist, also an erased person's, and returns it. Codes: not_found.
 func (c *Client) RemoveBlacklistEntry(ctx context.Context, id string) (puntuale.BlacklistEntry, error) {
 	e, err := c.BlacklistEntry(ctx, id)
 	if err != nil {

@@ -64,9 +64,9 @@ func (c *Control) Authenticate(ctx context.Context, plain string) (*Caller, erro
 	return &Caller{control: c, principal: principal, plain: plain}, nil
 }
 
-// Recognize is Authenticate from memory, for a call that proves itself as [Client.Start] does: it reports a client's key
-// that was valid within the last second. What the call is refused because of this caller must be asked again of one from
-// Authenticate.
+// Recognize is Authenticate from memory, for a call that proves itself as [Client.Start] does. It reports a client's
+// key that was valid within the last second. What the call is refused because of this caller must be asked again of one
+// from Authenticate.
 func (c *Control) Recognize(plain string) (*Caller, bool) {
 	hash, _, ok := auth.ParseKey(plain)
 	if !ok {
@@ -103,8 +103,8 @@ func (c *Caller) Partner() (*Partner, error) {
 	return &Partner{c.control, id, c.control.operator.Partner(id), c.plain}, nil
 }
 
-// Confirm asks again whether the key of a client that was recognized from memory is valid, and lets in: before what such a
-// call is refused for otherwise. Codes: unauthorized, forbidden.
+// Confirm asks again whether the key of a client that was recognized from memory is valid, and lets in. It comes before
+// any other refusal of such a call. Codes: unauthorized, forbidden.
 func (c *Client) Confirm(ctx context.Context) error {
 	if !c.remembered {
 		return nil

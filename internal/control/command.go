@@ -10,8 +10,8 @@ import (
 	"puntuale"
 )
 
-// Commands go to the node that owns a session, which may be this one or another. Whoever gives one waits for its answer:
-// a hint tells of it when the owner is in this process, else it is looked for.
+// Commands go to the node that owns a session, which may be this one or another. The caller waits for its answer. A
+// hint tells of it when the owner is in this process, else the caller looks for it.
 
 const (
 	commandTakes = 10 * time.Second // within which a command must be taken

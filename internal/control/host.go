@@ -16,8 +16,8 @@ import (
 	"puntuale"
 )
 
-// A partner's pages are served at a host name of its own once the name is confirmed: by a DNS record that only the
-// name's owner can set, or by the operator. Until then the partner merely asks for it, as any other partner may.
+// A partner's pages are served at a host name of its own once the name is confirmed. A DNS record that only the name's
+// owner can set confirms it, or the operator does. Until then the partner merely asks for it, as any other partner may.
 
 // Resolver asks DNS. [net.Resolver] is one.
 type Resolver interface {

@@ -34,8 +34,8 @@ func (t *Team) Invite(ctx context.Context, r NewUser) (puntuale.User, Invitation
 	return bare(u), invitation, nil
 }
 
-// InviteAgain makes an invitation in the place of any other, also for a user who lost the password: that one is right
-// until the new one is set. Codes: not_found.
+// InviteAgain makes an invitation in the place of any other, also for a user who lost the password. The old password is
+// right until the new one is set. Codes: not_found.
 func (t *Team) InviteAgain(ctx context.Context, id string) (Invitation, error) {
 	login, err := loginID(id)
 	if err != nil {

@@ -98,8 +98,9 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 	return result(id), nil
 }
 
-// RotateKey makes a key in the place of another, of the same name, which stays valid for the grace period in seconds; nil is a
-// day. found are faults that the caller found in the request itself. Codes: not_found, invalid, quota_reached.
+// RotateKey makes a key of the same name in the place of another. The old key stays valid for the grace period in
+// seconds; nil is a day. found are faults that the caller found in the request itself. Codes: not_found, invalid,
+// quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := faults(found)
 	box, once, clash, err := beginSealed(ctx, p, o, &f)

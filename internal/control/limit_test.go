@@ -19,8 +19,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestLimits calls every verb directly with what no door would let through. A verb must keep its own limits, whoever calls
-// it: the row says how it refuses.
+// TestLimits calls every verb directly with what no door would let through. A verb must keep its own limits, from any
+// caller: the row says how it refuses.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -588,7 +588,7 @@ var partnerLimits = []limit{
 	}},
 }
 
-// peopleLimits are what people, and whoever runs the server, ask.
+// peopleLimits are of what people and operators ask.
 var peopleLimits = []limit{
 	{"Team.Invite", "invalid body.email body.name body.language body.role", func(ctx context.Context, w *limited) error {
 		_, _, err := w.client.Team().Invite(ctx, control.NewUser{Email: "a@" + long, Name: nul, Language: nul, Role: nul})

@@ -115,8 +115,8 @@ func (c *Client) drained(ctx context.Context, id puntuale.SessionID, do func() e
 	return err
 }
 
-// stateOf tells how far a session is from sending, as far as anybody knows: what its last owner wrote, without what only
-// an owner could keep up.
+// stateOf tells how far a session is from sending, as far as anybody knows. It is what its last owner wrote, without
+// what only an owner could keep up.
 func (c *Client) stateOf(s puntuale.Session) Session {
 	shown := Session{Session: s, State: s.LinkOf(), Number: s.Link.Number, Detail: s.Link.Detail, Condition: s.Link.Condition}
 	now, owned := c.control.clock.Now(), s.Owner != 0
@@ -179,7 +179,7 @@ func (c *Client) openCode(s puntuale.Session) *puntuale.PairingCode {
 }
 
 const (
-	// codeGrace is how long a code is shown after its time, until the one that follows is stored: whoever asks just then
+	// codeGrace is how long a code is shown after its time, until the next one is stored. A caller that asks just then
 	// gets an answer of the usual form, and asks again at once.
 	codeGrace  = 2 * time.Second
 	drainMost  = 40 * time.Second

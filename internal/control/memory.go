@@ -9,8 +9,8 @@ import (
 )
 
 // memory keeps what starts are planned from, so that a busy client's calls need not read it each time. Nothing in it is
-// trusted: the store takes a start planned from memory only while the client's revision is the one under which all of it
-// was read ([puntuale.ErrStale]), and whatever else such a call comes to is found again from what is read anew.
+// trusted. The store takes a start planned from memory only while the client's revision is the one under which all of
+// it was read ([puntuale.ErrStale]). All else that such a call comes to is found again from what is read anew.
 type memory struct {
 	mu      sync.Mutex
 	callers generations[puntuale.KeyHash, puntuale.Principal]

@@ -81,8 +81,9 @@ type SessionTest struct {
 	Templates puntuale.NetworkTemplates // read anew with it; Problem says why they could not be
 }
 
-// TestSession has the node of an Official session, or of one with a gateway, look whether it can send; of Official ones it
-// reads the templates, too. Codes: not_found, conflict (it is another session), busy (its node did not answer in time).
+// TestSession has the node of an Official session, or of one with a gateway, look whether it can send. Of Official ones
+// it reads the templates, too. Codes: not_found, conflict (it is another session), busy (its node did not answer in
+// time).
 func (c *Client) TestSession(ctx context.Context, id string) (SessionTest, error) {
 	found, err := c.Session(ctx, id)
 	if err == nil && !found.toGateway() {

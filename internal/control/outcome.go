@@ -19,8 +19,9 @@ type OutcomeQuery struct {
 }
 
 // Outcomes lists what became of messages by the moment it was recorded, oldest first, at most 1,000, with the cursor of
-// what follows. The answer about a period that is over is complete, and so is a page that is followed by another; asked
-// within two seconds after, it waits. A period still running is answered at once, with all that is there. Codes: invalid.
+// what follows. The answer about a period that is over is complete, and so is a page that another one follows. Asked
+// within two seconds after, it waits. A period still running is answered at once, with all that is there. Codes:
+// invalid.
 func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.MessageOutcome, string, error) {
 	loc, err := c.zone()
 	if err != nil {

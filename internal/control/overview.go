@@ -77,8 +77,7 @@ func (p *Partner) Row(ctx context.Context, id string) (ClientRow, error) {
 	return rows[0], nil
 }
 
-// Expiring lists clients whose last day is today or one of the next 60, by day, and those whose last day was one of the
-// 30 before.
+// Expiring lists clients by their last day. It is today, one of the next 60 days, or one of the 30 days before.
 func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	now := p.control.clock.Now()
 	today := p.control.today(now)
@@ -89,8 +88,8 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// Totals returns what was sent, failed and is to be sent by day, of one client or with "" of all, from so many days ago to
-// so many days ahead, 400 either way at most; each day is in the list. Codes: not_found.
+// Totals returns what was sent, failed and is to be sent by day, of one client or with "" of all. It reaches from so
+// many days ago to so many days ahead, 400 either way at most. Each day is in the list. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.control.clock.Now()
 	today, id := p.control.today(now), puntuale.ClientID(0)

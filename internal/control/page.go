@@ -15,7 +15,7 @@ const (
 )
 
 // Page asks for a part of a list, as a caller wrote it. Unknown are faults that the caller found in the request itself,
-// such as a filter that the list does not have, to be answered together with the others.
+// such as a filter that the list does not have. They are answered together with the others.
 type Page struct {
 	Limit   string // "" for 100; at most 1000
 	Cursor  string // "" from the beginning, else the next_cursor of the page before

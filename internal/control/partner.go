@@ -20,7 +20,7 @@ func (p *Partner) Clients(ctx context.Context, page Page) ([]puntuale.Client, st
 	return rows, next, nil
 }
 
-// HasUser reports whether the e-mail is that of a user, of the partner or of one of its clients.
+// HasUser reports whether the e-mail belongs to a user of the partner or of one of its clients.
 func (p *Partner) HasUser(ctx context.Context, email string) (bool, error) {
 	if !kept(email) {
 		return false, nil

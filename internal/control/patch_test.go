@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Two changes that were read against the same account and are stored one after the other: the moments follow from what
-// is stored in the end, whichever came first.
+// Two changes were read against the same account and are stored one after the other. The moments follow from what is
+// stored in the end, whichever came first.
 func TestChangesTogether(t *testing.T) {
 	t.Parallel()
 	expires := ClientChange{Expires: puntuale.Change[string]{Set: true, To: "2027-01-31"}}
@@ -55,8 +55,8 @@ func TestChangesTogether(t *testing.T) {
 	}
 }
 
-// What a client is refilled to is what it was granted last, whatever it has left by then, and in whatever order a partner
-// says so.
+// A client is refilled to what it was granted last, whatever it has left by then. The order in which a partner says so
+// does not matter.
 func TestRefillsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	number := func(n int64) ClientChange {

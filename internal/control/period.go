@@ -9,9 +9,9 @@ import (
 	"puntuale/internal/plan"
 )
 
-// Period is a time from one minute to another, both included, as a caller wrote it (of a minute that occurs twice the
-// first begins it, and the second ends it): each bound under the name it was
-// given by ("start", "from" …), in the client's zone.
+// Period is a time from one minute to another, both included, as a caller wrote it in the client's zone. Of a minute
+// that occurs twice the first begins it, and the second ends it. Each bound has the name it was given by ("start",
+// "from" …).
 type Period struct{ Start, End []Bound }
 
 // Bound is one end of a period. Several names for the same bound must agree.

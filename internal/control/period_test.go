@@ -106,8 +106,8 @@ func FuzzPeriod(f *testing.F) {
 	})
 }
 
-// Periods side by side leave out no moment, in no zone and whatever its clocks do: the minute after one's end begins the
-// next, at the latest where the first one ends.
+// Periods side by side leave out no moment, in no zone and whatever its clocks do. The minute after one's end begins
+// the next, at the latest where the first one ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
 	var z zones

@@ -17,11 +17,11 @@ var groupShapes = regexp.MustCompile(`^(?:[0-9]+(?:-[0-9]+)?@g\.us|[0-9]+@lid|[A
 // maxRecipient bounds, in bytes, what is looked at as a recipient; the longest real one is far shorter.
 const maxRecipient = puntuale.MaxPersonID
 
-// ParseRecipient reads a recipient: a group id or a person's id at the network, which come back untouched, or a phone
-// number, which comes back as "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". One that is
-// written with a country's code ("+" or "00") only needs a length that the country has: ranges are opened faster than
-// lists of them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in
-// one sentence.
+// ParseRecipient reads a recipient. A group id or a person's id at the network comes back untouched, a phone number as
+// "+…". A number that is valid in the region (two letters) is taken so; any other is its digits after a "+". A number
+// with a country's code ("+" or "00") only needs a length that the country has: ranges are opened faster than lists of
+// them. Landlines and toll-free numbers pass, premium-rate and shared-cost ones do not. The error says why in one
+// sentence.
 func ParseRecipient(text, region string) (string, error) {
 	if len(text) > maxRecipient {
 		return "", errors.New("is too long for a phone number or a group id")
@@ -59,8 +59,8 @@ var (
 	errLetters = errors.New("has letters or signs that no phone number has, and not the shape of a group id")
 )
 
-// parsePhone reads a number and what kind it is; UNKNOWN is exactly what the library finds not valid, and the number is
-// nil where it finds none.
+// parsePhone reads a number and what kind it is. UNKNOWN is exactly what the library finds not valid. The number is nil
+// where the library finds none.
 func parsePhone(text, region string) (*phonenumbers.PhoneNumber, phonenumbers.PhoneNumberType) {
 	number, err := phonenumbers.Parse(text, region)
 	if err != nil {
@@ -78,8 +78,8 @@ func phoneDigits(text string) (digits string, withCountry bool) {
 	return strings.CutPrefix(digits, "00")
 }
 
-// isPossible reports a number whose length its country has. Mexico's mobile numbers are still written with the 1 that
-// was given up in 2019 (+52 1 …), and the network knows old ones by it.
+// isPossible reports a number whose length its country has. People still write Mexico's mobile numbers with the 1 that
+// was given up in 2019 (+52 1 …). The network knows old ones by it.
 func isPossible(number *phonenumbers.PhoneNumber) bool {
 	if number == nil {
 		return false
@@ -91,8 +91,8 @@ func isPossible(number *phonenumbers.PhoneNumber) bool {
 	return phonenumbers.IsPossibleNumberWithReason(number) == phonenumbers.IS_POSSIBLE
 }
 
-// phoneText drops what is invisible and refuses what no phone number holds, so that the library, which turns letters
-// into digits and reads extensions after many signs, sees digits and separators only.
+// phoneText drops what is invisible and refuses what no phone number holds. So the library, which turns letters into
+// digits and reads extensions after many signs, sees digits and separators only.
 func phoneText(text string) (string, error) {
 	var kept strings.Builder
 	for _, r := range text {

@@ -35,9 +35,9 @@ func (c *Control) Maintain(ctx context.Context) error {
 	return nil
 }
 
-// nextRefill returns the first moment after now at which a client's credits are refilled: local midnight of its creation
-// day, each month or each year, or of the month's last day where the month is too short (29 February: 28 February).
-// Zero: never.
+// nextRefill returns the first moment after now at which a client's credits are refilled. It is local midnight of its
+// creation day, each month or each year. Where the month is too short it is the month's last day (29 February: 28
+// February). Zero: never.
 func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time.Time {
 	months := map[string]int{puntuale.RefillMonthly: 1, puntuale.RefillYearly: 12}[account.Refill]
 	if months == 0 {

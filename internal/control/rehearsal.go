@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/plan"
 )
 
-// RehearsalCall is a sequence as it is being written, and somebody for whom it is tried.
+// RehearsalCall is a sequence as it is being written, and a person to try it for.
 type RehearsalCall struct {
 	Sequence NewSequence
 	Phone    string            // "" for nobody in particular

@@ -173,8 +173,8 @@ func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...punt
 	return cancelled, nil
 }
 
-// named reads the messages that a body's list of ids names, in the order asked, each once, with their places in the
-// list, without content and request. Codes: not_found naming each id that is no message of the client's.
+// named reads the messages that a body's list of ids names, in the order asked, each once. It returns their places in
+// the list, and leaves out content and request. Codes: not_found naming each id that is no message of the client's.
 func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
 	const location = "body.id"
 	switch {

@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// Answers that hold a new API key are kept for repeats, but not readable: they are sealed under a key derived from the
-// caller's own, which is stored nowhere. Whoever reads the database cannot open them, and neither can another key of the
+// Answers that hold a new API key are kept for repeats, but not readable. They are sealed under a key derived from the
+// caller's own, which is stored nowhere. A reader of the database cannot open them, and neither can another key of the
 // same partner.
 
 // sealer seals and opens the answers of one caller.

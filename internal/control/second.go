@@ -42,9 +42,9 @@ func (p *Person) SecondURL(secret []byte) string {
 	return auth.SecretURL(secret, name, p.user.Email)
 }
 
-// SetSecond asks for the second factor from now on, once a code shows that the person's app has the secret, and returns
-// the recovery codes, which are shown only now. Codes: invalid; rate_limited; conflict where there is a second factor, which
-// must be ended first.
+// SetSecond asks for the second factor from now on, once a code shows that the person's app has the secret. It returns
+// the recovery codes, which are shown only now. Codes: invalid; rate_limited; conflict where there is a second factor,
+// which must be ended first.
 func (p *Person) SetSecond(ctx context.Context, secret []byte, code string) ([]string, error) {
 	if p.user.Second.On() {
 		return nil, errSecondIsOn

@@ -144,8 +144,9 @@ func (c *Client) LastStarted(ctx context.Context, limit int) ([]Sequence, error)
 	return c.withFields(ctx, all...)
 }
 
-// DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep" (they are
-// sent, and a stop still reaches them), or "" to refuse while there are some. Codes: not_found, invalid, conflict.
+// DeleteSequence removes a sequence. pending says what becomes of its pending messages: "cancel", "keep", or "" to
+// refuse while there are some. Kept messages are sent, and a stop still reaches them. Codes: not_found, invalid,
+// conflict.
 func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 	wanted, err := sequenceID(id)
 	if err != nil {
@@ -166,8 +167,8 @@ func (c *Client) DeleteSequence(ctx context.Context, id, pending string) error {
 // restorable is how long a deleted sequence can be had back.
 const restorable = 24 * time.Hour
 
-// RestoreSequence takes back a deletion of the last 24 hours. What was cancelled with it stays cancelled; the sessions
-// named, by their ids, get it back as their default start or stop sequence where they have no other by now. Codes:
+// RestoreSequence takes back a deletion of the last 24 hours. What was cancelled with it stays cancelled. The sessions
+// named by their ids get it back as their default start or stop sequence, where they have no other by now. Codes:
 // not_found; invalid, when it names a session or a template that is not there any more.
 func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []string) (Sequence, error) {
 	wanted, err := sequenceID(id)

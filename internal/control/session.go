@@ -195,8 +195,8 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	return nil
 }
 
-// removeQuiet removes a session of which nothing is in flight. What looks so all the same was left by a server that
-// stopped, or by a failover, and a session that cannot send would keep it for a day.
+// removeQuiet removes a session of which nothing is in flight. A server that stopped, or a failover, left what looks so
+// all the same. A session that cannot send would keep it for a day.
 func (c *Client) removeQuiet(ctx context.Context, id puntuale.SessionID, remove func() error) error {
 	err := remove()
 	if puntuale.CodeOf(err) != puntuale.CodeBusy {

@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/auth"
 )
 
-// Attempts to sign in that are free of waiting: of one account from one address, of one account from everywhere, and of
-// one address for all accounts.
+// Attempts to sign in that are free of waiting. They count for one account from one address, for one account from
+// everywhere, and for one address.
 const (
 	triesOfPair    = 5
 	triesOfAccount = 50
@@ -180,7 +180,7 @@ func (c *Control) PartnerAt(ctx context.Context, host, slug string) (puntuale.Ho
 	return c.door.HostNamed(ctx, name)
 }
 
-// Logo returns a partner's logo and its media type, nil when there is none: whoever opens the login page sees it.
+// Logo returns a partner's logo and its media type, nil when there is none: everybody who opens the login page sees it.
 func (c *Control) Logo(ctx context.Context, partner puntuale.PartnerID) ([]byte, string, error) {
 	return c.operator.Partner(partner).Logo(ctx)
 }

@@ -35,8 +35,9 @@ func (c *Control) Resume(ctx context.Context, kind puntuale.UnfinishedKind, s pu
 	return &Person{c, user, host}, nil
 }
 
-// Ticket makes the secret of a link with which somebody goes on as the user, until the deadline of its kind: UnfinishedTicket
-// signs in without a second factor, UnfinishedInvitation is for a new user's password. Codes: not_found.
+// Ticket makes the secret of a link with which somebody goes on as the user, until the deadline of its kind.
+// UnfinishedTicket signs in without a second factor. UnfinishedInvitation is for a new user's password. Codes:
+// not_found.
 func (c *Control) Ticket(ctx context.Context, kind puntuale.UnfinishedKind, user puntuale.LoginID) (string, error) {
 	u, _, err := c.door.UserByID(ctx, user)
 	if err != nil {

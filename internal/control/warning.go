@@ -22,8 +22,8 @@ func (c *Client) SequenceWarnings(ctx context.Context, r NewSequence) ([]Warning
 	return checked.Warnings, err
 }
 
-// warn adds what the network of a sequence's session will refuse: files of a kind that it does not take, and what Meta asks
-// of an Official one.
+// warn adds what the network of a sequence's session will refuse. These are files of a kind that it does not take, and
+// what Meta asks of an Official one.
 func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequence) error {
 	id := ""
 	if s.Session != 0 {

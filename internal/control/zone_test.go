@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestZoneNames: the list is that of the database of time zones which the program carries, without "Factory".
+// TestZoneNames: the list comes from the database of time zones in the program, without "Factory".
 func TestZoneNames(t *testing.T) {
 	t.Parallel()
 	database, err := zip.OpenReader(filepath.Join(runtime.GOROOT(), "lib", "time", "zoneinfo.zip")) //nolint:staticcheck // a test runs beside the toolchain that built it
