@@ -18,7 +18,7 @@ import (
 type archiveSettings struct {
 	baseSettings `embed:""`
 
-	Archive string `placeholder:"FOLDER" help:"Where runs go that ended long ago: they are written into compressed files there and deleted from the database. Of several servers only those with this setting do it, in one folder that they share. Without it everything stays in the database."`
+	Archive string `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
 }
 
 func (s *archiveSettings) check() []fault {

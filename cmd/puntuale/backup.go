@@ -19,7 +19,7 @@ import (
 type backupCommand struct {
 	baseSettings `embed:""`
 
-	KeyFile string `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
+	KeyFile string `placeholder:"FILE" help:"A file with at least 32 random characters, which seal the secrets in the database. Use the same file on every server. On SQLite the default is a file beside the database, which the first start makes."`
 
 	To         string `local:"" required:"" placeholder:"FILE" help:"The file to write. It holds everything, numbers and texts included: its owner alone may read it."`
 	WithoutKey bool   `local:"" help:"Leave the key file out. Keep it elsewhere: without it a restored installation does not start."`

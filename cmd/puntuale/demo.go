@@ -19,7 +19,7 @@ import (
 type demoCommand struct {
 	Addr     string     `local:"" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
 	Data     string     `local:"" placeholder:"FOLDER" default:"puntuale-demo" help:"The demo's own folder, made anew each time."`
-	LogLevel slog.Level `local:"" placeholder:"LEVEL" default:"warn" help:"The least that is logged: debug, info, warn or error."`
+	LogLevel slog.Level `local:"" placeholder:"LEVEL" default:"warn" help:"The lowest level that the program logs: debug, info, warn or error."`
 }
 
 const (

@@ -108,7 +108,7 @@ type deviceRunCommand struct {
 	Timeout  time.Duration `local:"" placeholder:"DURATION" default:"1m" help:"How long the command may take for one message. Then it is killed, and the outcome is unknown."`
 	Max      int           `local:"" placeholder:"NUMBER" default:"10" help:"Messages taken at once, 1 to 100; the command gets one after the other."`
 	Lease    time.Duration `local:"" placeholder:"DURATION" default:"2m" help:"How long messages are held without a sign of life, 10s to 1h."`
-	LogLevel slog.Level    `local:"" placeholder:"LEVEL" default:"info" help:"The least that is logged: debug, info, warn or error."`
+	LogLevel slog.Level    `local:"" placeholder:"LEVEL" default:"info" help:"The lowest level that the program logs: debug, info, warn or error."`
 }
 
 func (c *deviceRunCommand) check() []fault {

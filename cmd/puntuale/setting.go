@@ -26,15 +26,15 @@ import (
 
 // baseSettings are those that every command working on stored data needs.
 type baseSettings struct {
-	Config   string     `placeholder:"FILE" help:"The configuration file. By default puntuale.toml in the working folder, else in the data folder, where there is one."`
-	Data     string     `placeholder:"FOLDER" default:"puntuale-data" help:"The folder of everything kept outside PostgreSQL; made at the first start."`
-	Database string     `placeholder:"ADDRESS" secret:"" help:"postgres://user:password@host/name, or sqlite:/path of a file. Without it, puntuale.db in the data folder. Several servers may share one PostgreSQL."`
-	LogLevel slog.Level `placeholder:"LEVEL" default:"info" help:"The least that is logged: debug, info, warn or error."`
+	Config   string     `placeholder:"FILE" help:"The configuration file. By default puntuale.toml in the working folder, or else in the data folder."`
+	Data     string     `placeholder:"FOLDER" default:"puntuale-data" help:"The folder for everything that is not in PostgreSQL. The first start makes it."`
+	Database string     `placeholder:"ADDRESS" secret:"" help:"postgres://user:password@host/name, or sqlite:/path of a file. By default puntuale.db in the data folder. Several servers may share one PostgreSQL."`
+	LogLevel slog.Level `placeholder:"LEVEL" default:"info" help:"The lowest level that the program logs: debug, info, warn or error."`
 }
 
 // publicSettings is where the service is on the internet.
 type publicSettings struct {
-	PublicURL string `name:"public-url" placeholder:"URL" help:"The address under which the internet reaches this service, such as https://messages.example.com (http is for trying it; Meta calls https only): pages and answers name Meta's webhooks and the clients' login by it. Phones are told of due messages by Web Push only where it is https. Without it pages go by the address at which they are read."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"The address at which the internet reaches this service, such as https://messages.example.com. Pages and answers use it to show the webhook addresses and the clients' login. Use http only for trials: Meta calls https only, and Web Push needs https. Without it, a page uses the address that the browser asked for."`
 }
 
 // check returns what is wrong with it.
@@ -49,35 +49,35 @@ func (s *publicSettings) check() []fault {
 type serveSettings struct {
 	baseSettings `embed:""`
 
-	Addr            string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface; put TLS in front of it."`
+	Addr            string `placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API and the dashboards listen. An empty host means every interface. Put a proxy with TLS in front."`
 	publicSettings  `embed:""`
-	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"Proxies that are believed about a caller's address (X-Forwarded-For) and scheme (X-Forwarded-Proto): networks such as 203.0.113.0/24, addresses, loopback, private. Name every proxy on the way, and nothing else: every machine in these networks can claim any address. Empty: nobody is believed."`
-	MetricsAddr     string        `placeholder:"HOST:PORT" help:"Where /metrics alone listens, and then nowhere else: 127.0.0.1:9090 keeps the figures from those who use the API. Without it they are at the address of the API."`
-	AccessLog       float64       `placeholder:"SHARE" default:"1" help:"The share of answered calls that the log names: 1 all, 0.01 every hundredth, 0 none. Calls that were refused or that failed are always there."`
-	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends what is due, web shows the dashboards. Of several servers on one database each may do a part; one of them at least must dispatch."`
-	Sandbox         bool          `help:"Every new session that does not say otherwise is a sandbox: a simulated network takes its messages and nobody receives them."`
+	TrustedProxies  []string      `placeholder:"NETWORK" default:"loopback,private" help:"The proxies whose X-Forwarded-For and X-Forwarded-Proto the server believes. Give networks such as 203.0.113.0/24, addresses, loopback or private. Name every proxy on the way, and nothing else: a machine in these networks can claim any address. Empty: the server believes no proxy."`
+	MetricsAddr     string        `placeholder:"HOST:PORT" help:"An address of its own for /metrics. 127.0.0.1:9090 hides the figures from users of the API. Without it, /metrics is at the address of the API."`
+	AccessLog       float64       `placeholder:"SHARE" default:"1" help:"The share of answered calls in the log: 1 all, 0.01 every hundredth, 0 none. The log always has refused and failed calls."`
+	Roles           []string      `placeholder:"ROLE" default:"api,web,dispatch" help:"What this server does: api answers calls, dispatch sends messages, web shows the dashboards. Servers on one database may share the roles. At least one must have dispatch."`
+	Sandbox         bool          `help:"Every new session is a sandbox, unless the call says otherwise. A simulated network takes its messages, and nobody receives them."`
 	SandboxLatency  time.Duration `placeholder:"DURATION" default:"0s" help:"How long the simulated network takes to accept a message."`
-	SandboxMedia    bool          `help:"The simulated network fetches media before it accepts a message, as a real one does: what cannot be had is FAILED with the reason. Without it media addresses are never called."`
+	SandboxMedia    bool          `help:"The simulated network fetches media as a real network does. A message whose media it cannot fetch is FAILED with the reason. Without it, the server calls no media address of a sandbox."`
 	OfficialAPIURL  string        `name:"official-api-url" placeholder:"URL" default:"https://graph.facebook.com" help:"The address of Meta's Graph API, for Official sessions."`
 	OfficialVersion string        `placeholder:"VERSION" default:"v25.0" help:"The version of the Graph API. The log warns when its end is near."`
-	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"Messages a second that an Official number sends at most: 80 unless Meta raised it to 1000, 20 for a number that the Business app uses too."`
-	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Networks in which gateways of Send_app sessions may stand although they are not public, such as 10.1.2.0/24. Only gateways there may be reached by http."`
-	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The extensions a media address may have."`
-	Rate            float64       `placeholder:"CALLS" default:"0" help:"Calls a second that each server takes under one key (0.5: one every two seconds), and twice as many at once; more are answered with 429. 0 sets no limit."`
-	AnonymousRate   float64       `placeholder:"CALLS" default:"20" help:"Calls a second that each server takes from one address (of IPv6: one network of 64 bits) without a valid key or a sign-in: wrong keys, sign-in pages, webhooks of sessions that are not there. Ten times as many may come at once; more are answered with 429. 0 sets no limit."`
-	Calls           int           `placeholder:"NUMBER" default:"0" help:"Calls that are worked on at once; a few thousand more wait for a moment, and what comes beyond is refused with 503 or 429. 0: 128 for each processor, at least 256."`
-	Patience        time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call waits for its turn before it is refused with 503; a stop or a cancellation, which prevents sends, waits five times as long."`
-	Connections     int           `placeholder:"NUMBER" default:"4096" help:"Connections that are kept open. For a new one beyond them the one that has been idle, or incomplete, for longest is closed."`
-	Lease           time.Duration `placeholder:"DURATION" default:"6s" help:"How long after its last heartbeat a server that shares a PostgreSQL counts as dead, and the others take over its sessions. It beats three times as often."`
-	Prices          string        `placeholder:"FILE" help:"A CSV file with what Meta takes for messages, by country and category, for the estimates of campaigns; the same on every server. Without it, the table that comes with the program."`
-	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters that seal the secrets in the database; the same on every server. On SQLite, without it, a file beside the database, made at the first start."`
-	Key             string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Better as PUNTUALE_KEY than on the command line, which every user of the machine can read."`
-	KeepContents    puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the request and the contents of a run are kept after the last of its messages ended; then they are blanked, and the rest stays. 24mo, 90d, 12w, 2y, or never."`
-	Archive         string        `placeholder:"FOLDER" help:"Where runs go that ended long ago: they are written into compressed files there and deleted from the database. Of several servers only those with this setting do it, in one folder that they share. Without it everything stays in the database."`
-	ArchiveAfter    puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long after the last of its messages ended a run stays in the database, where archive is set; not less than keep-contents."`
-	UncertainAfter  time.Duration `placeholder:"DURATION" default:"24h" help:"When a message whose fate nobody knows is given up as FAILED."`
-	StopWithin      time.Duration `placeholder:"DURATION" default:"20s" help:"How long a stop waits for open requests and for messages in flight."`
-	Migrate         bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses one; run puntuale migrate first."`
+	OfficialRate    float64       `placeholder:"MESSAGES" default:"80" help:"The most messages a second for one Official number. Meta's limit is 80, or 1000 if Meta raised it. It is 20 if the Business app uses the number, too."`
+	GatewayAllow    []string      `sep:"," placeholder:"NETWORK,..." help:"Private networks where gateways of Send_app sessions may be, such as 10.1.2.0/24. The server may use http to a gateway only there."`
+	Media           []string      `placeholder:"EXTENSION" default:"${media}" help:"The file extensions that a media address may have."`
+	Rate            float64       `placeholder:"CALLS" default:"0" help:"The most calls a second under one key, for each server. 0.5 means one call every two seconds. Twice as many may come at once; the server answers more with 429. 0 sets no limit."`
+	AnonymousRate   float64       `placeholder:"CALLS" default:"20" help:"The most calls a second from one address without a valid key or a sign-in, for each server. It counts wrong keys, sign-in pages and webhooks of unknown sessions. An IPv6 network of 64 bits is one address. Ten times as many may come at once; the server answers more with 429. 0 sets no limit."`
+	Calls           int           `placeholder:"NUMBER" default:"0" help:"How many calls the server works on at once. A few thousand more may wait for a moment. The server refuses more with 503 or 429. 0 means 128 for each processor, and at least 256."`
+	Patience        time.Duration `placeholder:"DURATION" default:"2s" help:"How long a call may wait in all before the server refuses it with 503. A call that prevents sends, such as a stop, may wait five times as long."`
+	Connections     int           `placeholder:"NUMBER" default:"4096" help:"How many connections the server keeps open. For a new one beyond them it closes the connection that has been idle or incomplete for longest."`
+	Lease           time.Duration `placeholder:"DURATION" default:"6s" help:"On PostgreSQL: how long after its last heartbeat a server counts as dead. Other servers then take over its sessions. A server sends three heartbeats in this time."`
+	Prices          string        `placeholder:"FILE" help:"A CSV file with Meta's prices by country and category, for the estimates of campaigns. Use the same file on every server. By default the server uses the table in the program."`
+	KeyFile         string        `placeholder:"FILE" help:"A file with at least 32 random characters, which seal the secrets in the database. Use the same file on every server. On SQLite the default is a file beside the database, which the first start makes."`
+	Key             string        `placeholder:"TEXT" secret:"" help:"The same key as a text. Use PUNTUALE_KEY: every user of the machine can read a command line."`
+	KeepContents    puntuale.Keep `placeholder:"TIME" default:"24mo" help:"How long the server keeps the request and the contents of a run after its last message ended. Then it blanks them and keeps the rest. 24mo, 90d, 12w, 2y, or never."`
+	Archive         string        `placeholder:"FOLDER" help:"A folder for runs that ended long ago. The server writes them into compressed files there, and deletes them from the database. Of several servers only those with this setting do it, in one shared folder. Without it everything stays in the database."`
+	ArchiveAfter    puntuale.Keep `placeholder:"TIME" default:"36mo" help:"How long a run stays in the database after its last message ended, where archive is set. Not less than keep-contents."`
+	UncertainAfter  time.Duration `placeholder:"DURATION" default:"24h" help:"How long a message may have an unknown outcome. Then it is FAILED."`
+	StopWithin      time.Duration `placeholder:"DURATION" default:"20s" help:"How long the server waits at a stop for open requests and for messages in flight."`
+	Migrate         bool          `default:"true" negatable:"" help:"Bring an older database up to date at the start. With --no-migrate the server refuses an older database; run puntuale migrate first."`
 }
 
 // defaultMedia is the list as the command line writes it.
