@@ -139,7 +139,7 @@ func (l *Reader) row(r record) (Row, error) {
 	text, from := string(r.text), 0
 	for i, to := range r.ends {
 		switch {
-		case i >= len(cells) && strings.TrimSpace(text[from:to]) != "":
+		case i >= len(cells) && strings.TrimFunc(text[from:to], isSpace) != "":
 			return Row{}, &RowError{r.line, 0, TooManyCells}
 		case i >= len(cells):
 		case to-from > MaxCell:
