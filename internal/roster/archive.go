@@ -52,7 +52,7 @@ type archive struct {
 	parts map[string]*zip.File // by name in lower case, for programs differ in it
 }
 
-// openArchive copies an upload to disk and looks at what is in it, before any of it is unpacked.
+// openArchive copies an upload to disk and checks the list of its parts, before any of them is unpacked.
 func openArchive(ctx context.Context, r io.Reader, dir string) (*archive, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
@@ -103,8 +103,8 @@ func (a *archive) open(ctx context.Context, size int64) error {
 	return nil
 }
 
-// contents is the archive's file while it is unpacked. It bounds what is read for the list of parts, which is kept in
-// memory. Where an archive leads outside of itself, that is its own fault and not the disk's.
+// contents is the archive's file while it is unpacked. It bounds the bytes of the list of parts, which is kept in memory.
+// An archive may name a place before its own beginning. That is the archive's fault and not the disk's.
 type contents struct {
 	ctx  context.Context
 	file *os.File
@@ -121,7 +121,7 @@ func (c *contents) ReadAt(p []byte, at int64) (int, error) {
 	return c.file.ReadAt(p, at)
 }
 
-// container tells an encrypted workbook from one of the old form: both lie in the same kind of file.
+// container tells an encrypted workbook from one of the old form. Both are the same kind of file.
 func (a *archive) container(size int64) error {
 	var name []byte
 	for _, unit := range utf16.Encode([]rune("EncryptedPackage")) {
@@ -144,8 +144,8 @@ func partName(name string) string {
 	return strings.ToLower(strings.TrimPrefix(strings.ReplaceAll(name, `\`, "/"), "/"))
 }
 
-// damaged is what an archive or its XML has against being read. An error of the disk stays what it is, and so does the end of
-// the context.
+// damaged makes an error of the archive or of its XML a fault of the list. An error of the disk stays as it is, and so does
+// the end of the context.
 func damaged(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -159,8 +159,8 @@ func damaged(err error) error {
 	return &FileError{Problem: Damaged, Err: err}
 }
 
-// part is one file of the archive while its XML is read. What a tag or a text takes in memory is bounded, and how deep
-// tags lie in others.
+// part is one file of the archive while its XML is read. It bounds how long a tag or a text is, and how deep tags lie in
+// others.
 type part struct {
 	unpacking io.ReadCloser
 	bytes     *bufio.Reader
@@ -188,7 +188,7 @@ func (a *archive) part(name string) (*part, error) {
 	return p, nil
 }
 
-// ReadByte is what the XML decoder reads by; it reads ahead no more than it needs.
+// ReadByte gives the XML decoder its bytes. The decoder reads no further than to the end of a token.
 func (p *part) ReadByte() (byte, error) {
 	if p.left--; p.left < 0 {
 		return 0, errors.New("a tag or a text is too long")
@@ -248,7 +248,7 @@ func (a *archive) decode(name string, v any) (bool, error) {
 	return true, p.finish()
 }
 
-// Token is what decode reads by, so that the bounds of token hold for it.
+// Token gives decode its tokens, so that the bounds of token hold there, too.
 func (p *part) Token() (xml.Token, error) {
 	t, err := p.token()
 	if t == nil && err == nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// readCell appends a cell's value to the record, from its start on that was just read.
+// readCell appends the value of a cell, whose start was just read, to the record.
 func (w *workbook) readCell(start xml.StartElement) (Problem, error) {
 	from, outside := len(w.record.text), w.sheet.depth-1
 	formula, value, inValue := false, false, false
@@ -45,7 +45,7 @@ func (w *workbook) readCell(start xml.StartElement) (Problem, error) {
 	return w.convert(start, kind, from)
 }
 
-// convert replaces what a cell's XML holds with what the cell means.
+// convert replaces the text of a cell's XML with the cell's meaning.
 func (w *workbook) convert(start xml.StartElement, kind string, from int) (Problem, error) {
 	raw := string(bytes.TrimSpace(w.record.text[from:]))
 	meant := raw
@@ -171,7 +171,7 @@ func timeOfDay(at time.Time) string {
 	return at.Format(time.TimeOnly)
 }
 
-// isoDay writes a date that stands in its cell as text of ISO 8601 the way other dates are written.
+// isoDay writes a date of ISO 8601, which a cell may hold as text, as number writes dates.
 func isoDay(text string) string {
 	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
@@ -181,13 +181,13 @@ func isoDay(text string) string {
 	return text
 }
 
-// isDateNumber reports the formats of days and times that every workbook has. 46 is how long something took.
+// isDateNumber reports whether a format that every workbook has shows days or times. 46 shows how long something took.
 func isDateNumber(format int) bool {
 	return format >= 14 && format <= 22 || format >= 27 && format <= 36 || format == 45 || format == 47 || format >= 50 && format <= 58
 }
 
-// isDateFormat reports whether a format's code shows days or times: whether it has one of their letters that is no literal. How
-// long something took, such as [h]:mm, is not a time of day.
+// isDateFormat reports whether a format's code shows days or times: whether it has one of their letters outside of a literal.
+// [h]:mm shows how long something took, which is not a time of day.
 func isDateFormat(code string) bool {
 	code, _, _ = strings.Cut(code, ";") // the rest is for negative numbers and texts
 	for i := 0; i < len(code); i++ {

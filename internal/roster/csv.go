@@ -10,7 +10,7 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// csvBuffer is what a CSV list takes in memory. It is larger than two rows, so rows are parsed in place.
+// csvBuffer is how many bytes of a CSV list are in memory. It is more than two rows, so rows are parsed in place.
 const csvBuffer = 256 << 10
 
 // sampled are the rows by which the delimiter is found.
@@ -21,11 +21,11 @@ const sampled = 10
 // encoding/csv would read an open quote to the end of the file, and knows no \r. Of a row with an open quote it does
 // not name the first line.
 type csvSource struct {
-	r          io.Reader // of UTF-8, or of bytes whose encoding the rows tell
+	r          io.Reader // of UTF-8, or of an encoding that the rows decide
 	buf        []byte
-	from, to   int // what is not parsed yet, in buf
+	from, to   int // where in buf the bytes are that are not parsed yet
 	err        error
-	line       int // of what is not parsed yet
+	line       int // the number of the next line
 	encoding   encoding
 	row        rowScanner
 	converting []byte
@@ -51,7 +51,7 @@ func (c *csvSource) Close() error { return nil }
 
 func (c *csvSource) rest() []byte { return c.buf[c.from:c.to] }
 
-// fill has a row and what follows it in the buffer, or all that is left of the list.
+// fill has more than a row of MaxLine bytes and its line's end in the buffer, or all that is left of the list.
 func (c *csvSource) fill() error {
 	if c.to-c.from > MaxLine+2 || errors.Is(c.err, io.EOF) {
 		return nil
@@ -79,7 +79,7 @@ func (c *csvSource) next() (record, error) {
 	line := c.line
 	size, lines, problem := c.row.scan(c.rest())
 	if problem != "" {
-		// The line where the row begins is the faulty one: behind it the next row may begin, whatever the quotes say.
+		// Only the line where the row begins is left out. The next line is the next row, whatever the quotes say.
 		if err := c.skipLine(); err != nil {
 			return record{}, err
 		}
@@ -98,7 +98,7 @@ func (c *csvSource) next() (record, error) {
 	return r, nil
 }
 
-// skipLine leaves out the rest of a line, however long it is.
+// skipLine leaves out a line, however long it is.
 func (c *csvSource) skipLine() error {
 	for {
 		if i := bytes.IndexAny(c.rest(), "\r\n"); i >= 0 {
@@ -131,8 +131,8 @@ func (c *csvSource) separator() byte {
 	return b[4]
 }
 
-// delimiter finds what parts the cells: what splits most of the first rows as it splits the header. The comma comes last,
-// for lists with another delimiter are full of commas: "Rossi, Anna;333".
+// delimiter finds the character between cells: it splits most of the first rows into as many cells as the header. The comma
+// is tried last, for lists with another delimiter are full of commas: "Rossi, Anna;333".
 func delimiter(b []byte) byte {
 	best, most := byte(','), 0
 	for _, candidate := range []byte("\t;|,") {
@@ -168,16 +168,16 @@ func alike(b []byte, delimiter byte) (same int) {
 	return same
 }
 
-// rowScanner takes one row apart. A cell is quoted when a quote is its first sign but blanks; a quote further in is a
-// sign like others, as for Excel.
+// rowScanner splits one row into cells. A cell is quoted if its first character, after blanks, is a quote. A quote further
+// in is text, as for Excel.
 type rowScanner struct {
 	delimiter byte
 	text      []byte
 	ends      []int
 }
 
-// scan reads the row at the beginning of b, which holds more than MaxLine bytes or all there is. It returns the bytes and
-// the lines that the row takes.
+// scan reads the row at the beginning of b, which holds more than MaxLine bytes or all that is left. It returns how many
+// bytes and lines the row has.
 func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
 	s.text, s.ends = s.text[:0], s.ends[:0]
 	in, at := b[:min(len(b), MaxLine)], 0
@@ -200,7 +200,7 @@ func (s *rowScanner) scan(b []byte) (size, lines int, problem Problem) {
 	}
 }
 
-// quote returns where the quote is that opens a cell, or -1.
+// quote returns where the opening quote of a cell is, or -1.
 func (s *rowScanner) quote(in []byte, at int) int {
 	if at = s.blanks(in, at); at < len(in) && in[at] == '"' {
 		return at
@@ -225,7 +225,7 @@ func (s *rowScanner) plain(in []byte, at int) int {
 	return at
 }
 
-// quoted reads a cell from behind its opening quote and returns where it ends.
+// quoted reads a cell, whose opening quote stands before at, and returns where it ends.
 func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	for {
 		n := bytes.IndexByte(in[at:], '"')
@@ -247,7 +247,7 @@ func (s *rowScanner) quoted(in []byte, at int, lines *int) (int, Problem) {
 	return at, ""
 }
 
-// multiline takes over a part of a quoted cell, each of its line ends as \n, and returns how many there are.
+// multiline appends a part of a quoted cell, makes each line's end \n, and returns how many there are.
 func (s *rowScanner) multiline(part []byte) (lines int) {
 	for {
 		i := bytes.IndexByte(part, '\r')
@@ -273,7 +273,7 @@ func lineEnd(b []byte) int {
 	}
 }
 
-// fromWindows converts a row to UTF-8, into the memory it is given.
+// fromWindows converts a row to UTF-8. It appends to into, and returns it.
 func (r *record) fromWindows(into []byte) []byte {
 	from := 0
 	for i, to := range r.ends {

@@ -32,6 +32,7 @@ func TestCSV(t *testing.T) {
 		"blank rows":                {"\n ; \nphone;nome\n;\n  \n333;Anna\n; \n", "phone|nome", "6|333|Anna\n", nil},
 		"missing cells":             {"phone,nome,citta\n333\n334,Bea\n", "phone|nome|citta", "2|333||\n3|334|Bea|\n", nil},
 		"surplus cells":             {"phone,nome\n333,Anna,,\n334,Bea, ,Roma\n335,Ciro\n", "phone|nome", "2|333|Anna\n4|335|Ciro\n", []string{"3:0 too_many_cells"}},
+		"a mark to the right":       {"phone,nome\n333,Anna,\ufeff\n", "phone|nome", "2|333|Anna\n", nil},
 		"columns without names":     {"phone,,nome,,\n333,x,Anna,,\n", "phone||nome", "2|333|x|Anna\n", nil},
 		"quotes":                    {"phone,nome\n\"333\",\"Rossi, \"\"la\"\" Anna\"\n\"\",\"\"\n334,\"\"\n", "phone|nome", "2|333|Rossi, \"la\" Anna\n4|334|\n", nil},
 		"blanks around quotes":      {"phone, \"nome\"\n333, \"Rossi, Anna\" \n", "phone|nome", "2|333|Rossi, Anna\n", nil},

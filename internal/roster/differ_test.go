@@ -20,8 +20,8 @@ func TestWorkbookAsExcelizeReadsIt(t *testing.T) {
 func readTwice(t testing.TB, r *rapid.T) {
 	t.Helper()
 	text := func(label string) string {
-		s := rapid.StringOf(rapid.SampledFrom([]rune("ab_x0D1<>&\"' \n\té€😀"))).Filter(func(s string) bool { return len(s) < 60 }).Draw(r, label)
-		return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+		pieces := strings.Fields("a b 0 _ x _x _x000D_ _x000A_ _x005F_ _x0041_ _x00e8_ &lt; &gt; &amp; &#233; \" ' é € 😀")
+		return strings.Join(rapid.SliceOfN(rapid.SampledFrom(append(pieces, " ", "\n", "\r\n", "\t")), 0, 12).Draw(r, label), "")
 	}
 	tag := func(s string) string {
 		switch rapid.IntRange(0, 4).Draw(r, "shape") {
@@ -34,7 +34,7 @@ func readTwice(t testing.TB, r *rapid.T) {
 		case 3:
 			return `<t>` + s + `</t><rPh sb="0" eb="1"><t>kana</t></rPh>`
 		default:
-			return "<t><![CDATA[" + strings.ReplaceAll(s, "]]", "") + "]]></t>"
+			return "<t><![CDATA[" + s + "]]></t>"
 		}
 	}
 	var shared strings.Builder
@@ -47,7 +47,7 @@ func readTwice(t testing.TB, r *rapid.T) {
 	for range rapid.IntRange(0, 6).Draw(r, "rows") {
 		line += rapid.IntRange(1, 3).Draw(r, "step")
 		fmt.Fprintf(&sheet, `<row r="%d" spans="1:4">`, line)
-		for column := 0; column < 4; column++ {
+		for column := range 4 {
 			at := fmt.Sprintf(`r="%c%d"`, 'A'+column, line)
 			switch rapid.IntRange(0, 9).Draw(r, "kind") {
 			case 0, 1:
@@ -55,7 +55,7 @@ func readTwice(t testing.TB, r *rapid.T) {
 			case 2:
 				fmt.Fprintf(&sheet, `<c %s t="inlineStr"><is>%s</is></c>`, at, tag(text("inline")))
 			case 3:
-				fmt.Fprintf(&sheet, `<c %s t="str"><f>A1</f><v>%s</v></c>`, at, text("str"))
+				fmt.Fprintf(&sheet, `<c %s t="str"><f>A1</f><v>%s</v></c>`, at, strings.ReplaceAll(text("str"), "_", "")) // excelize leaves escapes in it
 			case 4:
 				fmt.Fprintf(&sheet, `<c %s t="b"><v>%d</v></c>`, at, rapid.IntRange(0, 1).Draw(r, "bool"))
 			case 5:
@@ -94,7 +94,7 @@ func readTwice(t testing.TB, r *rapid.T) {
 	for n, row := range rows[1:] {
 		cells := make([]string, 4)
 		for i := range row {
-			cells[i] = strings.TrimSpace(row[i])
+			cells[i] = strings.TrimSpace(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(row[i]))
 			if len(cells[i]) == 19 && cells[i][4] == '-' {
 				cells[i] = strings.TrimSuffix(strings.TrimSuffix(cells[i], ":00"), " 00:00")
 			}

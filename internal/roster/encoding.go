@@ -18,8 +18,8 @@ import (
 type encoding int8
 
 const (
-	ascii       encoding = iota // nothing else was seen: it may become either of the next two
-	utf8Text                    // a row, or the byte order mark, is UTF-8 and nothing else
+	ascii       encoding = iota // all rows so far are ASCII: it may become either of the next two
+	utf8Text                    // a row that is not ASCII, or the byte order mark, is UTF-8
 	windows1252                 // a row is not UTF-8
 	utf16Text                   // decoded before rows are read
 )
@@ -27,14 +27,14 @@ const (
 const (
 	bom         = "\xEF\xBB\xBF"
 	peeked      = 1024
-	maxControls = 16                     // signs that no text has, in what is peeked: more are a picture or the like
-	undefined   = "\x81\x8D\x8F\x90\x9D" // have no sign in Windows-1252
+	maxControls = 16                     // control characters in the first bytes; a file with more is a picture or the like
+	undefined   = "\x81\x8D\x8F\x90\x9D" // mean no character in Windows-1252
 )
 
-// replaced is what the decoder writes for what is no UTF-16.
+// replaced is what the decoder writes where the bytes are not UTF-16.
 var replaced = []byte(string(utf8.RuneError))
 
-// decoded returns a reader of the list's text behind its byte order mark, and what is known of its encoding.
+// decoded returns a reader of the list's text after its byte order mark, and what is known of its encoding.
 func decoded(r io.Reader) (io.Reader, encoding, error) {
 	in := bufio.NewReader(r)
 	first, err := in.Peek(peeked)
@@ -94,8 +94,8 @@ func controls(first []byte) (n int) {
 	return n
 }
 
-// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides which that is: all
-// before it read the same in either. A later row that speaks against it is refused, for it would be sent with wrong letters.
+// takes reports whether a row can be read in the list's encoding. The first row that is not ASCII decides the encoding: all
+// rows before it read the same in either. A later row in another encoding is refused, for its letters would be wrong.
 func (e *encoding) takes(row []byte) bool {
 	if *e == utf16Text {
 		return !bytes.Contains(row, replaced)

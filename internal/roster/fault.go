@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Problem is a code for what is wrong with a list or with one row of it. Programs may compare it; it never changes.
+// Problem is a code for a fault of a list or of one row. Programs may compare it; it never changes.
 type Problem string
 
 // Problems of one row. CellTooLong, Formula, ErrorValue and BadCell are of one cell, as CellProblem tells them.
@@ -22,7 +22,7 @@ const (
 	BadCell      Problem = "bad_cell"
 )
 
-// Problems of a list as a whole. One of its header row is any of the above, too.
+// Problems of a list as a whole. Where its header row is faulty, it is one of the above.
 const (
 	UnknownFormat  Problem = "unknown_format"
 	NotAList       Problem = "not_a_list"
@@ -61,7 +61,7 @@ var sentences = map[Problem]string{
 	Damaged:        "the workbook is damaged or was cut off",
 }
 
-// Sentence says what is wrong, and what to do where that is not plain.
+// Sentence says what is wrong and, where this is not plain, what to do.
 func (p Problem) Sentence() string { return sentences[p] }
 
 // faulty begins a cell that was not read; its problem follows. It is no character, and lists have none that begin so.
@@ -80,7 +80,7 @@ func CellProblem(cell string) Problem {
 // RowError is what is wrong with one row. The rows behind it can be read.
 type RowError struct {
 	Line    int // where the row begins in the file, from 1; in a workbook the row's number
-	Column  int // from 1; 0 where it is the row as a whole
+	Column  int // from 1; 0: the row as a whole
 	Problem Problem
 }
 
@@ -89,11 +89,11 @@ func (e *RowError) Error() string { return place(e.Line, e.Column) + e.Problem.S
 // Message is the error without the line.
 func (e *RowError) Message() string { return place(0, e.Column) + e.Problem.Sentence() }
 
-// FileError is what is wrong with a list as a whole: it cannot be read, or not any further.
+// FileError is the fault of a list as a whole: it cannot be read, or not any further.
 type FileError struct {
 	Problem Problem
-	Line    int   // of the header row, where it is that row's fault; of a damaged workbook the first row that is not read whole; or 0
-	Err     error // the reason why it is damaged, for those who search a bug: it may repeat a part of the file; or nil. It is not wrapped, for io.EOF is the end of a list
+	Line    int   // the header's, where the header is faulty; in a damaged workbook the first row that was not read whole; or 0
+	Err     error // why a workbook is damaged, for developers alone: it may repeat a part of the file. It is not wrapped, for it may be io.EOF
 }
 
 func (e *FileError) Error() string {
@@ -103,7 +103,7 @@ func (e *FileError) Error() string {
 	return place(e.Line, 0) + e.Problem.Sentence()
 }
 
-// TooLarge reports that the list is fine but for its size.
+// TooLarge reports whether the list is refused for its size.
 func (e *FileError) TooLarge() bool {
 	return e.Problem == TooLarge || e.Problem == TooManyRows || e.Problem == ZipBomb
 }

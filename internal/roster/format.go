@@ -28,8 +28,8 @@ var (
 	magicOLE = []byte("\xD0\xCF\x11\xE0\xA1\xB1\x1A\xE1")
 )
 
-// detect says which form a list has. Bytes that only a workbook begins with decide before the content type does; openWorkbook
-// then says whether it is one that can be read.
+// detect says which form a list has. The first bytes of a workbook decide before the content type does. openWorkbook then
+// says whether it can read the workbook.
 func detect(contentType string, first []byte) (form, error) {
 	kind, _, err := mime.ParseMediaType(contentType)
 	if err != nil && contentType != "" {

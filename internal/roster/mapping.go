@@ -12,8 +12,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Words that name a column of phone numbers, folded, the surest first. A weak one counts only over numbers, for it may also name
-// a house's number or a person.
+// Words that name a column of phone numbers, folded, the surest first. A weak word counts only where the column holds phone
+// numbers or nothing, for it may also name a house's number or a person.
 var (
 	phoneWords = []string{
 		"phone", "cellulare", "cell", "mobile", "whatsapp", "smartphone", "telefonino", "telefono", "tel", "telephone", "phonenumber", "mobilephone", "mobilenumber",
@@ -77,7 +77,7 @@ func looksLikePhone(cell string) bool {
 	return ok && digits >= 8 && digits <= 15 || LostDigits(cell)
 }
 
-// phoneDigits counts the digits of what could be a phone number, and reports whether all else in it may stand in one.
+// phoneDigits counts the digits of a text, and reports whether it has some and all else may stand in a phone number.
 func phoneDigits(text string) (digits int, ok bool) {
 	for _, r := range text {
 		switch {
@@ -101,8 +101,8 @@ func folded(text string) string {
 	return b.String()
 }
 
-// ParseMapping reads "phone:Telefono,nome:Nome": each field with its column, by header or, "phone:2", by number. The error names
-// every fault.
+// ParseMapping reads "phone:Telefono,nome:Nome": each field with its column. A column is named by its header or by its number
+// from 1, as in "phone:2". The error names every fault.
 func ParseMapping(text string, columns []string) (map[string]int, error) {
 	found := map[string]int{}
 	var faults []string
@@ -148,7 +148,7 @@ func columnAt(column string, columns []string) (at int, says string) {
 	return 0, noColumn + strconv.Quote(column)
 }
 
-// Named says what a list's columns are called, in at most some 1,000 bytes.
+// Named names a list's columns in about 1,000 bytes at most.
 func Named(columns []string) string {
 	var b strings.Builder
 	for i, c := range columns {
@@ -166,5 +166,5 @@ func Named(columns []string) string {
 
 var lostDigits = regexp.MustCompile(`^\s*[+-]?[0-9]([.,][0-9]+)?[Ee]\+[0-9]{1,3}\s*$`)
 
-// LostDigits reports a number that a spreadsheet wrote with an exponent, such as 3,33E+09: its last digits are gone.
+// LostDigits reports whether a spreadsheet wrote a number with an exponent, such as 3,33E+09: its last digits are lost.
 func LostDigits(cell string) bool { return lostDigits.MatchString(cell) }

@@ -42,7 +42,7 @@ type source interface {
 	Close() error
 }
 
-// record is a row as a source gives it. Its memory is the source's, until the next one is asked for.
+// record is a row as a source gives it. The next call of the source overwrites it.
 type record struct {
 	line int
 	text []byte // all cells, one after the other
@@ -57,12 +57,12 @@ type cellFault struct {
 	problem Problem
 }
 
-// Open reads the header row of a list. The first bytes decide its form, and where they do not, the content type does.
-// A workbook is copied into a nameless file in dir first, and its texts into another; "" is the system's own folder. At most
-// MaxBytes are read of r and one byte more. A CSV list is read from r as it goes, so r is needed until the end. On success the
-// caller calls Close.
+// Open reads the header row of a list. The first bytes decide its form; where they do not, the content type does.
+// Open copies a workbook into a nameless file in dir, and its texts into another; "" is the system's own folder. It reads
+// CSV from r as it goes, so r is needed until the end. It reads at most one byte more than MaxBytes. On success the caller
+// calls Close.
 //
-// The end of ctx ends Open and every later Next: what a workbook may unpack to can take minutes to read.
+// The end of ctx ends Open and every later Next: a workbook can take minutes to read.
 func Open(ctx context.Context, r io.Reader, contentType, dir string) (*Reader, error) {
 	in := bufio.NewReader(&upload{ctx, r, MaxBytes})
 	first, err := in.Peek(len(magicOLE))
@@ -96,8 +96,8 @@ func (l *Reader) Columns() []string { return l.columns }
 // Close removes what Open wrote. It does not close the reader that Open was given.
 func (l *Reader) Close() error { return l.source.Close() }
 
-// Next returns the next row that is not blank. After a [*RowError] it can be called again; io.EOF, a [*FileError] or any
-// other error ends the list, and is returned ever after.
+// Next returns the next row that is not blank. After a [*RowError] it can be called again. io.EOF, a [*FileError] or any
+// other error ends the list, and every later call returns it again.
 func (l *Reader) Next() (Row, error) {
 	if l.err != nil {
 		return Row{}, l.err
@@ -130,7 +130,7 @@ func (l *Reader) content() (record, error) {
 	}
 }
 
-// row takes a record apart into the list's columns.
+// row splits a record into the list's columns.
 func (l *Reader) row(r record) (Row, error) {
 	if p := r.problem(); p != "" {
 		return Row{}, &RowError{r.line, 0, p}
@@ -139,7 +139,7 @@ func (l *Reader) row(r record) (Row, error) {
 	text, from := string(r.text), 0
 	for i, to := range r.ends {
 		switch {
-		case i >= len(cells) && strings.TrimSpace(text[from:to]) != "":
+		case i >= len(cells) && strings.TrimFunc(text[from:to], isSpace) != "":
 			return Row{}, &RowError{r.line, 0, TooManyCells}
 		case i >= len(cells):
 		case to-from > MaxCell:
@@ -172,7 +172,7 @@ func (l *Reader) header() error {
 	}
 	switch p := r.problem(); p {
 	case "":
-	case NULByte: // rows may be spoilt, but what begins so is no text at all
+	case NULByte: // a row may be spoilt, but a file that begins so is no text at all
 		return &FileError{Problem: NotAList}
 	default:
 		return &FileError{Problem: p, Line: r.line}
@@ -194,7 +194,7 @@ func (l *Reader) header() error {
 	for _, name := range l.columns {
 		digits, ok := phoneDigits(name)
 		if ok && digits > 8 || LostDigits(name) { // a date has eight
-			return &FileError{Problem: PhoneHeader, Line: r.line} // taken for the header, its recipient would get nothing
+			return &FileError{Problem: PhoneHeader, Line: r.line} // if this row were the header, its recipient would get nothing
 		}
 	}
 	return nil

@@ -17,17 +17,17 @@ const (
 	windowSize = 16 << 10 // bytes of texts that are read from the file at once; more than a text has
 )
 
-// sharedTexts are the texts that cells name by number. They lie in a file: a list of a million rows may have millions.
+// sharedTexts are the texts that cells name by number. They lie in a file, for a large list has millions of them.
 type sharedTexts struct {
 	file   *os.File
 	ends   [][]uint32 // where each ends in the file, which is below maxUnpacked; in pages, for one long slice is copied as it grows
 	count  int
-	window []byte // what was read last: neighbours in a list mostly are neighbours here
+	window []byte // what was read last; the next cell's text is mostly in it, too
 	at     int64  // where the window begins
 }
 
-// openShared reads the part that holds the texts. Of each it keeps at most MaxCell bytes and one more, by which it is
-// known to be too long.
+// openShared reads the part that holds the texts. Of each it keeps at most MaxCell bytes, and one more that shows that the
+// text is too long.
 func openShared(p *part, dir string) (*sharedTexts, error) {
 	f, err := openTemporary(dir)
 	if err != nil {
@@ -102,8 +102,8 @@ func (s *sharedTexts) appendTo(b []byte, number int) ([]byte, bool, error) {
 	return append(b, s.window[from-s.at:to-s.at]...), true, nil
 }
 
-// text appends what an element says whose start was just read, up to its end: a shared text, or one that stands in its
-// cell. It may be in runs of different looks; readings of Japanese signs (rPh) stand beside the text and do not belong to it.
+// text appends the text of an element, whose start was just read, up to its end: a shared text, or one inside of a cell.
+// A text may have runs of different fonts. How Japanese characters are spoken (rPh) does not belong to it.
 func (p *part) text(b []byte) ([]byte, error) {
 	from, outside, reading, inText := len(b), p.depth-1, 0, false
 	for p.depth > outside {
@@ -126,30 +126,28 @@ func (p *part) text(b []byte) ([]byte, error) {
 			if inText && reading == 0 {
 				b = appendCell(b, from, t)
 			}
-		case nil:
-			return nil, damaged(errors.New("a text does not end"))
 		}
 	}
 	return unescaped(b, from), nil
 }
 
-// appendCell appends to a cell that begins at from, at most until it is known to be too long.
+// appendCell appends to a cell that begins at from. It leaves out what follows once the cell is surely too long.
 func appendCell(b []byte, from int, more []byte) []byte {
 	return append(b, more[:min(len(more), max(0, longestCell-(len(b)-from)))]...)
 }
 
-// longestCell is what one byte more than MaxCell takes at most: a line's end of two signs, both escaped.
+// longestCell is how many bytes MaxCell+1 bytes may take before unescaped: 14 for each, as _x000D__x000A_ becomes \n.
 const longestCell = 14 * (MaxCell + 1)
 
-// escapes stand for signs that XML cannot hold, such as _x000D_ for \r.
+// escapes stand for characters that XML cannot hold, such as _x000D_ for \r.
 var escapes = regexp.MustCompile(`_x[0-9A-Fa-f]{4}_`)
 
-// unescaped replaces escapes, makes each line's end \n and cuts what is too long, in what b holds from from on.
+// unescaped replaces the escapes of the cell that begins at from, makes each line's end \n, and cuts a cell that is too long.
 func unescaped(b []byte, from int) []byte {
 	if cell := b[from:]; bytes.IndexByte(cell, '\r') >= 0 || bytes.Contains(cell, []byte("_x")) {
 		cell = escapes.ReplaceAllFunc(cell, func(escape []byte) []byte {
-			sign, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // four digits, as the expression says
-			return []byte(string(rune(sign)))
+			character, _ := strconv.ParseUint(string(escape[2:6]), 16, 16) // four digits, as the expression says
+			return []byte(string(rune(character)))
 		})
 		cell = bytes.ReplaceAll(cell, []byte("\r\n"), []byte("\n"))
 		b = append(b[:from], bytes.ReplaceAll(cell, []byte("\r"), []byte("\n"))...)

@@ -27,10 +27,10 @@ type workbook struct {
 	shared  *sharedTexts // nil: there are none
 	dates   []bool       // by a cell's style: its number is a day or a time
 	since   epoch
-	sheets  []string // parts that are not read yet
-	sheet   *part    // nil: none is begun
-	content bool     // the sheet has shown some
-	row     int      // the last one's number
+	sheets  []string // the parts of sheets that are not read yet
+	sheet   *part    // nil: between sheets
+	content bool     // the sheet has a row that is not blank
+	row     int      // the number of the last row
 	record  record
 }
 
@@ -243,7 +243,7 @@ func (w *workbook) begin() (err error) {
 	return err
 }
 
-// end proves that a sheet came whole. What is wrong then may be in any row.
+// end checks that a sheet came whole. If it did not, the damage may be in any row.
 func (w *workbook) end() error {
 	w.row = 0
 	err := w.sheet.finish()
@@ -252,7 +252,7 @@ func (w *workbook) end() error {
 	return err
 }
 
-// readRow reads a row behind its start into the record. Cells may leave out where they stand, and so may rows.
+// readRow reads a row, whose start was just read, into the record. Rows and cells may leave out their places.
 func (w *workbook) readRow(start xml.StartElement) error {
 	w.row++
 	if text := attribute(start, "r"); text != "" {
@@ -298,7 +298,7 @@ func (w *workbook) readRow(start xml.StartElement) error {
 	}
 }
 
-// columnOf returns where a cell stands, at the earliest at the column that is next.
+// columnOf returns a cell's column. It is the next one where the cell does not say, and may not lie before it.
 func columnOf(c xml.StartElement, next int) (int, error) {
 	column := next
 	if reference := attribute(c, "r"); reference != "" {

@@ -26,8 +26,8 @@ func cells(all ...string) string {
 
 func TestWorkbookCells(t *testing.T) {
 	t.Parallel()
-	styles := `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="dd/mm/yyyy"/><numFmt numFmtId="165" formatCode="[$€-410]\ #,##0.00&quot; di sconto&quot;"/><numFmt numFmtId="166" formatCode="[h]:mm"/><numFmt numFmtId="167" formatCode="[Red]0;hh"/></numFmts>
-		<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/><xf numFmtId="167"/><xf numFmtId="20"/></cellXfs></styleSheet>`
+	styles := `<styleSheet><numFmts><numFmt numFmtId="164" formatCode="dd/mm/yyyy"/><numFmt numFmtId="165" formatCode="[$€-410]\ #,##0.00&quot; di sconto&quot;"/><numFmt numFmtId="166" formatCode="[h]:mm"/><numFmt numFmtId="167" formatCode="[Red]0;hh"/><numFmt numFmtId="168" formatCode="&quot;il &quot;d"/><numFmt numFmtId="169" formatCode="0&quot;days"/></numFmts>
+		<cellXfs><xf numFmtId="0"/><xf numFmtId="14"/><xf numFmtId="164"/><xf numFmtId="165"/><xf numFmtId="166"/><xf numFmtId="167"/><xf numFmtId="20"/><xf numFmtId="168"/><xf numFmtId="169"/></cellXfs><dxfs><dxf><numFmt numFmtId="164" formatCode="0"/></dxf></dxfs></styleSheet>`
 	shared := `<sst><si><t>Anna</t></si><si><r><t>Ma</t></r><r><rPr/><t xml:space="preserve">ria </t></r><rPh><t>x</t></rPh></si><si><t>uno_x000D_
 due_x005F_x000D_</t></si><si/><si><t>` + strings.Repeat("x", 4097) + `</t></si></sst>`
 	for name, test := range map[string]struct{ cell, want, problem string }{
@@ -53,6 +53,8 @@ due_x005F_x000D_</t></si><si/><si><t>` + strings.Repeat("x", 4097) + `</t></si><
 		"money":                     {`<c s="3"><v>46349</v></c>`, "46349", ""},
 		"how long":                  {`<c s="4"><v>1.5</v></c>`, "1.5", ""},
 		"a colour":                  {`<c s="5"><v>46349</v></c>`, "46349", ""},
+		"a text before the day":     {`<c s="7"><v>46349</v></c>`, "2026-11-23", ""},
+		"a text that does not end":  {`<c s="8"><v>46349</v></c>`, "46349", ""},
 		"a phone shown as a date":   {`<c s="1"><v>3331234567</v></c>`, "3331234567", ""},
 		"a style that is not there": {`<c s="99"><v>46349</v></c>`, "46349", ""},
 		"date as text":              {`<c t="d"><v>2026-11-23T15:30:00</v></c>`, "2026-11-23 15:30", ""},
