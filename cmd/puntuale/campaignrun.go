@@ -23,6 +23,8 @@ type campaignRun struct {
 	asks   bool // a person sits at the terminal
 
 	id                string
+	verb              string // what the campaign is told; "" for none
+	known             bool   // the campaign is there
 	starting, started bool
 	last              time.Time // the moment of the last message, as the check said
 }
@@ -51,6 +53,7 @@ func (r *campaignRun) send(ctx context.Context) error {
 		switch refusal, ok := errors.AsType[*campaignclient.Refusal](err); {
 		case ok && (refusal.Status == http.StatusUnprocessableEntity || refusal.Status == http.StatusRequestEntityTooLarge):
 			_, _ = r.client.Change(ctx, r.id, "cancel") // nothing can come of it; what remains is a draft without a list
+			r.known = false
 			return err
 		case !ok || refusal.Status != http.StatusConflict:
 			return err
@@ -95,7 +98,7 @@ func (r *campaignRun) goOn(ctx context.Context) error {
 	case now.Started != nil || now.Ended():
 		return r.follow(ctx)
 	case now.Counts.Recipients == 0:
-		return fmt.Errorf("campaign %s has no list yet: give the command with --file again", r.id)
+		return outcomeError(fmt.Sprintf("campaign %s has no list yet: give the command with --file again", r.id))
 	case !r.asks && !r.c.Yes:
 		return faultsError{"the campaign has not started, and nobody can be asked here whether to start it: give --yes"}
 	}
@@ -108,12 +111,13 @@ func (r *campaignRun) look(ctx context.Context) (campaignclient.Campaign, error)
 	if err != nil {
 		return now, fmt.Errorf("look at campaign %s: %w", r.id, err)
 	}
-	r.started = r.started || now.Started != nil
+	r.known, r.started = true, r.started || now.Started != nil
 	return now, nil
 }
 
 // change pauses, resumes or cancels a campaign.
 func (r *campaignRun) change(ctx context.Context, verb string) error {
+	r.verb = verb
 	changed, err := r.client.Change(ctx, r.id, verb)
 	if err != nil {
 		return fmt.Errorf("%s campaign %s: %w", verb, r.id, err)
@@ -149,13 +153,15 @@ func (r *campaignRun) launch(ctx context.Context) error {
 		r.starting = true
 		_, err := r.client.Start(ctx, r.id, check.Digest)
 		changed, ok := errors.AsType[*campaignclient.ChangedError](err)
+		if refusal, refused := errors.AsType[*campaignclient.Refusal](err); ok || refused && refusal.Status/100 == 4 {
+			r.starting = false
+		}
 		if !ok || changes == mostChanges {
 			if err != nil {
 				return fmt.Errorf("start campaign %s: %w", r.id, err)
 			}
 			break
 		}
-		r.starting = false
 		fmt.Fprintln(r.p.stdout, "Something was changed since the check, and nothing was started. This is what would be sent now.")
 		if check = changed.Check; check.Digest == "" { // it goes on
 			if check, err = r.check(ctx); err != nil {
@@ -216,7 +222,7 @@ func (r *campaignRun) agree(ctx context.Context) error {
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
 		return nil
 	}
-	return fmt.Errorf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.again(""), r.again(" --cancel"))
+	return outcomeError(fmt.Sprintf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.again(""), r.again(" --cancel")))
 }
 
 // saveRefused writes the refused rows into the file that the command names.
