@@ -62,7 +62,7 @@ func (r *campaignRun) send(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Fprintf(r.p.stdout, "The same command made campaign %s before, and nothing is sent twice. Another --name makes another campaign.\n", r.id)
+	fmt.Fprintf(r.p.stdout, "Campaign %s was made of the same list and message before, and nothing is sent twice. Another --name makes another campaign.\n", r.id)
 	return r.follow(ctx)
 }
 
