@@ -169,7 +169,7 @@ func TestCampaignChangedMeanwhile(t *testing.T) {
 func TestCampaignStartUncertain(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{
-		portal: "perhaps does: the server did not answer",
+		portal: "perhaps does: the server did not confirm it",
 		`{"code":"conflict","detail":"the campaign is being edited"}`: "is being edited\n  campaign 7 was not started",
 	} {
 		code, _, errs, _ := campaigns(t, map[string][]string{"POST/7/start": {answer}, "GET/7": {aDraft, aReady}})

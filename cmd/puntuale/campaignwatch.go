@@ -83,15 +83,18 @@ func (r *campaignRun) stands(ctx context.Context) string {
 	r.client.Lost = func(error) {}
 	now, err := r.client.Campaign(ctx, r.id)
 	how, hint, verb := "was not started", "drop it:     ", "cancel"
+	if r.c.ID == "" {
+		how += "; the same command goes on with it"
+	}
 	switch {
 	case r.verb != "" && err != nil:
-		how, hint, verb = "perhaps got --"+r.verb+": the server did not answer", "try again:   ", r.verb
+		how, hint, verb = "perhaps got --"+r.verb+": the server did not confirm it", "try again:   ", r.verb
 	case r.verb != "":
 		how, hint, verb = "is "+now.State+", and perhaps --"+r.verb+" is still on its way", "try again:   ", r.verb
 	case err != nil && r.started:
 		how, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
 	case r.starting && (err != nil || now.Started == nil):
-		how, hint = "was told to start, and perhaps does: the server did not answer", "cancel it:   "
+		how, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
 	case err != nil && r.c.ID != "":
 		how, hint = "did not hear from this command, and the server does not say how it is", ""
 	case err != nil:
