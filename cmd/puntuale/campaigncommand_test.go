@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -179,7 +180,7 @@ func TestCampaignStartUncertain(t *testing.T) {
 	}
 }
 
-// A server that goes away and comes back is waited for: in the check, which may be long, in the start and while it is watched.
+// The command waits for a server that goes away: in a long check, in the start, and while it watches.
 func TestCampaignServerAway(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{
@@ -194,6 +195,16 @@ func TestCampaignServerAway(t *testing.T) {
 	}
 	if starts := o.ledger[6:]; len(starts) != 2 || starts[0] != starts[1] {
 		t.Errorf("calls: %q", o.ledger)
+	}
+}
+
+// A long check shows how much of the list it has looked at. The answers tell of no more recipients than that.
+func TestCampaignLongCheck(t *testing.T) {
+	t.Parallel()
+	checks := append(slices.Repeat([]string{`{"done":1,"recipients":1}`}, 20), aCheck)
+	code, out, errs, _ := campaigns(t, map[string][]string{"PUT/7/recipients": {`{"recipients":4}`}, "POST/7/check": checks})
+	if code != exitDone || !strings.Contains(out, "checking  25 %, 1 of 4 recipients") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
 	}
 }
 

@@ -26,6 +26,7 @@ type campaignRun struct {
 	verb              string // what the campaign is told; "" for none
 	known             bool   // the campaign is there
 	starting, started bool
+	recipients        int       // of the list
 	last              time.Time // the moment of the last message, as the check said
 }
 
@@ -111,7 +112,7 @@ func (r *campaignRun) look(ctx context.Context) (campaignclient.Campaign, error)
 	if err != nil {
 		return now, fmt.Errorf("look at campaign %s: %w", r.id, err)
 	}
-	r.known, r.started = true, r.started || now.Started != nil
+	r.known, r.started, r.recipients = true, r.started || now.Started != nil, now.Counts.Recipients
 	return now, nil
 }
 
@@ -134,6 +135,7 @@ func (r *campaignRun) upload(ctx context.Context, list *campaignList) error {
 	if err != nil {
 		return fmt.Errorf("upload the list: %w", err)
 	}
+	r.recipients = put.Recipients
 	return writeList(r.p.stdout, put)
 }
 
@@ -181,8 +183,8 @@ const mostChanges = 5
 func (r *campaignRun) check(ctx context.Context) (campaignclient.Check, error) {
 	fmt.Fprintf(r.p.stdout, "Checking campaign %s …\n", r.id)
 	found, err := r.client.Check(ctx, r.id, func(c campaignclient.Check) {
-		if c.Recipients > 0 {
-			r.bar.count("checking", recipientUnit, int64(c.Done), int64(c.Recipients))
+		if c.Done > 0 {
+			r.bar.count("checking", recipientUnit, int64(c.Done), int64(max(c.Done, r.recipients)))
 		}
 	})
 	r.bar.end()

@@ -72,7 +72,7 @@ type Column struct {
 type Check struct {
 	Digest     string     `json:"digest"`
 	Done       int        `json:"done"` // recipients that it has looked at
-	Recipients int        `json:"recipients"`
+	Recipients int        `json:"recipients"` // while it goes on, as many as Done
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`
 	Needed     int        `json:"credits_needed"`
