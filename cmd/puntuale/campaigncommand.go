@@ -38,7 +38,7 @@ type campaignCommand struct {
 	Cancel bool   `local:"" help:"With --id: cancel what is pending, and send nothing more."`
 
 	Refused  string `local:"" placeholder:"FILE" help:"Save the refused rows with their lines and reasons as CSV. The file is replaced."`
-	Server   string `local:"" aliases:"url" placeholder:"URL" default:"http://127.0.0.1:8080" help:"The address of a running server."`
+	Server   string `local:"" placeholder:"URL" default:"http://127.0.0.1:8080" help:"The address of a running server."`
 	KeyFile  string `local:"" placeholder:"FILE" help:"Read the client's API key from this file; else from PUNTUALE_API_KEY, else the terminal asks for it."`
 	KeyStdin bool   `local:"" help:"Read the client's API key from the first line of standard input."`
 }
@@ -147,11 +147,25 @@ func (c *campaignCommand) Run(ctx context.Context, p *program) error {
 		err = r.send(ctx)
 	}
 	r.bar.end()
-	if err != nil && ctx.Err() != nil {
-		return r.interrupted()
+	_, told := errors.AsType[outcomeError](err)
+	_, usage := errors.AsType[faultsError](err)
+	switch {
+	case err == nil || told || usage:
+		return err
+	case ctx.Err() != nil && r.id == "":
+		return errors.New("interrupted; nothing was started")
+	case ctx.Err() != nil:
+		return errors.New("interrupted; " + r.stands(ctx))
+	case r.known:
+		return fmt.Errorf("%w\n  %s", err, r.stands(ctx))
 	}
 	return err
 }
+
+// outcomeError is what came of a campaign, with what the user can do now.
+type outcomeError string
+
+func (e outcomeError) Error() string { return string(e) }
 
 // atTerminal reports whether a person is at the other end.
 func atTerminal(stream any) bool {
@@ -211,7 +225,7 @@ func (r *campaignRun) line(ctx context.Context) (string, error) {
 	}
 }
 
-// lost says that the server does not answer, and that it answers again.
+// lost says that the server does not do what it was asked for, and that it does again.
 func (r *campaignRun) lost(err error) {
 	r.bar.end()
 	if err == nil {
@@ -221,31 +235,11 @@ func (r *campaignRun) lost(err error) {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
-	fmt.Fprintf(r.p.stderr, "No answer from %s (%v); trying again.\n", r.c.Server, err)
-}
-
-// interrupted says what becomes of the campaign now.
-func (r *campaignRun) interrupted() error {
-	switch {
-	case r.started:
-		return fmt.Errorf("interrupted; campaign %s goes on without this command.\n  look at it:  %s\n  pause it:    %s",
-			r.id, r.again(""), r.again(" --pause"))
-	case r.starting:
-		return fmt.Errorf("interrupted while campaign %s was started: perhaps it runs.\n  look at it:  %s\n  cancel it:   %s",
-			r.id, r.again(""), r.again(" --cancel"))
-	case r.id != "":
-		return fmt.Errorf("interrupted; campaign %s was not started. The same command goes on with it", r.id)
+	what := "No answer from"
+	if _, refused := errors.AsType[*campaignclient.Refusal](err); refused {
+		what = "Not now, says"
 	}
-	return errors.New("interrupted; nothing was started")
-}
-
-// again is a command line for the same campaign.
-func (r *campaignRun) again(verb string) string {
-	line := "puntuale campaign --id " + r.id + verb
-	if r.c.Server != defaultServer {
-		line += " --server " + r.c.Server
-	}
-	return line
+	fmt.Fprintf(r.p.stderr, "%s %s (%v); trying again.\n", what, r.c.Server, err)
 }
 
 const defaultServer = "http://127.0.0.1:8080"

@@ -20,13 +20,13 @@ type campaignList struct {
 	free func() error
 }
 
-// openList opens a list. One from standard input is copied into a file first.
+// openList opens a list. One that cannot be read twice, such as a pipe, is copied into a file first.
 func (r *campaignRun) openList(ctx context.Context) (l *campaignList, err error) {
 	l = &campaignList{}
 	if r.c.File == "-" {
 		err = l.copy(ctx, r.p.stdin)
-	} else if l.file, err = os.Open(r.p.path(r.c.File)); err == nil {
-		l.free = l.file.Close
+	} else {
+		err = l.open(ctx, r.p.path(r.c.File))
 	}
 	if err == nil {
 		sum := sha256.New()
@@ -43,6 +43,20 @@ func (r *campaignRun) openList(ctx context.Context) (l *campaignList, err error)
 		return nil, fmt.Errorf("read the list: %w", err)
 	}
 	return l, nil
+}
+
+func (l *campaignList) open(ctx context.Context, name string) error {
+	from, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	info, err := from.Stat()
+	if err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		defer func() { _ = from.Close() }() // it was read to its end
+		return l.copy(ctx, from)
+	}
+	l.file, l.free = from, from.Close
+	return err
 }
 
 func (l *campaignList) copy(ctx context.Context, from io.Reader) (err error) {

@@ -23,7 +23,10 @@ type campaignRun struct {
 	asks   bool // a person sits at the terminal
 
 	id                string
+	verb              string // what the campaign is told; "" for none
+	known             bool   // the campaign is there
 	starting, started bool
+	recipients        int       // of the list
 	last              time.Time // the moment of the last message, as the check said
 }
 
@@ -51,6 +54,7 @@ func (r *campaignRun) send(ctx context.Context) error {
 		switch refusal, ok := errors.AsType[*campaignclient.Refusal](err); {
 		case ok && (refusal.Status == http.StatusUnprocessableEntity || refusal.Status == http.StatusRequestEntityTooLarge):
 			_, _ = r.client.Change(ctx, r.id, "cancel") // nothing can come of it; what remains is a draft without a list
+			r.known = false
 			return err
 		case !ok || refusal.Status != http.StatusConflict:
 			return err
@@ -59,7 +63,7 @@ func (r *campaignRun) send(ctx context.Context) error {
 			return err
 		}
 	}
-	fmt.Fprintf(r.p.stdout, "The same command made campaign %s before, and nothing is sent twice. Another --name makes another campaign.\n", r.id)
+	fmt.Fprintf(r.p.stdout, "Campaign %s was made of the same list and message before, and nothing is sent twice. Another --name makes another campaign.\n", r.id)
 	return r.follow(ctx)
 }
 
@@ -95,7 +99,7 @@ func (r *campaignRun) goOn(ctx context.Context) error {
 	case now.Started != nil || now.Ended():
 		return r.follow(ctx)
 	case now.Counts.Recipients == 0:
-		return fmt.Errorf("campaign %s has no list yet: give the command with --file again", r.id)
+		return outcomeError(fmt.Sprintf("campaign %s has no list yet: give the command with --file again", r.id))
 	case !r.asks && !r.c.Yes:
 		return faultsError{"the campaign has not started, and nobody can be asked here whether to start it: give --yes"}
 	}
@@ -108,12 +112,13 @@ func (r *campaignRun) look(ctx context.Context) (campaignclient.Campaign, error)
 	if err != nil {
 		return now, fmt.Errorf("look at campaign %s: %w", r.id, err)
 	}
-	r.started = r.started || now.Started != nil
+	r.known, r.started, r.recipients = true, r.started || now.Started != nil, now.Counts.Recipients
 	return now, nil
 }
 
 // change pauses, resumes or cancels a campaign.
 func (r *campaignRun) change(ctx context.Context, verb string) error {
+	r.verb = verb
 	changed, err := r.client.Change(ctx, r.id, verb)
 	if err != nil {
 		return fmt.Errorf("%s campaign %s: %w", verb, r.id, err)
@@ -130,6 +135,7 @@ func (r *campaignRun) upload(ctx context.Context, list *campaignList) error {
 	if err != nil {
 		return fmt.Errorf("upload the list: %w", err)
 	}
+	r.recipients = put.Recipients
 	return writeList(r.p.stdout, put)
 }
 
@@ -149,13 +155,15 @@ func (r *campaignRun) launch(ctx context.Context) error {
 		r.starting = true
 		_, err := r.client.Start(ctx, r.id, check.Digest)
 		changed, ok := errors.AsType[*campaignclient.ChangedError](err)
+		if refusal, refused := errors.AsType[*campaignclient.Refusal](err); ok || refused && refusal.Status/100 == 4 {
+			r.starting = false
+		}
 		if !ok || changes == mostChanges {
 			if err != nil {
 				return fmt.Errorf("start campaign %s: %w", r.id, err)
 			}
 			break
 		}
-		r.starting = false
 		fmt.Fprintln(r.p.stdout, "Something was changed since the check, and nothing was started. This is what would be sent now.")
 		if check = changed.Check; check.Digest == "" { // it goes on
 			if check, err = r.check(ctx); err != nil {
@@ -175,8 +183,8 @@ const mostChanges = 5
 func (r *campaignRun) check(ctx context.Context) (campaignclient.Check, error) {
 	fmt.Fprintf(r.p.stdout, "Checking campaign %s …\n", r.id)
 	found, err := r.client.Check(ctx, r.id, func(c campaignclient.Check) {
-		if c.Recipients > 0 {
-			r.bar.count("checking", recipientUnit, int64(c.Done), int64(c.Recipients))
+		if c.Done > 0 {
+			r.bar.count("checking", recipientUnit, int64(c.Done), int64(max(c.Done, r.recipients)))
 		}
 	})
 	r.bar.end()
@@ -216,7 +224,7 @@ func (r *campaignRun) agree(ctx context.Context) error {
 	if answer = strings.ToLower(answer); answer == "y" || answer == "yes" {
 		return nil
 	}
-	return fmt.Errorf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.again(""), r.again(" --cancel"))
+	return outcomeError(fmt.Sprintf("not started; campaign %s stays as it is.\n  ask again:  %s\n  drop it:    %s", r.id, r.again(""), r.again(" --cancel")))
 }
 
 // saveRefused writes the refused rows into the file that the command names.

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
 
 	"puntuale/internal/campaignclient"
 )
@@ -57,18 +59,83 @@ func (r *campaignRun) over(ctx context.Context, c campaignclient.Campaign) error
 	}
 	switch {
 	case c.State == "paused":
-		return fmt.Errorf("campaign %s paused by itself: %s.\n  let it go on:  %s\n  cancel it:     %s",
-			r.id, words(pausedWords, c.Reason), r.again(" --resume"), r.again(" --cancel"))
+		return outcomeError(fmt.Sprintf("campaign %s paused by itself: %s.\n  let it go on:  %s\n  cancel it:     %s",
+			r.id, words(pausedWords, c.Reason), r.again(" --resume"), r.again(" --cancel")))
 	case c.State != "done" && c.Reason != "":
-		return fmt.Errorf("campaign %s is %s: %s", r.id, c.State, words(pausedWords, c.Reason))
+		return outcomeError(fmt.Sprintf("campaign %s is %s: %s", r.id, c.State, words(pausedWords, c.Reason)))
 	case c.State != "done":
-		return fmt.Errorf("campaign %s is %s", r.id, c.State)
+		return outcomeError(fmt.Sprintf("campaign %s is %s", r.id, c.State))
 	}
 	n := c.Counts
 	_, err := fmt.Fprintf(r.p.stdout, "Campaign %s is done: %s in all, %d completed, %d failed, %d cancelled, %d blacklisted; %s refused.\n",
 		r.id, plural(n.Pending+n.Completed+n.Failed+n.Cancelled+n.Blacklisted, "message"),
 		n.Completed, n.Failed, n.Cancelled, n.Blacklisted, plural(n.Refused, "recipient"))
 	return err
+}
+
+// lastLook bounds how long a command that ends early asks how its campaign stands.
+const lastLook = 3 * time.Second
+
+// stands says how the campaign stands when the command ends before it does, and with which commands to go on.
+func (r *campaignRun) stands(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastLook)
+	defer cancel()
+	r.client.Lost = func(error) {}
+	now, err := r.client.Campaign(ctx, r.id)
+	how, hint, verb := "was not started", "drop it:     ", "cancel"
+	if r.c.ID == "" {
+		how += "; the same command goes on with it"
+	}
+	switch {
+	case r.verb != "" && err != nil:
+		how, hint, verb = "perhaps got --"+r.verb+": the server did not confirm it", "try again:   ", r.verb
+	case r.verb != "":
+		how, hint, verb = "is "+now.State+", and perhaps --"+r.verb+" is still on its way", "try again:   ", r.verb
+	case err != nil && r.started:
+		how, hint, verb = "has started, and goes on without this command", "pause it:    ", "pause"
+	case r.starting && (err != nil || now.Started == nil):
+		how, hint = "was told to start, and perhaps does: the server did not confirm it", "cancel it:   "
+	case err != nil && r.c.ID != "":
+		how, hint = "did not hear from this command, and the server does not say how it is", ""
+	case err != nil:
+	case now.Ended():
+		how, hint = "is "+now.State, ""
+	case now.State == "paused":
+		how, hint, verb = "is paused", "let it go on:", "resume"
+	case now.Started != nil:
+		how, hint, verb = "is "+now.State+", and goes on without this command", "pause it:    ", "pause"
+	}
+	text := fmt.Sprintf("campaign %s %s.\n  look at it:   %s", r.id, how, r.again(""))
+	if hint != "" {
+		text += "\n  " + hint + " " + r.again(" --"+verb)
+	}
+	return text
+}
+
+// again is a command line for the same campaign.
+func (r *campaignRun) again(verb string) string {
+	line := "puntuale campaign --id " + quoted(r.id) + verb
+	if r.c.Server != defaultServer {
+		line += " --server " + quoted(r.c.Server)
+	}
+	if r.c.KeyFile != "" {
+		line += " --key-file " + quoted(r.c.KeyFile)
+	}
+	if r.c.KeyStdin {
+		line += " --key-stdin"
+	}
+	return line
+}
+
+// quoted is a word of a command line, as a shell takes it.
+func quoted(word string) string {
+	special := func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@,+=", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, special) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // endText says when the campaign is expected to end: as fast as it is now, and not before the check said.

@@ -83,6 +83,9 @@ func (p *program) createExport(to string) (*exportFile, error) {
 // createFile begins a file that has its own name once it is complete. It must not exist yet, unless it is to be replaced.
 func (p *program) createFile(to string, replace bool) (*exportFile, error) {
 	name := p.path(to)
+	if there, err := os.Stat(name); err == nil && !there.Mode().IsRegular() {
+		return nil, fmt.Errorf("write %s: it is no file that could be replaced", name) // such as /dev/null, for root
+	}
 	if _, err := os.Lstat(name); !replace && !errors.Is(err, fs.ErrNotExist) {
 		if err == nil {
 			err = errors.New("it exists already")

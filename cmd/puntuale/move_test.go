@@ -133,7 +133,7 @@ func TestProgress(t *testing.T) {
 	show := func(terminal bool) string {
 		var out bytes.Buffer
 		now := clock.NewFake(time.Unix(1000, 0))
-		b := &progress{w: &out, terminal: terminal, clock: now}
+		b := &progress{w: &out, terminal: terminal, columns: 100, clock: now}
 		for done := int64(0); done <= 4000; done += 1000 {
 			b.tell(store.Loading, done, 4000)
 			now.Advance(3 * time.Second)
@@ -150,7 +150,7 @@ func TestProgress(t *testing.T) {
 	}
 	got := show(true)
 	for _, want := range []string{
-		"\r\x1b[K███████░░░░░░░░░░░░░░░░░░░░░░░  loading  25 %, 1000 of 4000 rows, 333 a second, 9s left\x1b[?7h",
+		"\r\x1b[J███████░░░░░░░░░░░░░░░░░░░░░░░  loading  25 %, 1000 of 4000 rows, 333 a second, 9s left\x1b[?7h",
 		strings.Repeat("█", barWidth) + "  loading 100 %, 4000 of 4000 rows, 333 a second\x1b[?7h\n",
 	} {
 		if !strings.Contains(got, want) {

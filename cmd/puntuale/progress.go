@@ -1,10 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"puntuale/internal/clock"
 	"puntuale/internal/store"
@@ -15,13 +18,13 @@ import (
 type progress struct {
 	w        io.Writer
 	terminal bool
+	columns  int // of the terminal; 0: as many as it has
 	clock    clock.Clock
 
 	stage string
 	begun time.Time // of the stage
 	shown time.Time
-	drawn bool // the cursor stands behind a bar
-	below bool // and the bar stands above the cursor's line
+	drawn int  // lines of a bar, behind the last of which the cursor stands
 	whole bool // all of the stage was shown
 }
 
@@ -29,6 +32,7 @@ const (
 	barEvery  = 100 * time.Millisecond
 	lineEvery = 5 * time.Second
 	barWidth  = 30
+	wideLine  = 80 // characters, where nobody knows how many there are
 )
 
 // tell is a [store.Progress].
@@ -73,7 +77,7 @@ func (b *progress) time(now time.Time) bool {
 	return now.Sub(b.shown) >= every
 }
 
-// draw draws the bar without a line break at the terminal's edge, which could not be drawn over.
+// draw draws over what was drawn before. No line reaches beyond the terminal's edge, where it could not be drawn over.
 func (b *progress) draw(now time.Time, done, total int64, text, below string) {
 	b.shown = now
 	if !b.terminal {
@@ -83,22 +87,59 @@ func (b *progress) draw(now time.Time, done, total int64, text, below string) {
 		fmt.Fprintln(b.w, strings.TrimSpace(text))
 		return
 	}
-	start := "\r\x1b[K"
-	if b.below {
-		start = "\r\x1b[1A\x1b[K"
+	start := "\r"
+	if b.drawn > 1 {
+		start += fmt.Sprintf("\x1b[%dA", b.drawn-1)
 	}
-	if b.below = below != ""; b.below {
-		below = "\n\x1b[K" + below
+	lines := barLines(b.width(), bar(done, total), strings.TrimSpace(text), below)
+	fmt.Fprintf(b.w, "\x1b[?7l%s\x1b[J%s\x1b[?7h", start, strings.Join(lines, "\n"))
+	b.drawn = len(lines)
+}
+
+// width is how many characters a line has.
+func (b *progress) width() int {
+	width := b.columns
+	if f, ok := b.w.(*os.File); ok && width == 0 {
+		width = columnsOf(f)
 	}
-	fmt.Fprintf(b.w, "\x1b[?7l%s%s  %s%s\x1b[?7h", start, bar(done, total), text, below)
-	b.drawn = true
+	return cmp.Or(width, wideLine)
+}
+
+// barLines puts a bar and what is told of it on one line, and below on the next. Where a line is too narrow, the bar stands
+// alone and the rest is broken behind commas.
+func barLines(width int, bar, text, below string) (lines []string) {
+	if together := bar + "  " + text; utf8.RuneCountInString(together) <= width {
+		lines = []string{together}
+	} else {
+		lines = append([]string{bar}, broken(width, text)...)
+	}
+	if below != "" {
+		lines = append(lines, broken(width, below)...)
+	}
+	return lines
+}
+
+// broken breaks a text into lines of a width, behind commas.
+func broken(width int, text string) (lines []string) {
+	for i, part := range strings.Split(text, ", ") {
+		switch last := len(lines) - 1; {
+		case i == 0:
+			lines = append(lines, part)
+		case utf8.RuneCountInString(lines[last]+part)+len(", ,") <= width:
+			lines[last] += ", " + part
+		default:
+			lines[last] += ","
+			lines = append(lines, part)
+		}
+	}
+	return lines
 }
 
 // end leaves the line of a bar, so that others can write.
 func (b *progress) end() {
-	if b.drawn {
+	if b.drawn > 0 {
 		fmt.Fprintln(b.w)
-		b.drawn, b.below = false, false
+		b.drawn = 0
 	}
 }
 

@@ -72,7 +72,7 @@ type Column struct {
 type Check struct {
 	Digest     string     `json:"digest"`
 	Done       int        `json:"done"` // recipients that it has looked at
-	Recipients int        `json:"recipients"`
+	Recipients int        `json:"recipients"` // while it goes on, as many as Done
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`
 	Needed     int        `json:"credits_needed"`
@@ -181,14 +181,31 @@ func (c *Client) Change(ctx context.Context, id, verb string) (changed Campaign,
 	return changed, c.call(ctx, http.MethodPost, one(id)+"/"+verb, nil, &changed)
 }
 
-// Refused writes the refused recipients as CSV. open gives an empty place to write to, perhaps several times. Errors: a
-// [*Refusal]; those of open.
+// Refused writes the refused recipients as CSV, at most 1 GiB. open gives an empty place to write to, perhaps several times.
+// Errors: a [*Refusal]; those of open and of the place.
 func (c *Client) Refused(ctx context.Context, id string, open func() (io.Writer, error)) error {
 	return c.persist(ctx, func() error {
 		w, err := open()
 		if err != nil {
-			return &Refusal{Detail: err.Error()}
+			return localError{err}
 		}
-		return c.once(ctx, http.MethodGet, one(id)+"/refused", nil, w)
+		return c.within(ctx, callTakes, func(ctx context.Context, moved func()) error {
+			return c.once(ctx, http.MethodGet, one(id)+"/refused", nil, &place{w, moved})
+		})
 	})
+}
+
+// place is where refused rows go.
+type place struct {
+	w     io.Writer
+	moved func()
+}
+
+func (p *place) Write(text []byte) (int, error) {
+	p.moved()
+	n, err := p.w.Write(text)
+	if err != nil {
+		err = localError{err}
+	}
+	return n, err
 }

@@ -19,8 +19,9 @@ import (
 
 const (
 	callTakes   = time.Minute      // one call; a check is answered after 15 s at the latest
-	fileTakes   = 10 * time.Minute // until the server answers to a list that it has whole
+	fileTakes   = 10 * time.Minute // until the server answers to a list that it has whole, and for each piece of the list
 	maxAnswer   = 32 << 20         // bytes
+	maxRefused  = 1 << 30          // bytes of refused rows
 	shortPause  = 500 * time.Millisecond
 	longPause   = 15 * time.Second
 	firstAnswer = 10 * time.Second // without any answer for so long from the beginning on, there is no server
@@ -69,6 +70,16 @@ func (r *Refusal) passes() bool {
 	return false
 }
 
+// localError is of this machine: another try does not mend it.
+type localError struct{ error }
+
+func (e localError) Unwrap() error { return e.error }
+
+// slowError says that a call took too long.
+type slowError struct{ limit time.Duration }
+
+func (e slowError) Error() string { return fmt.Sprintf("nothing came within %v", e.limit) }
+
 // Client calls a server with a client's key. One goroutine may use it at a time.
 type Client struct {
 	// Lost is told when a call was not answered and is repeated, and with nil once the server answers again. It may be nil.
@@ -83,7 +94,6 @@ type Client struct {
 // New returns a client of the server at an address.
 func New(server, key string, c clock.Clock) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // the standard library's
-	transport.ResponseHeaderTimeout = fileTakes
 	return &Client{server: strings.TrimSuffix(server, "/"), key: key, clock: c, Lost: func(error) {}, http: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // the key stays here
@@ -101,13 +111,48 @@ func (c *Client) call(ctx context.Context, method, path string, order, answer an
 		header = append(header, "Content-Type", "application/json")
 	}
 	return c.persist(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, callTakes)
-		defer cancel()
-		return c.once(ctx, method, path, bytes.NewReader(body), answer, header...)
+		return c.within(ctx, callTakes, func(ctx context.Context, _ func()) error {
+			return c.once(ctx, method, path, bytes.NewReader(body), answer, header...)
+		})
 	})
 }
 
-// persist repeats what failed for a reason that may pass. Errors: a [*Refusal]; the context's; the last one.
+// within ends a call when moved was not called for as long as limit.
+func (c *Client) within(ctx context.Context, limit time.Duration, do func(ctx context.Context, moved func()) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	moves, watched := make(chan struct{}, 1), make(chan struct{})
+	go func() {
+		defer close(watched)
+		for {
+			late, stop := c.clock.After(limit)
+			select {
+			case <-late:
+				cancel(slowError{limit})
+				return
+			case <-ctx.Done():
+				stop()
+				return
+			case <-moves:
+				stop()
+			}
+		}
+	}()
+	err := do(ctx, func() {
+		select {
+		case moves <- struct{}{}:
+		default: // it will see the move before
+		}
+	})
+	if slow, ok := errors.AsType[slowError](context.Cause(ctx)); ok && err != nil {
+		err = slow
+	}
+	cancel(nil)
+	<-watched
+	return err
+}
+
+// persist repeats what failed for a reason that may pass. Errors: a [*Refusal]; one of this machine; the context's; the
+// last one.
 func (c *Client) persist(ctx context.Context, do func() error) error {
 	began, pause, lost := c.clock.Now(), shortPause, false
 	for {
@@ -124,6 +169,9 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
+		}
+		if local, ok := errors.AsType[localError](err); ok {
+			return local.error
 		}
 		most := anyAnswer
 		if !c.answered {
@@ -151,7 +199,7 @@ func (c *Client) persist(ctx context.Context, do func() error) error {
 func (c *Client) once(ctx context.Context, method, path string, body io.Reader, answer any, header ...string) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.server+path, body)
 	if err != nil {
-		return &Refusal{Detail: err.Error()} // the address is wrong, and stays so
+		return localError{err} // the address is wrong
 	}
 	request.Header.Set("Authorization", "Bearer "+c.key)
 	for i := 0; i+1 < len(header); i += 2 {
@@ -166,7 +214,10 @@ func (c *Client) once(ctx context.Context, method, path string, body io.Reader, 
 		return refused(response)
 	}
 	if w, ok := answer.(io.Writer); ok {
-		_, err := io.Copy(w, response.Body)
+		n, err := io.Copy(w, io.LimitReader(response.Body, maxRefused+1))
+		if n > maxRefused {
+			err = localError{fmt.Errorf("%s answers %s with more than %d MiB", c.server, path, maxRefused>>20)}
+		}
 		return err
 	}
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))

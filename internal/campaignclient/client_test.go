@@ -27,23 +27,27 @@ type peer struct {
 	mu      sync.Mutex
 	answers []answer
 	ledger  []string
+	late    chan<- time.Time // what waits for an answer waited long enough
 }
 
 // answer is what one call gets.
 type answer struct {
 	call   string // that it is for: method, path and body
-	status int    // 0: 200; cut: the connection ends without an answer
+	status int    // 0: 200; cut: the connection ends without an answer; slow: it comes too late
 	after  string // Retry-After
 	body   string
 }
 
-const cut = -1
+const (
+	cut  = -1
+	slow = -2
+)
 
 func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	call := strings.TrimSpace(r.Method + " " + r.URL.Path + " " + string(body))
+	call := strings.TrimSpace(r.Method + " " + r.URL.RequestURI() + " " + string(body))
 	p.ledger = append(p.ledger, call)
 	switch {
 	case err != nil:
@@ -57,7 +61,12 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a := p.answers[0]
 	p.answers = p.answers[1:]
-	if a.status == cut {
+	switch a.status {
+	case slow:
+		p.late <- time.Time{}
+		<-r.Context().Done()
+		return
+	case cut:
 		panic(http.ErrAbortHandler)
 	}
 	if a.after != "" {
@@ -72,7 +81,8 @@ func (p *peer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // meet returns a client of a peer that gives these answers. The client's clock moves by itself as far as the client waits.
 func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer) {
 	t.Helper()
-	p := &peer{t: t, answers: answers}
+	late := make(chan time.Time)
+	p := &peer{t: t, answers: answers, late: late}
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() {
@@ -80,15 +90,18 @@ func meet(t *testing.T, answers ...answer) (*campaignclient.Client, *jump, *peer
 			t.Errorf("these calls did not come: %+v", p.answers)
 		}
 	})
-	j := &jump{Clock: clock.System()}
+	j := &jump{Clock: clock.System(), late: late}
 	return campaignclient.New(server.URL, theKey, j), j, p
 }
 
-// jump is a clock that waits for nobody, and adds up what was waited.
+// jump is a clock that waits for nobody, and adds up what was waited. Of what bounds a call, the peer says when it is over.
 type jump struct {
 	clock.Clock
 	slept time.Duration
+	late  <-chan time.Time
 }
+
+func (j *jump) After(time.Duration) (<-chan time.Time, func()) { return j.late, func() {} }
 
 func (j *jump) Now() time.Time { return j.Clock.Now().Add(j.slept) }
 
@@ -145,6 +158,7 @@ func TestRefusals(t *testing.T) {
 		"cap":      {answer{status: 429, body: `{"code":"cap_reached","detail":"no calls are left today"}`}, []string{"no calls are left today"}},
 		"html":     {answer{status: 404, body: `<html>nginx</html>`}, []string{"404"}},
 		"redirect": {answer{status: 302}, []string{"302"}},
+		"big":      {answer{status: 404, body: strings.Repeat("x", 33<<20)}, []string{"404"}},
 		"garbage":  {answer{body: `<html>a portal</html>`}, []string{"in no form that this program knows"}},
 		"half":     {answer{body: `{"id":"7",`}, []string{"in no form that this program knows"}},
 	} {

@@ -2,6 +2,7 @@ package campaignclient
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -18,16 +19,18 @@ type File struct {
 }
 
 // Upload puts a file in the place of the campaign's list. columns may say which column is which field, such as
-// "phone:Telefono,nome:Nome". tell is told of the bytes that left, not after Upload returned. Errors: a [*Refusal].
+// "phone:Telefono,nome:Nome". tell is told of the bytes that left, not after Upload returned. Errors: a [*Refusal]; the file's.
 func (c *Client) Upload(ctx context.Context, id string, f File, columns string, tell func(sent int64)) (put List, err error) {
 	path := one(id) + "/recipients"
 	if columns != "" {
 		path += "?columns=" + url.QueryEscape(columns)
 	}
 	return put, c.persist(ctx, func() error {
-		body := &counted{r: io.NewSectionReader(f.From, 0, f.Size), tell: tell}
-		defer func() { _ = body.Close() }()                                            // it reads nothing more
-		return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // what is refused is not sent
+		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
+			body := &counted{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); tell(sent) }}
+			defer func() { _ = body.Close() }()                                            // it reads nothing more
+			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // what is refused is not sent
+		})
 	})
 }
 
@@ -46,6 +49,9 @@ func (f *counted) Read(p []byte) (int, error) {
 	defer f.mu.Unlock()
 	if f.read += int64(n); f.tell != nil {
 		f.tell(f.read)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = localError{err}
 	}
 	return n, err
 }

@@ -350,17 +350,23 @@ func TestCampaignFiles(t *testing.T) {
 // cutWorkbook is a whole archive, whose sheet ends in the middle of line 501.
 func cutWorkbook(t *testing.T) io.Reader {
 	t.Helper()
-	var out bytes.Buffer
-	z := zip.NewWriter(&out)
 	sheet := `<worksheet><sheetData><row r="1"><c t="str"><v>phone</v></c></row>`
 	for n := range 500 {
 		sheet += fmt.Sprintf(`<row r="%d"><c><v>39333%07d</v></c></row>`, n+2, n)
 	}
+	return workbook(t, sheet[:len(sheet)-20])
+}
+
+// workbook is an XLSX file with one sheet.
+func workbook(t *testing.T, sheet string) *bytes.Buffer {
+	t.Helper()
+	var out bytes.Buffer
+	z := zip.NewWriter(&out)
 	for name, content := range map[string]string{
 		"_rels/.rels":                `<Relationships><Relationship Id="a" Type="x/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
 		"xl/workbook.xml":            `<workbook xmlns:r="x"><sheets><sheet name="Lista" r:id="a"/></sheets></workbook>`,
 		"xl/_rels/workbook.xml.rels": `<Relationships><Relationship Id="a" Type="x/worksheet" Target="sheet.xml"/></Relationships>`,
-		"xl/sheet.xml":               sheet[:len(sheet)-20],
+		"xl/sheet.xml":               sheet,
 	} {
 		w, err := z.Create(name)
 		if err == nil {

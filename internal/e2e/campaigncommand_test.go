@@ -113,3 +113,59 @@ func (m *mass) everybody(recipients int) {
 		}
 	}
 }
+
+// TestCampaignCommandInterrupted: Ctrl-C ends the command and not the campaign. The command says how to look again, pauses
+// and resumes the campaign, and watches it beyond the server's end. Each recipient of the workbook gets one message.
+func TestCampaignCommandInterrupted(t *testing.T) {
+	const recipients = 60
+	m := newMass(t, serve(t, t.TempDir()+"/puntuale.db"))
+	sheet := `<worksheet><sheetData><row r="1"><c t="str"><v>Telefono</v></c></row>`
+	for i := range recipients {
+		sheet += fmt.Sprintf(`<row r="%d"><c t="str"><v>%s</v></c></row>`, i+2, m.phone(i))
+	}
+	file := filepath.Join(t.TempDir(), "clienti.xlsx")
+	if err := os.WriteFile(file, workbook(t, sheet+`</sheetData></worksheet>`).Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	cmd := m.campaign("--file", file, "--text", "Ciao", "--per-minute", "600", "--canary", "0", "--yes")
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	id := ""
+	eventually(t, 20*time.Second, "the campaign runs", func() bool {
+		var all struct{ Campaigns []campaignState }
+		must(t, "GET", m.s.base+"/api/campaigns", m.key, nil).into(t, &all)
+		if len(all.Campaigns) == 0 || all.Campaigns[0].State != "running" {
+			return false
+		}
+		id = all.Campaigns[0].ID
+		return true
+	})
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	err := cmd.Wait()
+	look := "puntuale campaign --id " + id + " --server " + m.s.base + "\n"
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 || !strings.Contains(out.String(), "interrupted; campaign "+id) || !strings.Contains(out.String(), look) {
+		t.Errorf("interrupted: %v, %s", err, out.String())
+	}
+	if out := m.says(0, "--id", id, "--pause"); !strings.Contains(out, "is paused") {
+		t.Errorf("--pause: %s", out)
+	}
+	if out := m.says(0, "--id", id, "--resume"); !strings.Contains(out, "is resuming") && !strings.Contains(out, "is running") {
+		t.Errorf("--resume: %s", out)
+	}
+	shown := &bytes.Buffer{}
+	cmd = m.campaign("--id", id)
+	cmd.Stdout, cmd.Stderr = shown, shown
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	m.again()
+	if err := cmd.Wait(); err != nil || !strings.Contains(shown.String(), "60 completed") {
+		t.Errorf("watched: %v, %s", err, shown.String())
+	}
+	m.everybody(recipients)
+}

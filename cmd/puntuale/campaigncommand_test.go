@@ -1,0 +1,263 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale/internal/clock"
+)
+
+// office is a server with one campaign. Each call gets its next answer, the last one again and again; its ledger holds the
+// calls that are more than looks.
+type office struct {
+	t         *testing.T
+	mu        sync.Mutex
+	says      map[string][]string
+	interrupt func()
+	ledger    []string
+}
+
+// Answers beside JSON.
+const (
+	lost   = "lost"  // the connection ends
+	never  = "never" // the command is interrupted meanwhile
+	portal = "<html>a portal</html>"
+)
+
+func (o *office) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	call := r.Method + strings.TrimPrefix(r.URL.Path, "/api/campaigns")
+	o.mu.Lock()
+	answers := o.says[call]
+	if len(answers) == 0 {
+		o.t.Errorf("%s was not expected", call)
+		answers = []string{"{}"}
+	}
+	if len(answers) > 1 {
+		o.says[call] = answers[1:]
+	}
+	if call != "GET/7" {
+		o.ledger = append(o.ledger, strings.TrimSpace(call+" "+string(body)))
+	}
+	o.mu.Unlock()
+	answer := answers[0]
+	switch {
+	case answer == lost:
+		panic(http.ErrAbortHandler)
+	case answer == never:
+		o.interrupt()
+		<-r.Context().Done()
+		return
+	case strings.Contains(answer, `"code"`):
+		w.WriteHeader(http.StatusConflict)
+	}
+	fmt.Fprint(w, answer)
+}
+
+const (
+	aDraft   = `{"id":"7","state":"draft"}`
+	aReady   = `{"id":"7","state":"ready","counts":{"recipients":1,"waiting":1}}`
+	runs     = `{"id":"7","state":"running","started_at":"2026-11-23T10:00:00Z","counts":{"recipients":1,"fed":1,"pending":1}}`
+	isPaused = `{"id":"7","state":"paused","started_at":"2026-11-23T10:00:00Z","counts":{"recipients":1,"fed":1,"pending":1}}`
+	isDone   = `{"id":"7","state":"done","started_at":"2026-11-23T10:00:00Z","counts":{"recipients":1,"fed":1,"completed":1}}`
+	aCheck   = `{"digest":"abc","valid":1,"recipients":1,"messages":1,"credits_left":"9"}`
+)
+
+// campaigns runs the command with a server that says what says tells, besides the usual.
+func campaigns(t *testing.T, says map[string][]string, args ...string) (code int, out, errs string, o *office) {
+	t.Helper()
+	o = &office{t: t, says: map[string][]string{
+		"POST": {aDraft}, "GET/7": {aDraft, isDone}, "PUT/7/recipients": {`{"recipients":1}`}, "POST/7/check": {aCheck}, "POST/7/start": {runs},
+	}}
+	for call, answers := range says {
+		o.says[call] = answers
+	}
+	server := httptest.NewServer(o)
+	t.Cleanup(server.Close)
+	term := newTerminal(t, map[string]string{"PUNTUALE_API_KEY": "ck_x"})
+	term.clock = &hasty{Clock: clock.System()}
+	term.file(t, "a.csv", "phone\n3331234567\n")
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	o.interrupt = interrupt
+	if args == nil {
+		args = []string{"--file", "a.csv", "--text", "ciao", "--yes"}
+	}
+	code = term.run(ctx, append([]string{"campaign", "--server", server.URL}, args...))
+	return code, term.out.String(), strings.ReplaceAll(term.errs.String(), server.URL, "URL"), o
+}
+
+// hasty is a clock that waits for nobody.
+type hasty struct {
+	clock.Clock
+	mu    sync.Mutex
+	slept time.Duration
+}
+
+func (h *hasty) Now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.Clock.Now().Add(h.slept)
+}
+
+func (h *hasty) Sleep(ctx context.Context, d time.Duration) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.slept += d
+	return ctx.Err()
+}
+
+// An interrupted command says how the campaign stands, and the commands that go on with it.
+func TestCampaignInterrupted(t *testing.T) {
+	t.Parallel()
+	const look = "puntuale campaign --id 7 --server URL\n"
+	verb := func(name string) string { return "puntuale campaign --id 7 --" + name + " --server URL" }
+	for name, c := range map[string]struct {
+		says map[string][]string
+		args []string
+		want []string
+	}{
+		"made":             {map[string][]string{"POST": {never}}, nil, []string{"interrupted; nothing was started"}},
+		"uploading":        {map[string][]string{"PUT/7/recipients": {never}, "GET/7": {aDraft}}, nil, []string{"campaign 7 was not started", look, verb("cancel")}},
+		"checking":         {map[string][]string{"POST/7/check": {never}, "GET/7": {aDraft}}, nil, []string{"campaign 7 was not started", look}},
+		"starting":         {map[string][]string{"POST/7/start": {never}, "GET/7": {aDraft, aReady}}, nil, []string{"was told to start, and perhaps does", look, verb("cancel")}},
+		"started":          {map[string][]string{"POST/7/start": {never}, "GET/7": {aDraft, runs}}, nil, []string{"is running, and goes on without", look, verb("pause")}},
+		"watching":         {map[string][]string{"GET/7": {aDraft, runs, never, runs}}, nil, []string{"is running, and goes on without", look, verb("pause")}},
+		"watching a pause": {map[string][]string{"GET/7": {never, isPaused}}, []string{"--id", "7"}, []string{"campaign 7 is paused", look, verb("resume")}},
+		"pausing":          {map[string][]string{"POST/7/pause": {never}, "GET/7": {runs}}, []string{"--id", "7", "--pause"}, []string{"is running, and perhaps --pause", look, verb("pause")}},
+		"looking":          {map[string][]string{"GET/7": {never, portal}}, []string{"--id", "7"}, []string{"the server does not say how it is", look}},
+		"pausing unheard":  {map[string][]string{"POST/7/pause": {never}, "GET/7": {portal}}, []string{"--id", "7", "--pause"}, []string{"perhaps got --pause", look, verb("pause")}},
+		"ended meanwhile":  {map[string][]string{"GET/7": {never, isDone}}, []string{"--id", "7"}, []string{"campaign 7 is done", look}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, errs, _ := campaigns(t, c.says, c.args...)
+			for _, want := range append(c.want, "interrupted; ") {
+				if code != exitFailed || !strings.Contains(errs, want) {
+					t.Errorf("exit code %d, no %q in:\n%s", code, want, errs)
+				}
+			}
+		})
+	}
+}
+
+// What was changed since the check is shown, and only what was shown is started.
+func TestCampaignChangedMeanwhile(t *testing.T) {
+	t.Parallel()
+	code, out, errs, o := campaigns(t, map[string][]string{"POST/7/start": {
+		`{"code":"conflict","errors":[{"location":"body.digest","value":{"digest":"def","valid":1,"recipients":1,"messages":2,"credits_left":"9"}}]}`, runs,
+	}})
+	if code != exitDone || !strings.Contains(out, "Something was changed") || !strings.Contains(out, "Campaign 7 is done") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+	if starts := o.ledger[3:]; len(starts) != 2 || starts[0] != `POST/7/start {"digest":"abc"}` || starts[1] != `POST/7/start {"digest":"def"}` {
+		t.Errorf("calls: %q", o.ledger)
+	}
+}
+
+// Where nobody knows whether the campaign started, the command says so, and how to look.
+func TestCampaignStartUncertain(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		portal: "perhaps does: the server did not confirm it",
+		`{"code":"conflict","detail":"the campaign is being edited"}`: "is being edited\n  campaign 7 was not started",
+	} {
+		code, _, errs, _ := campaigns(t, map[string][]string{"POST/7/start": {answer}, "GET/7": {aDraft, aReady}})
+		if code != exitFailed || !strings.Contains(errs, want) || !strings.Contains(errs, "puntuale campaign --id 7 --server URL\n") {
+			t.Errorf("exit code %d, %s", code, errs)
+		}
+	}
+}
+
+// The command waits for a server that goes away: in a long check, in the start, and while it watches.
+func TestCampaignServerAway(t *testing.T) {
+	t.Parallel()
+	code, out, errs, o := campaigns(t, map[string][]string{
+		"POST/7/check": {`{"done":1,"recipients":4}`, lost, `{"done":2,"recipients":4}`, aCheck},
+		"POST/7/start": {lost, runs}, "GET/7": {aDraft, runs, lost, lost, isDone},
+	})
+	if code != exitDone || !strings.Contains(out, "Campaign 7 is done: 1 message in all, 1 completed") || strings.Contains(out, "\x1b") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+	if strings.Count(errs, "No answer from URL") != 3 || strings.Count(errs, "answers again") != 3 {
+		t.Errorf("told: %s", errs)
+	}
+	if starts := o.ledger[6:]; len(starts) != 2 || starts[0] != starts[1] {
+		t.Errorf("calls: %q", o.ledger)
+	}
+}
+
+// A long check shows how much of the list it has looked at. The answers tell of no more recipients than that.
+func TestCampaignLongCheck(t *testing.T) {
+	t.Parallel()
+	checks := append(slices.Repeat([]string{`{"done":1,"recipients":1}`}, 20), aCheck)
+	code, out, errs, _ := campaigns(t, map[string][]string{"PUT/7/recipients": {`{"recipients":4}`}, "POST/7/check": checks})
+	if code != exitDone || !strings.Contains(out, "checking  25 %, 1 of 4 recipients") {
+		t.Errorf("exit code %d, %s%s", code, out, errs)
+	}
+}
+
+// A list from a pipe is uploaded whole, and refused rows replace nothing but files.
+func TestCampaignFiles(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	name := fmt.Sprintf("/dev/fd/%d", r.Fd())
+	if _, err := os.Stat(name); err != nil {
+		t.Skip("this system has no names for pipes")
+	}
+	_, _ = io.WriteString(w, "phone\n3331234567\n")
+	_ = w.Close()
+	code, _, errs, o := campaigns(t, nil, "--file", name, "--text", "ciao", "--yes")
+	if code != exitDone || o.ledger[1] != "PUT/7/recipients phone\n3331234567" {
+		t.Errorf("exit code %d, %s; calls %q", code, errs, o.ledger)
+	}
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer l.Close()
+	code, _, errs, _ = campaigns(t, map[string][]string{"GET/7": {aReady}}, "--id", "7", "--yes", "--refused", socket)
+	if code != exitFailed || !strings.Contains(errs, "no file that could be replaced") || !strings.Contains(errs, "campaign 7 was not started") {
+		t.Errorf("exit code %d, %s", code, errs)
+	}
+}
+
+// A command line to go on with names where the key is, in words that a shell takes.
+func TestCampaignAgain(t *testing.T) {
+	t.Parallel()
+	r := &campaignRun{id: "7", c: &campaignCommand{Server: defaultServer, KeyFile: "my key's"}}
+	if got, want := r.again(" --pause"), `puntuale campaign --id 7 --pause --key-file 'my key'\''s'`; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// On a narrow terminal nothing of what is told is cut off, and the next bar is drawn over all of it.
+func TestNarrowProgress(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	b := &progress{w: &out, terminal: true, columns: 40, clock: clock.NewFake(time.Unix(1000, 0))}
+	for range 2 {
+		b.show("campaign", 1, 2, ", 600 a minute, ends about 15:04:05", "10 fed, 0 left, 1 completed, 0 failed, 0 blacklisted", true)
+	}
+	b.end()
+	drawn := strings.Repeat("█", 15) + strings.Repeat("░", 15) + "\n50 %, 600 a minute, ends about 15:04:05\n10 fed, 0 left, 1 completed, 0 failed,\n0 blacklisted\x1b[?7h"
+	if want := "\x1b[?7l\r\x1b[J" + drawn + "\x1b[?7l\r\x1b[3A\x1b[J" + drawn + "\n"; out.String() != want {
+		t.Errorf("drawn:\n%q, want\n%q", out.String(), want)
+	}
+}

@@ -1,0 +1,104 @@
+package campaignclient_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"puntuale/internal/campaignclient"
+	"puntuale/internal/clock"
+)
+
+const (
+	list   = "Telefono;Nome\n3331234567;Anna\n"
+	upload = "PUT /api/campaigns/7/recipients?columns=phone%3ATelefono " + "Telefono;Nome\n3331234567;Anna"
+)
+
+// An upload whose answer is lost, late or put off is repeated, each time with the whole list.
+func TestUpload(t *testing.T) {
+	t.Parallel()
+	c, _, p := meet(t, answer{call: upload, status: cut}, answer{call: upload, status: slow}, answer{call: upload, status: 503, after: "2"},
+		answer{call: upload, status: 409, body: `{"code":"busy"}`}, answer{call: upload, body: `{"recipients":1}`})
+	var told int64
+	put, err := c.Upload(t.Context(), "7", campaignclient.File{From: strings.NewReader(list), Size: int64(len(list))}, "phone:Telefono", func(sent int64) { told = sent })
+	if err != nil || put.Recipients != 1 || told != int64(len(list)) || len(p.ledger) != 5 {
+		t.Errorf("%+v, %v; told of %d bytes; calls %q", put, err, told, p.ledger)
+	}
+}
+
+// A list that cannot be read is no matter of the server: nothing is repeated.
+func TestUploadOfBadFile(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // it breaks off
+		panic(http.ErrAbortHandler)
+	}))
+	t.Cleanup(server.Close)
+	j := &jump{Clock: clock.System()}
+	c := campaignclient.New(server.URL, theKey, j)
+	lost := false
+	c.Lost = func(error) { lost = true }
+	_, err := c.Upload(t.Context(), "7", campaignclient.File{From: torn{}, Size: 10}, "", func(int64) {})
+	if !errors.Is(err, errTorn) || lost || j.slept != 0 {
+		t.Errorf("%v; lost: %v; waited %v", err, lost, j.slept)
+	}
+}
+
+var errTorn = errors.New("the disk is torn")
+
+// torn is a disk that neither gives nor takes.
+type torn struct{}
+
+func (torn) ReadAt([]byte, int64) (int, error) { return 0, errTorn }
+
+func (torn) Write([]byte) (int, error) { return 0, errTorn }
+
+// Refused rows that find no place are no matter of the server either.
+func TestRefusedRowsWithoutPlace(t *testing.T) {
+	t.Parallel()
+	for name, open := range map[string]func() (io.Writer, error){
+		"open":  func() (io.Writer, error) { return nil, errTorn },
+		"write": func() (io.Writer, error) { return torn{}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var answers []answer
+			if name == "write" {
+				answers = []answer{{call: "GET /api/campaigns/7/refused", body: "line,phone\n"}}
+			}
+			c, j, _ := meet(t, answers...)
+			if err := c.Refused(t.Context(), "7", open); !errors.Is(err, errTorn) || j.slept != 0 {
+				t.Errorf("%v after %v", err, j.slept)
+			}
+		})
+	}
+}
+
+// Refused rows that come too late are asked for again.
+func TestRefusedRowsLate(t *testing.T) {
+	t.Parallel()
+	get := "GET /api/campaigns/7/refused"
+	c, _, _ := meet(t, answer{call: get, status: slow}, answer{call: get, body: "line,phone\n"})
+	var file bytes.Buffer
+	if err := c.Refused(t.Context(), "7", func() (io.Writer, error) { file.Reset(); return &file, nil }); err != nil || file.String() != "line,phone\n" {
+		t.Errorf("%q, %v", file.String(), err)
+	}
+}
+
+// A call that is answered too late is repeated, and the user hears how long it took.
+func TestSlowAnswer(t *testing.T) {
+	t.Parallel()
+	c, _, _ := meet(t, answer{call: startCall, status: slow}, answer{call: startCall, body: running})
+	var lost []error
+	c.Lost = func(err error) { lost = append(lost, err) }
+	if started, err := c.Start(t.Context(), "7", "abc"); err != nil || started.State != "running" {
+		t.Errorf("%+v, %v", started, err)
+	}
+	if len(lost) != 2 || lost[0] == nil || !strings.Contains(lost[0].Error(), "nothing came within 1m0s") || lost[1] != nil {
+		t.Errorf("told %v", lost)
+	}
+}
