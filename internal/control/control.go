@@ -57,6 +57,7 @@ type Control struct {
 	ownHost  string // of public
 	resolver Resolver
 	follows  follows
+	uploads  uploads
 
 	plainGateways  bool
 	scratch        string

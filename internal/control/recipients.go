@@ -151,7 +151,7 @@ func (c *Client) listed(text string) string {
 }
 
 // PutRecipients reads a list from a file, CSV or XLSX, and puts it in the place of the campaign's. The mapping names columns of the file for fields, such as
-// "phone:Telefono,nome:Nome"; "" has it guessed. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started).
+// "phone:Telefono,nome:Nome"; "" has it guessed. A file with a fault changes nothing. Codes: not_found, invalid, too_large, conflict (the campaign started), overloaded (too many lists are being read).
 func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, contentType, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -160,7 +160,12 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
 	}
-	reader, err := roster.Open(ctx, file, contentType, c.control.scratch)
+	u, err := c.control.uploads.begin(ctx, c.account.Partner)
+	if err != nil {
+		return Recipients{}, err
+	}
+	defer u.end()
+	reader, err := roster.Open(ctx, &uploadReader{u, file}, contentType, c.control.scratch)
 	if err != nil {
 		return Recipients{}, fileFault(err)
 	}
@@ -349,6 +354,14 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
 	case stored.List == 0:
 		return Recipients{}, puntuale.Conflict("the campaign has no recipients")
+	}
+	u, err := c.control.uploads.begin(ctx, c.account.Partner)
+	if err != nil {
+		return Recipients{}, err
+	}
+	defer u.end()
+	if err := u.work(); err != nil {
+		return Recipients{}, err
 	}
 	l, err := c.tenant.RecipientList(ctx, stored.List)
 	if err != nil {

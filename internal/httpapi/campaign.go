@@ -9,8 +9,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"puntuale"
 	"puntuale/internal/control"
@@ -48,7 +50,7 @@ func registerCampaigns(a *api) {
 		summary: "Look at every recipient, and show what a start would send. Without a digest the check goes on: ask again", refusals: known}, checkCampaign)
 	refused := operation{id: "listRefused", method: http.MethodGet, path: one + "/refused", strict: true,
 		summary: "Download the refused recipients as CSV", refusals: []int{http.StatusNotFound}}
-	client(a, refused, listRefused)
+	client(a, refused, a.listRefused)
 	documentCSV(a, refused)
 	client(a, operation{id: "startCampaign", method: http.MethodPost, path: one + "/start", creates: always, body: digestBody{},
 		summary: "Start what the check with this digest showed, and count one call. Anything changed since is a conflict, which shows the new check; a repeat counts nothing", refusals: known}, startCampaign)
@@ -437,8 +439,8 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 	return retriedAnswer{again}, err
 }
 
-// listRefused writes the rows page by page: there may be a million.
-func listRefused(ctx context.Context, c *control.Client, _ *call, p *refusedInput) (written, error) {
+// listRefused writes the rows page by page: there may be a million. A slow reader keeps no place from others.
+func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (written, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: refusedRows}
 	rows, err := c.ListRecipients(ctx, p.ID, q)
 	if err != nil {
@@ -447,9 +449,13 @@ func listRefused(ctx context.Context, c *control.Client, _ *call, p *refusedInpu
 	return func(out huma.Context) {
 		out.SetHeader("Content-Type", "text/csv; charset=utf-8")
 		out.SetHeader("Content-Disposition", `attachment; filename="refused.csv"`)
+		_, writer := humago.Unwrap(out)
+		connection := http.NewResponseController(writer)
 		w := csv.NewWriter(out.BodyWriter())
 		_ = w.Write([]string{"line", "phone", "reason", "value"})
-		for len(rows) > 0 && err == nil {
+		for {
+			in.pass.Rest()
+			_ = connection.SetWriteDeadline(a.now().Add(refusedAllows))
 			for _, r := range rows {
 				_ = w.Write([]string{strconv.Itoa(r.Line), inert(r.Phone), r.Reason, inert(r.Value)})
 			}
@@ -457,13 +463,23 @@ func listRefused(ctx context.Context, c *control.Client, _ *call, p *refusedInpu
 				return
 			}
 			q.After = rows[len(rows)-1].N
-			rows, err = c.ListRecipients(ctx, p.ID, q)
+			ctx, err := in.pass.Return(ctx)
+			if err == nil {
+				rows, err = c.ListRecipients(ctx, p.ID, q)
+			}
+			if err != nil {
+				a.logger.ErrorContext(ctx, "refused recipients broke off", "campaign_id", p.ID, "error", err)
+				panic(http.ErrAbortHandler) // the status is sent: only a cut connection tells that rows are missing
+			}
 		}
-		w.Flush()
 	}, nil
 }
 
-const refusedRows = 1000
+// refusedRows are read at a time, and may take refusedAllows to be sent.
+const (
+	refusedRows   = 1000
+	refusedAllows = 30 * time.Second
+)
 
 // inert keeps a spreadsheet from running a cell as a formula; a number's plus sign is none.
 func inert(cell string) string {

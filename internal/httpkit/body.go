@@ -76,24 +76,33 @@ func ReadWithin(w http.ResponseWriter, r *http.Request, d time.Duration) (releas
 	return func() { stop(); cancel() }
 }
 
-// readOn is how long an upload may stand still, and its answer may take after its end.
-const readOn = 30 * time.Second
+const (
+	readOn   = 30 * time.Second // an upload may stand still for so long
+	readAll  = 30 * time.Minute // and take so long in all
+	answerOn = 10 * time.Minute // until its answer is written, after its end
+)
 
-// ReadOn returns the body of an upload. It may take long, but not stand still: each piece must come within 30 seconds.
+// ReadOn returns the body of an upload. It may take long, but not stand still: each piece must come within 30 seconds, and
+// all of it within 30 minutes. The answer may be written until 10 minutes after the last piece.
 func ReadOn(w http.ResponseWriter, r *http.Request, now func() time.Time) io.Reader {
-	return &moving{r: r.Body, out: http.NewResponseController(w), now: now}
+	return &moving{r: r.Body, out: http.NewResponseController(w), now: now, end: now().Add(readAll)}
 }
 
 type moving struct {
 	r   io.Reader
 	out *http.ResponseController
 	now func() time.Time
+	end time.Time
 }
 
 func (m *moving) Read(p []byte) (int, error) {
-	deadline := m.now().Add(readOn)
+	now := m.now()
+	deadline := now.Add(readOn)
+	if m.end.Before(deadline) {
+		deadline = m.end
+	}
 	_ = m.out.SetReadDeadline(deadline) // without it the server's own holds
-	_ = m.out.SetWriteDeadline(deadline.Add(readOn))
+	_ = m.out.SetWriteDeadline(now.Add(answerOn))
 	n, err := m.r.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = &puntuale.Error{Code: puntuale.CodeUnreadable, Message: "the body could not be read to its end", Err: err}

@@ -1,0 +1,163 @@
+package httpapi_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"puntuale/internal/control"
+	"puntuale/internal/httpapi"
+	"puntuale/internal/httpkit"
+)
+
+// openUpload begins an upload whose end does not come until it is told. begun is closed when the server reads the body.
+func (s *service) openUpload(key, id string) (begun chan struct{}, finish func() (status int)) {
+	s.t.Helper()
+	begun = make(chan struct{})
+	body, sender := io.Pipe()
+	answered := make(chan int, 1)
+	go func() {
+		r := httptest.NewRequestWithContext(s.t.Context(), http.MethodPut, "/api/campaigns/"+id+"/recipients", body)
+		r.Header.Set("Authorization", "Bearer "+key)
+		r.Header.Set("Content-Type", "text/csv")
+		r.ContentLength = -1
+		answered <- s.send(r).status
+		_ = body.Close() // a refused upload is not read
+	}()
+	go func() {
+		if _, err := io.WriteString(sender, "telefono;nome\n"); err == nil { // it was read
+			close(begun)
+		}
+	}()
+	return begun, sync.OnceValue(func() int {
+		_, _ = io.WriteString(sender, "+393339876543;Anna\n")
+		_ = sender.Close()
+		return <-answered
+	})
+}
+
+// TestUploadsAtTheSameTime: a server reads sixteen lists at the same time, and eight of one partner's clients. Others are refused
+// before their file is read, and told when to try again. Nothing of theirs is kept.
+func TestUploadsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		const most, partnerMost = 16, 8
+		clients := []string{s.newClient("first@x", "full")}
+		for n := range 2 {
+			_, partner, err := s.control.CreatePartner(t.Context(), control.NewPartner{Name: fmt.Sprint("P", n), Email: fmt.Sprintf("p%d@x", n), Password: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.partner = partner
+			clients = append(clients, s.newClient(fmt.Sprintf("c%d@x", n), "full"))
+		}
+		draft := func(key string) string {
+			var made struct{ ID string }
+			s.must(&made, "POST", "/api/campaigns", key, `{"name":"x","content":{"text":"Ciao {{nome}}"}}`)
+			return made.ID
+		}
+		const file = "telefono;nome\n+393339876543;Anna\n"
+		refused := func(key string) {
+			t.Helper()
+			id := draft(key)
+			r := s.upload(key, id, "", "text/csv", file)
+			if r.status != http.StatusServiceUnavailable || r.header.Get("Retry-After") == "" {
+				t.Errorf("%d, Retry-After %q: %s", r.status, r.header.Get("Retry-After"), r.body)
+			}
+			if c := s.campaign(key, id); c.Counts["recipients"] != 0 {
+				t.Errorf("a refused upload left %v", c.Counts)
+			}
+		}
+		var finish []func() int
+		for _, key := range clients[:most/partnerMost] {
+			for range partnerMost {
+				begun, end := s.openUpload(key, draft(key))
+				finish = append(finish, end)
+				<-begun
+			}
+			refused(key)
+		}
+		refused(clients[2])
+		for _, end := range finish {
+			if status := end(); status != http.StatusOK {
+				t.Errorf("an upload that was read while others came: %d", status)
+			}
+		}
+		for _, key := range clients {
+			if r := s.upload(key, draft(key), "", "text/csv", file); r.status != http.StatusOK {
+				t.Errorf("after all ended: %d %s", r.status, r.body)
+			}
+		}
+	})
+}
+
+// TestRefusedRowsThatBreakOff: when the server cannot read on in the middle of the file, the caller notices.
+func TestRefusedRowsThatBreakOff(t *testing.T) {
+	t.Parallel()
+	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
+		key := s.newClient("a@x", "full")
+		var made struct{ ID string }
+		s.must(&made, "POST", "/api/campaigns", key, `{"name":"x","content":{"text":"Ciao"}}`)
+		const rows = 2500
+		if r := s.upload(key, made.ID, "", "text/csv", "telefono\n"+strings.Repeat("nessuno\n", rows)); r.status != http.StatusOK {
+			t.Fatal(r)
+		}
+		s.checkCampaign(key, made.ID)
+		gate := httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: 100 * time.Millisecond, Now: time.Now})
+		h, err := httpapi.New(httpapi.Config{Control: s.control, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Admit: httpkit.Admission{Gate: gate}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, full := range []bool{false, true} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if full {
+					w = &onceWritten{ResponseWriter: w, do: func() {
+						if _, _, err := gate.Enter(t.Context(), httpkit.Share{}, httpkit.LaneWrite); err != nil { // and stays
+							t.Error(err)
+						}
+					}}
+				}
+				h.ServeHTTP(w, r)
+			}))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/api/campaigns/"+made.ID+"/refused", http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			r.Header.Set("Accept-Encoding", "identity") // packed, all of these rows are too few bytes for two packets
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(answer.Body)
+			_ = answer.Body.Close()
+			server.Close()
+			if lines := strings.Count(string(text), "\n"); full && (!errors.Is(err, io.ErrUnexpectedEOF) || lines < 2 || lines > rows) || !full && (err != nil || lines != rows+1) {
+				t.Errorf("cut off %t: %d lines, %v", full, lines, err)
+			}
+		}
+	})
+}
+
+// onceWritten does something before the first bytes of an answer.
+type onceWritten struct {
+	http.ResponseWriter
+	do func()
+}
+
+func (w *onceWritten) Write(p []byte) (int, error) {
+	if w.do != nil {
+		w.do()
+		w.do = nil
+	}
+	return w.ResponseWriter.Write(p) //nolint:wrapcheck // it stands for it
+}
+
+func (w *onceWritten) Unwrap() http.ResponseWriter { return w.ResponseWriter }
