@@ -71,7 +71,7 @@ type Column struct {
 // Check is what a start would send. Digest is "" while the check goes on.
 type Check struct {
 	Digest     string     `json:"digest"`
-	Done       int        `json:"done"` // recipients that it has looked at
+	Done       int        `json:"done"`       // recipients that it has looked at
 	Recipients int        `json:"recipients"` // while it goes on, as many as Done
 	Valid      int        `json:"valid"`
 	Messages   int        `json:"messages"`

@@ -50,8 +50,12 @@ func (f *counted) Read(p []byte) (int, error) {
 	if f.read += int64(n); f.tell != nil {
 		f.tell(f.read)
 	}
-	if err != nil && !errors.Is(err, io.EOF) {
+	switch {
+	case err == nil:
+	case !errors.Is(err, io.EOF):
 		err = localError{err}
+	case f.read < f.r.Size():
+		err = localError{errors.New("the list became shorter while it was read")}
 	}
 	return n, err
 }

@@ -30,21 +30,29 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// A list that cannot be read is no matter of the server: nothing is repeated.
+// A list that cannot be read, or becomes shorter meanwhile, is no matter of the server: nothing is repeated, and no part is taken
+// for the whole.
 func TestUploadOfBadFile(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // it breaks off
-		panic(http.ErrAbortHandler)
-	}))
-	t.Cleanup(server.Close)
-	j := &jump{Clock: clock.System()}
-	c := campaignclient.New(server.URL, theKey, j)
-	lost := false
-	c.Lost = func(error) { lost = true }
-	_, err := c.Upload(t.Context(), "7", campaignclient.File{From: torn{}, Size: 10}, "", func(int64) {})
-	if !errors.Is(err, errTorn) || lost || j.slept != 0 {
-		t.Errorf("%v; lost: %v; waited %v", err, lost, j.slept)
+	for want, from := range map[string]io.ReaderAt{errTorn.Error(): torn{}, "became shorter": strings.NewReader(list)} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if _, err := io.Copy(io.Discard, r.Body); err == nil {
+					t.Error("the server takes a part for the whole")
+				}
+				panic(http.ErrAbortHandler)
+			}))
+			t.Cleanup(server.Close)
+			j := &jump{Clock: clock.System()}
+			c := campaignclient.New(server.URL, theKey, j)
+			lost := false
+			c.Lost = func(error) { lost = true }
+			_, err := c.Upload(t.Context(), "7", campaignclient.File{From: from, Size: int64(2 * len(list))}, "", func(int64) {})
+			if err == nil || !strings.Contains(err.Error(), want) || lost || j.slept != 0 {
+				t.Errorf("%v; lost: %v; waited %v", err, lost, j.slept)
+			}
+		})
 	}
 }
 
