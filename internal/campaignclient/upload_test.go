@@ -30,8 +30,8 @@ func TestUpload(t *testing.T) {
 	}
 }
 
-// A list that cannot be read, or becomes shorter meanwhile, is no matter of the server: nothing is repeated, and no part is taken
-// for the whole.
+// The server cannot help with a list that cannot be read, or that becomes shorter meanwhile. Nothing is repeated, and no part is
+// taken for the whole.
 func TestUploadOfBadFile(t *testing.T) {
 	t.Parallel()
 	for want, from := range map[string]io.ReaderAt{errTorn.Error(): torn{}, "became shorter": strings.NewReader(list)} {
