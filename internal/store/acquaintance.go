@@ -19,7 +19,7 @@ func (s *Store) Knows(ctx context.Context, client puntuale.ClientID, session pun
 }
 
 func (s *Store) Met(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string, at time.Time) error {
-	return s.tenantWriter(client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+	return s.tenantWriter(int64(client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
 		if _, err := a.exec(ctx, `insert into contact as g (client_id, session_id, phone, met_at) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set met_at = excluded.met_at where g.met_at = 0`, client, session, to, micros(at)); err != nil {
 			return fmt.Errorf("note a contact: %w", err)

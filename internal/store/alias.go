@@ -13,7 +13,7 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 		if x.Name == x.Phone || x.Name == "" || x.Phone == "" {
 			continue
 		}
-		if err := s.tenantWriter(x.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+		if err := s.tenantWriter(int64(x.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
 			_, err := a.exec(ctx, `insert into alias (client_id, session_id, alias, phone)
  select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
  on conflict (client_id, session_id, alias, phone) do nothing`, x.Client, x.Session, x.Name, x.Phone)

@@ -40,7 +40,7 @@ func Backup(ctx context.Context, cfg Config, to io.Writer, b BackupConfig) (arch
 
 func writeBackup(ctx context.Context, cfg Config, to io.Writer, b BackupConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, moverName)
+	s, err := open(ctx, cfg, options{name: moverName})
 	if err != nil {
 		return archive.Header{}, err
 	}
@@ -125,7 +125,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 // noteBackup remembers when the last backup was made.
 func noteBackup(ctx context.Context, cfg Config, at time.Time) (err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, moverName)
+	s, err := open(ctx, cfg, options{name: moverName})
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (b *blanking) due(ctx context.Context) error {
 			}
 			b.left -= len(refs)
 			w.from = int64(refs[len(refs)-1].ID)
-			if err := b.perform(ctx, b.s.tenantWriter(w.client), refs, &w); err != nil {
+			if err := b.perform(ctx, b.s.tenantWriter(int64(w.client)), refs, &w); err != nil {
 				return fmt.Errorf("blank runs of client %d: %w", w.client, err)
 			}
 			if len(refs) == blankBatch {

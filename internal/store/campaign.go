@@ -186,7 +186,7 @@ func countCampaign(ctx context.Context, a eacher, text string, client puntuale.C
 }
 
 func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error {
-	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
 		stored, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool {
 			for _, from := range c.From {
 				if s == from {
@@ -251,7 +251,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 	if err != nil {
 		return u, err
 	}
-	err = t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, func(ctx context.Context, a asker) error {
+	err = t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.write, func(ctx context.Context, a asker) error {
 		var begun puntuale.Campaign
 		found, err := one(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, moment{&begun.Started}, kept{&begun.Checked})
 		if err := thereOr(found, err, "campaign"); err != nil {

@@ -175,7 +175,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 			done, err = cancelOpen(ctx, a, part, c.now)
 			return err
 		}).of(int64(c.t.id))
-		if err := c.t.s.tenantWriter(c.t.id).perform(ctx, task, false); err != nil {
+		if err := c.t.s.tenantWriter(int64(c.t.id)).perform(ctx, task, false); err != nil {
 			return err
 		}
 		c.counted = true
@@ -192,7 +192,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage
-	err := t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
+	err := t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return err
 		}
@@ -215,6 +215,3 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 }
 
 func scanRef(rows row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
-
-// scanOne scans a row of one column.
-func scanOne[T any](rows row, v *T) error { return rows.Scan(v) }

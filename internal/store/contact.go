@@ -38,7 +38,7 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 			part := refs[:min(chunk, len(refs))]
 			refs = refs[len(part):]
 			var done []puntuale.CancelledMessage
-			if err := s.tenantWriter(h.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) (err error) {
+			if err := s.tenantWriter(int64(h.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) (err error) {
 				if done, err = cancelOpen(ctx, a, part, now); err != nil {
 					return err
 				}
@@ -76,7 +76,7 @@ func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Pr
 	if at.After(now) {
 		at = now
 	}
-	err = s.tenantWriter(p.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+	err = s.tenantWriter(int64(p.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
 		changed = false
 		n, err := a.exec(ctx, `insert into contact as g (client_id, session_id, phone, preference_at) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set preference_at = excluded.preference_at where g.preference_at < excluded.preference_at`,

@@ -76,7 +76,7 @@ const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, nu
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
 	slices.SortFunc(refs, compareRefs)
 	for part := range slices.Chunk(refs, chunk) {
-		if err := s.tenantWriter(part[0].Client).perform(ctx, single(s.kinds.cancel, func(ctx context.Context, a asker) error {
+		if err := s.tenantWriter(int64(part[0].Client)).perform(ctx, single(s.kinds.cancel, func(ctx context.Context, a asker) error {
 			_, err := cancelOpen(ctx, a, part, now)
 			return err
 		}), false); err != nil {

@@ -36,7 +36,7 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased,
 
 // write runs a transaction that may run again although it is on disk.
 func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return x.s.tenantWriter(x.id).perform(ctx, dated(x.s.kinds.erase, do).of(int64(x.id)), false)
+	return x.s.tenantWriter(int64(x.id)).perform(ctx, dated(x.s.kinds.erase, do).of(int64(x.id)), false)
 }
 
 // recipients forgets the person in lists of campaigns, before what was fed is cancelled: no campaign feeds the number later. Locks:

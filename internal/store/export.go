@@ -31,7 +31,7 @@ type ExportConfig struct {
 // Codes: conflict (Final, and one of these is there).
 func Export(ctx context.Context, cfg Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, moverName)
+	s, err := open(ctx, cfg, options{name: moverName})
 	if err != nil {
 		return archive.Header{}, err
 	}

@@ -225,7 +225,7 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.tenantWriter(client).perform(context.Background(), single(s.kinds.write, func(context.Context, asker) error {
+		_ = s.tenantWriter(int64(client)).perform(context.Background(), single(s.kinds.write, func(context.Context, asker) error {
 			close(begun)
 			<-free
 			return nil
@@ -247,7 +247,7 @@ func busy(s *Store, client puntuale.ClientID, k *kind) (end func()) {
 	var next func()
 	next = func() {
 		tasks.Go(func() {
-			_ = s.tenantWriter(client).perform(context.Background(), single(k, func(context.Context, asker) error {
+			_ = s.tenantWriter(int64(client)).perform(context.Background(), single(k, func(context.Context, asker) error {
 				select {
 				case <-ended:
 					return nil
@@ -278,7 +278,7 @@ func busy(s *Store, client puntuale.ClientID, k *kind) (end func()) {
 
 // Queued is how many tasks wait at the writer of the client's calls.
 func Queued(s *Store, client puntuale.ClientID) int {
-	w := s.tenantWriter(client)
+	w := s.tenantWriter(int64(client))
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -292,7 +292,7 @@ func Queued(s *Store, client puntuale.ClientID) int {
 
 // Write queues a transaction of an owner at the writer of the client's calls.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
-	return s.tenantWriter(client).perform(ctx, single(s.kinds.write, func(context.Context, asker) error {
+	return s.tenantWriter(int64(client)).perform(ctx, single(s.kinds.write, func(context.Context, asker) error {
 		do()
 		return nil
 	}).of(owner), false)

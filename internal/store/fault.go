@@ -188,3 +188,17 @@ func inDoubt(err error) error {
 	return &puntuale.Error{Code: puntuale.CodeUnavailable, RetryAfter: time.Second, Err: fmt.Errorf("commit: %w", err),
 		Message: "the store was lost while it accepted this: it may have been done; the same call with the same Idempotency-Key tells"}
 }
+
+// foundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
+func foundOr(found bool, err error, noun string) error { return outward(thereOr(found, err, noun)) }
+
+// thereOr is foundOr inside a transaction, which may have to run again.
+func thereOr(found bool, err error, noun string) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("read a %s: %w", noun, err)
+	case !found:
+		return puntuale.NotFound(noun)
+	}
+	return nil
+}

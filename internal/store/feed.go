@@ -72,7 +72,7 @@ const (
 	sqliteChunk         = 200
 	sqliteChunkBeside   = 25 // while calls arrive
 	postgresChunk       = 1000
-	postgresChunkBeside = 100
+	postgresChunkBeside = 30
 	callsLast           = 250 * time.Millisecond // a call this long ago: another one may come
 )
 

@@ -27,7 +27,7 @@ func movedAt(ctx context.Context, a asker) (at time.Time, err error) {
 	return at, nil
 }
 
-func (s *Store) refuseMoved(ctx context.Context, a asker) error {
+func refuseMoved(ctx context.Context, a asker) error {
 	at, err := movedAt(ctx, a)
 	if err == nil && !at.IsZero() {
 		err = fmt.Errorf("%w on %s; serve where it was imported, for what is sent from both arrives twice. "+
@@ -38,8 +38,8 @@ func (s *Store) refuseMoved(ctx context.Context, a asker) error {
 
 // refuseGone is refuseMoved for a store that is open.
 // Codes: unavailable (the installation was exported for good in the meantime).
-func (s *Store) refuseGone(ctx context.Context, a asker) error {
-	err := s.refuseMoved(ctx, a)
+func refuseGone(ctx context.Context, a asker) error {
+	err := refuseMoved(ctx, a)
 	if errors.Is(err, ErrMoved) {
 		return puntuale.Unavailable(err)
 	}
@@ -130,7 +130,7 @@ const (
 // Codes: conflict (a SQLite file is being exported).
 func Reopen(ctx context.Context, cfg Config) (was bool, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, moverName)
+	s, err := open(ctx, cfg, options{name: moverName})
 	if err != nil {
 		return false, err
 	}

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -140,4 +141,28 @@ func (s *Store) Leave(ctx context.Context, node puntuale.NodeID) error {
 		_, err := a.exec(ctx, `update session set owner = 0 where owner = $1`, node)
 		return err
 	})
+}
+
+// LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
+// apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
+// are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
+// Codes: conflict (another process dispatches).
+func (s *Store) LockDispatch(ctx context.Context) (release func() error, err error) {
+	if s.file == "" {
+		return func() error { return nil }, nil
+	}
+	release, err = s.onlyDispatcher()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		if _, err := a.exec(ctx, `delete from node`); err != nil {
+			return err
+		}
+		_, err := a.exec(ctx, `update session set owner = 0 where owner <> 0`)
+		return err
+	}); err != nil {
+		return nil, errors.Join(fmt.Errorf("remove dead nodes: %w", err), release())
+	}
+	return release, nil
 }

@@ -45,7 +45,7 @@ func (s *Store) ChangeGateway(ctx context.Context, id puntuale.SessionID, change
 }
 
 func (s *Store) KeepNetworkID(ctx context.Context, client puntuale.ClientID, n puntuale.NetworkID) error {
-	return s.tenantWriter(client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+	return s.tenantWriter(int64(client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
 		if _, err := a.exec(ctx, `insert into network_id (client_id, session_id, id, message_id, token, at) values ($1, $2, $3, $4, $5, $6)
  on conflict (client_id, session_id, id) do nothing`, client, n.Session, n.ID, n.MessageRef.ID, n.Token, micros(n.At)); err != nil {
 			return fmt.Errorf("keep a network's id: %w", err)

@@ -60,6 +60,15 @@ type notice struct {
 	until   time.Time // the latest
 }
 
+func (s *Store) newTeller() (*teller, error) {
+	cfg, err := s.postgresConfig(s.cfg.Database, map[string]string{"synchronous_commit": "off"})
+	if err != nil {
+		return nil, err
+	}
+	cfg.RuntimeParams["application_name"] += hintName
+	return startTeller(cfg, s.watch, s.cfg.Logger), nil
+}
+
 func startTeller(cfg *pgx.ConnConfig, w *watch, logger *slog.Logger) *teller {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())

@@ -29,7 +29,7 @@ update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigin
 
 // stock makes sure that n more identifiers can be taken.
 func (w *writer) stock(ctx context.Context, n int) error {
-	now := w.s.cfg.Clock.Now()
+	now := w.db.cfg.Clock.Now()
 	if w.ids.end-w.ids.next >= int64(n) && now.Sub(w.ids.taken) < blockAge {
 		return nil
 	}

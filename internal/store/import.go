@@ -51,7 +51,7 @@ func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ 
 	case !file.Header.Final && !file.Header.Backup && !i.Copy:
 		return file.Header, ErrNotFinal
 	}
-	if m.s, err = open(ctx, cfg, moverName); err != nil {
+	if m.s, err = open(ctx, cfg, options{name: moverName}); err != nil {
 		return file.Header, err
 	}
 	defer func() { err = errors.Join(err, m.s.Close()) }()

@@ -25,18 +25,18 @@ const (
 
 // noticed looks at the error of any statement. A damaged SQLite file ends the store. Of a damaged PostgreSQL one page or
 // index may be bad and all else sound, so the server goes on, but is not ready until it starts again.
-func (s *Store) noticed(err error) {
+func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
 	case !s.d.postgres:
 		s.fail(err)
-	case s.damage.CompareAndSwap(nil, &err):
+	case s.failure.damage.CompareAndSwap(nil, &err):
 		s.cfg.Logger.Error("the database is damaged: have PostgreSQL mended, then restart this server", "error", err)
 	}
 }
 
 // markSuspect makes the next start check the whole file.
-func (s *Store) markSuspect(why error) {
+func (s *DB) markSuspect(why error) {
 	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.machine.Now().Format(time.RFC3339), why)
 	if err := os.WriteFile(s.file+suspectMark, []byte(text), 0o600); err != nil {
 		s.cfg.Logger.Error("the damage could not be noted, so the next start may not see it: run puntuale check", "error", err)
@@ -92,34 +92,21 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	return nil
 }
 
-// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. It reads
-// table by table, so that nothing is kept from being written for long, and takes about a second for 100 MB. On SQLite
-// damage also ends the store, as if a statement had met it; there the file of linked numbers is checked, too. On
-// PostgreSQL it reads every row, but not the indexes.
-func (s *Store) Verify(ctx context.Context) error {
+// verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. On SQLite damage
+// also ends the database.
+func (s *DB) verify(ctx context.Context) error {
 	if s.d.postgres {
 		return s.readAll(ctx)
 	}
-	db, err := s.sqlitePool(s.file, "", true, 1)
-	if err != nil {
-		return err
+	err := s.verifyFile(ctx, s.file)
+	if errors.Is(err, puntuale.ErrUntrusted) {
+		s.fail(err)
 	}
-	defer s.release(db)
-	if err := checkTables(ctx, db, s.file); err != nil {
-		if errors.Is(err, puntuale.ErrUntrusted) {
-			s.fail(err)
-		}
-		return err
-	}
-	return s.checkWhatsApp(ctx)
+	return err
 }
 
-// checkWhatsApp checks the keys of linked numbers, where there are any. Messages do not depend on them.
-func (s *Store) checkWhatsApp(ctx context.Context) error {
-	path := WhatsAppFile(s.file)
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
-		return nil
-	}
+// verifyFile is verify for one SQLite file.
+func (s *DB) verifyFile(ctx context.Context, path string) error {
 	db, err := s.sqlitePool(path, "", true, 1)
 	if err != nil {
 		return err
@@ -156,7 +143,7 @@ func damagedIn(ctx context.Context, path string, err error) error {
 }
 
 // readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages where it has any.
-func (s *Store) readAll(ctx context.Context) error {
+func (s *DB) readAll(ctx context.Context) error {
 	db, err := s.postgresPool(s.cfg.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {
 		return err
@@ -180,7 +167,7 @@ func (s *Store) readAll(ctx context.Context) error {
 }
 
 // release closes a pool before the store does.
-func (s *Store) release(db *sql.DB) {
+func (s *DB) release(db *sql.DB) {
 	s.pools.Lock()
 	defer s.pools.Unlock()
 	for i, other := range s.dbs {

@@ -28,13 +28,9 @@ func laneOf(k *kind, p *puntuale.Patience, urgent bool) lane {
 	return k.lane
 }
 
-// call reports a task of a caller. What networks report of messages comes as fast as messages leave, and maintenance waits for itself.
-func (k *kinds) call(t *task) bool {
-	switch t.kind {
-	case k.evidence, k.heard, k.blank, k.archive:
-		return false
-	}
-	return t.lane == laneCall || t.lane == lanePrevent
+// call reports a task that a caller waits for.
+func (t *task) call() bool {
+	return !t.kind.background && (t.lane == laneCall || t.lane == lanePrevent)
 }
 
 // party is those of a lane who belong together.

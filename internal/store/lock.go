@@ -1,7 +1,6 @@
 package store
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -18,44 +17,22 @@ const (
 	dispatchLock = ".dispatch" // held by the dispatching process
 )
 
-// LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
-// apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
-// are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
+// onlyDispatcher keeps a second process from dispatching from the same file.
 // Codes: conflict (another process dispatches).
-func (s *Store) LockDispatch(ctx context.Context) (release func() error, err error) {
-	if s.file == "" {
-		return func() error { return nil }, nil
-	}
-	release, err = s.onlyDispatcher()
-	if err != nil {
-		return nil, err
-	}
-	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from node`); err != nil {
-			return err
-		}
-		_, err := a.exec(ctx, `update session set owner = 0 where owner <> 0`)
-		return err
-	}); err != nil {
-		return nil, errors.Join(fmt.Errorf("remove dead nodes: %w", err), release())
-	}
-	return release, nil
-}
-
-func (s *Store) onlyDispatcher() (release func() error, err error) {
+func (s *DB) onlyDispatcher() (release func() error, err error) {
 	return lockFile(s.file+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, "another process dispatches from this file")
 }
 
 // shareFile keeps an export for good, and an import, from a SQLite file until release. Servers without a dispatcher, and
 // commands, hold nothing else.
 // Codes: conflict (one of these is under way).
-func (s *Store) shareFile() (release func() error, err error) {
+func (s *DB) shareFile() (release func() error, err error) {
 	return lockFile(s.file+useLock, syscall.LOCK_SH|syscall.LOCK_NB, "it is being exported for good, or imported into; try again when that is over")
 }
 
 // holdFile keeps everybody else from using a SQLite file until release, but for exports of a copy.
 // Codes: conflict (somebody does).
-func (s *Store) holdFile() (release func() error, err error) {
+func (s *DB) holdFile() (release func() error, err error) {
 	if s.file == "" {
 		return func() error { return nil }, nil
 	}

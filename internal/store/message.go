@@ -190,3 +190,27 @@ func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text 
 	}
 	return nil
 }
+
+var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
+	4: puntuale.OriginAutomation}
+
+func originNumber(o puntuale.Origin) int64 {
+	for i, known := range origins {
+		if known == o && o != "" {
+			return int64(i)
+		}
+	}
+	return 0 // refused by the table's check
+}
+
+// origin scans the number of an origin.
+type origin struct{ into *puntuale.Origin }
+
+func (o origin) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok || n < 1 || n >= int64(len(origins)) {
+		return fmt.Errorf("%v is not the number of an origin", value)
+	}
+	*o.into = origins[n]
+	return nil
+}

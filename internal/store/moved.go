@@ -2,8 +2,6 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -209,39 +207,6 @@ const (
 	serverName = "puntuale"
 	moverName  = "moving puntuale"
 )
-
-// mover opens a connection of its own that may take its time, on a store that open returned. The store's Close does not
-// close it; free does.
-func (s *Store) mover(ctx context.Context, readOnly bool) (l *link, free func() error, err error) {
-	own := &Store{cfg: s.cfg, d: s.d, name: moverName}
-	var db *sql.DB
-	if s.d.postgres {
-		db, err = own.postgresPool(s.cfg.Database, map[string]string{
-			"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "lock_timeout": writerSettings["lock_timeout"],
-		}, 1)
-	} else {
-		_, query, _ := strings.Cut(s.cfg.Database, "?")
-		db, err = own.sqlitePool(s.file, query, readOnly, 1)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return newLink(ctx, s.d, db)
-}
-
-// newLink connects to a database that free closes, too.
-func newLink(ctx context.Context, d *dialect, db *sql.DB) (l *link, free func() error, err error) {
-	l = &link{d: d, db: db}
-	free = func() error {
-		err := l.rollback(context.WithoutCancel(ctx))
-		l.drop()
-		return errors.Join(err, db.Close())
-	}
-	if err := l.connect(ctx); err != nil {
-		return nil, nil, errors.Join(err, free())
-	}
-	return l, free, nil
-}
 
 // Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
 type Progress func(stage Stage, done, total int64)

@@ -139,7 +139,7 @@ func templateColumnsOf(all []puntuale.NetworkTemplate) (batch, error) {
 }
 
 func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews) error {
-	return s.tenantWriter(n.Client).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+	return s.tenantWriter(int64(n.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
 		// Of one that no list has shown yet, news of its quality say nothing of its state: that remains the network's to decide.
 		if _, err := a.exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)

@@ -77,7 +77,7 @@ func (s *Store) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumb
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	db, err := (&Store{cfg: s.cfg, d: s.d}).sqlitePool(path, "", readOnly, 1)
+	db, err := (&DB{cfg: s.cfg, d: s.d}).sqlitePool(path, "", readOnly, 1)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"puntuale"
@@ -42,7 +43,7 @@ var writerSettings = map[string]string{
 	"plan_cache_mode":  "force_generic_plan",
 }
 
-func (s *Store) openPostgres(ctx context.Context, address string) error {
+func (s *DB) openPostgres(ctx context.Context, address string) error {
 	s.d.postgres = true
 	readers, err := s.postgresPool(address, nil, postgresReaders)
 	if err != nil {
@@ -87,16 +88,7 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	hints, err := s.postgresConfig(address, map[string]string{"synchronous_commit": "off"})
-	if err != nil {
-		return err
-	}
-	hints.RuntimeParams["application_name"] += hintName
-	s.teller = startTeller(hints, s.watch, s.cfg.Logger)
-	l := link{d: s.d, watch: s.watch}
-	if s.name == serverName {
-		l.admit = s.refuseGone
-	}
+	l := link{d: s.d, watch: s.watch, admit: s.admit}
 	on := func(db *sql.DB) *writer {
 		l.db = db
 		return s.startWriter(l)
@@ -121,8 +113,8 @@ func (s *Store) openPostgres(ctx context.Context, address string) error {
 }
 
 // migratePostgres has connections of its own: a step may take longer than a statement otherwise may.
-func (s *Store) migratePostgres(ctx context.Context, address string) error {
-	patient := &Store{cfg: s.cfg, name: s.name, d: s.d}
+func (s *DB) migratePostgres(ctx context.Context, address string) error {
+	patient := &DB{options: s.options, cfg: s.cfg, d: s.d}
 	db, err := patient.postgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
 	if err != nil {
 		return err
@@ -130,7 +122,7 @@ func (s *Store) migratePostgres(ctx context.Context, address string) error {
 	return errors.Join(patient.migrate(ctx, db, migration.Postgres), db.Close())
 }
 
-func (s *Store) postgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {
+func (s *DB) postgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {
 	cfg, err := s.postgresConfig(address, settings)
 	if err != nil {
 		return nil, err
@@ -144,7 +136,7 @@ func (s *Store) postgresPool(address string, settings map[string]string, size in
 	return db, nil
 }
 
-func (s *Store) postgresConfig(address string, settings map[string]string) (*pgx.ConnConfig, error) {
+func (s *DB) postgresConfig(address string, settings map[string]string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("read the PostgreSQL address: %w", err)
@@ -172,3 +164,41 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 	}
 	return nil
 }
+
+// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. What
+// the old primary had accepted last may be missing there, intents among it: the network has a message, and our row says
+// that nobody tried. So a lease is good on one timeline only. The fence of every claim compares the node's timeline with
+// the server's present one; after any failover each node must join again, and nobody joins before what may have been
+// forgotten is set aside (quarantine.go).
+//
+// The number is read from the name of the log file being written, which is right from the first moment after a promotion
+// and which any user may ask for. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
+const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
+
+// untimed stands for it where there are no timelines: SQLite, and databases that only speak PostgreSQL's protocol. Those
+// keep what they accepted by other means, and are asked nothing.
+const untimed = "0"
+
+// findTimeline chooses how the dialect asks for the timeline.
+func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
+	s.d.timeline = untimed
+	var n sql.NullInt64
+	err := db.QueryRowContext(ctx, "select "+timelineNow).Scan(&n)
+	if _, answered := errors.AsType[*pgconn.PgError](err); err != nil && !answered {
+		return fmt.Errorf("ask for the timeline: %w", err)
+	}
+	if err != nil {
+		// A standby cannot say; it will once it is promoted. Whoever else cannot say never will.
+		var standby bool
+		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
+			s.d.timeline = timelineNow
+		}
+		return nil // a database without timelines is no fault
+	}
+	if n.Int64 > 0 {
+		s.d.timeline = timelineNow
+	}
+	return nil
+}
+
+func (d *dialect) timed() bool { return d.timeline == timelineNow }

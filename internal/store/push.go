@@ -64,7 +64,7 @@ func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushE
 		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`
 		args = append(args, micros(again))
 	}
-	return s.tenantWriter(p.Client).perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+	return s.tenantWriter(int64(p.Client)).perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
 		if _, err := a.exec(ctx, text, args...); err != nil {
 			return fmt.Errorf("record how a push ended: %w", err)
 		}

@@ -24,7 +24,7 @@ func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 		part := all[:n]
 		all = all[n:]
 		b := &evidenceBatch{evidence: part}
-		if err := s.tenantWriter(part[0].Client).perform(ctx, single(s.kinds.evidence, func(ctx context.Context, a asker) error {
+		if err := s.tenantWriter(int64(part[0].Client)).perform(ctx, single(s.kinds.evidence, func(ctx context.Context, a asker) error {
 			b.a, b.now, b.unknown = a, present(), 0
 			return b.run(ctx)
 		}).of(int64(part[0].Client)), false); err != nil {

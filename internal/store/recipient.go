@@ -54,7 +54,7 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 		return err
 	}
 	id := l.ID
-	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
 		stored, current, err := t.lockList(ctx, a, id)
 		if err != nil {
 			return err
@@ -179,7 +179,7 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 	if err != nil {
 		return err
 	}
-	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
 		c, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool { return s == puntuale.CampaignChecking })
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ type resendable struct {
 func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent, error) {
 	var answer puntuale.Resent
 	e := &effect{owner: int64(t.id), once: r.Once, at: micros(r.Now), wants: len(r.Messages)}
-	err := e.perform(ctx, t.s.tenantWriter(t.id), t.s.kinds.resend, func(ctx context.Context, a asker) (any, error) {
+	err := e.perform(ctx, t.s.tenantWriter(int64(t.id)), t.s.kinds.resend, func(ctx context.Context, a asker) (any, error) {
 		b := &resend{t: t, Resend: r, a: a, first: e.first}
 		var err error
 		answer, err = b.run(ctx)

@@ -138,7 +138,7 @@ func (s *Store) renewLinked(ctx context.Context, l *link) (err error) {
 // MarkRestored sets aside what is due in a copy that was made by other means at a moment. No server may work on it.
 // Codes: conflict (a server or another command does); invalid (the moment lies ahead).
 func MarkRestored(ctx context.Context, cfg Config, since time.Time, r RestoreConfig) (done Restored, err error) {
-	s, err := open(ctx, cfg, moverName)
+	s, err := open(ctx, cfg, options{name: moverName})
 	if err != nil {
 		return done, err
 	}

@@ -11,7 +11,7 @@ const slight = 2 * time.Second
 
 // skew is how much the database's clock is ahead of this machine's. What one node writes and another judges by the time,
 // seconds later, is kept by the database's clock, so that it does not matter by how much theirs differ.
-func (s *Store) skew(ctx context.Context, a asker) (time.Duration, error) {
+func (s *DB) skew(ctx context.Context, a asker) (time.Duration, error) {
 	if !s.d.postgres {
 		return 0, nil
 	}

@@ -49,7 +49,7 @@ var sqliteAliases = map[string][]string{
 
 // openSQLite opens the file, or creates it where nothing was. It never puts an empty store in the place of one that is
 // missing a part.
-func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) {
+func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	path, err = filepath.Abs(path)
 	if err != nil {
 		return fmt.Errorf("find the database file: %w", err)
@@ -61,7 +61,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	unclean := endedUncleanly(path)
-	if s.name == serverName { // before it looks whether the installation moved
+	if s.shared { // before it looks whether the installation moved
 		if s.leave, err = s.shareFile(); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (s *Store) openSQLite(ctx context.Context, path, query string) (err error) 
 	return nil
 }
 
-func (s *Store) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB, error) {
+func (s *DB) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB, error) {
 	d, err := sqliteDriver()
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func sqliteThere(path string) (bool, error) {
 
 // createSQLite builds a new file under another name and moves it to its place when it is complete, so that whatever
 // stands there is either a whole store or a damaged one. The caller holds the lock.
-func createSQLite(ctx context.Context, path string, s *Store) (err error) {
+func createSQLite(ctx context.Context, path string, s *DB) (err error) {
 	fresh := path + ".new"
 	for _, rest := range []string{"", "-wal", "-shm", "-journal"} {
 		if err := os.Remove(fresh + rest); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -208,7 +208,7 @@ func createSQLite(ctx context.Context, path string, s *Store) (err error) {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("create the database file: %w", err)
 	}
-	db, err := (&Store{d: s.d}).sqlitePool(fresh, "", false, 1)
+	db, err := (&DB{d: s.d}).sqlitePool(fresh, "", false, 1)
 	if err != nil {
 		return err
 	}

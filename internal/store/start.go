@@ -43,7 +43,7 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 	if t.free {
 		k = t.s.kinds.free
 	}
-	if err := t.s.tenantWriter(t.id).perform(ctx, joined(k, len(r.Messages), st).of(int64(t.id)), false); err != nil {
+	if err := t.s.tenantWriter(int64(t.id)).perform(ctx, joined(k, len(r.Messages), st).of(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	return st.answer, nil
@@ -91,7 +91,7 @@ func runStarts(ctx context.Context, w *writer, b *startBatch) error {
 			return err
 		}
 	}
-	w.s.cfg.Meter.CapRefused(b.capRefused)
+	w.db.cfg.Meter.CapRefused(b.capRefused)
 	return nil
 }
 

@@ -12,6 +12,8 @@ type kind struct {
 	lane  lane
 	class class
 
+	background bool // its tasks are nobody's call
+
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	prepare func(ctx context.Context, w *writer, tasks []*task) error
 
@@ -101,3 +103,6 @@ type unit struct {
 	weight int
 	err    error
 }
+
+// neverSure makes a transaction run again whose commit is in doubt.
+func neverSure(context.Context, *writer, []*task) (bool, error) { return false, nil }

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"puntuale"
@@ -39,24 +40,19 @@ func (t tenant) calls() int64 {
 // Partner returns the handle that reaches the partner's clients, and nothing else.
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant { return partnerTenant{s, id} }
 
-// tenantWriter is the writer of a client's calls, always the same of this node.
-func (s *Store) tenantWriter(id puntuale.ClientID) *writer {
-	return s.tenants[uint64(id)%uint64(len(s.tenants))]
-}
-
 // write runs a transaction for the client.
 func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(t.id).perform(ctx, single(t.s.kinds.write, do).of(int64(t.id)), false)
+	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.write, do).of(int64(t.id)), false)
 }
 
 // writeDated is write for what closes messages.
 func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(t.id).perform(ctx, dated(t.s.kinds.write, do).of(int64(t.id)), false)
+	return t.s.tenantWriter(int64(t.id)).perform(ctx, dated(t.s.kinds.write, do).of(int64(t.id)), false)
 }
 
 // once runs a transaction for the client, under a key of the caller if o is not nil.
 func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
-	return t.s.once(ctx, t.s.tenantWriter(t.id), int64(t.id), o, do)
+	return t.s.once(ctx, t.s.tenantWriter(int64(t.id)), int64(t.id), o, do)
 }
 
 // write runs a transaction for the partner.
@@ -78,16 +74,26 @@ func changed(ctx context.Context, a asker, client puntuale.ClientID) error {
 	return nil
 }
 
-// foundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
-func foundOr(found bool, err error, noun string) error { return outward(thereOr(found, err, noun)) }
+// clientLists is the pool for lists, as one client may use it.
+type clientLists struct{ tenant }
 
-// thereOr is foundOr inside a transaction, which may have to run again.
-func thereOr(found bool, err error, noun string) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("read a %s: %w", noun, err)
-	case !found:
-		return puntuale.NotFound(noun)
+func (t tenant) lists() clientLists { return clientLists{t} }
+
+func (l clientLists) each(ctx context.Context, text string, args []any, scan func(rows row) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.s.list.within)
+	defer cancel()
+	done, err := l.s.turns.take(ctx, int64(l.id))
+	if err != nil {
+		return err
 	}
-	return nil
+	defer done()
+	return l.s.list.each(ctx, text, args, scan)
+}
+
+func (l clientLists) later(ctx context.Context, text string, args []any, scan func(r row) error) error {
+	return l.each(ctx, text, args, scan)
+}
+
+func (clientLists) exec(context.Context, string, ...any) (int64, error) {
+	return 0, errors.New("lists do not write")
 }

@@ -2,59 +2,17 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
-
 	"puntuale"
 )
-
-// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. What
-// the old primary had accepted last may be missing there, intents among it: the network has a message, and our row says
-// that nobody tried. So a lease is good on one timeline only. The fence of every claim compares the node's timeline with
-// the server's present one; after any failover each node must join again, and nobody joins before what may have been
-// forgotten is set aside (quarantine.go).
-//
-// The number is read from the name of the log file being written, which is right from the first moment after a promotion
-// and which any user may ask for. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
-const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
-
-// untimed stands for it where there are no timelines: SQLite, and databases that only speak PostgreSQL's protocol. Those
-// keep what they accepted by other means, and are asked nothing.
-const untimed = "0"
 
 // synchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has
 // only received is lost when its machine fails too. Any standby that synchronous_standby_names lets count is taken as one
 // that will be promoted; promoting another is the operator's loss (docs/operate.md).
 const synchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
-
-// findTimeline chooses how the dialect asks for the timeline.
-func (s *Store) findTimeline(ctx context.Context, db *sql.DB) error {
-	s.d.timeline = untimed
-	var n sql.NullInt64
-	err := db.QueryRowContext(ctx, "select "+timelineNow).Scan(&n)
-	if _, answered := errors.AsType[*pgconn.PgError](err); err != nil && !answered {
-		return fmt.Errorf("ask for the timeline: %w", err)
-	}
-	if err != nil {
-		// A standby cannot say; it will once it is promoted. Whoever else cannot say never will.
-		var standby bool
-		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
-			s.d.timeline = timelineNow
-		}
-		return nil // a database without timelines is no fault
-	}
-	if n.Int64 > 0 {
-		s.d.timeline = timelineNow
-	}
-	return nil
-}
-
-func (d *dialect) timed() bool { return d.timeline == timelineNow }
 
 // acknowledged is the last heartbeat that the database said it had stored.
 type acknowledged struct {

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
-
-	"puntuale"
 )
 
 // Instants are kept as microseconds since 1970, 0 for none.
@@ -89,28 +87,4 @@ func bit(b bool) int64 {
 		return 1
 	}
 	return 0
-}
-
-var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
-	4: puntuale.OriginAutomation}
-
-func originNumber(o puntuale.Origin) int64 {
-	for i, known := range origins {
-		if known == o && o != "" {
-			return int64(i)
-		}
-	}
-	return 0 // refused by the table's check
-}
-
-// origin scans the number of an origin.
-type origin struct{ into *puntuale.Origin }
-
-func (o origin) Scan(value any) error {
-	n, ok := value.(int64)
-	if !ok || n < 1 || n >= int64(len(origins)) {
-		return fmt.Errorf("%v is not the number of an origin", value)
-	}
-	*o.into = origins[n]
-	return nil
 }

@@ -15,7 +15,7 @@ import (
 // queue, and all of them share the following one. Nothing is delayed on purpose. One goroutine works; tasks that touch
 // the same client go to the same writer, so that writers of one node do not wait for each other.
 type writer struct {
-	s    *Store
+	db   *DB
 	link link
 	ids  idBlock
 
@@ -35,9 +35,9 @@ const (
 	maxTries   = 10   // of a transaction that fails for a passing reason
 )
 
-func (s *Store) startWriter(l link) *writer {
-	w := &writer{s: s, link: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	s.writers = append(s.writers, w)
+func (s *DB) startWriter(l link) *writer {
+	w := &writer{db: s, link: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s.writers.all = append(s.writers.all, w)
 	go w.loop()
 	return w
 }
@@ -50,8 +50,8 @@ func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 	}
 	patience := puntuale.PatienceOf(ctx)
 	t.lane = laneOf(t.kind, patience, urgent)
-	if w.s.kinds.call(t) {
-		w.s.lastCall.Store(new(w.s.machine.Now()))
+	if t.call() {
+		w.db.lastCall.Store(new(w.db.machine.Now()))
 	}
 	if err := w.submit(t, urgent); err != nil {
 		return err
@@ -74,10 +74,10 @@ func (w *writer) perform(ctx context.Context, t *task, urgent bool) error {
 }
 
 func (w *writer) submit(t *task, urgent bool) error {
-	if err := w.s.Failure(); err != nil {
+	if err := w.db.Failure(); err != nil {
 		return err
 	}
-	if err := w.s.watch.away(); err != nil {
+	if err := w.db.watch.away(); err != nil {
 		return puntuale.Unavailable(err)
 	}
 	w.mu.Lock()
@@ -121,7 +121,7 @@ func (w *writer) loop() {
 		switch {
 		case len(all) > 0:
 			w.commit(all)
-			w.s.checkpoints.committed(&w.link)
+			w.db.checkpoints.committed(&w.link)
 		case closing:
 			return
 		default:
@@ -156,16 +156,16 @@ func (w *writer) putLast(t *task) {
 // commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again by
 // themselves, and their tasks one by one, so that one bad task hurts nobody else.
 func (w *writer) commit(all []*unit) {
-	begun := w.s.cfg.Clock.Now()
+	begun := w.db.cfg.Clock.Now()
 	err := w.persist(all)
-	took := w.s.cfg.Clock.Now().Sub(begun)
+	took := w.db.cfg.Clock.Now().Sub(begun)
 	for _, u := range all {
 		if err != nil {
 			u.err = err
 		}
 		switch {
 		case u.err == nil:
-			w.s.cfg.Meter.Batch(u.kind.name, len(u.tasks), took)
+			w.db.cfg.Meter.Batch(u.kind.name, len(u.tasks), took)
 			w.answer(u)
 		case len(u.tasks) == 1 && lockedOut(u.err) && u.tasks[0].waited < lockWaits-1:
 			u.tasks[0].waited++
@@ -211,7 +211,7 @@ func (w *writer) answer(u *unit) {
 // is stored, or it says that nobody knows.
 func (w *writer) persist(all []*unit) error {
 	for try := 1; ; try++ {
-		ctx, cancel := w.s.deadline()
+		ctx, cancel := w.db.deadline()
 		err := w.attempt(ctx, all, try)
 		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
 			err = fmt.Errorf("%w: %w", errAway, err) // our own limit, nobody's who called
@@ -221,10 +221,10 @@ func (w *writer) persist(all []*unit) error {
 		case err == nil:
 			return nil
 		case broken(err):
-			w.s.fail(err)
+			w.db.fail(err)
 			return err
 		case corrupt(err):
-			w.s.noticed(err)
+			w.db.noticed(err)
 			return err
 		case puntuale.StoreAway(err) || try == maxTries:
 			return err
@@ -236,7 +236,7 @@ func (w *writer) persist(all []*unit) error {
 			}
 		case passing(err) && (w.link.d.postgres || try < 3): // SQLite has waited busyTimeout each time
 			if !errors.Is(err, errAgain) {
-				w.s.cfg.Meter.Deadlock()
+				w.db.cfg.Meter.Deadlock()
 			}
 		default:
 			return err
@@ -264,7 +264,7 @@ func (w *writer) attempt(ctx context.Context, all []*unit, try int) error {
 	if err := l.begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	begun := w.s.cfg.Clock.Now()
+	begun := w.db.cfg.Clock.Now()
 	for _, u := range all {
 		if len(all) == 1 {
 			if err := u.kind.run(ctx, w, u.tasks); err != nil {
@@ -276,7 +276,7 @@ func (w *writer) attempt(ctx context.Context, all []*unit, try int) error {
 			return errors.Join(fmt.Errorf("%s: %w", u.kind.name, err), l.rollback(ctx))
 		}
 	}
-	if stale(all, begun, w.s.cfg.Clock.Now()) && try <= staleTries {
+	if stale(all, begun, w.db.cfg.Clock.Now()) && try <= staleTries {
 		return errors.Join(fmt.Errorf("its moments are too old to commit: %w", errAgain), l.rollback(ctx))
 	}
 	err := l.commit(ctx)
@@ -325,7 +325,7 @@ func (w *writer) guarded(ctx context.Context, u *unit) error {
 
 // resolve finds out, on a new connection, whether a transaction whose connection broke during COMMIT is on disk.
 func (w *writer) resolve(all []*unit, cause error) error {
-	ctx, cancel := w.s.deadline()
+	ctx, cancel := w.db.deadline()
 	defer cancel()
 	for _, u := range all {
 		if u.kind.check == nil {
@@ -352,7 +352,7 @@ func (w *writer) resolve(all []*unit, cause error) error {
 }
 
 // deadline bounds one transaction: one that waits must not hold the queue for good.
-func (s *Store) deadline() (context.Context, context.CancelFunc) {
+func (s *DB) deadline() (context.Context, context.CancelFunc) {
 	if s.d.postgres {
 		return context.WithTimeout(s.watch.context(), 2*statementTimeout)
 	}
@@ -366,3 +366,8 @@ const (
 	lockTimeout      = 2 * time.Second  // for which a writer, and all who queue at it, stand still at a time
 	lockWaits        = 5                // times that a task waits for a lock, with others let by in between
 )
+
+// tenantWriter is the writer of a client's calls, always the same of this node.
+func (s *DB) tenantWriter(client int64) *writer {
+	return s.tenants[uint64(client)%uint64(len(s.tenants))]
+}

@@ -1,0 +1,225 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"puntuale"
+	"puntuale/internal/clock"
+	"puntuale/internal/store/migration"
+)
+
+// Config says where the data is. Zero values have defaults, but for Data and Database, one of which is needed.
+type Config struct {
+	// Database is "" for the SQLite file puntuale.db in the folder Data, "sqlite:" and a path for another file (with
+	// "?_pragma=name(value)" for settings of its own), or a PostgreSQL address beginning with postgres:// or
+	// postgresql://.
+	Database string
+	Data     string
+
+	Clock  clock.Clock
+	Meter  puntuale.Meter
+	Logger *slog.Logger
+
+	// ListTimeout is how long what lists, and may read much, takes at most; default 10 s.
+	ListTimeout time.Duration
+
+	// NoMigrate refuses an empty or older database instead of bringing it up to date.
+	NoMigrate bool
+}
+
+// options are how one user of the database opens it.
+type options struct {
+	name   string                                   // what PostgreSQL shows of our connections
+	shared bool                                     // a SQLite file is kept from what moves it
+	admit  func(ctx context.Context, a asker) error // asked of each new connection of a writer; nil: any will do
+}
+
+// DB is an open database: its connections, and the writers that commit. It knows no table but the counters of identifiers. Its methods
+// may be called by many goroutines at once.
+type DB struct {
+	options
+
+	cfg   Config
+	d     *dialect
+	file  string       // the SQLite file; "" on PostgreSQL
+	leave func() error // frees the file for what moves it; nil: it was not shared
+	pools sync.Mutex   // guards dbs once the database is open
+	dbs   []*sql.DB
+
+	readPools
+	turns turns // at list
+
+	machine clock.Clock // this machine's, whatever cfg.Clock shows
+
+	writers
+	watch       *watch        // nil on SQLite
+	checkpoints *checkpointer // nil on PostgreSQL
+
+	lastCall atomic.Pointer[time.Time] // when a call's task was queued last, by this machine's clock; nil: none was
+	failure  failure
+
+	closed sync.Once
+	err    error // of Close
+}
+
+// readPools are the connections for reading.
+type readPools struct {
+	read *pool // single things that a call needs, and keys
+	list *pool // what a call lists: it may read much, and never takes a place from the others
+	look *pool // the dispatcher's, and refills
+	work *pool // what maintains the store, which may take its time
+	past *pool // the archiver's
+}
+
+// writers are those of the database. On SQLite they are one.
+type writers struct {
+	all      []*writer
+	tenants  []*writer // by client
+	claims   *writer
+	records  *writer
+	ledger   *writer // of the sandbox
+	fleet    *writer
+	feeds    *writer // of campaigns
+	archives *writer // the archiver's
+}
+
+// failure is what went wrong for good.
+type failure struct {
+	broken atomic.Pointer[error]
+	damage atomic.Pointer[error] // that PostgreSQL told of
+	closed chan struct{}         // once broken
+}
+
+// openDB opens the database, creating or migrating it where cfg allows. Errors are as those of [Open].
+func openDB(ctx context.Context, cfg Config, o options) (*DB, error) {
+	if cfg.Clock == nil {
+		cfg.Clock = clock.System()
+	}
+	if cfg.Meter == nil {
+		cfg.Meter = puntuale.NoMeter{}
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.ListTimeout <= 0 {
+		cfg.ListTimeout = listTimeout
+	}
+	s := &DB{options: o, cfg: cfg, machine: clock.System(), d: &dialect{timeline: untimed}, failure: failure{closed: make(chan struct{})}}
+	var err error
+	switch database := cfg.Database; {
+	case database == "" && cfg.Data == "":
+		err = errors.New("neither a database nor a data folder is given")
+	case database == "":
+		err = s.openSQLite(ctx, filepath.Join(cfg.Data, "puntuale.db"), "")
+	case strings.HasPrefix(database, "sqlite:"):
+		path, query, _ := strings.Cut(strings.TrimPrefix(database, "sqlite:"), "?")
+		err = s.openSQLite(ctx, path, query)
+	case strings.HasPrefix(database, "postgres://"), strings.HasPrefix(database, "postgresql://"):
+		err = s.openPostgres(ctx, database)
+	default:
+		err = errors.New("the database must begin with sqlite: or postgres://")
+	}
+	if err != nil {
+		return nil, errors.Join(outward(fmt.Errorf("open the store: %w", err)), s.Close())
+	}
+	return s, nil
+}
+
+// closeWriters refuses new tasks, and waits for what is queued to be committed.
+func (s *DB) closeWriters() {
+	for _, w := range s.writers.all {
+		w.close()
+	}
+}
+
+// Close refuses new calls, waits for what is queued to be committed, and closes the database. It may be called twice.
+func (s *DB) Close() error {
+	s.closed.Do(func() {
+		s.closeWriters()
+		s.checkpoints.close()
+		s.watch.close()
+		s.pools.Lock()
+		defer s.pools.Unlock()
+		for _, db := range s.dbs {
+			s.err = errors.Join(s.err, db.Close())
+		}
+		if s.leave != nil {
+			s.err = errors.Join(s.err, s.leave())
+		}
+	})
+	return s.err
+}
+
+// fail makes the store refuse everything: what the disk holds after a failed write is known only after opening anew.
+func (s *DB) fail(err error) {
+	if s.failure.broken.CompareAndSwap(nil, &err) {
+		if s.file != "" && damage(err) {
+			s.markSuspect(err)
+			s.cfg.Logger.Error("the database file is damaged, nothing is written any more: restore a backup", "error", err)
+		} else {
+			s.cfg.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
+		}
+		close(s.failure.closed)
+	}
+}
+
+// Failed is closed once the disk under the database failed: nothing is written any more, and the process should end, so
+// that whoever starts it again opens the database anew.
+func (s *DB) Failed() <-chan struct{} { return s.failure.closed }
+
+// Failure says why the store failed; nil while it has not.
+func (s *DB) Failure() error {
+	err := s.failure.broken.Load()
+	switch {
+	case err == nil:
+		return nil
+	case damage(*err):
+		return puntuale.StoreDamaged(*err)
+	}
+	return puntuale.Unavailable(fmt.Errorf("the disk failed under the database: %w", *err))
+}
+
+// damage tells a file that was found damaged from a disk that failed.
+func damage(err error) bool { return corrupt(err) || errors.Is(err, puntuale.ErrUntrusted) }
+
+// migrate compares the tables with this program and brings them up to date.
+func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) error {
+	err := migration.Check(ctx, db, which)
+	switch {
+	case err == nil:
+		return s.compare(ctx, db, which)
+	case !errors.Is(err, migration.ErrEmpty) && !errors.Is(err, migration.ErrOlder):
+		return err
+	case s.cfg.NoMigrate:
+		return fmt.Errorf("%w: run the command migrate first", err)
+	}
+	if err := migration.Up(ctx, db, which, s.cfg.Logger); err != nil {
+		return err
+	}
+	if err := migration.Check(ctx, db, which); err != nil {
+		return err
+	}
+	return s.compare(ctx, db, which)
+}
+
+// compare refuses tables that are not as the migrations make them. A PostgreSQL role that may not create temporary tables
+// cannot compare, and is told so.
+func (s *DB) compare(ctx context.Context, db *sql.DB, which migration.Database) error {
+	err := migration.Compare(ctx, db, which)
+	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {
+		s.cfg.Logger.Warn("the tables were not compared with what this program needs", "error", err)
+		return nil
+	}
+	return err
+}
