@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/store"
@@ -20,7 +22,7 @@ func TestPartnerHost(t *testing.T) {
 			t.Fatal(said)
 		}
 	}
-	opened, err := store.Open(context.Background(), store.Config{Data: filepath.Join(term.dir, "puntuale-data"), Clock: clock.System()})
+	opened, err := store.Open(context.Background(), engine.Config{Data: filepath.Join(term.dir, "puntuale-data"), Clock: clock.System()})
 	if err != nil {
 		t.Fatal(err)
 	}

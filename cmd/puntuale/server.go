@@ -11,6 +11,8 @@ import (
 	"runtime"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
@@ -275,8 +277,8 @@ func (s *server) simulated(cfg serverConfig) *sandbox.Connector {
 }
 
 // storeConfig is shared by all commands that open the store.
-func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.Logger, noMigrate bool) store.Config {
-	return store.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
+func storeConfig(s *baseSettings, c clock.Clock, m puntuale.Meter, logger *slog.Logger, noMigrate bool) engine.Config {
+	return engine.Config{Database: s.Database, Data: s.Data, Clock: c, Meter: m, Logger: logger, NoMigrate: noMigrate}
 }
 
 func listen(ctx context.Context, cfg *serverConfig, addr string) (net.Listener, error) {

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
@@ -60,7 +62,7 @@ func newDatabase(t testing.TB) string {
 
 func openWorld(t testing.TB, database string) *world {
 	t.Helper()
-	cfg := store.Config{Database: database, Clock: clock.System(), Logger: quiet()}
+	cfg := engine.Config{Database: database, Clock: clock.System(), Logger: quiet()}
 	if database == "" {
 		cfg.Data = storetest.SQLite(t).Config.Data
 	}

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
@@ -102,7 +104,7 @@ func openHouse(t *testing.T, database string) *house {
 	if testing.Verbose() {
 		log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	}
-	h.store, err = store.Open(t.Context(), store.Config{Database: database, Meter: &h.meter, Logger: log})
+	h.store, err = store.Open(t.Context(), engine.Config{Database: database, Meter: &h.meter, Logger: log})
 	if err != nil {
 		t.Fatal(err)
 	}

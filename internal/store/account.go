@@ -6,20 +6,22 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 // CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).
 func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
 	var id int64
-	err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) (err error) {
-		if id, err = number(ctx, a, "partner"); err != nil {
+	err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) (err error) {
+		if id, err = engine.NextNumber(ctx, a, "partner"); err != nil {
 			return err
 		}
 		partner := puntuale.PartnerID(id)
-		if _, err = a.exec(ctx, `insert into partner (id, name, slug, created_at) values ($1, $2, $3, $4)`,
-			id, p.Name, p.Slug, micros(p.Created)); err != nil {
-			if repeated(err) {
+		if _, err = a.Exec(ctx, `insert into partner (id, name, slug, created_at) values ($1, $2, $3, $4)`,
+			id, p.Name, p.Slug, engine.Micros(p.Created)); err != nil {
+			if engine.Repeated(err) {
 				return puntuale.Conflict("another partner has this slug")
 			}
 			return fmt.Errorf("insert a partner: %w", err)
@@ -34,19 +36,19 @@ func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntual
 }
 
 // insertLogin inserts the first user of a partner, or of a client: an owner.
-func insertLogin(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.LoginID, error) {
+func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, l puntuale.Login, created time.Time) (puntuale.LoginID, error) {
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
 
 func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {
-	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var there int64
-		found, err := one(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
-		if err := thereOr(found, err, "partner"); err != nil {
+		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)
+		if err := engine.ThereOr(found, err, "partner"); err != nil {
 			return nil, err
 		}
 		// Counters are raised in the order of their names, by everybody.
-		id, err := number(ctx, a, "client")
+		id, err := engine.NextNumber(ctx, a, "client")
 		if err != nil {
 			return nil, err
 		}
@@ -77,24 +79,24 @@ func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o
 	return created, nil
 }
 
-func insertClient(ctx context.Context, a asker, p puntuale.PartnerID, id puntuale.ClientID, n puntuale.NewClient) error {
+func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, id puntuale.ClientID, n puntuale.NewClient) error {
 	c := n.Client
 	if c.Features == nil {
 		c.Features = []string{}
 	}
-	features, err := toJSON(c.Features)
+	features, err := engine.ToJSON(c.Features)
 	if err != nil {
 		return err
 	}
-	closed, err := toJSON(c.Closed)
+	closed, err := engine.ToJSON(c.Closed)
 	if err != nil {
 		return err
 	}
-	if _, err := a.exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, refill_to, refill_at,
+	if _, err := a.Exec(ctx, `insert into client (id, partner_id, name, email, phone, type, profile, refill, refill_to, refill_at,
  credits, cap, expires_on, expires_at, zone, region, closed, suspended, features, created_at)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
-		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, c.RefillTo, micros(c.RefillAt), optional(c.Credits),
-		optional(c.Cap), dayNumber(c.Expires), micros(c.ExpiresAt), c.Zone, c.Region, closed, bit(c.Suspended), features, micros(c.Created)); err != nil {
+		id, p, c.Name, n.Login.Email, c.Phone, c.Type, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits),
+		optional(c.Cap), dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, engine.Micros(c.Created)); err != nil {
 		return fmt.Errorf("insert a client: %w", err)
 	}
 	if c.Credits == nil {
@@ -108,9 +110,9 @@ const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.p
  coalesce((select s.type from session s where s.client_id = c.id and s.is_default = 1 and s.deleted_at = 0), '')`
 
 func clientFields(c *puntuale.Client) []any {
-	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.RefillTo, moment{&c.RefillAt},
-		&c.Credits, &c.Cap, date{&c.Expires}, moment{&c.ExpiresAt}, &c.Zone, &c.Region, inJSON{&c.Closed}, flag{&c.Suspended},
-		inJSON{&c.Features}, moment{&c.Created}, &c.Revision, &c.Connection}
+	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.RefillTo, engine.ScanTime(&c.RefillAt),
+		&c.Credits, &c.Cap, date{&c.Expires}, engine.ScanTime(&c.ExpiresAt), &c.Zone, &c.Region, engine.ScanJSON(&c.Closed), engine.ScanBool(&c.Suspended),
+		engine.ScanJSON(&c.Features), engine.ScanTime(&c.Created), &c.Revision, &c.Connection}
 }
 
 func optional(n *int64) sql.NullInt64 {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -52,11 +54,11 @@ func (t tenant) Upcoming(ctx context.Context, from, to time.Time, limit int) ([]
 
 func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, limit int) ([]puntuale.MessageDetail, error) {
 	var d details
-	if err := t.lists().each(ctx, text, []any{t.id, micros(from), micros(to), limit}, d.scan); err != nil {
-		return nil, outward(fmt.Errorf("list messages of a day: %w", err))
+	if err := t.lists().Query(ctx, text, []any{t.id, engine.Micros(from), engine.Micros(to), limit}, d.scan); err != nil {
+		return nil, engine.PublicError(fmt.Errorf("list messages of a day: %w", err))
 	}
 	n, bytes := d.fit()
-	if err := takeRoom(ctx, n, bytes); err != nil {
+	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
 		return nil, err
 	}
 	all := d.all[:n]
@@ -66,14 +68,14 @@ func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, lim
 const upcomingCounts = `select m.next_at / $4 as q, count(*)` + openIn + ` and m.next_at >= $2 and m.next_at < $3 group by 1 order by 1`
 
 func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntuale.QuarterCount, error) {
-	all, err := list(ctx, t.lists(), upcomingCounts, []any{t.id, micros(from), micros(to), quarter}, func(rows row, c *puntuale.QuarterCount) error {
+	all, err := engine.QueryAll(ctx, t.lists(), upcomingCounts, []any{t.id, engine.Micros(from), engine.Micros(to), quarter}, func(rows engine.Row, c *puntuale.QuarterCount) error {
 		var at int64
 		err := rows.Scan(&at, &c.N)
-		c.Begin = instant(at * quarter)
+		c.Begin = engine.Instant(at * quarter)
 		return err
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("count pending messages: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("count pending messages: %w", err))
 	}
 	return all, nil
 }
@@ -81,20 +83,20 @@ func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntu
 func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, most int) (int, bool, error) {
 	last, floor, err := t.span(ctx, f, puntuale.MaxID+1)
 	if err != nil {
-		return 0, false, outward(fmt.Errorf("bound a count of messages: %w", err))
+		return 0, false, engine.PublicError(fmt.Errorf("bound a count of messages: %w", err))
 	}
 	if f.Text != "" {
 		found, reached, err := t.searched(ctx, f, last, floor, most+1)
 		if err != nil {
-			return 0, false, outward(fmt.Errorf("count messages: %w", err))
+			return 0, false, engine.PublicError(fmt.Errorf("count messages: %w", err))
 		}
 		return min(len(found), most), len(found) <= most && reached == 0, nil
 	}
 	l := t.listing(last, floor, most+1)
 	text := `select count(*) from (` + l.found(f) + `) as found`
 	var n int
-	if err := t.lists().each(ctx, text, l.args, func(rows row) error { return rows.Scan(&n) }); err != nil {
-		return 0, false, outward(fmt.Errorf("count messages: %w", err))
+	if err := t.lists().Query(ctx, text, l.args, func(rows engine.Row) error { return rows.Scan(&n) }); err != nil {
+		return 0, false, engine.PublicError(fmt.Errorf("count messages: %w", err))
 	}
 	return min(n, most), n <= most && floor == 0, nil
 }
@@ -102,11 +104,11 @@ func (t tenant) CountMessages(ctx context.Context, f puntuale.MessageFilter, mos
 const messageEvents = `select at, kind, detail from event where client_id = $1 and message_id = $2 order by id limit ` + mostEvents
 
 func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]puntuale.MessageEvent, error) {
-	all, err := list(ctx, t.s.read, messageEvents, []any{t.id, id}, func(rows row, e *puntuale.MessageEvent) error {
-		return rows.Scan(moment{&e.At}, &e.Kind, &e.Detail)
+	all, err := engine.QueryAll(ctx, t.s.CallReads, messageEvents, []any{t.id, id}, func(rows engine.Row, e *puntuale.MessageEvent) error {
+		return rows.Scan(engine.ScanTime(&e.At), &e.Kind, &e.Detail)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("list a message's events: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list a message's events: %w", err))
 	}
 	return all, nil
 }
@@ -114,11 +116,11 @@ func (t tenant) MessageEvents(ctx context.Context, id puntuale.MessageID) ([]pun
 const resentAs = `select m.id from message m where m.client_id = $1 and m.run_id = $2 and m.resent_from <> 0 and m.resent_from = $3 order by m.id limit 100`
 
 func (t tenant) ResentAs(ctx context.Context, run puntuale.RunID, id puntuale.MessageID) ([]puntuale.MessageID, error) {
-	all, err := list(ctx, t.s.read, resentAs, []any{t.id, run, id}, func(rows row, id *puntuale.MessageID) error {
+	all, err := engine.QueryAll(ctx, t.s.CallReads, resentAs, []any{t.id, run, id}, func(rows engine.Row, id *puntuale.MessageID) error {
 		return rows.Scan(id)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("list re-sent messages: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list re-sent messages: %w", err))
 	}
 	return all, nil
 }
@@ -133,9 +135,9 @@ const clientVersion = `select
 
 func (t tenant) Version(ctx context.Context) (string, error) {
 	var run, done, told, open, sum int64
-	err := t.lists().each(ctx, clientVersion, []any{t.id}, func(rows row) error { return rows.Scan(&run, &done, &told, &open, &sum) })
+	err := t.lists().Query(ctx, clientVersion, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&run, &done, &told, &open, &sum) })
 	if err != nil {
-		return "", outward(fmt.Errorf("look for changes of messages: %w", err))
+		return "", engine.PublicError(fmt.Errorf("look for changes of messages: %w", err))
 	}
 	return fmt.Sprintf("%x.%x.%x.%x.%x", run, done, told, open, sum), nil
 }
@@ -146,16 +148,16 @@ const sandboxChat = `select g.seq, g.client_id, g.message_id, g.connector_id, g.
  where m.session_id = $2 and ($3 = '' or g.phone = $3) order by g.seq desc limit $4`
 
 func (t tenant) SandboxChat(ctx context.Context, session puntuale.SessionID, phone string, limit int) ([]puntuale.SandboxMessage, error) {
-	all, err := list(ctx, t.lists(), sandboxChat, []any{t.id, session, phone, limit}, scanReceived)
+	all, err := engine.QueryAll(ctx, t.lists(), sandboxChat, []any{t.id, session, phone, limit}, scanReceived)
 	if err != nil {
-		return nil, outward(fmt.Errorf("list what the sandbox received of a session: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list what the sandbox received of a session: %w", err))
 	}
 	return all, nil
 }
 
-func scanReceived(rows row, m *puntuale.SandboxMessage) error {
+func scanReceived(rows engine.Row, m *puntuale.SandboxMessage) error {
 	var content string
-	if err := rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, &content, moment{&m.Received}, &m.Copies); err != nil {
+	if err := rows.Scan(&m.Seq, &m.Client, &m.Message, &m.ConnectorID, &m.Phone, &content, engine.ScanTime(&m.Received), &m.Copies); err != nil {
 		return err
 	}
 	if m.Blanked = content == ""; m.Blanked {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -13,8 +15,8 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 		if x.Name == x.Phone || x.Name == "" || x.Phone == "" {
 			continue
 		}
-		if err := s.tenantWriter(int64(x.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
-			_, err := a.exec(ctx, `insert into alias (client_id, session_id, alias, phone)
+		if err := s.TenantWriter(int64(x.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+			_, err := a.Exec(ctx, `insert into alias (client_id, session_id, alias, phone)
  select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
  on conflict (client_id, session_id, alias, phone) do nothing`, x.Client, x.Session, x.Name, x.Phone)
 			return err
@@ -35,13 +37,13 @@ const (
 func (s *Store) Recipients(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, name string) ([]string, error) {
 	names := []string{name}
 	for fresh, steps := names, 0; len(fresh) > 0 && steps < namesSteps && len(names) < namesMost; steps++ {
-		found, err := list(ctx, s.read, `
+		found, err := engine.QueryAll(ctx, s.CallReads, `
 select a.phone from $u(n text) join alias a on a.client_id = $1 and a.session_id = $2 and a.alias = u.n
 union
 select a.alias from $u(n text) join alias a on a.client_id = $1 and a.phone = u.n and a.session_id = $2
-order by 1`, []any{client, session, batch{fresh}}, func(rows row, name *string) error { return rows.Scan(name) })
+order by 1`, []any{client, session, engine.Columns{fresh}}, func(rows engine.Row, name *string) error { return rows.Scan(name) })
 		if err != nil {
-			return nil, outward(fmt.Errorf("read for whom a name stands: %w", err))
+			return nil, engine.PublicError(fmt.Errorf("read for whom a name stands: %w", err))
 		}
 		fresh = nil
 		for _, other := range found {
@@ -76,7 +78,7 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 	}
 	var over []aliasKey
 	n := 0
-	if err := s.work.each(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows row) error {
+	if err := s.MaintenanceReads.Query(ctx, aliasesNext, []any{last.client, last.session, last.alias, last.phone, aliasesLooked}, func(rows engine.Row) error {
 		var lone bool
 		if err := rows.Scan(&last.client, &last.session, &last.alias, &last.phone, &lone); err != nil {
 			return err
@@ -86,14 +88,14 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 		}
 		return nil
 	}); err != nil {
-		return outward(fmt.Errorf("look for names of nobody: %w", err))
+		return engine.PublicError(fmt.Errorf("look for names of nobody: %w", err))
 	}
 	if len(over) > 0 {
-		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
-			_, err := a.exec(ctx, `delete from alias where (client_id, session_id, alias, phone) in
- (select u.c, u.s, u.a, u.p from $u(c bigint, s bigint, a text, p text))`, batch{
-				pick(over, func(k *aliasKey) int64 { return k.client }), pick(over, func(k *aliasKey) int64 { return k.session }),
-				pick(over, func(k *aliasKey) string { return k.alias }), pick(over, func(k *aliasKey) string { return k.phone }),
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+			_, err := a.Exec(ctx, `delete from alias where (client_id, session_id, alias, phone) in
+ (select u.c, u.s, u.a, u.p from $u(c bigint, s bigint, a text, p text))`, engine.Columns{
+				engine.Column(over, func(k *aliasKey) int64 { return k.client }), engine.Column(over, func(k *aliasKey) int64 { return k.session }),
+				engine.Column(over, func(k *aliasKey) string { return k.alias }), engine.Column(over, func(k *aliasKey) string { return k.phone }),
 			})
 			return err
 		}), false); err != nil {

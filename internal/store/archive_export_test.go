@@ -1,21 +1,25 @@
 package store
 
-import "strings"
+import (
+	"strings"
+
+	"puntuale/internal/store/engine"
+)
 
 func init() {
 	for name, st := range map[string]Statement{
 		"past clients":   {pastClients, []any{int64(0), int64(9), int64(9), 10}},
 		"past runs":      {pastNext, []any{int64(1), int64(0), int64(9), 10}},
 		"past late":      {pastLate, []any{int64(1), int64(0), int64(9), 10}},
-		"past messages":  {pastMessagesOf, []any{batch{one1, one1}}},
-		"past events":    {pastEventsOf, []any{batch{one1, one1}}},
-		"past sandbox":   {pastSandboxOf, []any{batch{one1, oneText}}},
+		"past messages":  {pastMessagesOf, []any{engine.Columns{one1, one1}}},
+		"past events":    {pastEventsOf, []any{engine.Columns{one1, one1}}},
+		"past sandbox":   {pastSandboxOf, []any{engine.Columns{one1, oneText}}},
 		"past entries":   {pastEntriesNext, []any{int64(1), int64(0), 10}},
-		"past lock":      {lockPastMessages, []any{batch{one1, one1}}},
-		"past lock runs": {lockPastRuns, []any{batch{one1, one1}}},
-		"past delete":    {deletePastMessages, []any{int64(1), batch{one1}}},
-		"past forget":    {deletePastRuns, []any{int64(1), batch{one1}}},
-		"past unsay":     {deletePastEvents, []any{batch{one1, one1}}},
+		"past lock":      {lockPastMessages, []any{engine.Columns{one1, one1}}},
+		"past lock runs": {lockPastRuns, []any{engine.Columns{one1, one1}}},
+		"past delete":    {deletePastMessages, []any{int64(1), engine.Columns{one1}}},
+		"past forget":    {deletePastRuns, []any{int64(1), engine.Columns{one1}}},
+		"past unsay":     {deletePastEvents, []any{engine.Columns{one1, one1}}},
 	} {
 		for table, name := range alias {
 			st.Text = strings.ReplaceAll(st.Text, ":"+table, name+".client_id")

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/migration"
@@ -73,7 +75,7 @@ func NewArchiver(s *Store, cfg ArchiverConfig) *Archiver {
 // rest leaves nineteen twentieths of the time to others; while they keep the database busy each piece takes longer, and so does
 // the rest.
 func (a *Archiver) rest(ctx context.Context, took time.Duration) error {
-	return a.s.machine.Sleep(ctx, min(19*took, 2*time.Second))
+	return a.s.LocalClock.Sleep(ctx, min(19*took, 2*time.Second))
 }
 
 // tenure is the time of one lease.
@@ -104,11 +106,11 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, er
 	t := &tenure{Archiver: a, now: now, before: before}
 	due, err := t.enter(ctx)
 	if err != nil || !due {
-		return t.done, outward(err)
+		return t.done, engine.PublicError(err)
 	}
 	mine, err := t.begin(ctx)
 	if err != nil || !mine {
-		return t.done, outward(err)
+		return t.done, engine.PublicError(err)
 	}
 	err = t.work(ctx)
 	switch {
@@ -117,7 +119,7 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, er
 	case !errors.Is(err, errKilled):
 		err = errors.Join(err, t.end(context.WithoutCancel(ctx)))
 	}
-	return t.done, outward(err)
+	return t.done, engine.PublicError(err)
 }
 
 // errKilled is what tests end the work with as a kill would: without another step.
@@ -135,7 +137,7 @@ func (t *tenure) enter(ctx context.Context) (due bool, err error) {
 	var id string
 	var doneTo, erasures int64
 	const state = `select folder, done_to, (select count(*) from archive_erasure) from archive where one = 1`
-	found, err := one(ctx, t.s.past, state, nil, &id, &doneTo, &erasures)
+	found, err := engine.QueryOne(ctx, t.s.ArchiveReads, state, nil, &id, &doneTo, &erasures)
 	if err != nil {
 		return false, fmt.Errorf("read the archive's state: %w", err)
 	}
@@ -155,7 +157,7 @@ func (t *tenure) enter(ctx context.Context) (due bool, err error) {
 	if t.folder, err = openKnown(t.cfg.Folder, id); err != nil {
 		return false, err
 	}
-	return erasures > 0 || !t.before.IsZero() && micros(t.before) > doneTo, nil
+	return erasures > 0 || !t.before.IsZero() && engine.Micros(t.before) > doneTo, nil
 }
 
 // openKnown opens the folder with the identifier that the database knows.
@@ -172,8 +174,8 @@ func openKnown(path, id string) (*archive.Folder, error) {
 
 // adopt makes the folder this installation's.
 func (t *tenure) adopt(ctx context.Context) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `insert into archive (one, folder) values (1, $1) on conflict (one) do nothing`, t.folder.ID())
 		return err
 	})
 }
@@ -193,8 +195,8 @@ func BeginArchive(ctx context.Context, s *Store, path string) error {
 	if len(files) > 0 {
 		last = files[len(files)-1].Serial
 	}
-	return outward(s.archives.perform(ctx, single(s.kinds.archive, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into archive (one, folder, serial) values (1, $1, $2)
+	return engine.PublicError(s.ArchiveWriter.Do(ctx, engine.Single(s.kinds.archive, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `insert into archive (one, folder, serial) values (1, $1, $2)
  on conflict (one) do update set folder = excluded.folder, term = archive.term + 1,
  serial = case when archive.folder = excluded.folder then archive.serial when archive.serial > excluded.serial then archive.serial else excluded.serial end`, f.ID(), last)
 		return err
@@ -202,19 +204,19 @@ func BeginArchive(ctx context.Context, s *Store, path string) error {
 }
 
 // write runs a transaction that may run again although it is on disk.
-func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	begun := t.s.machine.Now()
-	if err := t.s.archives.perform(ctx, single(t.s.kinds.archive, do), false); err != nil {
+func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	begun := t.s.LocalClock.Now()
+	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.s.kinds.archive, do), false); err != nil {
 		return err
 	}
-	return t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun))
+	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
 }
 
 // fenced is write for whoever still has the lease, which it prolongs.
-func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	t.beaten = t.s.machine.Now()
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update archive set until = $clock + $2::bigint where one = 1 and term = $1`, t.term, t.cfg.Lease.Microseconds())
+func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	t.beaten = t.s.LocalClock.Now()
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update archive set until = $clock + $2::bigint where one = 1 and term = $1`, t.term, t.cfg.Lease.Microseconds())
 		if err != nil {
 			return fmt.Errorf("prolong the archiver's lease: %w", err)
 		}
@@ -227,27 +229,27 @@ func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a aske
 
 // rested rests after reading since a moment, and prolongs the lease when it is time.
 func (t *tenure) rested(ctx context.Context, begun time.Time) error {
-	if err := t.cfg.Rest(ctx, t.s.machine.Now().Sub(begun)); err != nil {
+	if err := t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun)); err != nil {
 		return err
 	}
-	if t.s.machine.Now().Sub(t.beaten) < t.cfg.Lease/4 {
+	if t.s.LocalClock.Now().Sub(t.beaten) < t.cfg.Lease/4 {
 		return nil
 	}
-	return t.fenced(ctx, func(context.Context, asker) error { return nil })
+	return t.fenced(ctx, func(context.Context, engine.Querier) error { return nil })
 }
 
 // begin takes the lease, unless somebody has it.
 func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
-	t.beaten = t.s.machine.Now()
-	err = t.write(ctx, func(ctx context.Context, a asker) error {
-		mine, err = one(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
+	t.beaten = t.s.LocalClock.Now()
+	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		mine, err = engine.QueryOne(ctx, a, `update archive set term = term + 1, until = $clock + $2::bigint
  where one = 1 and folder = $1 and until <= $clock returning term, serial`, []any{t.folder.ID(), t.cfg.Lease.Microseconds()}, &t.term, &t.serial)
 		return err
 	})
 	if err != nil || !mine {
 		return false, err
 	}
-	all, _, err := t.s.catalogue(ctx, t.s.past)
+	all, _, err := t.s.catalogue(ctx, t.s.ArchiveReads)
 	if err != nil {
 		return false, err
 	}
@@ -255,7 +257,7 @@ func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
 		t.tables = append(t.tables, all[slices.IndexFunc(all, func(of archive.Table) bool { return of.Name == name })])
 	}
 	which := migration.SQLite
-	if t.s.d.postgres {
+	if t.s.Dialect.Postgres {
 		which = migration.Postgres
 	}
 	t.schema, err = migration.Latest(which)
@@ -264,8 +266,8 @@ func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
 
 // end gives the lease back.
 func (t *tenure) end(ctx context.Context) error {
-	return t.s.archives.perform(ctx, single(t.s.kinds.archive, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)
+	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.s.kinds.archive, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)
 		return err
 	}), false)
 }
@@ -316,7 +318,7 @@ func (t *tenure) work(ctx context.Context) error {
 // put writes a file.
 func (t *tenure) put(file archive.File, p *past) error {
 	database := string(migration.SQLite)
-	if t.s.d.postgres {
+	if t.s.Dialect.Postgres {
 		database = string(migration.Postgres)
 	}
 	return t.folder.Put(file, func(to io.Writer) error {
@@ -330,8 +332,8 @@ func (t *tenure) complete(ctx context.Context) error {
 	if err := t.looked.note(ctx, t); err != nil || t.rests {
 		return err
 	}
-	return t.fenced(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `update archive set done_to = $1 where one = 1 and done_to < $1`, micros(t.before))
+	return t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update archive set done_to = $1 where one = 1 and done_to < $1`, engine.Micros(t.before))
 		return err
 	})
 }

@@ -6,26 +6,28 @@ import (
 	"math"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 func (p partnerTenant) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if e.Client != 0 { // also one that was just deleted
 			var n int64
-			found, err := one(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
-			if err := thereOr(found, err, "client"); err != nil {
+			found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2`, []any{p.id, e.Client}, &n)
+			if err := engine.ThereOr(found, err, "client"); err != nil {
 				return err
 			}
 		}
-		_, err := a.exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, p.id, e.Client, e.User, e.Who, bit(e.Entry), e.Action, e.Target, micros(e.At), e.Address)
+		_, err := a.Exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, p.id, e.Client, e.User, e.Who, engine.Bit(e.Entry), e.Action, e.Target, engine.Micros(e.At), e.Address)
 		return err
 	})
 }
 
 func (p partnerTenant) Audit(ctx context.Context, client puntuale.ClientID, page puntuale.Page) ([]puntuale.AuditEntry, string, error) {
-	before, limit, err := after(page, "audit")
+	before, limit, err := engine.ReadCursor(page, "audit")
 	if err != nil {
 		return nil, "", err
 	}
@@ -39,21 +41,21 @@ func (p partnerTenant) Audit(ctx context.Context, client puntuale.ClientID, page
 	if client != 0 {
 		which, args = ` and client_id = $4`, append(args, client)
 	}
-	all, err := list(ctx, p.s.list, `select id, client_id, login_id, who, entry, action, target, at, address, times from audit
- where partner_id = $1 and id < $2`+which+` order by id desc limit $3`, args, func(rows row, e *puntuale.AuditEntry) error {
-		return rows.Scan(&e.ID, &e.Client, &e.User, &e.Who, flag{&e.Entry}, &e.Action, &e.Target, moment{&e.At}, &e.Address, &e.Times)
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select id, client_id, login_id, who, entry, action, target, at, address, times from audit
+ where partner_id = $1 and id < $2`+which+` order by id desc limit $3`, args, func(rows engine.Row, e *puntuale.AuditEntry) error {
+		return rows.Scan(&e.ID, &e.Client, &e.User, &e.Who, engine.ScanBool(&e.Entry), &e.Action, &e.Target, engine.ScanTime(&e.At), &e.Address, &e.Times)
 	})
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list what was done: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list what was done: %w", err))
 	}
-	all, next := cut(all, limit, "audit", func(e *puntuale.AuditEntry) int64 { return e.ID })
+	all, next := engine.CutPage(all, limit, "audit", func(e *puntuale.AuditEntry) int64 { return e.ID })
 	return all, next, nil
 }
 
 func (s *Store) Fail(ctx context.Context, mark string, failures []puntuale.Failure, now time.Time) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		// Something is written in any case, so that the time of an answer does not tell whether there is such a user.
-		if _, err := a.exec(ctx, `update try set at = $2 where mark = $1`, mark, micros(now)); err != nil {
+		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {
 			return fmt.Errorf("note a failed attempt: %w", err)
 		}
 		for _, f := range failures {
@@ -67,13 +69,13 @@ func (s *Store) Fail(ctx context.Context, mark string, failures []puntuale.Failu
 
 // noteFailure counts a failure in an entry that there is, or makes one. Servers that do so at the same moment may make a
 // few more than [puntuale.MaxFailures].
-func noteFailure(ctx context.Context, a asker, f puntuale.Failure, now time.Time) error {
-	hour, day := micros(now.Add(-time.Hour)), micros(now.Add(-24*time.Hour))
+func noteFailure(ctx context.Context, a engine.Querier, f puntuale.Failure, now time.Time) error {
+	hour, day := engine.Micros(now.Add(-time.Hour)), engine.Micros(now.Add(-24*time.Hour))
 	if counted, err := countFailure(ctx, a, f, hour); counted || err != nil {
 		return err
 	}
 	var entries int64
-	if _, err := one(ctx, a, `select count(*) from audit where login_id = $1 and action = 'signin_failed' and at > $2`, []any{f.User.ID, day}, &entries); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from audit where login_id = $1 and action = 'signin_failed' and at > $2`, []any{f.User.ID, day}, &entries); err != nil {
 		return err
 	}
 	if entries >= puntuale.MaxFailures {
@@ -82,14 +84,14 @@ func noteFailure(ctx context.Context, a asker, f puntuale.Failure, now time.Time
 			return err
 		}
 	}
-	_, err := a.exec(ctx, `insert into audit (partner_id, client_id, login_id, who, action, target, at, address)
- values ($1, $2, $3, $4, 'signin_failed', $5, $6, $7)`, f.User.Partner, f.User.Client, f.User.ID, f.User.Email, f.What, micros(now), f.Address)
+	_, err := a.Exec(ctx, `insert into audit (partner_id, client_id, login_id, who, action, target, at, address)
+ values ($1, $2, $3, $4, 'signin_failed', $5, $6, $7)`, f.User.Partner, f.User.Client, f.User.ID, f.User.Email, f.What, engine.Micros(now), f.Address)
 	return err
 }
 
 // countFailure raises the count of the latest entry of the same failure since a moment, and reports whether there is one.
-func countFailure(ctx context.Context, a asker, f puntuale.Failure, since int64) (bool, error) {
-	n, err := a.exec(ctx, `update audit set times = times + 1 where id = (select max(id) from audit
+func countFailure(ctx context.Context, a engine.Querier, f puntuale.Failure, since int64) (bool, error) {
+	n, err := a.Exec(ctx, `update audit set times = times + 1 where id = (select max(id) from audit
  where login_id = $1 and action = 'signin_failed' and at > $2 and target = $3 and address = $4)`, f.User.ID, since, f.What, f.Address)
 	return n > 0, err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"puntuale/internal/store/engine"
 )
 
 // Backlog is what is due and has not left, at one moment.
@@ -25,7 +27,7 @@ group by ready`
 // Backlog counts the open messages of the whole installation that are due: of sessions that can send, and of those that
 // cannot, because their number is not linked. It reads each of them, so it is for the background.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (ready, waiting Backlog, err error) {
-	err = s.work.each(ctx, overdue, []any{micros(now)}, func(r row) error {
+	err = s.MaintenanceReads.Query(ctx, overdue, []any{engine.Micros(now)}, func(r engine.Row) error {
 		var can int
 		var b Backlog
 		var first int64
@@ -43,7 +45,7 @@ func (s *Store) Backlog(ctx context.Context, now time.Time) (ready, waiting Back
 		return nil
 	})
 	if err != nil {
-		return ready, waiting, outward(fmt.Errorf("count what is due: %w", err))
+		return ready, waiting, engine.PublicError(fmt.Errorf("count what is due: %w", err))
 	}
 	return ready, waiting, nil
 }

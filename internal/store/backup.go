@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale/internal/store/archive"
 )
 
@@ -24,10 +26,10 @@ type BackupConfig struct {
 // Backup writes the whole installation as it is at one moment into a zip file, beside servers that run, and returns the
 // header of the database's part. The linked numbers of a SQLite installation are of right after that moment: every number
 // that the database knows is among them.
-func Backup(ctx context.Context, cfg Config, to io.Writer, b BackupConfig) (archive.Header, error) {
+func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
 	header, err := writeBackup(ctx, cfg, to, b)
 	if err != nil {
-		return header, outward(err)
+		return header, engine.PublicError(err)
 	}
 	if err := b.Finish(); err != nil {
 		return header, err
@@ -38,14 +40,14 @@ func Backup(ctx context.Context, cfg Config, to io.Writer, b BackupConfig) (arch
 	return header, nil
 }
 
-func writeBackup(ctx context.Context, cfg Config, to io.Writer, b BackupConfig) (_ archive.Header, err error) {
+func writeBackup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, options{name: moverName})
+	s, err := open(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return archive.Header{}, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	x := &export{s: s, cfg: ExportConfig{Program: b.Program, Backup: true, Progress: b.Progress}, now: s.cfg.Clock.Now().UTC()}
+	x := &export{s: s, cfg: ExportConfig{Program: b.Program, Backup: true, Progress: b.Progress}, now: s.Config.Clock.Now().UTC()}
 	w := archive.NewBackupWriter(to)
 	if err := x.during(ctx, func(ctx context.Context) error { return x.backUp(ctx, w) }); err != nil {
 		return x.header, err
@@ -123,24 +125,24 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 }
 
 // noteBackup remembers when the last backup was made.
-func noteBackup(ctx context.Context, cfg Config, at time.Time) (err error) {
+func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, options{name: moverName})
+	s, err := open(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into backup as g (one, at) values (1, $1)
- on conflict (one) do update set at = greatest(g.at, excluded.at)`, micros(at))
+	return s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `insert into backup as g (one, at) values (1, $1)
+ on conflict (one) do update set at = greatest(g.at, excluded.at)`, engine.Micros(at))
 		return err
 	})
 }
 
 // LastBackup returns the moment of the last backup; zero: there is none.
 func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
-	if _, err := one(ctx, s.read, `select at from backup where one = 1`, nil, moment{&at}); err != nil {
-		return at, outward(fmt.Errorf("look for the last backup: %w", err))
+	if _, err := engine.QueryOne(ctx, s.CallReads, `select at from backup where one = 1`, nil, engine.ScanTime(&at)); err != nil {
+		return at, engine.PublicError(fmt.Errorf("look for the last backup: %w", err))
 	}
 	return at, nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -59,16 +61,16 @@ type blanking struct {
 // late looks again at runs that had not ended when their turn came.
 func (b *blanking) late(ctx context.Context) error {
 	for b.left > 0 {
-		refs, err := list(ctx, b.s.work, lateNext, []any{micros(b.before), blankBatch}, scanRun)
+		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, lateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
 		if err != nil {
-			return outward(fmt.Errorf("look for late runs: %w", err))
+			return engine.PublicError(fmt.Errorf("look for late runs: %w", err))
 		}
 		if len(refs) == 0 {
 			return nil
 		}
 		b.left -= len(refs)
 		slices.SortFunc(refs, compareRuns)
-		if err := b.perform(ctx, b.s.tenants[0], refs, nil); err != nil {
+		if err := b.perform(ctx, b.s.TenantWriters[0], refs, nil); err != nil {
 			return fmt.Errorf("blank late runs: %w", err)
 		}
 		if len(refs) < blankBatch {
@@ -82,11 +84,11 @@ func (b *blanking) late(ctx context.Context) error {
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := firstID(b.before)
-	walks, err := list(ctx, b.s.work, blankCandidates, []any{until, last, blankClients}, func(rows row, w *walk) error {
+	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, blankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *walk) error {
 		return rows.Scan(&w.client, &w.from, &w.anything)
 	})
 	if err != nil {
-		return outward(fmt.Errorf("look for old runs: %w", err))
+		return engine.PublicError(fmt.Errorf("look for old runs: %w", err))
 	}
 	if len(walks) > 0 {
 		last = int64(walks[len(walks)-1].client)
@@ -101,16 +103,16 @@ func (b *blanking) due(ctx context.Context) error {
 			if b.left <= 0 {
 				return nil // the next call comes back to these clients
 			}
-			refs, err := list(ctx, b.s.work, blankNext, []any{w.client, w.from, until, blankBatch}, scanRun)
+			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, blankNext, []any{w.client, w.from, until, blankBatch}, scanRun)
 			if err != nil {
-				return outward(fmt.Errorf("look for old runs: %w", err))
+				return engine.PublicError(fmt.Errorf("look for old runs: %w", err))
 			}
 			if len(refs) == 0 {
 				continue
 			}
 			b.left -= len(refs)
 			w.from = int64(refs[len(refs)-1].ID)
-			if err := b.perform(ctx, b.s.tenantWriter(int64(w.client)), refs, &w); err != nil {
+			if err := b.perform(ctx, b.s.TenantWriter(int64(w.client)), refs, &w); err != nil {
 				return fmt.Errorf("blank runs of client %d: %w", w.client, err)
 			}
 			if len(refs) == blankBatch {
@@ -125,12 +127,12 @@ func (b *blanking) due(ctx context.Context) error {
 
 // firstID is the least identifier that a run which starts at the moment may have, but for the few seconds that a block
 // of identifiers is in use.
-func firstID(at time.Time) int64 { return micros(at) - idEpoch }
+func firstID(at time.Time) int64 { return engine.Micros(at) - engine.IdEpoch }
 
 // perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
 // (client, id), then what belongs to them, then the client.
-func (b *blanking) perform(ctx context.Context, w *writer, refs []puntuale.RunRef, to *walk) error {
-	return w.perform(ctx, single(b.s.kinds.blank, func(ctx context.Context, a asker) error {
+func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *walk) error {
+	return w.Do(ctx, engine.Single(b.s.kinds.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
 		if err != nil {
 			return err
@@ -145,15 +147,15 @@ func (b *blanking) perform(ctx context.Context, w *writer, refs []puntuale.RunRe
 		if err := b.note(ctx, a, refs, late); err != nil || to == nil {
 			return err
 		}
-		_, err = a.exec(ctx, `update client set blanked_to = $2 where id = $1 and blanked_to < $2`, to.client, to.from)
+		_, err = a.Exec(ctx, `update client set blanked_to = $2 where id = $1 and blanked_to < $2`, to.client, to.from)
 		return err
 	}), false)
 }
 
 // lockRuns locks runs in order and returns those that are not blanked. Sending one of their messages again locks them,
 // too, so that nothing of them opens while they are judged.
-func lockRuns(ctx context.Context, a asker, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
-	live, err := list(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
+	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{runColumns(sorted)}, scanRun)
 	if err != nil {
 		return nil, fmt.Errorf("lock runs: %w", err)
@@ -175,21 +177,21 @@ select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0), 0)
 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`
 
-func (b *blanking) divide(ctx context.Context, a asker, refs []puntuale.RunRef) (ended []puntuale.RunRef, late []lateRun, err error) {
+func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) (ended []puntuale.RunRef, late []lateRun, err error) {
 	if len(refs) == 0 {
 		return nil, nil, nil
 	}
-	err = a.each(ctx, runsEnded, []any{runColumns(refs)}, func(rows row) error {
+	err = a.Query(ctx, runsEnded, []any{runColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.RunRef
 		var planned, resent int64
 		if err := rows.Scan(&ref.Client, &ref.ID, &planned, &resent); err != nil {
 			return err
 		}
 		switch last := max(planned, resent); {
-		case last <= micros(b.before):
+		case last <= engine.Micros(b.before):
 			ended = append(ended, ref)
 		case last == math.MaxInt64:
-			late = append(late, lateRun{ref, micros(b.now)})
+			late = append(late, lateRun{ref, engine.Micros(b.now)})
 		default:
 			late = append(late, lateRun{ref, last})
 		}
@@ -204,17 +206,17 @@ func (b *blanking) divide(ctx context.Context, a asker, refs []puntuale.RunRef) 
 }
 
 // wipe removes what runs said, also from the simulated network's ledger.
-func (b *blanking) wipe(ctx context.Context, a asker, refs []puntuale.RunRef) error {
+func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	if _, err := a.exec(ctx, `update run set request = $2::bytea, content = '[]', blanked_at = $1::bigint from $u(c bigint, i bigint)
- where run.client_id = u.c and run.id = u.i`, micros(b.now), []byte{}, runColumns(refs)); err != nil {
+	if _, err := a.Exec(ctx, `update run set request = $2::bytea, content = '[]', blanked_at = $1::bigint from $u(c bigint, i bigint)
+ where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, runColumns(refs)); err != nil {
 		return fmt.Errorf("blank runs: %w", err)
 	}
 	var sent []puntuale.MessageRef
 	var copies []copyOf
-	if err := a.each(ctx, sandboxMessagesOf, []any{runColumns(refs)}, func(rows row) error {
+	if err := a.Query(ctx, sandboxMessagesOf, []any{runColumns(refs)}, func(rows engine.Row) error {
 		var m puntuale.MessageRef
 		var generation int
 		if err := rows.Scan(&m.Client, &m.ID, &generation); err != nil {
@@ -226,7 +228,7 @@ func (b *blanking) wipe(ctx context.Context, a asker, refs []puntuale.RunRef) er
 	}); err != nil || len(sent) == 0 {
 		return err
 	}
-	if _, err := a.exec(ctx, `update sandbox_message set content = '' from $u(c bigint, k text)
+	if _, err := a.Exec(ctx, `update sandbox_message set content = '' from $u(c bigint, k text)
  where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, copyColumns(copies)); err != nil {
 		return fmt.Errorf("blank what the sandbox received: %w", err)
 	}
@@ -244,27 +246,27 @@ where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
  and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1`
 
 // note keeps late runs for another time, and forgets those of the others that were noted.
-func (b *blanking) note(ctx context.Context, a asker, refs []puntuale.RunRef, late []lateRun) error {
+func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []lateRun) error {
 	over := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
 		return slices.ContainsFunc(late, func(l lateRun) bool { return l.RunRef == r })
 	})
 	if err := forgetLate(ctx, a, over); err != nil || len(late) == 0 {
 		return err
 	}
-	if _, err := a.exec(ctx, `insert into late_run as l (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
+	if _, err := a.Exec(ctx, `insert into late_run as l (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
  on conflict (client_id, run_id) do update set since = excluded.since`,
-		append(runColumns(pick(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), pick(late, func(l *lateRun) int64 { return l.since }))); err != nil {
+		append(runColumns(engine.Column(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), engine.Column(late, func(l *lateRun) int64 { return l.since }))); err != nil {
 		return fmt.Errorf("note late runs: %w", err)
 	}
 	return nil
 }
 
 // forgetLate takes runs off the list of late ones.
-func forgetLate(ctx context.Context, a asker, refs []puntuale.RunRef) error {
+func forgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	if _, err := a.exec(ctx, `delete from late_run where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
+	if _, err := a.Exec(ctx, `delete from late_run where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
 		runColumns(refs)); err != nil {
 		return fmt.Errorf("forget late runs: %w", err)
 	}
@@ -286,11 +288,11 @@ func copiesOf(m puntuale.MessageRef, generation int) []copyOf {
 }
 
 // copyColumns sorts as the ledger's own writer does: rows are locked in this order.
-func copyColumns(copies []copyOf) batch {
+func copyColumns(copies []copyOf) engine.Columns {
 	slices.SortFunc(copies, func(a, b copyOf) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
-	return batch{
-		pick(copies, func(c *copyOf) int64 { return int64(c.client) }),
-		pick(copies, func(c *copyOf) string { return c.id }),
+	return engine.Columns{
+		engine.Column(copies, func(c *copyOf) int64 { return int64(c.client) }),
+		engine.Column(copies, func(c *copyOf) string { return c.id }),
 	}
 }
 
@@ -298,11 +300,11 @@ func compareRuns(a, b puntuale.RunRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
-func runColumns(refs []puntuale.RunRef) batch {
-	return batch{
-		pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
-		pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
+func runColumns(refs []puntuale.RunRef) engine.Columns {
+	return engine.Columns{
+		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
+		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
 	}
 }
 
-func scanRun(rows row, r *puntuale.RunRef) error { return rows.Scan(&r.Client, &r.ID) }
+func scanRun(rows engine.Row, r *puntuale.RunRef) error { return rows.Scan(&r.Client, &r.ID) }

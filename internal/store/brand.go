@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -14,9 +16,9 @@ func (p partnerTenant) Host(ctx context.Context) (puntuale.Host, error) {
 }
 
 func (p partnerTenant) Logo(ctx context.Context) (logo []byte, kind string, err error) {
-	_, err = one(ctx, p.s.read, `select logo, logo_kind from brand where partner_id = $1 and logo_kind <> ''`, []any{p.id}, &logo, &kind)
+	_, err = engine.QueryOne(ctx, p.s.CallReads, `select logo, logo_kind from brand where partner_id = $1 and logo_kind <> ''`, []any{p.id}, &logo, &kind)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("read a logo: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("read a logo: %w", err))
 	}
 	return logo, kind, nil
 }
@@ -29,27 +31,27 @@ func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand, known ...
 	if b.Logo == nil {
 		b.Logo = []byte{}
 	}
-	return p.write(ctx, func(ctx context.Context, a asker) error {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, 0); err != nil { // nobody else sets it meanwhile
 			return err
 		}
 		var h puntuale.Host
-		found, err := one(ctx, a, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where p.id = $1`, []any{p.id}, hostFields(&h)...)
-		if err := thereOr(found, err, "partner"); err != nil {
+		found, err := engine.QueryOne(ctx, a, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where p.id = $1`, []any{p.id}, hostFields(&h)...)
+		if err := engine.ThereOr(found, err, "partner"); err != nil {
 			return err
 		}
 		if err := puntuale.CheckVersion(h.Brand.Version(), known); err != nil {
 			return err
 		}
 		var other puntuale.PartnerID
-		taken, err := one(ctx, a, `select partner_id from brand where confirmed = $1 and confirmed <> '' and partner_id <> $2`, []any{b.Host, p.id}, &other)
+		taken, err := engine.QueryOne(ctx, a, `select partner_id from brand where confirmed = $1 and confirmed <> '' and partner_id <> $2`, []any{b.Host, p.id}, &other)
 		switch {
 		case err != nil:
 			return fmt.Errorf("look for a host name: %w", err)
 		case taken:
 			return errOthersHost
 		}
-		if _, err := a.exec(ctx, `insert into brand (partner_id, name, colour, logo, logo_kind, host, mark) values ($1, $2, $3, $4, $5, $6, $7)
+		if _, err := a.Exec(ctx, `insert into brand (partner_id, name, colour, logo, logo_kind, host, mark) values ($1, $2, $3, $4, $5, $6, $7)
  on conflict (partner_id) do update set name = excluded.name, colour = excluded.colour, logo = excluded.logo, logo_kind = excluded.logo_kind,
  host = excluded.host, mark = excluded.mark, confirmed = case when brand.host = excluded.host then brand.confirmed else '' end`,
 			p.id, b.Name, b.Colour, b.Logo, b.LogoKind, b.Host, mark); err != nil {
@@ -60,28 +62,28 @@ func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand, known ...
 }
 
 func (p partnerTenant) ConfirmHost(ctx context.Context, name string) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update brand set confirmed = host where partner_id = $1 and host = $2 and host <> ''`, p.id, name)
-		if repeated(err) {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update brand set confirmed = host where partner_id = $1 and host = $2 and host <> ''`, p.id, name)
+		if engine.Repeated(err) {
 			return errOthersHost
 		}
-		return thereOr(n > 0, err, "host name")
+		return engine.ThereOr(n > 0, err, "host name")
 	})
 }
 
 func (p partnerTenant) WithdrawHost(ctx context.Context) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update brand set confirmed = '' where partner_id = $1 and confirmed <> ''`, p.id)
-		return thereOr(n > 0, err, "host name")
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update brand set confirmed = '' where partner_id = $1 and confirmed <> ''`, p.id)
+		return engine.ThereOr(n > 0, err, "host name")
 	})
 }
 
 // Hosts returns the partners that ask for a host name, by name and partner; logos are left out.
 func (s *Store) Hosts(ctx context.Context) ([]puntuale.Host, error) {
-	all, err := list(ctx, s.read, `select `+hostColumns+` from partner p join brand b on b.partner_id = p.id where b.host <> '' order by b.host, p.id`,
-		nil, func(rows row, h *puntuale.Host) error { return rows.Scan(hostFields(h)...) })
+	all, err := engine.QueryAll(ctx, s.CallReads, `select `+hostColumns+` from partner p join brand b on b.partner_id = p.id where b.host <> '' order by b.host, p.id`,
+		nil, func(rows engine.Row, h *puntuale.Host) error { return rows.Scan(hostFields(h)...) })
 	if err != nil {
-		return nil, outward(fmt.Errorf("list host names: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list host names: %w", err))
 	}
 	return all, nil
 }

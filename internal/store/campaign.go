@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -15,46 +17,48 @@ const campaignColumns = `c.id, c.client_id, c.session_id, c.sequence_id, c.state
 
 const fromCampaigns = ` from campaign c join campaign_feed f on f.client_id = c.client_id and f.campaign_id = c.id`
 
-func scanCampaign(rows row, c *puntuale.Campaign) error { return rows.Scan(campaignFields(c)...) }
-
-func campaignFields(c *puntuale.Campaign) []any {
-	return []any{&c.ID, &c.Client, &c.Session, &c.Sequence, &c.State, &c.Name, inJSON{&c.Draft}, kept{&c.Frozen}, &c.List, kept{&c.Checked}, moment{&c.Alive},
-		&c.Reason, &c.By, moment{&c.Created}, moment{&c.Started}, moment{&c.Paused}, moment{&c.Resumed}, moment{&c.Ended}, kept{&c.Final},
-		&c.Feed.Place, moment{&c.Feed.Next}, &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
+func scanCampaign(rows engine.Row, c *puntuale.Campaign) error {
+	return rows.Scan(campaignFields(c)...)
 }
 
-// kept scans a column of JSON that may be empty.
-type kept struct{ into any }
+func campaignFields(c *puntuale.Campaign) []any {
+	return []any{&c.ID, &c.Client, &c.Session, &c.Sequence, &c.State, &c.Name, engine.ScanJSON(&c.Draft), optionalJSON{&c.Frozen}, &c.List, optionalJSON{&c.Checked}, engine.ScanTime(&c.Alive),
+		&c.Reason, &c.By, engine.ScanTime(&c.Created), engine.ScanTime(&c.Started), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Ended), optionalJSON{&c.Final},
+		&c.Feed.Place, engine.ScanTime(&c.Feed.Next), &c.Feed.Waiting, &c.Feed.Fed, &c.Feed.Refused}
+}
 
-func (k kept) Scan(value any) error {
+// optionalJSON scans a column of JSON that may be empty.
+type optionalJSON struct{ into any }
+
+func (k optionalJSON) Scan(value any) error {
 	if value == "" || value == nil {
 		return nil
 	}
-	return inJSON(k).Scan(value)
+	return engine.ScanJSON(k.into).Scan(value)
 }
 
 func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *puntuale.Once) (id puntuale.CampaignID, err error) {
-	draft, err := toJSON(c.Draft)
+	draft, err := engine.ToJSON(c.Draft)
 	if err != nil {
 		return 0, err
 	}
-	err = t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
 			return nil, err
 		}
 		if err := t.campaignRoom(ctx, a); err != nil {
 			return nil, err
 		}
-		n, err := number(ctx, a, "campaign")
+		n, err := engine.NextNumber(ctx, a, "campaign")
 		if err != nil {
 			return nil, err
 		}
 		id = puntuale.CampaignID(n)
-		if _, err := a.exec(ctx, `insert into campaign (client_id, id, session_id, sequence_id, state, name, draft, created_at, created_by)
- values ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, t.id, id, c.Session, c.Sequence, c.Name, draft, micros(c.Created), c.By); err != nil {
+		if _, err := a.Exec(ctx, `insert into campaign (client_id, id, session_id, sequence_id, state, name, draft, created_at, created_by)
+ values ($1, $2, $3, $4, 0, $5, $6, $7, $8)`, t.id, id, c.Session, c.Sequence, c.Name, draft, engine.Micros(c.Created), c.By); err != nil {
 			return nil, fmt.Errorf("insert a campaign: %w", err)
 		}
-		if _, err := a.exec(ctx, `insert into campaign_feed (client_id, campaign_id) values ($1, $2)`, t.id, id); err != nil {
+		if _, err := a.Exec(ctx, `insert into campaign_feed (client_id, campaign_id) values ($1, $2)`, t.id, id); err != nil {
 			return nil, fmt.Errorf("insert a campaign: %w", err)
 		}
 		return id, nil
@@ -63,13 +67,13 @@ func (t tenant) CreateCampaign(ctx context.Context, c puntuale.Campaign, o *punt
 }
 
 // campaignRoom locks the client and refuses one campaign too many.
-func (t tenant) campaignRoom(ctx context.Context, a asker) error {
+func (t tenant) campaignRoom(ctx context.Context, a engine.Querier) error {
 	var n int64
-	found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-	if err := thereOr(found, err, "client"); err != nil {
+	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
+	if err := engine.ThereOr(found, err, "client"); err != nil {
 		return err
 	}
-	if _, err := one(ctx, a, `select count(*) from campaign where client_id = $1 and state < 7`, []any{t.id}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from campaign where client_id = $1 and state < 7`, []any{t.id}, &n); err != nil {
 		return fmt.Errorf("count campaigns: %w", err)
 	}
 	if n >= puntuale.MaxOpenCampaigns {
@@ -79,18 +83,18 @@ func (t tenant) campaignRoom(ctx context.Context, a asker) error {
 }
 
 func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
-	draft, err := toJSON(c.Draft)
+	draft, err := engine.ToJSON(c.Draft)
 	if err != nil {
 		return err
 	}
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
 			return err
 		}
 		if _, err := t.lockCampaign(ctx, a, c.ID, puntuale.CampaignState.Editable); err != nil {
 			return err
 		}
-		_, err := a.exec(ctx, `update campaign set session_id = $3, sequence_id = $4, state = 0, name = $5, draft = $6, checked = '' where client_id = $1 and id = $2`,
+		_, err := a.Exec(ctx, `update campaign set session_id = $3, sequence_id = $4, state = 0, name = $5, draft = $6, checked = '' where client_id = $1 and id = $2`,
 			t.id, c.ID, c.Session, c.Sequence, c.Name, draft)
 		if err != nil {
 			return fmt.Errorf("update a campaign: %w", err)
@@ -100,10 +104,10 @@ func (t tenant) UpdateCampaign(ctx context.Context, c puntuale.Campaign) error {
 }
 
 // lockCampaign locks a campaign's row and refuses a state that may not be changed so.
-func (t tenant) lockCampaign(ctx context.Context, a asker, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
-	found, err := one(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
- where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, moment{&c.Alive}, moment{&c.Paused}, moment{&c.Resumed}, moment{&c.Started})
-	if err := thereOr(found, err, "campaign"); err != nil {
+func (t tenant) lockCampaign(ctx context.Context, a engine.Querier, id puntuale.CampaignID, may func(puntuale.CampaignState) bool) (c puntuale.Campaign, err error) {
+	found, err := engine.QueryOne(ctx, a, `select c.id, c.state, c.list_id, c.checked_at, c.paused_at, c.resumed_at, c.started_at from campaign c
+ where c.client_id = $1 and c.id = $2 for no key update`, []any{t.id, id}, &c.ID, &c.State, &c.List, engine.ScanTime(&c.Alive), engine.ScanTime(&c.Paused), engine.ScanTime(&c.Resumed), engine.ScanTime(&c.Started))
+	if err := engine.ThereOr(found, err, "campaign"); err != nil {
 		return c, err
 	}
 	if !may(c.State) {
@@ -113,8 +117,8 @@ func (t tenant) lockCampaign(ctx context.Context, a asker, id puntuale.CampaignI
 }
 
 func (t tenant) Campaign(ctx context.Context, id puntuale.CampaignID) (c puntuale.Campaign, err error) {
-	found, err := one(ctx, t.s.read, `select `+campaignColumns+fromCampaigns+` where c.client_id = $1 and c.id = $2`, []any{t.id, id}, campaignFields(&c)...)
-	return c, foundOr(found, err, "campaign")
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+campaignColumns+fromCampaigns+` where c.client_id = $1 and c.id = $2`, []any{t.id, id}, campaignFields(&c)...)
+	return c, engine.FoundOr(found, err, "campaign")
 }
 
 // listedCampaigns leave out what is sent, which may be long.
@@ -123,18 +127,18 @@ const listedCampaigns = `select c.id, c.client_id, c.session_id, c.sequence_id, 
  f.place, f.next_at, f.waiting, f.fed, f.refused` + fromCampaigns + ` where c.client_id = $1 and c.id < $2 order by c.id desc limit $3`
 
 func (t tenant) Campaigns(ctx context.Context, p puntuale.Page) ([]puntuale.Campaign, string, error) {
-	last, limit, err := after(p, "campaigns")
+	last, limit, err := engine.ReadCursor(p, "campaigns")
 	if err != nil {
 		return nil, "", err
 	}
 	if last == 0 {
 		last = puntuale.MaxID
 	}
-	all, err := list(ctx, t.lists(), listedCampaigns, []any{t.id, last, limit + 1}, scanCampaign)
+	all, err := engine.QueryAll(ctx, t.lists(), listedCampaigns, []any{t.id, last, limit + 1}, scanCampaign)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list campaigns: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list campaigns: %w", err))
 	}
-	all, next := cut(all, limit, "campaigns", func(c *puntuale.Campaign) int64 { return int64(c.ID) })
+	all, next := engine.CutPage(all, limit, "campaigns", func(c *puntuale.Campaign) int64 { return int64(c.ID) })
 	return all, next, nil
 }
 
@@ -150,18 +154,18 @@ const campaignReceipts = `select coalesce(sum(case when g.delivered_at <> 0 or g
 func (t tenant) CampaignCounts(ctx context.Context, id puntuale.CampaignID, receipts bool) (puntuale.CampaignCounts, error) {
 	counts, err := countCampaign(ctx, t.lists(), campaignCounts, t.id, id)
 	if err == nil && receipts && counts.Completed > 0 {
-		err = t.lists().each(ctx, campaignReceipts, []any{t.id, id}, func(rows row) error { return rows.Scan(&counts.Delivered, &counts.Read) })
+		err = t.lists().Query(ctx, campaignReceipts, []any{t.id, id}, func(rows engine.Row) error { return rows.Scan(&counts.Delivered, &counts.Read) })
 	}
-	return counts, outward(err)
+	return counts, engine.PublicError(err)
 }
 
 // eacher asks for rows.
 type eacher interface {
-	each(ctx context.Context, text string, args []any, scan func(row) error) error
+	Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error
 }
 
 func countCampaign(ctx context.Context, a eacher, text string, client puntuale.ClientID, id puntuale.CampaignID) (c puntuale.CampaignCounts, err error) {
-	err = a.each(ctx, text, []any{client, id}, func(rows row) error {
+	err = a.Query(ctx, text, []any{client, id}, func(rows engine.Row) error {
 		var state puntuale.State
 		var n int
 		err := rows.Scan(&state, &n)
@@ -186,7 +190,7 @@ func countCampaign(ctx context.Context, a eacher, text string, client puntuale.C
 }
 
 func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignChange) error {
-	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.campaign, func(ctx context.Context, a engine.Querier) error {
 		stored, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool {
 			for _, from := range c.From {
 				if s == from {
@@ -199,11 +203,11 @@ func (t tenant) ChangeCampaign(ctx context.Context, id puntuale.CampaignID, c pu
 			return err
 		}
 		return moveCampaign(ctx, a, t.id, stored, c)
-	}).of(int64(t.id)), false)
+	}).Of(int64(t.id)), false)
 }
 
 // moveCampaign writes a change of state of a campaign whose row is locked.
-func moveCampaign(ctx context.Context, a asker, client puntuale.ClientID, stored puntuale.Campaign, c puntuale.CampaignChange) error {
+func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientID, stored puntuale.Campaign, c puntuale.CampaignChange) error {
 	paused, resumed, ended, alive := stored.Paused, stored.Resumed, time.Time{}, stored.Alive
 	switch c.To {
 	case puntuale.CampaignPaused:
@@ -218,8 +222,8 @@ func moveCampaign(ctx context.Context, a asker, client puntuale.ClientID, stored
 		ended = c.Now
 	default:
 	}
-	_, err := a.exec(ctx, `update campaign set state = $3, reason = $4, paused_at = $5, resumed_at = $6, ended_at = $7, checked_at = $8 where client_id = $1 and id = $2`,
-		client, stored.ID, c.To, c.Reason, micros(paused), micros(resumed), micros(ended), micros(alive))
+	_, err := a.Exec(ctx, `update campaign set state = $3, reason = $4, paused_at = $5, resumed_at = $6, ended_at = $7, checked_at = $8 where client_id = $1 and id = $2`,
+		client, stored.ID, c.To, c.Reason, engine.Micros(paused), engine.Micros(resumed), engine.Micros(ended), engine.Micros(alive))
 	if err != nil {
 		return fmt.Errorf("change a campaign's state: %w", err)
 	}
@@ -227,11 +231,11 @@ func moveCampaign(ctx context.Context, a asker, client puntuale.ClientID, stored
 }
 
 // noteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds. Its arguments begin at $8.
-func noteCampaigns(ctx context.Context, a asker, c puntuale.CampaignChange, which string, args ...any) error {
-	_, err := a.exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
+func noteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args ...any) error {
+	_, err := a.Exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
  select l.partner_id, c.client_id, $1::bigint, $2::text, $3::bigint, $4::text, cast(c.id as text) || $5::text, $6::bigint, $7::text
  from campaign c join client l on l.id = c.client_id where `+which,
-		append([]any{c.By.User, c.By.Who, bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), micros(c.Now), c.By.Address}, args...)...)
+		append([]any{c.By.User, c.By.Who, engine.Bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), engine.Micros(c.Now), c.By.Address}, args...)...)
 	if err != nil {
 		return fmt.Errorf("note a campaign's state: %w", err)
 	}
@@ -247,14 +251,14 @@ func prefixed(sign, text string) string {
 }
 
 func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignStart) (u puntuale.Usage, err error) {
-	frozen, err := toJSON(c.Frozen)
+	frozen, err := engine.ToJSON(c.Frozen)
 	if err != nil {
 		return u, err
 	}
-	err = t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.write, func(ctx context.Context, a asker) error {
+	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.write, func(ctx context.Context, a engine.Querier) error {
 		var begun puntuale.Campaign
-		found, err := one(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, moment{&begun.Started}, kept{&begun.Checked})
-		if err := thereOr(found, err, "campaign"); err != nil {
+		found, err := engine.QueryOne(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, engine.ScanTime(&begun.Started), optionalJSON{&begun.Checked})
+		if err := engine.ThereOr(found, err, "campaign"); err != nil {
 			return err
 		}
 		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
@@ -272,35 +276,35 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 			return err
 		}
 		var check puntuale.CampaignCheck
-		if _, err := one(ctx, a, `select checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, kept{&check}); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, optionalJSON{&check}); err != nil {
 			return fmt.Errorf("read a campaign's check: %w", err)
 		}
 		switch {
 		case check.Digest == "" || check.Digest != c.Digest:
 			return puntuale.Conflict("the campaign was changed since its check")
 		case over:
-			t.s.cfg.Meter.CapRefused(1)
+			t.s.Config.Meter.CapRefused(1)
 			return &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
 		}
-		if _, err := a.exec(ctx, `update campaign set state = 3, session_id = $3, frozen = $4, started_at = $5, reason = '' where client_id = $1 and id = $2`,
-			t.id, id, c.Session, frozen, micros(c.Now)); err != nil {
+		if _, err := a.Exec(ctx, `update campaign set state = 3, session_id = $3, frozen = $4, started_at = $5, reason = '' where client_id = $1 and id = $2`,
+			t.id, id, c.Session, frozen, engine.Micros(c.Now)); err != nil {
 			return fmt.Errorf("start a campaign: %w", err)
 		}
-		if _, err := a.exec(ctx, `update campaign_feed set next_at = $3 where client_id = $1 and campaign_id = $2`, t.id, id, micros(c.First)); err != nil {
+		if _, err := a.Exec(ctx, `update campaign_feed set next_at = $3 where client_id = $1 and campaign_id = $2`, t.id, id, engine.Micros(c.First)); err != nil {
 			return fmt.Errorf("start a campaign: %w", err)
 		}
 		return noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $8 and c.id = $9`, t.id, id)
-	}).of(int64(t.id)), false)
+	}).Of(int64(t.id)), false)
 	return u, err
 }
 
 // countOne counts one call, and reports whether it is over the cap.
-func (t tenant) countOne(ctx context.Context, a asker, day dayOf) (u puntuale.Usage, over bool, err error) {
+func (t tenant) countOne(ctx context.Context, a engine.Querier, day dayOf) (u puntuale.Usage, over bool, err error) {
 	if t.free {
 		u, err = countAlways(ctx, a, day, 0)
 		return u, false, err
 	}
-	counts, err := count(ctx, a.each, []dayOf{day}, []int64{1})
+	counts, err := count(ctx, a.Query, []dayOf{day}, []int64{1})
 	if err != nil {
 		return u, false, err
 	}
@@ -312,11 +316,11 @@ func (t tenant) countOne(ctx context.Context, a asker, day dayOf) (u puntuale.Us
 }
 
 // pauseCampaigns pauses whatever sends, for a reason of ours: what a person resumes is told.
-func pauseCampaigns(ctx context.Context, a asker, reason string, now time.Time) error {
+func pauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
 	if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
 		return err
 	}
-	_, err := a.exec(ctx, `update campaign set paused_at = case when state = 3 then $2::bigint else paused_at end, state = 4, reason = $1 where state in (3, 5)`, reason, micros(now))
+	_, err := a.Exec(ctx, `update campaign set paused_at = case when state = 3 then $2::bigint else paused_at end, state = 4, reason = $1 where state in (3, 5)`, reason, engine.Micros(now))
 	if err != nil {
 		return fmt.Errorf("pause campaigns: %w", err)
 	}

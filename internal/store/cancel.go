@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -30,7 +32,7 @@ returning message.id, message.desired_at, message.next_at, message.state`
 
 // cancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
 // marked as stopped.
-func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
+func cancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -39,11 +41,11 @@ func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now ti
 		slices.Reverse(refs)
 	}
 	var done []puntuale.CancelledMessage
-	err := a.each(ctx, cancelMessages, []any{micros(now), refColumns(refs)}, func(rows row) error {
+	err := a.Query(ctx, cancelMessages, []any{engine.Micros(now), refColumns(refs)}, func(rows engine.Row) error {
 		var m puntuale.CancelledMessage
 		var state puntuale.State
 		var planned time.Time
-		if err := rows.Scan(&m.ID, moment{&m.Desired}, moment{&planned}, &state); err != nil || state != puntuale.Cancelled {
+		if err := rows.Scan(&m.ID, engine.ScanTime(&m.Desired), engine.ScanTime(&planned), &state); err != nil || state != puntuale.Cancelled {
 			return err
 		}
 		if m.Desired.IsZero() {
@@ -58,10 +60,10 @@ func cancelOpen(ctx context.Context, a asker, refs []puntuale.MessageRef, now ti
 	return done, nil
 }
 
-func refColumns(refs []puntuale.MessageRef) batch {
-	return batch{
-		pick(refs, func(r *puntuale.MessageRef) int64 { return int64(r.Client) }),
-		pick(refs, func(r *puntuale.MessageRef) int64 { return int64(r.ID) }),
+func refColumns(refs []puntuale.MessageRef) engine.Columns {
+	return engine.Columns{
+		engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(r.Client) }),
+		engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(r.ID) }),
 	}
 }
 
@@ -96,20 +98,20 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 )
 
 func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {
-	refs, err := list(ctx, t.s.read, stopCandidates, []any{t.id, phone, sequence}, scanRef)
+	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence}, scanRef)
 	if err != nil {
-		return puntuale.Stopped{}, outward(fmt.Errorf("look for messages to stop: %w", err))
+		return puntuale.Stopped{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
 	if len(refs) == 0 { // else the sequence is, or was, there
 		var id int64
-		found, err := one(ctx, t.s.read, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
-		if err := foundOr(found, err, "sequence"); err != nil {
+		found, err := engine.QueryOne(ctx, t.s.CallReads, `select id from sequence where client_id = $1 and id = $2`, []any{t.id, sequence}, &id)
+		if err := engine.FoundOr(found, err, "sequence"); err != nil {
 			return puntuale.Stopped{}, err
 		}
 	}
 	ids := []puntuale.MessageID{}
 	c := cancellation{t: t, kind: t.s.kinds.stop, day: day, now: now, took: func(done []puntuale.CancelledMessage) error {
-		ids = append(ids, pick(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })...)
+		ids = append(ids, engine.Column(done, func(m *puntuale.CancelledMessage) puntuale.MessageID { return m.ID })...)
 		return nil
 	}}
 	if err := c.cancel(ctx, refs); err != nil {
@@ -124,16 +126,16 @@ const cancelRound = 50_000
 // The last round sees every message that is open then, so the call cancels all that was accepted before it, and may cancel
 // what is accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
 func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
-	text, args := phoneCandidates, []any{t.id, batch{phones}}
+	text, args := phoneCandidates, []any{t.id, engine.Columns{phones}}
 	if all {
 		text, args = openCandidates, []any{t.id}
 	}
 	text = fmt.Sprintf("select o.client_id, o.id from (%s) o order by o.id + 0 limit %d", text, cancelRound)
 	c := cancellation{t: t, kind: t.s.kinds.cancel, day: day, now: now, took: took}
 	for {
-		refs, err := list(ctx, t.s.read, text, args, scanRef)
+		refs, err := engine.QueryAll(ctx, t.s.CallReads, text, args, scanRef)
 		if err != nil {
-			return outward(fmt.Errorf("look for messages to cancel: %w", err))
+			return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 		}
 		before := c.done
 		if err := c.cancel(ctx, refs); err != nil {
@@ -149,7 +151,7 @@ func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, da
 // the caller hears of the failure and may call again; what was cancelled stays so.
 type cancellation struct {
 	t       tenant
-	kind    *kind
+	kind    *engine.Kind
 	day     puntuale.Date
 	now     time.Time
 	took    func([]puntuale.CancelledMessage) error
@@ -166,7 +168,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 		part := refs[:min(chunk, len(refs))]
 		refs = refs[len(part):]
 		var done []puntuale.CancelledMessage
-		task := single(c.kind, func(ctx context.Context, a asker) (err error) {
+		task := engine.Single(c.kind, func(ctx context.Context, a engine.Querier) (err error) {
 			if !c.counted {
 				if c.usage, err = countAlways(ctx, a, dayOf{c.t.id, c.day}, c.t.calls()); err != nil {
 					return err
@@ -174,8 +176,8 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 			}
 			done, err = cancelOpen(ctx, a, part, c.now)
 			return err
-		}).of(int64(c.t.id))
-		if err := c.t.s.tenantWriter(int64(c.t.id)).perform(ctx, task, false); err != nil {
+		}).Of(int64(c.t.id))
+		if err := c.t.s.TenantWriter(int64(c.t.id)).Do(ctx, task, false); err != nil {
 			return err
 		}
 		c.counted = true
@@ -192,12 +194,12 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) ([]puntuale.CancelledMessage, error) {
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage
-	err := t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.cancel, func(ctx context.Context, a asker) error {
+	err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return err
 		}
-		there, err := list(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,
-			[]any{refColumns(refs)}, scanOne[puntuale.MessageID])
+		there, err := engine.QueryAll(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,
+			[]any{refColumns(refs)}, engine.ScanOne[puntuale.MessageID])
 		if err != nil {
 			return fmt.Errorf("look for messages to cancel: %w", err)
 		}
@@ -206,7 +208,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 		}
 		done, err = cancelOpen(ctx, a, refs, now)
 		return err
-	}).of(int64(t.id)), false)
+	}).Of(int64(t.id)), false)
 	if err != nil {
 		return nil, err
 	}
@@ -214,4 +216,4 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	return done, nil
 }
 
-func scanRef(rows row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
+func scanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }

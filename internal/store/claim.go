@@ -8,37 +8,39 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
 	var answers []puntuale.Granted
 	present := s.from(c.Now)
-	t := &task{kind: s.kinds.claim, weight: 1, dated: true, done: make(chan error, 1)}
-	t.do = func(ctx context.Context, a asker) error {
+	t := &engine.Task{Kind: s.kinds.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
+	t.Run = func(ctx context.Context, a engine.Querier) error {
 		b := &claimBatch{Claim: c, a: a, done: present()}
 		err := b.run(ctx)
 		answers = b.answers
-		t.body = b
+		t.Body = b
 		return err
 	}
-	if err := s.claims.perform(ctx, t, false); err != nil {
+	if err := s.ClaimWriter.Do(ctx, t, false); err != nil {
 		return nil, err
 	}
 	return answers, nil
 }
 
-func newClaimKind() *kind {
-	k := newSingle("claim", laneSend)
-	k.class = classClaim
-	k.check = checkClaim
+func newClaimKind() *engine.Kind {
+	k := engine.NewSingle("claim", engine.PrioritySend)
+	k.Class = engine.ClassClaim
+	k.Check = checkClaim
 	return k
 }
 
 // claimBatch is the work of one claim. Locks are taken in the order node, campaigns, messages by (client, id), clients.
 type claimBatch struct {
 	puntuale.Claim
-	a    asker
+	a    engine.Querier
 	done time.Time // of what is closed
 
 	answers   []puntuale.Granted
@@ -94,12 +96,12 @@ func (b *claimBatch) run(ctx context.Context) error {
 
 // fence locks the node's row so that it cannot be removed before we commit, or answers that it is gone. Removing it is
 // how another node takes over (fleet.go); a lease of another timeline is none (timeline.go).
-func fence(ctx context.Context, a asker, node puntuale.NodeID) error {
+func fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
 	if !claimsAreFenced {
 		return nil
 	}
 	var n int64
-	alive, err := one(ctx, a, liveNode, []any{node}, &n)
+	alive, err := engine.QueryOne(ctx, a, liveNode, []any{node}, &n)
 	return fenced(alive, err)
 }
 
@@ -116,12 +118,12 @@ func fenced(alive bool, err error) error {
 }
 
 // leased is fence whose answer, held, is there once the next statement was answered.
-func leased(ctx context.Context, a asker, node puntuale.NodeID) (held func() error, err error) {
+func leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
 	if !claimsAreFenced {
 		return func() error { return nil }, nil
 	}
 	alive := false
-	err = a.later(ctx, liveNode, []any{node}, func(row) error { alive = true; return nil })
+	err = a.Queue(ctx, liveNode, []any{node}, func(engine.Row) error { alive = true; return nil })
 	if err != nil {
 		return nil, fenced(false, err)
 	}
@@ -186,10 +188,10 @@ func (b *claimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 	}
 	slices.SortFunc(refs, func(x, y campaignRef) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
 	held := map[campaignRef]bool{}
-	err := b.a.each(ctx, lockCampaigns, []any{batch{
-		pick(refs, func(r *campaignRef) int64 { return int64(r.client) }),
-		pick(refs, func(r *campaignRef) int64 { return int64(r.id) }),
-	}}, func(rows row) error {
+	err := b.a.Query(ctx, lockCampaigns, []any{engine.Columns{
+		engine.Column(refs, func(r *campaignRef) int64 { return int64(r.client) }),
+		engine.Column(refs, func(r *campaignRef) int64 { return int64(r.id) }),
+	}}, func(rows engine.Row) error {
 		var ref campaignRef
 		var state puntuale.CampaignState
 		err := rows.Scan(&ref.client, &ref.id, &state)
@@ -238,13 +240,13 @@ func (b *claimBatch) write(ctx context.Context) error {
 	var client, id, due, attempt int64
 	var blocked bool
 	into := []any{&client, &id, &due, &attempt, &blocked, &seen}
-	err := b.a.each(ctx, claimMessages, []any{b.Token, micros(b.Now), batch{
-		pick(b.order, func(i *int) int64 { return int64(item(i).Client) }),
-		pick(b.order, func(i *int) int64 { return int64(item(i).ID) }),
-		pick(b.order, func(i *int) int64 { return item(i).Intent }),
-		pick(b.order, func(i *int) int64 { return bit(b.standings[item(i).Client].Credits != nil) }),
-		pick(b.order, func(i *int) int64 { return int64(item(i).Session) }),
-	}}, func(rows row) error {
+	err := b.a.Query(ctx, claimMessages, []any{b.Token, engine.Micros(b.Now), engine.Columns{
+		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Client) }),
+		engine.Column(b.order, func(i *int) int64 { return int64(item(i).ID) }),
+		engine.Column(b.order, func(i *int) int64 { return item(i).Intent }),
+		engine.Column(b.order, func(i *int) int64 { return engine.Bit(b.standings[item(i).Client].Credits != nil) }),
+		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Session) }),
+	}}, func(rows engine.Row) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
@@ -259,7 +261,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 		return fmt.Errorf("write intents: %w", err)
 	}
 	if seen != b.erased {
-		return fmt.Errorf("a number was erased meanwhile: %w", errAgain)
+		return fmt.Errorf("a number was erased meanwhile: %w", engine.ErrAgain)
 	}
 	for _, g := range b.granted {
 		b.answers[g.index] = puntuale.ClaimGranted
@@ -274,9 +276,9 @@ func (b *claimBatch) findMarked(ctx context.Context) error {
 		return nil
 	}
 	blocked := map[puntuale.MessageRef]bool{}
-	refs := pick(b.granted, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
-	marks := pick(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Mark })
-	if err := b.a.each(ctx, markedMessages, []any{append(refColumns(refs), marks)}, func(rows row) error {
+	refs := engine.Column(b.granted, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
+	marks := engine.Column(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Mark })
+	if err := b.a.Query(ctx, markedMessages, []any{append(refColumns(refs), marks)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
 		err := scanRef(rows, &ref)
 		blocked[ref] = true
@@ -304,17 +306,17 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 		if !g.blocked || repeat && g.attempt > 1 {
 			return false
 		}
-		refs, credit = append(refs, g.MessageRef), append(credit, bit(repeat)-2*bit(repeat && g.marked))
+		refs, credit = append(refs, g.MessageRef), append(credit, engine.Bit(repeat)-2*engine.Bit(repeat && g.marked))
 		b.answers[g.index] = puntuale.ClaimBlacklisted
 		return true
 	})
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := b.a.each(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
+	if err := b.a.Query(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
  where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
-		[]any{micros(b.done), b.Token, append(refColumns(refs), credit)}, func(rows row) error {
+		[]any{engine.Micros(b.done), b.Token, append(refColumns(refs), credit)}, func(rows engine.Row) error {
 			var c puntuale.ClientID
 			var back int
 			err := rows.Scan(&c, &back)
@@ -346,7 +348,7 @@ func (b *claimBatch) charge(ctx context.Context) error {
 		return nil
 	}
 	clients := slices.Sorted(maps.Keys(want))
-	amounts := pick(clients, func(c *puntuale.ClientID) int64 { return int64(len(want[*c])) })
+	amounts := engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(len(want[*c])) })
 	taken, err := takeCredits(ctx, b.a, clients, amounts)
 	if err != nil {
 		return err
@@ -360,7 +362,7 @@ func (b *claimBatch) charge(ctx context.Context) error {
 			b.answers[g.index] = puntuale.ClaimHeld
 		}
 	}
-	if err := enter(ctx, b.a, "reserve", b.Now, clients, pick(taken, func(n *int64) int64 { return -*n })); err != nil {
+	if err := enter(ctx, b.a, "reserve", b.Now, clients, engine.Column(taken, func(n *int64) int64 { return -*n })); err != nil {
 		return err
 	}
 	if err := giveBack(ctx, b.a, b.Now, b.returned); err != nil {
@@ -376,7 +378,7 @@ func (b *claimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 		return nil
 	}
 	slices.SortFunc(refs, compareRefs)
-	if _, err := b.a.exec(ctx, `update message set intent = 0, attempt = message.attempt - 1, credit = 0,
+	if _, err := b.a.Exec(ctx, `update message set intent = 0, attempt = message.attempt - 1, credit = 0,
  intent_at = case when message.attempt > 1 then message.intent_at else 0 end
  from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i and message.intent = $1`,
 		b.Token, refColumns(refs)); err != nil {
@@ -388,8 +390,8 @@ func (b *claimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 // checkClaim tells, after a connection was lost during COMMIT, whether the claim is on disk: a message that it granted
 // then carries its token. Locking the row waits for a commit still under way. A claim that granted nothing runs again:
 // what it did besides, a second run finds done.
-func checkClaim(ctx context.Context, w *writer, tasks []*task) (bool, error) {
-	b, ok := tasks[0].body.(*claimBatch)
+func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
+	b, ok := tasks[0].Body.(*claimBatch)
 	if !ok {
 		return false, nil
 	}
@@ -400,7 +402,7 @@ func checkClaim(ctx context.Context, w *writer, tasks []*task) (bool, error) {
 	}
 	ref := b.granted[i].MessageRef
 	var intent int64
-	if _, err := one(ctx, &w.link, `select intent from message where client_id = $1 and id = $2 for update`,
+	if _, err := engine.QueryOne(ctx, &w.Conn, `select intent from message where client_id = $1 and id = $2 for update`,
 		[]any{ref.Client, ref.ID}, &intent); err != nil {
 		return false, fmt.Errorf("look for the claim: %w", err)
 	}

@@ -5,24 +5,26 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
-func scanClient(rows row, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
+func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
 
 func (p partnerTenant) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
-	c, found, err := p.client(ctx, p.s.read, id)
-	return c, foundOr(found, err, "client")
+	c, found, err := p.client(ctx, p.s.CallReads, id)
+	return c, engine.FoundOr(found, err, "client")
 }
 
-func (p partnerTenant) client(ctx context.Context, a asker, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
-	found, err = one(ctx, a, `select `+clientColumns+` from client c where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`,
+func (p partnerTenant) client(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
+	found, err = engine.QueryOne(ctx, a, `select `+clientColumns+` from client c where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`,
 		[]any{p.id, id}, clientFields(&c)...)
 	return c, found, err
 }
 
 // lockedClient reads the client once its row is locked: what is read stays until this transaction has committed.
-func (p partnerTenant) lockedClient(ctx context.Context, a asker, id puntuale.ClientID) (puntuale.Client, bool, error) {
+func (p partnerTenant) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
 	if err := p.lockClient(ctx, a, id); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 			return puntuale.Client{}, false, nil
@@ -33,16 +35,16 @@ func (p partnerTenant) lockedClient(ctx context.Context, a asker, id puntuale.Cl
 }
 
 func (p partnerTenant) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Client, string, error) {
-	last, limit, err := after(page, "client")
+	last, limit, err := engine.ReadCursor(page, "client")
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, p.s.read, `select `+clientColumns+` from client c
+	all, err := engine.QueryAll(ctx, p.s.CallReads, `select `+clientColumns+` from client c
  where c.partner_id = $1 and c.id > $2 and c.deleted_at = 0 order by c.id limit $3`, []any{p.id, last, limit + 1}, scanClient)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list clients: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list clients: %w", err))
 	}
-	all, next := cut(all, limit, "client", func(c *puntuale.Client) int64 { return int64(c.ID) })
+	all, next := engine.CutPage(all, limit, "client", func(c *puntuale.Client) int64 { return int64(c.ID) })
 	return all, next, nil
 }
 
@@ -51,11 +53,11 @@ func (p partnerTenant) ClientsByID(ctx context.Context, ids []puntuale.ClientID)
 	if len(ids) == 0 {
 		return found, nil
 	}
-	all, err := list(ctx, p.s.read, `select `+clientColumns+` from $u(i bigint) cross join client c
+	all, err := engine.QueryAll(ctx, p.s.CallReads, `select `+clientColumns+` from $u(i bigint) cross join client c
  where c.id = u.i and c.partner_id = $1 and c.deleted_at = 0`,
-		[]any{p.id, batch{pick(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}}, scanClient)
+		[]any{p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}}, scanClient)
 	if err != nil {
-		return nil, outward(fmt.Errorf("read clients: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read clients: %w", err))
 	}
 	for _, c := range all {
 		found[c.ID] = c
@@ -65,9 +67,9 @@ func (p partnerTenant) ClientsByID(ctx context.Context, ids []puntuale.ClientID)
 
 func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
-	err := p.write(ctx, func(ctx context.Context, a asker) error {
+	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		old, found, err := p.lockedClient(ctx, a, id)
-		if err := thereOr(found, err, "client"); err != nil {
+		if err := engine.ThereOr(found, err, "client"); err != nil {
 			return err
 		}
 		if err := puntuale.CheckVersion(old.Version(), patch.Known); err != nil {
@@ -138,22 +140,22 @@ func change[T any](field *T, c puntuale.Change[T]) {
 
 // storeClient writes a client whose row is locked. Going to or from unlimited credits, the ledger ends at, or starts
 // from, zero.
-func storeClient(ctx context.Context, a asker, old, c puntuale.Client, now time.Time) error {
+func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, now time.Time) error {
 	if c.Features == nil {
 		c.Features = []string{}
 	}
-	features, err := toJSON(c.Features)
+	features, err := engine.ToJSON(c.Features)
 	if err != nil {
 		return err
 	}
-	closed, err := toJSON(c.Closed)
+	closed, err := engine.ToJSON(c.Closed)
 	if err != nil {
 		return err
 	}
-	if _, err := a.exec(ctx, `update client set name = $2, phone = $3, profile = $4, refill = $5, refill_to = $6, refill_at = $7,
+	if _, err := a.Exec(ctx, `update client set name = $2, phone = $3, profile = $4, refill = $5, refill_to = $6, refill_at = $7,
  credits = $8, cap = $9, expires_on = $10, expires_at = $11, zone = $12, region = $13, closed = $14, suspended = $15, features = $16,
- revision = $17 where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
-		dayNumber(c.Expires), micros(c.ExpiresAt), c.Zone, c.Region, closed, bit(c.Suspended), features, c.Revision); err != nil {
+ revision = $17 where id = $1`, c.ID, c.Name, c.Phone, c.Profile, c.Refill, c.RefillTo, engine.Micros(c.RefillAt), optional(c.Credits), optional(c.Cap),
+		dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, c.Revision); err != nil {
 		return fmt.Errorf("update a client: %w", err)
 	}
 	return enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})

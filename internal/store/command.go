@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -17,20 +19,20 @@ const waitingMost = 20
 
 func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.CommandID, error) {
 	var id int64
-	err := t.write(ctx, func(ctx context.Context, a asker) error {
-		skew, err := t.s.skew(ctx, a)
+	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		skew, err := t.s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
 		if err := t.commandable(ctx, a, c.Session, c.Created.Add(skew)); err != nil {
 			return err
 		}
-		if id, err = number(ctx, a, "command"); err != nil {
+		if id, err = engine.NextNumber(ctx, a, "command"); err != nil {
 			return err
 		}
-		_, err = a.exec(ctx, `insert into command (id, client_id, session_id, verb, detail, created_at, expires_at)
+		_, err = a.Exec(ctx, `insert into command (id, client_id, session_id, verb, detail, created_at, expires_at)
  values ($1, $2, $3, $4, $5, $6, $7)`,
-			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), micros(c.Created), micros(c.Expires.Add(skew)))
+			id, t.id, c.Session, c.Verb, append([]byte{}, c.Detail...), engine.Micros(c.Created), engine.Micros(c.Expires.Add(skew)))
 		if err != nil {
 			return fmt.Errorf("insert a command: %w", err)
 		}
@@ -40,7 +42,7 @@ func (t tenant) GiveCommand(ctx context.Context, c puntuale.Command) (puntuale.C
 }
 
 // commandable refuses a command for a session that is not there, or has too many.
-func (t tenant) commandable(ctx context.Context, a asker, session puntuale.SessionID, now time.Time) error {
+func (t tenant) commandable(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	if session == 0 {
 		return puntuale.NotFound("session")
 	}
@@ -48,8 +50,8 @@ func (t tenant) commandable(ctx context.Context, a asker, session puntuale.Sessi
 		return err
 	}
 	var n int
-	if _, err := one(ctx, a, `select count(*) from command where session_id = $1 and answered_at = 0 and expires_at > $2`,
-		[]any{session, micros(now)}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from command where session_id = $1 and answered_at = 0 and expires_at > $2`,
+		[]any{session, engine.Micros(now)}, &n); err != nil {
 		return fmt.Errorf("count commands: %w", err)
 	}
 	if n >= waitingMost {
@@ -59,16 +61,16 @@ func (t tenant) commandable(ctx context.Context, a asker, session puntuale.Sessi
 }
 
 func (t tenant) CommandAnswer(ctx context.Context, id puntuale.CommandID, now time.Time) ([]byte, error) {
-	skew, err := t.s.skew(ctx, t.s.read)
+	skew, err := t.s.ClockOffset(ctx, t.s.CallReads)
 	if err != nil {
-		return nil, outward(err)
+		return nil, engine.PublicError(err)
 	}
 	now = now.Add(skew)
 	var at int64
 	var answer []byte
-	found, err := one(ctx, t.s.read, `select answered_at, answer from command where id = $1 and client_id = $2 and expires_at > $3`,
-		[]any{id, t.id, micros(now)}, &at, &answer)
-	if err := foundOr(found, err, "command"); err != nil || at == 0 {
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select answered_at, answer from command where id = $1 and client_id = $2 and expires_at > $3`,
+		[]any{id, t.id, engine.Micros(now)}, &at, &answer)
+	if err := engine.FoundOr(found, err, "command"); err != nil || at == 0 {
 		return nil, err
 	}
 	return answer, nil
@@ -80,15 +82,15 @@ from command c join session s on s.client_id = c.client_id and s.id = c.session_
 where c.answered_at = 0 and c.expires_at > $2 and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Store) OpenCommands(ctx context.Context, node puntuale.NodeID, now time.Time) ([]puntuale.Command, error) {
-	skew, err := s.skew(ctx, s.look)
+	skew, err := s.ClockOffset(ctx, s.DispatchReads)
 	if err != nil {
-		return nil, outward(err)
+		return nil, engine.PublicError(err)
 	}
-	all, err := list(ctx, s.look, openCommands, []any{node, micros(now.Add(skew))}, func(rows row, c *puntuale.Command) error {
-		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, moment{&c.Created}, moment{&c.Expires}, &c.Taken)
+	all, err := engine.QueryAll(ctx, s.DispatchReads, openCommands, []any{node, engine.Micros(now.Add(skew))}, func(rows engine.Row, c *puntuale.Command) error {
+		return rows.Scan(&c.ID, &c.Client, &c.Session, &c.Verb, &c.Detail, engine.ScanTime(&c.Created), engine.ScanTime(&c.Expires), &c.Taken)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read commands: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read commands: %w", err))
 	}
 	return all, nil
 }
@@ -98,13 +100,13 @@ const byOwner = ` and answered_at = 0 and expires_at > $3 and exists (select 1 f
  where s.client_id = command.client_id and s.id = command.session_id and s.owner = $1 and s.deleted_at = 0)`
 
 func (s *Store) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, now, until time.Time) (taken bool, err error) {
-	err = s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
-		skew, err := s.skew(ctx, a)
+	err = s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
+		skew, err := s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
-		n, err := a.exec(ctx, `update command set taken = $1, expires_at = greatest(expires_at, $4) where id = $2`+byOwner,
-			node, id, micros(now.Add(skew)), micros(until.Add(skew)))
+		n, err := a.Exec(ctx, `update command set taken = $1, expires_at = greatest(expires_at, $4) where id = $2`+byOwner,
+			node, id, engine.Micros(now.Add(skew)), engine.Micros(until.Add(skew)))
 		taken = n > 0
 		return err
 	})
@@ -112,20 +114,20 @@ func (s *Store) TakeCommand(ctx context.Context, node puntuale.NodeID, id puntua
 }
 
 func (s *Store) AnswerCommand(ctx context.Context, node puntuale.NodeID, id puntuale.CommandID, answer []byte, now, until time.Time) error {
-	return s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
-		skew, err := s.skew(ctx, a)
+	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
+		skew, err := s.ClockOffset(ctx, a)
 		if err != nil {
 			return err
 		}
-		_, err = a.exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
-			node, id, micros(now.Add(skew)), micros(until.Add(skew)), append([]byte{}, answer...), []byte{})
+		_, err = a.Exec(ctx, `update command set answered_at = $3, answer = $5, detail = $6, expires_at = $4 where id = $2`+byOwner,
+			node, id, engine.Micros(now.Add(skew)), engine.Micros(until.Add(skew)), append([]byte{}, answer...), []byte{})
 		return err
 	})
 }
 
 // asOwner runs a transaction that needs the node's lease.
-func (s *Store) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx context.Context, a asker) error) error {
-	return s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+func (s *Store) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx context.Context, a engine.Querier) error) error {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
 		if err := fence(ctx, a, node); err != nil {
 			return err
 		}
@@ -135,19 +137,19 @@ func (s *Store) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx c
 
 // purgeCommands removes commands that expired, with their answers.
 func (s *Store) purgeCommands(ctx context.Context, now time.Time) error {
-	skew, err := s.skew(ctx, s.work)
+	skew, err := s.ClockOffset(ctx, s.MaintenanceReads)
 	if err != nil {
-		return outward(err)
+		return engine.PublicError(err)
 	}
 	now = now.Add(skew)
-	return purge(ctx, s, "commands", `select id from command where expires_at < $1 order by expires_at limit $2`, micros(now),
-		scanOne[int64], cmp.Compare[int64],
-		func(ctx context.Context, a asker, part []int64) error {
-			if _, err := list(ctx, a, `select c.id from $u(i bigint) join command c on c.id = u.i order by c.id for update of c`,
-				[]any{batch{part}}, scanOne[int64]); err != nil {
+	return purge(ctx, s, "commands", `select id from command where expires_at < $1 order by expires_at limit $2`, engine.Micros(now),
+		engine.ScanOne[int64], cmp.Compare[int64],
+		func(ctx context.Context, a engine.Querier, part []int64) error {
+			if _, err := engine.QueryAll(ctx, a, `select c.id from $u(i bigint) join command c on c.id = u.i order by c.id for update of c`,
+				[]any{engine.Columns{part}}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
-			_, err := a.exec(ctx, `delete from command where expires_at < $1 and id in (select u.i from $u(i bigint))`, micros(now), batch{part})
+			_, err := a.Exec(ctx, `delete from command where expires_at < $1 and id in (select u.i from $u(i bigint))`, engine.Micros(now), engine.Columns{part})
 			return err
 		})
 }

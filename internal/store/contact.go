@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -28,9 +30,9 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 		if at.After(now) {
 			at = now
 		}
-		refs, err := list(ctx, s.read, replyCandidates, []any{h.Client, h.Phone, h.Session, micros(at)}, scanRef)
+		refs, err := engine.QueryAll(ctx, s.CallReads, replyCandidates, []any{h.Client, h.Phone, h.Session, engine.Micros(at)}, scanRef)
 		if err != nil {
-			return cancelled, outward(fmt.Errorf("look for messages that a reply stops: %w", err))
+			return cancelled, engine.PublicError(fmt.Errorf("look for messages that a reply stops: %w", err))
 		}
 		slices.SortFunc(refs, compareRefs)
 		refs = slices.Compact(refs)
@@ -38,12 +40,12 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 			part := refs[:min(chunk, len(refs))]
 			refs = refs[len(part):]
 			var done []puntuale.CancelledMessage
-			if err := s.tenantWriter(int64(h.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) (err error) {
+			if err := s.TenantWriter(int64(h.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) (err error) {
 				if done, err = cancelOpen(ctx, a, part, now); err != nil {
 					return err
 				}
 				return openWindow(ctx, a, h, at)
-			}).of(int64(h.Client)), false); err != nil {
+			}).Of(int64(h.Client)), false); err != nil {
 				return cancelled, err
 			}
 			cancelled += len(done)
@@ -52,10 +54,10 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 	return cancelled, nil
 }
 
-func openWindow(ctx context.Context, a asker, h puntuale.Heard, at time.Time) error {
-	if _, err := a.exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until) values ($1, $2, $3, $4)
+func openWindow(ctx context.Context, a engine.Querier, h puntuale.Heard, at time.Time) error {
+	if _, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, window_until) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set window_until = greatest(g.window_until, excluded.window_until)`,
-		h.Client, h.Session, h.Phone, micros(at.Add(puntuale.ServiceWindow))); err != nil {
+		h.Client, h.Session, h.Phone, engine.Micros(at.Add(puntuale.ServiceWindow))); err != nil {
 		return fmt.Errorf("open a window: %w", err)
 	}
 	return nil
@@ -63,10 +65,10 @@ func openWindow(ctx context.Context, a asker, h puntuale.Heard, at time.Time) er
 
 func (s *Store) WindowUntil(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, phone string) (time.Time, error) {
 	var until time.Time
-	_, err := one(ctx, s.read, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
-		[]any{client, phone, session}, moment{&until})
+	_, err := engine.QueryOne(ctx, s.CallReads, `select window_until from contact where client_id = $1 and phone = $2 and session_id = $3`,
+		[]any{client, phone, session}, engine.ScanTime(&until))
 	if err != nil {
-		return time.Time{}, outward(fmt.Errorf("read a window: %w", err))
+		return time.Time{}, engine.PublicError(fmt.Errorf("read a window: %w", err))
 	}
 	return until, nil
 }
@@ -76,11 +78,11 @@ func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Pr
 	if at.After(now) {
 		at = now
 	}
-	err = s.tenantWriter(int64(p.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+	err = s.TenantWriter(int64(p.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		changed = false
-		n, err := a.exec(ctx, `insert into contact as g (client_id, session_id, phone, preference_at) values ($1, $2, $3, $4)
+		n, err := a.Exec(ctx, `insert into contact as g (client_id, session_id, phone, preference_at) values ($1, $2, $3, $4)
  on conflict (client_id, phone, session_id) do update set preference_at = excluded.preference_at where g.preference_at < excluded.preference_at`,
-			p.Client, p.Session, p.Phone, micros(at))
+			p.Client, p.Session, p.Phone, engine.Micros(at))
 		if err != nil {
 			return fmt.Errorf("note a preference: %w", err)
 		}
@@ -90,7 +92,7 @@ func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Pr
 		if p.Stop {
 			n, err = addBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: puntuale.PreferenceReason + p.Reason, Added: now})
 		} else {
-			n, err = a.exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, puntuale.PreferenceReason+"%")
+			n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, puntuale.PreferenceReason+"%")
 		}
 		changed = n > 0
 		return err
@@ -121,10 +123,10 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	if p := s.lastContact.Load(); p != nil {
 		last = *p
 	}
-	before := micros(now.Add(-keepWindow))
+	before := engine.Micros(now.Add(-keepWindow))
 	var over []contactKey
 	n := 0
-	if err := s.work.each(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows row) error {
+	if err := s.MaintenanceReads.Query(ctx, contactsNext, []any{last.client, last.phone, last.session, before, contactsLooked}, func(rows engine.Row) error {
 		var old bool
 		if err := rows.Scan(&last.client, &last.phone, &last.session, &old); err != nil {
 			return err
@@ -134,15 +136,15 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	}); err != nil {
-		return outward(fmt.Errorf("look for old contacts: %w", err))
+		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
 	}
 	for part := range slices.Chunk(over, chunk) {
-		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
-			_, err := a.exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
- (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, batch{
-				pick(part, func(k *contactKey) int64 { return k.client }),
-				pick(part, func(k *contactKey) string { return k.phone }),
-				pick(part, func(k *contactKey) int64 { return k.session }),
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
+ (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
+				engine.Column(part, func(k *contactKey) int64 { return k.client }),
+				engine.Column(part, func(k *contactKey) string { return k.phone }),
+				engine.Column(part, func(k *contactKey) int64 { return k.session }),
 			})
 			return err
 		}), false); err != nil {

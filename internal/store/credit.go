@@ -8,15 +8,17 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 // takeCredits subtracts from each of the sorted clients what it has of the amount asked, and returns that. The rows are
 // locked in order before any is judged.
-func takeCredits(ctx context.Context, a asker, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
+func takeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
 	left := map[puntuale.ClientID]sql.NullInt64{}
-	err := a.each(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
-		[]any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows row) error {
+	err := a.Query(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
+		[]any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows engine.Row) error {
 			var c puntuale.ClientID
 			var n sql.NullInt64
 			if err := rows.Scan(&c, &n); err != nil {
@@ -31,26 +33,26 @@ func takeCredits(ctx context.Context, a asker, clients []puntuale.ClientID, amou
 	taken := slices.Clone(amounts)
 	for i, c := range clients {
 		if !left[c].Valid {
-			return nil, fmt.Errorf("credits became unlimited: %w", errAgain)
+			return nil, fmt.Errorf("credits became unlimited: %w", engine.ErrAgain)
 		}
 		taken[i] = min(taken[i], left[c].Int64)
 	}
-	if _, err := a.exec(ctx, `update client set credits = client.credits - u.n from $u(c bigint, n bigint)
+	if _, err := a.Exec(ctx, `update client set credits = client.credits - u.n from $u(c bigint, n bigint)
  where client.id = u.c and u.n > 0`, creditColumns(clients, taken)); err != nil {
 		return nil, fmt.Errorf("take credits: %w", err)
 	}
 	return taken, nil
 }
 
-func creditColumns(clients []puntuale.ClientID, amounts []int64) batch {
-	return batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) }), amounts}
+func creditColumns(clients []puntuale.ClientID, amounts []int64) engine.Columns {
+	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) }), amounts}
 }
 
 // enter writes the ledger's entries for changes of credits made in the same transaction. The sum of a client's entries
 // is its credits.
-func enter(ctx context.Context, a asker, kind string, at time.Time, clients []puntuale.ClientID, amounts []int64) error {
-	_, err := a.exec(ctx, `insert into credit_entry (client_id, at, kind, amount)
- select u.c, $1::bigint, $2::text, u.n from $u(c bigint, n bigint) where u.n <> 0`, micros(at), kind, creditColumns(clients, amounts))
+func enter(ctx context.Context, a engine.Querier, kind string, at time.Time, clients []puntuale.ClientID, amounts []int64) error {
+	_, err := a.Exec(ctx, `insert into credit_entry (client_id, at, kind, amount)
+ select u.c, $1::bigint, $2::text, u.n from $u(c bigint, n bigint) where u.n <> 0`, engine.Micros(at), kind, creditColumns(clients, amounts))
 	if err != nil {
 		return fmt.Errorf("write the credit ledger: %w", err)
 	}
@@ -59,16 +61,16 @@ func enter(ctx context.Context, a asker, kind string, at time.Time, clients []pu
 
 // giveBack returns credits on evidence that messages did not reach the network; counts is by client. Clients that have
 // no limit by now get nothing.
-func giveBack(ctx context.Context, a asker, at time.Time, counts map[puntuale.ClientID]int64) error {
+func giveBack(ctx context.Context, a engine.Querier, at time.Time, counts map[puntuale.ClientID]int64) error {
 	if len(counts) == 0 {
 		return nil
 	}
 	clients := slices.Sorted(maps.Keys(counts))
-	amounts := pick(clients, func(c *puntuale.ClientID) int64 { return counts[*c] })
+	amounts := engine.Column(clients, func(c *puntuale.ClientID) int64 { return counts[*c] })
 	limited := map[puntuale.ClientID]bool{}
-	err := a.each(ctx, `update client set credits = client.credits + u.n from $u(c bigint, n bigint)
+	err := a.Query(ctx, `update client set credits = client.credits + u.n from $u(c bigint, n bigint)
  where client.id = u.c and client.credits is not null returning client.id`, []any{creditColumns(clients, amounts)},
-		func(rows row) error {
+		func(rows engine.Row) error {
 			var c puntuale.ClientID
 			if err := rows.Scan(&c); err != nil {
 				return err

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -14,20 +16,20 @@ import (
 // and [Store.Maintain] cancels it.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
-	if err := t.write(ctx, func(ctx context.Context, a asker) error { return p.bury(ctx, a, id, now) }); err != nil {
+	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
 		return err
 	}
-	refs, err := list(ctx, p.s.read, openCandidates, []any{id}, scanRef)
+	refs, err := engine.QueryAll(ctx, p.s.CallReads, openCandidates, []any{id}, scanRef)
 	if err != nil {
-		return outward(fmt.Errorf("look for messages to cancel: %w", err))
+		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
 	return p.s.cancelAll(ctx, refs, now)
 }
 
-func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, now time.Time) error {
+func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if _, found, err := p.client(ctx, a, id); !found {
-		return thereOr(found, err, "client")
+		return engine.ThereOr(found, err, "client")
 	}
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return err
@@ -35,7 +37,7 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 	if err := t.lockAllSessions(ctx, a); err != nil {
 		return err
 	}
-	if _, err := a.exec(ctx, `update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`, id); err != nil {
+	if _, err := a.Exec(ctx, `update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`, id); err != nil {
 		return fmt.Errorf("end a client's campaigns: %w", err)
 	}
 	if err := p.lockClient(ctx, a, id); err != nil {
@@ -45,11 +47,11 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		`update client set deleted_at = $2, revision = revision + 1 where id = $1`,
 		`update api_key set revoked_at = $2 where client_id = $1 and revoked_at = 0`,
 	} {
-		if _, err := a.exec(ctx, statement, id, micros(now)); err != nil {
+		if _, err := a.Exec(ctx, statement, id, engine.Micros(now)); err != nil {
 			return fmt.Errorf("delete a client: %w", err)
 		}
 	}
-	if _, err := a.exec(ctx, endSessions+` and deleted_at = 0`, id, micros(now), []byte{}); err != nil {
+	if _, err := a.Exec(ctx, endSessions+` and deleted_at = 0`, id, engine.Micros(now), []byte{}); err != nil {
 		return fmt.Errorf("delete a client's sessions: %w", err)
 	}
 	for _, statement := range []string{
@@ -61,7 +63,7 @@ func (p partnerTenant) bury(ctx context.Context, a asker, id puntuale.ClientID, 
 		`delete from official where client_id = $1`,
 		`delete from network_template where client_id = $1`,
 	} {
-		if _, err := a.exec(ctx, statement, id); err != nil {
+		if _, err := a.Exec(ctx, statement, id); err != nil {
 			return fmt.Errorf("delete what was a client's: %w", err)
 		}
 	}
@@ -76,7 +78,7 @@ const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, nu
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
 	slices.SortFunc(refs, compareRefs)
 	for part := range slices.Chunk(refs, chunk) {
-		if err := s.tenantWriter(int64(part[0].Client)).perform(ctx, single(s.kinds.cancel, func(ctx context.Context, a asker) error {
+		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
 			_, err := cancelOpen(ctx, a, part, now)
 			return err
 		}), false); err != nil {
@@ -99,9 +101,9 @@ type openMessage struct {
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.from(now)
-	for _, step := range []func(ctx context.Context, a asker) (bool, error){d.empty, d.finish} {
+	for _, step := range []func(ctx context.Context, a engine.Querier) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
-			if err := t.writeDated(ctx, func(ctx context.Context, a asker) (err error) {
+			if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 				d.now = present()
 				more, err = step(ctx, a)
 				return err
@@ -118,16 +120,16 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 	d := &departure{tenant: t, id: id}
 	present := t.s.from(now)
 	for more := true; more; {
-		if err := t.writeDated(ctx, func(ctx context.Context, a asker) error {
+		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 			d.now = present()
 			locked, err := d.lockSessions(ctx, a, id)
-			if err := thereOr(len(locked) > 0, err, "session"); err != nil {
+			if err := engine.ThereOr(len(locked) > 0, err, "session"); err != nil {
 				return err
 			}
 			if err := d.noHold(ctx, a, id, d.now); err != nil {
 				return err
 			}
-			refs, err := d.candidates(ctx, a, " and m.intent > 0 and m.intent_at <= $4", micros(now))
+			refs, err := d.candidates(ctx, a, " and m.intent > 0 and m.intent_at <= $4", engine.Micros(now))
 			if err != nil {
 				return err
 			}
@@ -155,7 +157,7 @@ type departure struct {
 
 // check refuses what cannot be deleted. The session, and the one its messages move to, stay as they are until this
 // transaction has committed.
-func (d *departure) check(ctx context.Context, a asker) error {
+func (d *departure) check(ctx context.Context, a engine.Querier) error {
 	ids := []puntuale.SessionID{d.id}
 	if d.moveTo != 0 {
 		ids = append(ids, d.moveTo)
@@ -182,13 +184,13 @@ func (d *departure) check(ctx context.Context, a asker) error {
 		return nil
 	}
 	var n int
-	if _, err := one(ctx, a, `select count(*) from campaign where client_id = $1 and session_id = $2 and state between 3 and 6`, []any{d.tenant.id, d.id}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from campaign where client_id = $1 and session_id = $2 and state between 3 and 6`, []any{d.tenant.id, d.id}, &n); err != nil {
 		return fmt.Errorf("count campaigns: %w", err)
 	}
 	if n > 0 {
 		return puntuale.Conflict("the session has a campaign that has not ended")
 	}
-	if _, err := one(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from message where client_id + 0 = $1 and session_id = $2 and state = 0`,
 		[]any{d.tenant.id, d.id}, &n); err != nil {
 		return fmt.Errorf("count pending messages: %w", err)
 	}
@@ -199,7 +201,7 @@ func (d *departure) check(ctx context.Context, a asker) error {
 }
 
 // empty cancels or moves a chunk of what nobody is sending, and reports whether there may be more.
-func (d *departure) empty(ctx context.Context, a asker) (more bool, err error) {
+func (d *departure) empty(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.check(ctx, a); err != nil {
 		return false, err
 	}
@@ -216,7 +218,7 @@ func (d *departure) empty(ctx context.Context, a asker) (more bool, err error) {
 
 // finish ends a chunk of whatever is left, and deletes the session with the last one. It holds the lock of the client's
 // usage: no start comes in between.
-func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) {
+func (d *departure) finish(ctx context.Context, a engine.Querier) (more bool, err error) {
 	if err := d.lockDays(ctx, a, d.now); err != nil {
 		return false, err
 	}
@@ -229,7 +231,7 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 	}
 	more = len(refs) == chunk
 	if !more { // before the messages are locked
-		if _, err := a.exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
+		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
 			return false, fmt.Errorf("take a session out of sequences: %w", err)
 		}
@@ -244,7 +246,7 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 	if err := d.settle(ctx, a, open); err != nil || more {
 		return more, err
 	}
-	if _, err := a.exec(ctx, endSessions+` and id = $4`, d.tenant.id, micros(d.now), []byte{}, d.id); err != nil {
+	if _, err := a.Exec(ctx, endSessions+` and id = $4`, d.tenant.id, engine.Micros(d.now), []byte{}, d.id); err != nil {
 		return false, fmt.Errorf("delete a session: %w", err)
 	}
 	for _, statement := range []string{
@@ -256,7 +258,7 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 		`delete from device where client_id = $1 and session_id = $2`,
 		`delete from device_hold where client_id = $1 and session_id = $2`,
 	} {
-		if _, err := a.exec(ctx, statement, d.tenant.id, d.id); err != nil {
+		if _, err := a.Exec(ctx, statement, d.tenant.id, d.id); err != nil {
 			return false, fmt.Errorf("delete what was a session's: %w", err)
 		}
 	}
@@ -267,19 +269,19 @@ func (d *departure) finish(ctx context.Context, a asker) (more bool, err error) 
 }
 
 // campaigns moves the session's campaigns along with its messages, or cancels those that run. Drafts name no session then.
-func (d *departure) campaigns(ctx context.Context, a asker) error {
+func (d *departure) campaigns(ctx context.Context, a engine.Querier) error {
 	statement, args := `update campaign set session_id = $3 where client_id = $1 and session_id = $2`, []any{d.tenant.id, d.id, d.moveTo}
 	if d.moveTo == 0 {
 		statement, args = `update campaign set session_id = case when state < 3 then 0 else session_id end, reason = case when state between 3 and 6 then $3 else reason end,
  ended_at = case when state between 3 and 6 then $4::bigint else ended_at end, checked = case when state < 3 then '' else checked end,
  state = case when state < 3 then 0 when state between 3 and 6 then 8 else state end where client_id = $1 and session_id = $2`,
-			[]any{d.tenant.id, d.id, puntuale.CampaignNoSession, micros(d.now)}
+			[]any{d.tenant.id, d.id, puntuale.CampaignNoSession, engine.Micros(d.now)}
 		if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelled, Reason: puntuale.CampaignNoSession, Now: d.now},
 			`c.client_id = $8 and c.session_id = $9 and c.state between 3 and 6`, d.tenant.id, d.id); err != nil {
 			return err
 		}
 	}
-	if _, err := a.exec(ctx, statement, args...); err != nil {
+	if _, err := a.Exec(ctx, statement, args...); err != nil {
 		return fmt.Errorf("take a session out of campaigns: %w", err)
 	}
 	return nil
@@ -287,8 +289,8 @@ func (d *departure) campaigns(ctx context.Context, a asker) error {
 
 // candidates reads a chunk of the session's open messages, in order. A full chunk says that there may be more, whatever
 // becomes meanwhile of those that it names.
-func (d *departure) candidates(ctx context.Context, a asker, which string, args ...any) ([]puntuale.MessageRef, error) {
-	refs, err := list(ctx, a, `select m.client_id, m.id from message m
+func (d *departure) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
+	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
  where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, chunk}, args...), scanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
@@ -298,10 +300,10 @@ func (d *departure) candidates(ctx context.Context, a asker, which string, args 
 }
 
 // lock locks those of the messages that are still open, in order.
-func (d *departure) lock(ctx context.Context, a asker, refs []puntuale.MessageRef) ([]openMessage, error) {
-	open, err := list(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
+func (d *departure) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
+	open, err := engine.QueryAll(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
- order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows row, m *openMessage) error {
+ order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows engine.Row, m *openMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent, &m.uncertain)
 	})
 	if err != nil {
@@ -312,7 +314,7 @@ func (d *departure) lock(ctx context.Context, a asker, refs []puntuale.MessageRe
 
 // settle cancels or moves messages that nobody is sending, and gives up those whose outcome is uncertain. (One that is
 // being repeated looks uncertain too; its evidence, if it comes, still counts.)
-func (d *departure) settle(ctx context.Context, a asker, open []openMessage) error {
+func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMessage) error {
 	var free []puntuale.MessageRef
 	var lost []openMessage
 	for _, m := range open {
@@ -335,14 +337,14 @@ func (d *departure) settle(ctx context.Context, a asker, open []openMessage) err
 	if len(free) == 0 {
 		return nil
 	}
-	if _, err := a.exec(ctx, moveMessages, d.moveTo, refColumns(free)); err != nil {
+	if _, err := a.Exec(ctx, moveMessages, d.moveTo, refColumns(free)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil
 }
 
-func (d *departure) giveUp(ctx context.Context, a asker, lost []openMessage) error {
-	return settle(ctx, a, 0, d.now, pick(lost, func(m *openMessage) puntuale.Settlement {
+func (d *departure) giveUp(ctx context.Context, a engine.Querier, lost []openMessage) error {
+	return settle(ctx, a, 0, d.now, engine.Column(lost, func(m *openMessage) puntuale.Settlement {
 		return puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain}
 	}))
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -12,11 +14,11 @@ const deviceColumns = `d.id, d.client_id, d.session_id, d.name, d.dedupes, d.ass
  case when d.push is null then 0 else 1 end`
 
 func deviceFields(d *puntuale.Device) []any {
-	return []any{&d.ID, &d.Client, &d.Session, &d.Name, flag{&d.Dedupes}, flag{&d.Assisted}, moment{&d.Linked}, moment{&d.Seen}, flag{&d.Pushed}}
+	return []any{&d.ID, &d.Client, &d.Session, &d.Name, engine.ScanBool(&d.Dedupes), engine.ScanBool(&d.Assisted), engine.ScanTime(&d.Linked), engine.ScanTime(&d.Seen), engine.ScanBool(&d.Pushed)}
 }
 
 func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sealed []byte, mark string, until time.Time) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, session)
 		if err == nil && !s.ByDevice() {
 			err = puntuale.NotFound("session")
@@ -27,8 +29,8 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 		if err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `update session set code = $3, code_mark = $4, code_until = $5 where client_id = $1 and id = $2`,
-			t.id, session, sealed, mark, micros(until)); err != nil {
+		if _, err := a.Exec(ctx, `update session set code = $3, code_mark = $4, code_until = $5 where client_id = $1 and id = $2`,
+			t.id, session, sealed, mark, engine.Micros(until)); err != nil {
 			return fmt.Errorf("store a device's code: %w", err)
 		}
 		return nil
@@ -36,9 +38,9 @@ func (t tenant) OfferDevice(ctx context.Context, session puntuale.SessionID, sea
 }
 
 // roomForDevice refuses one device more than a session may have. The session is locked.
-func (t tenant) roomForDevice(ctx context.Context, a asker, session puntuale.SessionID) error {
+func (t tenant) roomForDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID) error {
 	var n int
-	if _, err := one(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from device where client_id = $1 and session_id = $2`, []any{t.id, session}, &n); err != nil {
 		return fmt.Errorf("count devices: %w", err)
 	}
 	if n >= puntuale.MaxDevices {
@@ -48,14 +50,14 @@ func (t tenant) roomForDevice(ctx context.Context, a asker, session puntuale.Ses
 }
 
 func (t tenant) Devices(ctx context.Context, session puntuale.SessionID) ([]puntuale.Device, error) {
-	all, err := list(ctx, t.s.read, `select `+deviceColumns+`,
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+deviceColumns+`,
  (select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id
    where h.client_id = d.client_id and h.session_id = d.session_id and h.device_id = d.id and h.done = 0 and m.intent = h.token)
- from device d where d.client_id = $1 and d.session_id = $2 order by d.id`, []any{t.id, session}, func(rows row, d *puntuale.Device) error {
+ from device d where d.client_id = $1 and d.session_id = $2 order by d.id`, []any{t.id, session}, func(rows engine.Row, d *puntuale.Device) error {
 		return rows.Scan(append(deviceFields(d), &d.Held)...)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("list devices: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list devices: %w", err))
 	}
 	return all, nil
 }
@@ -66,31 +68,31 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
  where s.code_mark = $1 and s.code_until > $2 and s.deleted_at = 0`
 	found, err := false, error(nil)
 	if mark != "" {
-		found, err = one(ctx, s.read, offered, []any{mark, micros(now)}, &d.Client, &d.Session)
+		found, err = engine.QueryOne(ctx, s.CallReads, offered, []any{mark, engine.Micros(now)}, &d.Client, &d.Session)
 	}
-	if err := foundOr(found, err, "code"); err != nil {
+	if err := engine.FoundOr(found, err, "code"); err != nil {
 		return d, err
 	}
 	t := tenant{s: s, id: d.Client}
 	d.Linked, d.Seen = now, now
-	err = t.write(ctx, func(ctx context.Context, a asker) error {
+	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := t.lockSessions(ctx, a, d.Session); err != nil {
 			return err
 		}
-		found, err := one(ctx, a, offered, []any{mark, micros(now)}, &d.Client, &d.Session)
-		if err := thereOr(found, err, "code"); err != nil {
+		found, err := engine.QueryOne(ctx, a, offered, []any{mark, engine.Micros(now)}, &d.Client, &d.Session)
+		if err := engine.ThereOr(found, err, "code"); err != nil {
 			return err
 		}
 		if err := t.roomForDevice(ctx, a, d.Session); err != nil {
 			return err
 		}
-		id, err := number(ctx, a, "device")
+		id, err := engine.NextNumber(ctx, a, "device")
 		if err != nil {
 			return err
 		}
 		d.ID = puntuale.DeviceID(id)
-		if _, err := a.exec(ctx, `insert into device (client_id, id, session_id, name, token, dedupes, assisted, linked_at, seen_at)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, d.Client, d.ID, d.Session, d.Name, token[:], bit(d.Dedupes), bit(d.Assisted), micros(now)); err != nil {
+		if _, err := a.Exec(ctx, `insert into device (client_id, id, session_id, name, token, dedupes, assisted, linked_at, seen_at)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $8)`, d.Client, d.ID, d.Session, d.Name, token[:], engine.Bit(d.Dedupes), engine.Bit(d.Assisted), engine.Micros(now)); err != nil {
 			return fmt.Errorf("insert a device: %w", err)
 		}
 		return t.setDeviceLink(ctx, a, d.Session, now)
@@ -99,31 +101,31 @@ func (s *Store) LinkDevice(ctx context.Context, mark string, d puntuale.Device, 
 }
 
 // setDeviceLink ends the session's code, and has the session online while it has a device.
-func (t tenant) setDeviceLink(ctx context.Context, a asker, session puntuale.SessionID, now time.Time) error {
-	if _, err := a.exec(ctx, `update session set code = $4, code_mark = '', code_until = 0,
+func (t tenant) setDeviceLink(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
+	if _, err := a.Exec(ctx, `update session set code = $4, code_mark = '', code_until = 0,
  link = case when exists (select 1 from device d where d.client_id = $1 and d.session_id = $2) then 4 else 1 end,
- link_at = $3::bigint where client_id = $1 and id = $2`, t.id, session, micros(now), []byte{}); err != nil {
+ link_at = $3::bigint where client_id = $1 and id = $2`, t.id, session, engine.Micros(now), []byte{}); err != nil {
 		return fmt.Errorf("store a session's link: %w", err)
 	}
 	return nil
 }
 
 func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		locked, err := t.lockSessions(ctx, a, session)
-		if err := thereOr(len(locked) > 0, err, "session"); err != nil {
+		if err := engine.ThereOr(len(locked) > 0, err, "session"); err != nil {
 			return err
 		}
-		gone, err := list(ctx, a, `select id from device where client_id = $1 and session_id = $2 and (id = $3 or $3 = 0)`,
-			[]any{t.id, session, device}, scanOne[puntuale.DeviceID])
-		if err := thereOr(len(gone) > 0 || device == 0, err, "device"); err != nil {
+		gone, err := engine.QueryAll(ctx, a, `select id from device where client_id = $1 and session_id = $2 and (id = $3 or $3 = 0)`,
+			[]any{t.id, session, device}, engine.ScanOne[puntuale.DeviceID])
+		if err := engine.ThereOr(len(gone) > 0 || device == 0, err, "device"); err != nil {
 			return err
 		}
 		for _, id := range gone {
 			if err := t.letGo(ctx, a, session, id, now); err != nil {
 				return err
 			}
-			if _, err := a.exec(ctx, `delete from device where client_id = $1 and id = $2`, t.id, id); err != nil {
+			if _, err := a.Exec(ctx, `delete from device where client_id = $1 and id = $2`, t.id, id); err != nil {
 				return fmt.Errorf("delete a device: %w", err)
 			}
 		}
@@ -132,7 +134,7 @@ func (t tenant) UnlinkDevices(ctx context.Context, session puntuale.SessionID, d
 }
 
 // letGo ends what a device holds. Nobody knows what became of it: the session's node finds it uncertain.
-func (t tenant) letGo(ctx context.Context, a asker, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
+func (t tenant) letGo(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID, now time.Time) error {
 	held, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
 		return err
@@ -145,8 +147,8 @@ func (t tenant) letGo(ctx context.Context, a asker, session puntuale.SessionID, 
 
 // SeenDevice writes once a minute at most.
 func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now time.Time) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `update device set seen_at = $3 where client_id = $1 and id = $2 and seen_at < $3`, t.id, device, micros(now))
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update device set seen_at = $3 where client_id = $1 and id = $2 and seen_at < $3`, t.id, device, engine.Micros(now))
 		if err != nil {
 			return fmt.Errorf("note a device: %w", err)
 		}
@@ -155,10 +157,10 @@ func (t tenant) SeenDevice(ctx context.Context, device puntuale.DeviceID, now ti
 }
 
 func (t tenant) KeepPush(ctx context.Context, device puntuale.DeviceID, sealed []byte) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update device set push = $3, push_after = case when push_failures > 0 then 0 else push_after end, push_failures = 0
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update device set push = $3, push_after = case when push_failures > 0 then 0 else push_after end, push_failures = 0
  where client_id = $1 and id = $2`, t.id, device, sealed)
-		return thereOr(n > 0, err, "device")
+		return engine.ThereOr(n > 0, err, "device")
 	})
 }
 
@@ -167,12 +169,12 @@ var errUnknownDevice = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message:
 func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.Client, puntuale.Device, error) {
 	var c puntuale.Client
 	var d puntuale.Device
-	found, err := one(ctx, s.read, `select `+deviceColumns+`, `+clientColumns+` from device d
+	found, err := engine.QueryOne(ctx, s.CallReads, `select `+deviceColumns+`, `+clientColumns+` from device d
  join session s on s.client_id = d.client_id and s.id = d.session_id and s.deleted_at = 0
  join client c on c.id = d.client_id and c.deleted_at = 0 where d.token = $1`, []any{token[:]}, append(deviceFields(&d), clientFields(&c)...)...)
 	switch {
 	case err != nil:
-		return c, d, outward(fmt.Errorf("look for a device: %w", err))
+		return c, d, engine.PublicError(fmt.Errorf("look for a device: %w", err))
 	case !found:
 		return c, d, errUnknownDevice
 	}
@@ -184,8 +186,8 @@ const keepHolds = 30 * 24 * time.Hour
 
 // purgeHolds forgets holds of which no report comes any more.
 func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
-	return s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from device_hold where until < $1`, micros(now.Add(-keepHolds))); err != nil {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from device_hold where until < $1`, engine.Micros(now.Add(-keepHolds))); err != nil {
 			return fmt.Errorf("forget holds: %w", err)
 		}
 		return nil
@@ -193,10 +195,10 @@ func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
 }
 
 // noHold refuses while a device holds a message of the session: it may send it at this moment.
-func (t tenant) noHold(ctx context.Context, a asker, session puntuale.SessionID, now time.Time) error {
+func (t tenant) noHold(ctx context.Context, a engine.Querier, session puntuale.SessionID, now time.Time) error {
 	var n int
-	if _, err := one(ctx, a, `select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id
- where h.client_id = $1 and h.session_id = $2 and h.done = 0 and h.until > $3 and m.intent = h.token`, []any{t.id, session, micros(now)}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id
+ where h.client_id = $1 and h.session_id = $2 and h.done = 0 and h.until > $3 and m.intent = h.token`, []any{t.id, session, engine.Micros(now)}, &n); err != nil {
 		return fmt.Errorf("look for holds: %w", err)
 	}
 	if n > 0 {

@@ -6,24 +6,26 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, until, now time.Time) ([]puntuale.HeldRef, error) {
 	var renewed []puntuale.HeldRef
-	err := t.write(ctx, func(ctx context.Context, a asker) error {
+	err := t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		renewed = nil
 		if err := t.lockedDevice(ctx, a, session, device); err != nil {
 			return err
 		}
-		live, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.until > $4`, session, device, micros(now))
+		live, err := t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.until > $4`, session, device, engine.Micros(now))
 		if err != nil {
 			return err
 		}
 		live = slices.DeleteFunc(live, func(h hold) bool {
 			return !slices.Contains(held, puntuale.HeldRef{Message: h.ID, Token: h.Intent})
 		})
-		renewed = pick(live, func(h *hold) puntuale.HeldRef { return puntuale.HeldRef{Message: h.ID, Token: h.Intent} })
+		renewed = engine.Column(live, func(h *hold) puntuale.HeldRef { return puntuale.HeldRef{Message: h.ID, Token: h.Intent} })
 		short := slices.DeleteFunc(slices.Clone(live), func(h hold) bool { return h.dedupes })
 		if err := t.moveMessages(ctx, a, short, until); err != nil {
 			return err
@@ -34,13 +36,13 @@ func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device pu
 }
 
 // lockedDevice locks the session of a device that is linked still.
-func (t tenant) lockedDevice(ctx context.Context, a asker, session puntuale.SessionID, device puntuale.DeviceID) error {
+func (t tenant) lockedDevice(ctx context.Context, a engine.Querier, session puntuale.SessionID, device puntuale.DeviceID) error {
 	if _, err := t.lockSessions(ctx, a, session); err != nil {
 		return err
 	}
 	var n int64
-	found, err := one(ctx, a, `select id from device where client_id = $1 and id = $2 and session_id = $3`, []any{t.id, device, session}, &n)
-	return thereOr(found, err, "device")
+	found, err := engine.QueryOne(ctx, a, `select id from device where client_id = $1 and id = $2 and session_id = $3`, []any{t.id, device, session}, &n)
+	return engine.ThereOr(found, err, "device")
 }
 
 // reported is a device's attempt as its report finds it.
@@ -55,7 +57,7 @@ type reported struct {
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
 	b := &reporting{tenant: t, session: session, device: device, reports: reports}
 	present := t.s.from(now)
-	err := t.writeDated(ctx, func(ctx context.Context, a asker) error {
+	err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 		b.a, b.now = a, present()
 		return b.run(ctx)
 	})
@@ -68,7 +70,7 @@ type reporting struct {
 	session puntuale.SessionID
 	device  puntuale.DeviceID
 	reports []puntuale.DeviceReport
-	a       asker
+	a       engine.Querier
 	now     time.Time
 	results []puntuale.ReportResult
 }
@@ -119,14 +121,14 @@ func (b *reporting) run(ctx context.Context) error {
 // read finds the device's attempts at the messages, reported or not.
 func (b *reporting) read(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]reported, error) {
 	found := map[puntuale.MessageRef]reported{}
-	err := b.a.each(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
+	err := b.a.Query(ctx, `select h.client_id, h.message_id, h.token, h.done, h.until, m.next_at, coalesce(d.dedupes, 0)
  from $u(c bigint, i bigint) join device_hold h on h.client_id = u.c and h.message_id = u.i
  join message m on m.client_id = h.client_id and m.id = h.message_id
  left join device d on d.client_id = h.client_id and d.id = h.device_id
- where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, refColumns(refs)}, func(rows row) error {
+ where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, refColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
 		var h reported
-		err := rows.Scan(&ref.Client, &ref.ID, &h.token, flag{&h.done}, moment{&h.until}, moment{&h.next}, flag{&h.dedupes})
+		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.until), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
 		found[ref] = h
 		return err
 	})
@@ -176,13 +178,13 @@ func (b *reporting) record(ctx context.Context, results []puntuale.Result, order
 	}{
 		{done, `update device_hold set done = 1 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
 		{refused, `update device_hold set done = 1, at = 0 from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, nil},
-		{open, `update device_hold set until = $1::bigint from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, []any{micros(b.now)}},
+		{open, `update device_hold set until = $1::bigint from $u(c bigint, i bigint) where device_hold.client_id = u.c and device_hold.message_id = u.i`, []any{engine.Micros(b.now)}},
 		{back, `delete from device_hold where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`, nil},
 	} {
 		if len(change.refs) == 0 {
 			continue
 		}
-		if _, err := b.a.exec(ctx, change.text, append(change.args, refColumns(change.refs))...); err != nil {
+		if _, err := b.a.Exec(ctx, change.text, append(change.args, refColumns(change.refs))...); err != nil {
 			return fmt.Errorf("end holds: %w", err)
 		}
 	}
@@ -202,8 +204,8 @@ func (b *reporting) sentAfterAll(ctx context.Context, results []puntuale.Result,
 	if len(refs) == 0 {
 		return sent, nil
 	}
-	err := b.a.each(ctx, `select m.client_id, m.id from $u(c bigint, i bigint) join message m on m.client_id = u.c and m.id = u.i where m.outcome = 1`,
-		[]any{refColumns(refs)}, func(rows row) error {
+	err := b.a.Query(ctx, `select m.client_id, m.id from $u(c bigint, i bigint) join message m on m.client_id = u.c and m.id = u.i where m.outcome = 1`,
+		[]any{refColumns(refs)}, func(rows engine.Row) error {
 			var ref puntuale.MessageRef
 			err := scanRef(rows, &ref)
 			sent[ref] = true

@@ -1,11 +1,5 @@
 // Package store keeps everything durably, on PostgreSQL or in one SQLite file, with the same statements on both.
-//
-// # Who writes
-//
-// All writing goes through a few writers ([writer]), each one goroutine with one connection. Callers queue what they
-// want and share commits; nothing is delayed to make batches larger. SQLite has one writer. On PostgreSQL a client's
-// calls always go to the same of two writers of the node, claims and outcomes have one each, so have the sandbox's
-// ledger and the fleet's heartbeats. A batch that fails is run again member by member.
+// Package engine runs the statements: it has the connections, and the writers that commit.
 //
 // # The order of locks
 //

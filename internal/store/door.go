@@ -5,15 +5,17 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 func (s *Store) UsersByEmail(ctx context.Context, email string, partner puntuale.PartnerID, limit int) ([]puntuale.User, error) {
-	users, err := list(ctx, s.read, `select `+userColumns+` from login l where lower(l.email) = lower($1) and ($2 = 0 or l.partner_id = $2)
+	users, err := engine.QueryAll(ctx, s.CallReads, `select `+userColumns+` from login l where lower(l.email) = lower($1) and ($2 = 0 or l.partner_id = $2)
  and (l.client_id = 0 or exists (select 1 from client c where c.id = l.client_id and c.deleted_at = 0)) order by l.id limit $3`,
 		[]any{email, partner, limit}, scanUser)
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for users: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for users: %w", err))
 	}
 	return users, nil
 }
@@ -22,14 +24,14 @@ const hostColumns = `p.id, p.name, p.slug, p.created_at, coalesce(b.name, ''), c
  coalesce(b.host, ''), coalesce(b.mark, ''), case when b.confirmed = b.host and b.host <> '' then 1 else 0 end`
 
 func hostFields(h *puntuale.Host) []any {
-	return []any{&h.Partner.ID, &h.Partner.Name, &h.Partner.Slug, moment{&h.Partner.Created}, &h.Brand.Name, &h.Brand.Colour, &h.Brand.LogoKind,
-		&h.Brand.Host, &h.Brand.Mark, flag{&h.Brand.Confirmed}}
+	return []any{&h.Partner.ID, &h.Partner.Name, &h.Partner.Slug, engine.ScanTime(&h.Partner.Created), &h.Brand.Name, &h.Brand.Colour, &h.Brand.LogoKind,
+		&h.Brand.Host, &h.Brand.Mark, engine.ScanBool(&h.Brand.Confirmed)}
 }
 
 func (s *Store) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
-	found, err := one(ctx, s.read, `select `+userColumns+`, `+hostColumns+` from login l join partner p on p.id = l.partner_id
+	found, err := engine.QueryOne(ctx, s.CallReads, `select `+userColumns+`, `+hostColumns+` from login l join partner p on p.id = l.partner_id
  left join brand b on b.partner_id = p.id where l.id = $1`, []any{id}, append(userFields(&u), hostFields(&h)...)...)
-	return u, h, foundOr(found, err, "user")
+	return u, h, engine.FoundOr(found, err, "user")
 }
 
 func (s *Store) HostNamed(ctx context.Context, name string) (puntuale.Host, error) {
@@ -41,90 +43,90 @@ func (s *Store) HostSlug(ctx context.Context, slug string) (puntuale.Host, error
 }
 
 func (s *Store) host(ctx context.Context, which string, arg any) (h puntuale.Host, err error) {
-	found, err := one(ctx, s.read, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+which,
+	found, err := engine.QueryOne(ctx, s.CallReads, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+which,
 		[]any{arg}, hostFields(&h)...)
-	return h, foundOr(found, err, "partner")
+	return h, engine.FoundOr(found, err, "partner")
 }
 
 // writeDoor runs a transaction that belongs to no tenant.
-func (s *Store) writeDoor(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return s.tenants[0].perform(ctx, single(s.kinds.write, do), false)
+func (s *Store) writeDoor(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, do), false)
 }
 
 func (s *Store) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinished) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into ticket (hash, kind, login_id, stamp, expires_at) values ($1, $2, $3, $4, $5)`,
-			hash, string(t.Kind), t.User, t.Stamp, micros(t.Until))
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `insert into ticket (hash, kind, login_id, stamp, expires_at) values ($1, $2, $3, $4, $5)`,
+			hash, string(t.Kind), t.User, t.Stamp, engine.Micros(t.Until))
 		return err
 	})
 }
 
 func (s *Store) Ticket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (puntuale.Unfinished, error) {
 	t := puntuale.Unfinished{Kind: kind}
-	found, err := one(ctx, s.read, `select login_id, stamp, expires_at from ticket where hash = $1 and kind = $2`,
-		[]any{hash, string(kind)}, &t.User, &t.Stamp, moment{&t.Until})
-	return t, foundOr(found, err, "ticket")
+	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id, stamp, expires_at from ticket where hash = $1 and kind = $2`,
+		[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
+	return t, engine.FoundOr(found, err, "ticket")
 }
 
 func (s *Store) SpendTicket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (t puntuale.Unfinished, err error) {
-	err = s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	err = s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		t = puntuale.Unfinished{Kind: kind}
-		found, err := one(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
-			[]any{hash, string(kind)}, &t.User, &t.Stamp, moment{&t.Until})
-		return thereOr(found, err, "ticket")
+		found, err := engine.QueryOne(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
+			[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
+		return engine.ThereOr(found, err, "ticket")
 	})
 	return t, err
 }
 
 func (s *Store) Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error) {
-	found, err = one(ctx, s.read, `select data from visit where token = $1 and expires_at > $2`, []any{token, micros(now)}, &data)
+	found, err = engine.QueryOne(ctx, s.CallReads, `select data from visit where token = $1 and expires_at > $2`, []any{token, engine.Micros(now)}, &data)
 	if err != nil {
-		return nil, false, outward(fmt.Errorf("read a visit: %w", err))
+		return nil, false, engine.PublicError(fmt.Errorf("read a visit: %w", err))
 	}
 	return data, found, nil
 }
 
 func (s *Store) KeepVisit(ctx context.Context, v puntuale.Visit) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into visit (token, data, expires_at) values ($1, $2, $3)
- on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`, v.Token, v.Data, micros(v.Expires))
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `insert into visit (token, data, expires_at) values ($1, $2, $3)
+ on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`, v.Token, v.Data, engine.Micros(v.Expires))
 		return err
 	})
 }
 
 func (s *Store) EndVisit(ctx context.Context, token string) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `delete from visit where token = $1`, token)
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `delete from visit where token = $1`, token)
 		return err
 	})
 }
 
 func (s *Store) PurgeDoor(ctx context.Context, now time.Time) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from visit where expires_at <= $1`, micros(now)); err != nil {
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from visit where expires_at <= $1`, engine.Micros(now)); err != nil {
 			return fmt.Errorf("remove visits: %w", err)
 		}
-		if _, err := a.exec(ctx, `delete from ticket where expires_at <= $1`, micros(now)); err != nil {
+		if _, err := a.Exec(ctx, `delete from ticket where expires_at <= $1`, engine.Micros(now)); err != nil {
 			return fmt.Errorf("remove tickets: %w", err)
 		}
-		if _, err := a.exec(ctx, `delete from invitation where expires_at <= $1`, micros(now)); err != nil {
+		if _, err := a.Exec(ctx, `delete from invitation where expires_at <= $1`, engine.Micros(now)); err != nil {
 			return fmt.Errorf("remove invitations: %w", err)
 		}
-		_, err := a.exec(ctx, `delete from try where at <= $1`, micros(now.Add(-puntuale.ForgetTries)))
+		_, err := a.Exec(ctx, `delete from try where at <= $1`, engine.Micros(now.Add(-puntuale.ForgetTries)))
 		return err
 	})
 }
 
 func (s *Store) Try(ctx context.Context, tries []puntuale.Try, now time.Time) (wait time.Duration, err error) {
-	err = s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	err = s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		wait = 0
 		counted := make([]int64, len(tries))
 		for i, t := range tries { // in one order everywhere, so that nobody waits in a circle
 			var n int64
 			var at time.Time
 			// A row to lock, whether or not it was there.
-			if _, err := one(ctx, a, `insert into try (mark, tries, at) values ($1, 0, 0)
- on conflict (mark) do update set mark = excluded.mark returning tries, at`, []any{t.Mark}, &n, moment{&at}); err != nil {
+			if _, err := engine.QueryOne(ctx, a, `insert into try (mark, tries, at) values ($1, 0, 0)
+ on conflict (mark) do update set mark = excluded.mark returning tries, at`, []any{t.Mark}, &n, engine.ScanTime(&at)); err != nil {
 				return fmt.Errorf("count an attempt: %w", err)
 			}
 			if now.Sub(at) >= puntuale.ForgetTries {
@@ -139,7 +141,7 @@ func (s *Store) Try(ctx context.Context, tries []puntuale.Try, now time.Time) (w
 			return nil
 		}
 		for i, t := range tries {
-			if _, err := a.exec(ctx, `update try set tries = $2, at = $3 where mark = $1`, t.Mark, counted[i]+1, micros(now)); err != nil {
+			if _, err := a.Exec(ctx, `update try set tries = $2, at = $3 where mark = $1`, t.Mark, counted[i]+1, engine.Micros(now)); err != nil {
 				return fmt.Errorf("count an attempt: %w", err)
 			}
 		}
@@ -158,14 +160,14 @@ func waitAfter(n int64, free int) time.Duration {
 }
 
 func (s *Store) Forget(ctx context.Context, marks, others []string) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		for _, mark := range marks {
-			if _, err := a.exec(ctx, `delete from try where mark = $1`, mark); err != nil {
+			if _, err := a.Exec(ctx, `delete from try where mark = $1`, mark); err != nil {
 				return fmt.Errorf("forget attempts: %w", err)
 			}
 		}
 		for _, mark := range others {
-			if _, err := a.exec(ctx, `update try set tries = tries - 1 where mark = $1 and tries > 0`, mark); err != nil {
+			if _, err := a.Exec(ctx, `update try set tries = tries - 1 where mark = $1 and tries > 0`, mark); err != nil {
 				return fmt.Errorf("take an attempt back: %w", err)
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -35,27 +37,27 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased,
 }
 
 // write runs a transaction that may run again although it is on disk.
-func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return x.s.tenantWriter(int64(x.id)).perform(ctx, dated(x.s.kinds.erase, do).of(int64(x.id)), false)
+func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.kinds.erase, do).Of(int64(x.id)), false)
 }
 
 // recipients forgets the person in lists of campaigns, before what was fed is cancelled: no campaign feeds the number later. Locks:
 // campaigns, how far they are fed, recipients.
 func (x *erasing) recipients(ctx context.Context) error {
-	return x.write(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
  where client_id = $1 and checked like $2`, x.id, "%"+strings.TrimPrefix(x.Phone, "+")+"%"); err != nil {
 			return fmt.Errorf("forget samples of campaigns: %w", err)
 		}
-		campaigns, err := list(ctx, a, `select f.campaign_id from campaign_feed f where f.client_id = $1 and f.campaign_id in (
+		campaigns, err := engine.QueryAll(ctx, a, `select f.campaign_id from campaign_feed f where f.client_id = $1 and f.campaign_id in (
  select c.id from recipient r join campaign c on c.client_id = r.client_id and c.list_id = r.list_id where r.client_id = $1 and r.phone = $2)
- order by f.client_id, f.campaign_id for update of f`, []any{x.id, x.Phone}, scanOne[puntuale.CampaignID])
+ order by f.client_id, f.campaign_id for update of f`, []any{x.id, x.Phone}, engine.ScanOne[puntuale.CampaignID])
 		if err != nil {
 			return fmt.Errorf("lock campaigns of a person: %w", err)
 		}
 		unfed := map[puntuale.ListID]int{}
-		if err := a.each(ctx, `update recipient set phone = '', cells = '', value = '', reason = case when state = 0 then 'erased' else reason end,
- state = case when state = 0 then 2 else state end where client_id = $1 and phone = $2 returning list_id, reason`, []any{x.id, x.Phone}, func(rows row) error {
+		if err := a.Query(ctx, `update recipient set phone = '', cells = '', value = '', reason = case when state = 0 then 'erased' else reason end,
+ state = case when state = 0 then 2 else state end where client_id = $1 and phone = $2 returning list_id, reason`, []any{x.id, x.Phone}, func(rows engine.Row) error {
 			var id puntuale.ListID
 			var reason string
 			err := rows.Scan(&id, &reason)
@@ -68,10 +70,10 @@ func (x *erasing) recipients(ctx context.Context) error {
 		}
 		for _, id := range campaigns {
 			var l puntuale.ListID
-			if _, err := one(ctx, a, `select list_id from campaign where client_id = $1 and id = $2`, []any{x.id, id}, &l); err != nil {
+			if _, err := engine.QueryOne(ctx, a, `select list_id from campaign where client_id = $1 and id = $2`, []any{x.id, id}, &l); err != nil {
 				return fmt.Errorf("read a campaign's list: %w", err)
 			}
-			if _, err := a.exec(ctx, `update campaign_feed set waiting = waiting - $3::bigint, refused = refused + $3::bigint where client_id = $1 and campaign_id = $2`,
+			if _, err := a.Exec(ctx, `update campaign_feed set waiting = waiting - $3::bigint, refused = refused + $3::bigint where client_id = $1 and campaign_id = $2`,
 				x.id, id, int64(unfed[l])); err != nil {
 				return fmt.Errorf("count erased recipients: %w", err)
 			}
@@ -82,14 +84,14 @@ func (x *erasing) recipients(ctx context.Context) error {
 
 // cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.
 func (x *erasing) cancel(ctx context.Context) error {
-	refs, err := list(ctx, x.s.read, phoneCandidates, []any{x.id, batch{[]string{x.Phone}}}, scanRef)
+	refs, err := engine.QueryAll(ctx, x.s.CallReads, phoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, scanRef)
 	if err != nil {
-		return outward(fmt.Errorf("look for messages to cancel: %w", err))
+		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
 	slices.SortFunc(refs, compareRefs)
 	for part := range slices.Chunk(slices.Compact(refs), chunk) {
 		var done []puntuale.CancelledMessage
-		if err := x.write(ctx, func(ctx context.Context, a asker) (err error) {
+		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 			done, err = cancelOpen(ctx, a, part, x.present())
 			return err
 		}); err != nil {
@@ -106,10 +108,10 @@ func (x *erasing) runs(ctx context.Context) error {
 		puntuale.RunRef
 		messages int
 	}
-	all, err := list(ctx, x.s.read, `select r.client_id, r.id, r.messages from run r where r.client_id = $1 and r.phone = $2`,
-		[]any{x.id, x.Phone}, func(rows row, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
+	all, err := engine.QueryAll(ctx, x.s.CallReads, `select r.client_id, r.id, r.messages from run r where r.client_id = $1 and r.phone = $2`,
+		[]any{x.id, x.Phone}, func(rows engine.Row, r *sized) error { return rows.Scan(&r.Client, &r.ID, &r.messages) })
 	if err != nil {
-		return outward(fmt.Errorf("look for runs: %w", err))
+		return engine.PublicError(fmt.Errorf("look for runs: %w", err))
 	}
 	slices.SortFunc(all, func(a, b sized) int { return compareRuns(a.RunRef, b.RunRef) })
 	for len(all) > 0 {
@@ -118,10 +120,10 @@ func (x *erasing) runs(ctx context.Context) error {
 			weight += all[n].messages
 			n++
 		}
-		part := pick(all[:n], func(r *sized) puntuale.RunRef { return r.RunRef })
+		part := engine.Column(all[:n], func(r *sized) puntuale.RunRef { return r.RunRef })
 		all = all[n:]
 		var some erasedRuns
-		if err := x.write(ctx, func(ctx context.Context, a asker) error {
+		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 			some = erasedRuns{erasing: x, a: a, refs: part}
 			return some.run(ctx)
 		}); err != nil {
@@ -138,7 +140,7 @@ func (x *erasing) runs(ctx context.Context) error {
 // erasedRuns is one transaction. Locks: messages, runs, then what belongs to them.
 type erasedRuns struct {
 	*erasing
-	a    asker
+	a    engine.Querier
 	refs []puntuale.RunRef // sorted
 
 	done puntuale.Erased
@@ -177,7 +179,7 @@ func (x *erasedRuns) run(ctx context.Context) error {
 
 // members are the messages of the runs, planned and re-sent.
 func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error) {
-	refs, err := list(ctx, x.a, runMembers, []any{runColumns(x.refs)}, scanRef)
+	refs, err := engine.QueryAll(ctx, x.a, runMembers, []any{runColumns(x.refs)}, scanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for messages of runs: %w", err)
 	}
@@ -196,12 +198,12 @@ where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 const clockSkew = 2 * time.Second
 
 func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]erasedMessage, error) {
-	later := micros(x.Now.Add(clockSkew))
-	all, err := list(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
+	later := engine.Micros(x.Now.Add(clockSkew))
+	all, err := engine.QueryAll(ctx, x.a, `select message.client_id, message.id, message.run_id, message.intent, message.generation,
  message.next_at > message.intent_at and message.next_at > $1::bigint and not exists (select 1 from device_hold h
  where h.client_id = message.client_id and h.message_id = message.id and h.token = message.intent and h.done = 0 and h.until > $2::bigint)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
-order by message.client_id, message.id for update of message`, []any{later, micros(x.Now), refColumns(refs)}, func(rows row, m *erasedMessage) error {
+order by message.client_id, message.id for update of message`, []any{later, engine.Micros(x.Now), refColumns(refs)}, func(rows engine.Row, m *erasedMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.run, &m.intent, &m.generation, &m.quiet)
 	})
 	if err != nil {
@@ -213,8 +215,8 @@ order by message.client_id, message.id for update of message`, []any{later, micr
 // keepApart locks the runs and leaves out those that must wait: with a message that may be on its way at this moment,
 // and with one that was sent again since their messages were locked.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
-	if _, err := list(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
- order by r.client_id, r.id for update of r`, []any{runColumns(x.refs)}, scanOne[int64]); err != nil {
+	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
+ order by r.client_id, r.id for update of r`, []any{runColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
 		return fmt.Errorf("lock runs: %w", err)
 	}
 	now, err := x.members(ctx)
@@ -230,7 +232,7 @@ func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) er
 		}
 	}
 	if slices.ContainsFunc(now, func(m puntuale.MessageRef) bool { return !known[m] }) {
-		return fmt.Errorf("a message was sent again meanwhile: %w", errAgain)
+		return fmt.Errorf("a message was sent again meanwhile: %w", engine.ErrAgain)
 	}
 	x.refs = slices.DeleteFunc(slices.Clone(x.refs), func(r puntuale.RunRef) bool { return waits[r.ID] })
 	x.busy = len(waits) > 0
@@ -262,13 +264,13 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 	if len(messages) == 0 {
 		return nil
 	}
-	refs := pick(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
+	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
 	// A reason is a fixed sentence; should one name the number all the same, the state's sentence stands in for it.
-	if _, err := x.a.exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
+	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
 from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", refColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
 	}
-	if _, err := x.a.exec(ctx, `update event set detail = '' from $u(c bigint, i bigint)
+	if _, err := x.a.Exec(ctx, `update event set detail = '' from $u(c bigint, i bigint)
  where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, refColumns(refs)); err != nil {
 		return fmt.Errorf("erase events: %w", err)
 	}
@@ -276,14 +278,14 @@ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`,
 	for _, m := range messages {
 		copies = append(copies, copiesOf(m.MessageRef, m.generation)...)
 	}
-	n, err := x.a.exec(ctx, `update sandbox_message set phone = '', content = '' from $u(c bigint, k text)
+	n, err := x.a.Exec(ctx, `update sandbox_message set phone = '', content = '' from $u(c bigint, k text)
  where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, copyColumns(copies))
 	if err != nil {
 		return fmt.Errorf("erase what the sandbox received: %w", err)
 	}
-	if _, err := x.a.exec(ctx, `update run set phone = '', name = '', request = $2::bytea, content = '[]',
+	if _, err := x.a.Exec(ctx, `update run set phone = '', name = '', request = $2::bytea, content = '[]',
  blanked_at = case when run.blanked_at = 0 then $1::bigint else run.blanked_at end
-from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(x.Now), []byte{}, runColumns(x.refs)); err != nil {
+from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.Micros(x.Now), []byte{}, runColumns(x.refs)); err != nil {
 		return fmt.Errorf("erase runs: %w", err)
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
@@ -294,15 +296,15 @@ from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, micros(
 // comes after the rows: what went into a file in the meantime is reached, too.
 func (x *erasing) archived(ctx context.Context) error {
 	var there int64
-	found, err := one(ctx, x.s.read, `select 1 from archive where one = 1`, nil, &there)
+	found, err := engine.QueryOne(ctx, x.s.CallReads, `select 1 from archive where one = 1`, nil, &there)
 	if err != nil {
-		return outward(fmt.Errorf("look for an archive: %w", err))
+		return engine.PublicError(fmt.Errorf("look for an archive: %w", err))
 	}
 	if !found {
 		return nil
 	}
-	return x.write(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `insert into archive_erasure as e (client_id, mark) values ($1, $2)
+	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `insert into archive_erasure as e (client_id, mark) values ($1, $2)
  on conflict (client_id, mark) do update set times = e.times + 1`, x.id, x.Mark)
 		return err
 	})
@@ -312,33 +314,33 @@ func (x *erasing) archived(ctx context.Context) error {
 // either. In the same transaction the counter of erasures rises, by which a claim notices that what it knew of the client
 // is no longer so (claim.go). Locks: the entry, the client, the counter.
 func (x *erasing) mark(ctx context.Context) error {
-	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
+	return x.tenant.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{
 			`delete from contact where client_id = $1 and (phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
 			`delete from alias where client_id = $1 and (phone = $2 or alias = $2)`,
 		} {
-			if _, err := a.exec(ctx, statement, x.id, x.Phone); err != nil {
+			if _, err := a.Exec(ctx, statement, x.id, x.Phone); err != nil {
 				return fmt.Errorf("forget a contact: %w", err)
 			}
 		}
 		var id, added int64
-		found, err := one(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)
+		found, err := engine.QueryOne(ctx, a, `delete from blacklist where client_id = $1 and phone = $2 returning id, added_at`, []any{x.id, x.Phone}, &id, &added)
 		switch {
 		case err != nil:
 			return err
 		case !found: // perhaps an earlier call did it
-			x.done.Blacklisted, err = one(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
+			x.done.Blacklisted, err = engine.QueryOne(ctx, a, `select id from blacklist where client_id = $1 and phone = $2`, []any{x.id, x.Mark}, &id)
 			return err
 		}
 		x.done.Blacklisted = true
-		if _, err := a.exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, '', $4)
+		if _, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at) values ($1, $2, $3, '', $4)
  on conflict (client_id, phone) do nothing`, x.id, x.Mark, id, added); err != nil {
 			return fmt.Errorf("keep the mark: %w", err)
 		}
-		if _, err := a.exec(ctx, `update client set erased = 1 where id = $1 and erased = 0`, x.id); err != nil {
+		if _, err := a.Exec(ctx, `update client set erased = 1 where id = $1 and erased = 0`, x.id); err != nil {
 			return fmt.Errorf("note the erasure: %w", err)
 		}
-		_, err = number(ctx, a, "erasure")
+		_, err = engine.NextNumber(ctx, a, "erasure")
 		return err
 	})
 }
@@ -348,7 +350,7 @@ func (x *erasing) finish(ctx context.Context) error {
 	if x.busy {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
 	}
-	return x.tenant.write(ctx, func(ctx context.Context, a asker) error {
+	return x.tenant.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := countAlways(ctx, a, dayOf{x.id, x.Day}, x.calls())
 		return err
 	})

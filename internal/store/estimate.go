@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -13,15 +15,15 @@ const contactsAmong = `select g.phone, g.window_until, case when g.window_until 
 
 func (t tenant) Contacts(ctx context.Context, session puntuale.SessionID, phones []string) (map[string]puntuale.Contact, error) {
 	found := map[string]puntuale.Contact{}
-	err := t.s.read.each(ctx, contactsAmong, []any{t.id, session, batch{phones}}, func(rows row) error {
+	err := t.s.CallReads.Query(ctx, contactsAmong, []any{t.id, session, engine.Columns{phones}}, func(rows engine.Row) error {
 		var phone string
 		var c puntuale.Contact
-		err := rows.Scan(&phone, moment{&c.Window}, flag{&c.Known})
+		err := rows.Scan(&phone, engine.ScanTime(&c.Window), engine.ScanBool(&c.Known))
 		found[phone] = c
 		return err
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for contacts: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for contacts: %w", err))
 	}
 	return found, nil
 }
@@ -34,34 +36,34 @@ const addressedSince = `select count(distinct m.phone) from message m
 
 func (t tenant) SessionLoad(ctx context.Context, id puntuale.SessionID, since time.Time) (l puntuale.SessionLoad, err error) {
 	var kind puntuale.ConnectionType
-	found, err := one(ctx, t.lists(), `select s.type, coalesce(o.reach_limit, 0) from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
+	found, err := engine.QueryOne(ctx, t.lists(), `select s.type, coalesce(o.reach_limit, 0) from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &kind, &l.Portfolio)
-	if err := foundOr(found, err, "session"); err != nil {
+	if err := engine.FoundOr(found, err, "session"); err != nil {
 		return l, err
 	}
-	args := []any{t.id, id, micros(since)}
-	if _, err := one(ctx, t.lists(), `select count(*) from message m where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1`, args, &l.Sent); err != nil {
-		return l, outward(fmt.Errorf("count what a session sent: %w", err))
+	args := []any{t.id, id, engine.Micros(since)}
+	if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from message m where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1`, args, &l.Sent); err != nil {
+		return l, engine.PublicError(fmt.Errorf("count what a session sent: %w", err))
 	}
 	if kind == puntuale.Official {
-		if _, err := one(ctx, t.lists(), addressedSince, append(args, puntuale.ServiceWindow.Microseconds()), &l.Addressed); err != nil {
-			return l, outward(fmt.Errorf("count whom a session addressed: %w", err))
+		if _, err := engine.QueryOne(ctx, t.lists(), addressedSince, append(args, puntuale.ServiceWindow.Microseconds()), &l.Addressed); err != nil {
+			return l, engine.PublicError(fmt.Errorf("count whom a session addressed: %w", err))
 		}
 		return l, nil
 	}
-	if _, err := one(ctx, t.lists(), `select count(*) from contact g where g.client_id = $1 and g.session_id = $2 and g.met_at >= $3 and g.phone not like '%@g.us'`, args, &l.Met); err != nil {
-		return l, outward(fmt.Errorf("count new contacts: %w", err))
+	if _, err := engine.QueryOne(ctx, t.lists(), `select count(*) from contact g where g.client_id = $1 and g.session_id = $2 and g.met_at >= $3 and g.phone not like '%@g.us'`, args, &l.Met); err != nil {
+		return l, engine.PublicError(fmt.Errorf("count new contacts: %w", err))
 	}
 	return l, nil
 }
 
 func (t tenant) Charges(ctx context.Context, id puntuale.CampaignID) ([]puntuale.CountedCharge, error) {
-	all, err := list(ctx, t.s.read, `select country, category, billable, messages from charge where client_id = $1 and campaign_id = $2
- order by country, category, billable`, []any{t.id, id}, func(rows row, c *puntuale.CountedCharge) error {
-		return rows.Scan(&c.Country, &c.Category, flag{&c.Billable}, &c.Messages)
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select country, category, billable, messages from charge where client_id = $1 and campaign_id = $2
+ order by country, category, billable`, []any{t.id, id}, func(rows engine.Row, c *puntuale.CountedCharge) error {
+		return rows.Scan(&c.Country, &c.Category, engine.ScanBool(&c.Billable), &c.Messages)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read charges: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read charges: %w", err))
 	}
 	return all, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -15,16 +17,16 @@ type event struct {
 	detail string
 }
 
-func writeEvents(ctx context.Context, a asker, at time.Time, events []event) error {
+func writeEvents(ctx context.Context, a engine.Querier, at time.Time, events []event) error {
 	if len(events) == 0 {
 		return nil
 	}
-	if _, err := a.exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
- select u.c, u.i, $1::bigint, u.k, u.d from $u(c bigint, i bigint, k text, d text)`, micros(at), batch{
-		pick(events, func(e *event) int64 { return int64(e.Client) }),
-		pick(events, func(e *event) int64 { return int64(e.ID) }),
-		pick(events, func(e *event) string { return e.kind }),
-		pick(events, func(e *event) string { return e.detail }),
+	if _, err := a.Exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
+ select u.c, u.i, $1::bigint, u.k, u.d from $u(c bigint, i bigint, k text, d text)`, engine.Micros(at), engine.Columns{
+		engine.Column(events, func(e *event) int64 { return int64(e.Client) }),
+		engine.Column(events, func(e *event) int64 { return int64(e.ID) }),
+		engine.Column(events, func(e *event) string { return e.kind }),
+		engine.Column(events, func(e *event) string { return e.detail }),
 	}); err != nil {
 		return fmt.Errorf("write events: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/migration"
 )
@@ -29,20 +31,20 @@ type ExportConfig struct {
 // the database, and an error leaves the installation unmarked; ended in between by force it stays marked, and may be
 // exported again.
 // Codes: conflict (Final, and one of these is there).
-func Export(ctx context.Context, cfg Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
+func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, options{name: moverName})
+	s, err := open(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return archive.Header{}, err
 	}
 	defer func() { err = s.ended(err, s.Close()) }()
-	x := &export{s: s, cfg: e, now: s.cfg.Clock.Now().UTC()}
+	x := &export{s: s, cfg: e, now: s.Config.Clock.Now().UTC()}
 	if e.Final {
 		err = x.finally(ctx, to)
 	} else {
 		err = x.run(ctx, to)
 	}
-	return x.header, outward(err)
+	return x.header, engine.PublicError(err)
 }
 
 // export is one run of Export.
@@ -51,12 +53,12 @@ type export struct {
 	cfg    ExportConfig
 	now    time.Time
 	header archive.Header
-	link   *link
+	link   *engine.Conn
 }
 
 // finally marks the installation, then runs.
 func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
-	release, err := x.s.holdFile()
+	release, err := x.s.HoldFile()
 	if err != nil {
 		return err
 	}
@@ -74,14 +76,11 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 // ended adds to an export's error what went wrong at its end. One that succeeded stays so: its file is in its place.
 func (s *Store) ended(err, end error) error {
 	if err == nil && end != nil {
-		s.cfg.Logger.Warn("the exported database was not closed in order", "error", end)
+		s.Config.Logger.Warn("the exported database was not closed in order", "error", end)
 		return nil
 	}
 	return errors.Join(err, end)
 }
-
-// Everything is read in one transaction that sees one moment. It is never long idle, and no limit ends it.
-const beginSnapshot = "begin isolation level repeatable read, read only"
 
 // run reads everything, and then finishes.
 func (x *export) run(ctx context.Context, to io.Writer) error {
@@ -97,11 +96,11 @@ func (x *export) run(ctx context.Context, to io.Writer) error {
 // during calls do while the database is seen as it is at one moment, and the header says what it holds.
 func (x *export) during(ctx context.Context, do func(context.Context) error) (err error) {
 	var free func() error
-	if x.link, free, err = x.s.mover(ctx, true); err != nil {
+	if x.link, free, err = x.s.OpenMover(ctx, true); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	if err := x.link.beginSnapshot(ctx); err != nil {
+	if err := x.link.BeginSnapshot(ctx); err != nil {
 		return err
 	}
 	if err := x.describe(ctx); err != nil {
@@ -110,23 +109,10 @@ func (x *export) during(ctx context.Context, do func(context.Context) error) (er
 	return do(ctx)
 }
 
-// beginSnapshot begins a transaction that sees one moment: on SQLite that of its first read.
-func (l *link) beginSnapshot(ctx context.Context) error {
-	begin := "begin"
-	if l.d.postgres {
-		begin = beginSnapshot
-	}
-	if _, err := l.exec(ctx, begin); err != nil {
-		return fmt.Errorf("begin to read: %w", err)
-	}
-	l.open = true
-	return nil
-}
-
 // describe makes the header.
 func (x *export) describe(ctx context.Context) error {
 	which := migration.SQLite
-	if x.s.d.postgres {
+	if x.s.Dialect.Postgres {
 		which = migration.Postgres
 	}
 	schema, err := migration.Latest(which)
@@ -142,15 +128,15 @@ func (x *export) describe(ctx context.Context) error {
 		foreign = slices.DeleteFunc(foreign, ofNumbers)
 	}
 	if len(foreign) > 0 {
-		x.s.cfg.Logger.Warn("tables that are none of Puntuale's stay where they are", "tables", foreign)
+		x.s.Config.Logger.Warn("tables that are none of Puntuale's stay where they are", "tables", foreign)
 	}
 	return countRows(ctx, x.link, x.header.Tables)
 }
 
-func countRows(ctx context.Context, a asker, tables []archive.Table) error {
+func countRows(ctx context.Context, a engine.Querier, tables []archive.Table) error {
 	for i := range tables {
 		t := &tables[i]
-		if _, err := one(ctx, a, "select count(*) from "+t.Name, nil, &t.Rows); err != nil {
+		if _, err := engine.QueryOne(ctx, a, "select count(*) from "+t.Name, nil, &t.Rows); err != nil {
 			return fmt.Errorf("count the rows of %s: %w", t.Name, err)
 		}
 	}
@@ -162,7 +148,7 @@ func (x *export) write(ctx context.Context, to io.Writer) error {
 }
 
 // writeTables writes a file of the header's tables.
-func writeTables(ctx context.Context, a asker, to io.Writer, h archive.Header, tell Progress) error {
+func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.Header, tell Progress) error {
 	w, err := archive.NewWriter(to, h)
 	if err != nil {
 		return err

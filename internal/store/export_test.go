@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/clock"
 )
@@ -16,16 +18,16 @@ type PlainRow struct{ Client, Session, ID, Due int64 }
 // PlainInsert is what the benchmarks compare with: message rows, many a statement, through a writer and nothing else.
 func PlainInsert(s *Store, rows []PlainRow) error {
 	const hour = 3_600_000_000
-	column := func(f func(r *PlainRow) int64) []int64 { return pick(rows, f) }
+	column := func(f func(r *PlainRow) int64) []int64 { return engine.Column(rows, f) }
 	id := column(func(r *PlainRow) int64 { return r.ID })
-	b := batch{
+	b := engine.Columns{
 		column(func(r *PlainRow) int64 { return r.Client }), id, column(func(r *PlainRow) int64 { return r.Session }), id,
 		column(func(r *PlainRow) int64 { return r.Due }), column(func(r *PlainRow) int64 { return r.Due }),
 		column(func(r *PlainRow) int64 { return r.Due + 48*hour }), column(func(*PlainRow) int64 { return 0 }),
-		column(func(*PlainRow) int64 { return 2 }), pick(rows, func(*PlainRow) string { return "+393331234567" }),
+		column(func(*PlainRow) int64 { return 2 }), engine.Column(rows, func(*PlainRow) string { return "+393331234567" }),
 	}
-	return s.tenants[0].perform(context.Background(), single(s.kinds.write, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, insertMessages, b)
+	return s.TenantWriters[0].Do(context.Background(), engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, insertMessages, b)
 		return err
 	}), false)
 }
@@ -46,7 +48,7 @@ var Statements = map[string]Statement{
 	"pushes":    {claimPushes, []any{int64(9), int64(9), int64(9), 10}},
 	"version":   {clientVersion, []any{int64(1)}},
 	"uncertain": {uncertainAttempts, []any{int64(1), int64(1)}},
-	"among":     {amongBlacklisted, []any{int64(1), batch{oneText}}},
+	"among":     {amongBlacklisted, []any{int64(1), engine.Columns{oneText}}},
 	"recent":    {lastStarted, []any{int64(1), 5}},
 	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
 	"campaigns": {campaignsOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
@@ -56,43 +58,43 @@ var Statements = map[string]Statement{
 	"again":     {failedOfCampaign, []any{int64(1), int64(1), 0, "", int64(0), 10}},
 	"rows":      {stateRecipients, []any{int64(1), int64(1), int64(0), 10, 0}},
 	"refused":   {refusedFor, []any{int64(1), int64(1), int64(0), 10, "x"}},
-	"feed":      {markRecipients, []any{batch{one1, one1, one1, oneText, one1}}},
+	"feed":      {markRecipients, []any{engine.Columns{one1, one1, one1, oneText, one1}}},
 	"to move":   {toMove, []any{int64(1), int64(1), int64(9), int64(0), int64(500)}},
-	"movable":   {movable, []any{int64(1), int64(1), batch{one1}}},
-	"moved":     {movedContents, []any{int64(1), batch{one1}}},
-	"by pause":  {moveByPause, []any{int64(1), batch{one1, one1, one1, one1}}},
+	"movable":   {movable, []any{int64(1), int64(1), engine.Columns{one1}}},
+	"moved":     {movedContents, []any{int64(1), engine.Columns{one1}}},
+	"by pause":  {moveByPause, []any{int64(1), engine.Columns{one1, one1, one1, one1}}},
 	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"retrying":  {retryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
 	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},
-	"claim":     {claimMessages, []any{int64(1), int64(1), batch{one1, one1, one1, one1, one1}}},
-	"marked":    {markedMessages, []any{batch{one1, one1, oneText}}},
-	"close":     {closeResults, []any{int64(1), batch{one1, one1, one1, one1, oneText, oneText}}},
-	"reopen":    {reopenResults, []any{batch{one1, one1, one1, one1, one1, one1, oneText}}},
-	"cancel":    {cancelMessages, []any{int64(1), batch{one1, one1}}},
-	"fail":      {failMessages, []any{int64(1), batch{one1, one1, one1, oneText, oneText}}},
-	"postpone":  {postponeMessages, []any{batch{one1, one1, one1, one1, oneText}}},
+	"claim":     {claimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
+	"marked":    {markedMessages, []any{engine.Columns{one1, one1, oneText}}},
+	"close":     {closeResults, []any{int64(1), engine.Columns{one1, one1, one1, one1, oneText, oneText}}},
+	"reopen":    {reopenResults, []any{engine.Columns{one1, one1, one1, one1, one1, one1, oneText}}},
+	"cancel":    {cancelMessages, []any{int64(1), engine.Columns{one1, one1}}},
+	"fail":      {failMessages, []any{int64(1), engine.Columns{one1, one1, one1, oneText, oneText}}},
+	"postpone":  {postponeMessages, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
 	"stop":      {stopCandidates, []any{int64(1), "+391", int64(1)}},
-	"phones":    {phoneCandidates, []any{int64(1), batch{oneText}}},
+	"phones":    {phoneCandidates, []any{int64(1), engine.Columns{oneText}}},
 	"all":       {openCandidates, []any{int64(1)}},
 	"sequence":  {sequencePending, []any{int64(1), int64(1)}},
-	"running":   {runningMessages, []any{batch{one1, one1, oneText, one1}}},
-	"details":   {messageDetails, []any{int64(1), batch{one1}}},
-	"contents":  {`select r.id, r.content, r.request` + runContents, []any{int64(1), batch{one1}}},
-	"usage":     {countCalls, []any{batch{one1, one1, one1}}},
-	"standings": {standingsOf, []any{batch{one1}}},
+	"running":   {runningMessages, []any{engine.Columns{one1, one1, oneText, one1}}},
+	"details":   {messageDetails, []any{int64(1), engine.Columns{one1}}},
+	"contents":  {`select r.id, r.content, r.request` + runContents, []any{int64(1), engine.Columns{one1}}},
+	"usage":     {countCalls, []any{engine.Columns{one1, one1, one1}}},
+	"standings": {standingsOf, []any{engine.Columns{one1}}},
 
 	"outcomes":        {messageOutcomes, []any{int64(1), int64(1), int64(9), int64(1), int64(1), 10}},
-	"resendable":      {readResendable, []any{batch{one1, one1}}},
+	"resendable":      {readResendable, []any{engine.Columns{one1, one1}}},
 	"blank clients":   {blankCandidates, []any{int64(9), int64(0), 10}},
 	"blank runs":      {blankNext, []any{int64(1), int64(0), int64(9), 10}},
 	"blank late":      {lateNext, []any{int64(1), 10}},
-	"ended":           {runsEnded, []any{batch{one1, one1}}},
-	"blank sandbox":   {sandboxMessagesOf, []any{batch{one1, one1}}},
-	"members":         {runMembers, []any{batch{one1, one1}}},
-	"lock resendable": {lockResendable, []any{batch{one1, one1}}},
-	"reschedule":      {rescheduleMessages, []any{int64(1), "x", "x", batch{one1, one1}}},
-	"insert resent":   {insertResent, []any{int64(0), batch{one1, one1, one1, one1, one1, one1, one1}}},
-	"move":            {moveMessages, []any{int64(1), batch{one1, one1}}},
+	"ended":           {runsEnded, []any{engine.Columns{one1, one1}}},
+	"blank sandbox":   {sandboxMessagesOf, []any{engine.Columns{one1, one1}}},
+	"members":         {runMembers, []any{engine.Columns{one1, one1}}},
+	"lock resendable": {lockResendable, []any{engine.Columns{one1, one1}}},
+	"reschedule":      {rescheduleMessages, []any{int64(1), "x", "x", engine.Columns{one1, one1}}},
+	"insert resent":   {insertResent, []any{int64(0), engine.Columns{one1, one1, one1, one1, one1, one1, one1}}},
+	"move":            {moveMessages, []any{int64(1), engine.Columns{one1, one1}}},
 	"list":            listed(puntuale.MessageFilter{}),
 	"list a phone":    listed(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a sequence": listed(puntuale.MessageFilter{Sequence: 1, State: new(puntuale.Failed)}),
@@ -110,8 +112,8 @@ func (l listing) explained(f puntuale.MessageFilter) Statement {
 
 // ForPostgres are the statements that PostgreSQL has in words of its own.
 var ForPostgres = map[string]Statement{
-	"due":             {dueOfSessions, []any{int64(1), 10, batch{one1, one1, one1, one1}}},
-	"retrying":        {retryingOfSessions, []any{int64(1), int64(2), 10, batch{one1}}},
+	"due":             {dueOfSessions, []any{int64(1), 10, engine.Columns{one1, one1, one1, one1}}},
+	"retrying":        {retryingOfSessions, []any{int64(1), int64(2), 10, engine.Columns{one1}}},
 	"list":            listedOnPostgres(puntuale.MessageFilter{}),
 	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a campaign": listedOnPostgres(puntuale.MessageFilter{Campaign: 1}),
@@ -130,13 +132,13 @@ var (
 // Explain returns the database's plan for a statement, made on a writer's connection, or on a reader's where the
 // statement only reads.
 func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan string, err error) {
-	explain := func(ctx context.Context, a asker) error {
+	explain := func(ctx context.Context, a engine.Querier) error {
 		plan = ""
-		return a.each(ctx, "explain "+map[bool]string{false: "query plan "}[s.d.postgres]+st.Text, st.Args, func(rows row) error {
+		return a.Query(ctx, "explain "+map[bool]string{false: "query plan "}[s.Dialect.Postgres]+st.Text, st.Args, func(rows engine.Row) error {
 			var line string
 			var id, parent, unused int64
 			into := []any{&line}
-			if !s.d.postgres {
+			if !s.Dialect.Postgres {
 				into = []any{&id, &parent, &unused, &line}
 			}
 			err := rows.Scan(into...)
@@ -145,16 +147,16 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 		})
 	}
 	if reads {
-		err = explain(ctx, s.read)
+		err = explain(ctx, s.CallReads)
 		return plan, err
 	}
-	err = s.claims.perform(ctx, single(s.kinds.write, explain), false)
+	err = s.ClaimWriter.Do(ctx, engine.Single(s.kinds.write, explain), false)
 	return plan, err
 }
 
 // ForeignTables are those of the database that neither move nor are left on purpose.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
-	_, foreign, err := s.catalogue(ctx, s.read)
+	_, foreign, err := s.catalogue(ctx, s.CallReads)
 	return foreign, err
 }
 
@@ -178,7 +180,7 @@ func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
 }
 
 // OnMachine gives a store that was just opened the clock of another machine.
-func OnMachine(s *Store, c clock.Clock) { s.machine = c }
+func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
 
 // Waiting counts the sessions that other nodes are still to be told of.
 func Waiting(s *Store) int {
@@ -189,29 +191,29 @@ func Waiting(s *Store) int {
 
 // ListWithoutEnd lists what has no end.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
-	_, err := list(ctx, s.list, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, scanOne[int64])
-	return outward(err)
+	_, err := engine.QueryAll(ctx, s.ListReads, `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
+	return engine.PublicError(err)
 }
 
 // ListOwnWithoutEnd does so for one client.
 func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) error {
-	_, err := list(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, scanOne[int64])
-	return outward(err)
+	_, err := engine.QueryAll(ctx, tenant{s: s, id: client}.lists(), `with recursive n(i) as (select 1 union all select i + 1 - i / 1000000 from n) select count(*) from n`, nil, engine.ScanOne[int64])
+	return engine.PublicError(err)
 }
 
 // ListsRead counts the lists that are being read.
-func ListsRead(s *Store) int { return s.list.db.Stats().InUse }
+func ListsRead(s *Store) int { return s.ListReads.Db.Stats().InUse }
 
 // Listing reports whether lists take all the connections that they may.
 func Listing(s *Store) bool {
-	st := s.list.db.Stats()
+	st := s.ListReads.Db.Stats()
 	return st.InUse == st.MaxOpenConnections
 }
 
 // SetAside does what joining does after a failover of which the server says what it had replayed last.
 func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	var f *failover
-	if err := s.onFleet(ctx, func(ctx context.Context, a asker) (err error) {
+	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		f, err = s.sameTimeline(ctx, a)
 		return err
 	}); err != nil {
@@ -225,7 +227,7 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.tenantWriter(int64(client)).perform(context.Background(), single(s.kinds.write, func(context.Context, asker) error {
+		_ = s.TenantWriter(int64(client)).Do(context.Background(), engine.Single(s.kinds.write, func(context.Context, engine.Querier) error {
 			close(begun)
 			<-free
 			return nil
@@ -241,13 +243,13 @@ func Claiming(s *Store, client puntuale.ClientID) (end func()) { return busy(s, 
 // Calling has calls there.
 func Calling(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.stop) }
 
-func busy(s *Store, client puntuale.ClientID, k *kind) (end func()) {
+func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
 	ended := make(chan struct{})
 	var tasks sync.WaitGroup
 	var next func()
 	next = func() {
 		tasks.Go(func() {
-			_ = s.tenantWriter(int64(client)).perform(context.Background(), single(k, func(context.Context, asker) error {
+			_ = s.TenantWriter(int64(client)).Do(context.Background(), engine.Single(k, func(context.Context, engine.Querier) error {
 				select {
 				case <-ended:
 					return nil
@@ -278,12 +280,12 @@ func busy(s *Store, client puntuale.ClientID, k *kind) (end func()) {
 
 // Queued is how many tasks wait at the writer of the client's calls.
 func Queued(s *Store, client puntuale.ClientID) int {
-	w := s.tenantWriter(int64(client))
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w := s.TenantWriter(int64(client))
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
 	n := 0
-	for _, t := range w.queue {
-		if t.state.Load() == taskWaiting {
+	for _, t := range w.Queue {
+		if t.State.Load() == engine.TaskWaiting {
 			n++
 		}
 	}
@@ -292,15 +294,15 @@ func Queued(s *Store, client puntuale.ClientID) int {
 
 // Write queues a transaction of an owner at the writer of the client's calls.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
-	return s.tenantWriter(int64(client)).perform(ctx, single(s.kinds.write, func(context.Context, asker) error {
+	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.kinds.write, func(context.Context, engine.Querier) error {
 		do()
 		return nil
-	}).of(owner), false)
+	}).Of(owner), false)
 }
 
 // Feeding does something as a chunk of a campaign does.
 func Feeding(s *Store, do func()) error {
-	return s.feeds.perform(context.Background(), single(s.kinds.feed, func(context.Context, asker) error {
+	return s.FeedWriter.Do(context.Background(), engine.Single(s.kinds.feed, func(context.Context, engine.Querier) error {
 		do()
 		return nil
 	}), false)
@@ -308,23 +310,23 @@ func Feeding(s *Store, do func()) error {
 
 // OccupyReaders takes all connections for single things until release.
 func OccupyReaders(s *Store) (release func()) {
-	n := cap(s.read.places)
+	n := cap(s.CallReads.Permits)
 	for range n {
-		s.read.places <- struct{}{}
+		s.CallReads.Permits <- struct{}{}
 	}
 	return func() {
 		for range n {
-			<-s.read.places
+			<-s.CallReads.Permits
 		}
 	}
 }
 
 // Unsure is what decides whether a COMMIT that failed is in doubt.
-func Unsure(err error) bool { return unsure(err) }
+func Unsure(err error) bool { return engine.Unsure(err) }
 
 // What decides when SQLite's log is copied.
 const (
-	CheckpointFrom = checkpointFrom
-	CheckpointLast = checkpointLast
-	CheckpointEnd  = checkpointEnd
+	CheckpointFrom = engine.CheckpointFrom
+	CheckpointLast = engine.CheckpointLast
+	CheckpointEnd  = engine.CheckpointEnd
 )

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -15,19 +17,19 @@ import (
 // so two feeders cannot plan the same rows, and what a lost answer leaves open the next look decides.
 
 // newFeedKind is of chunks. Nobody can tell whether one was stored, so its feeder looks again.
-func newFeedKind() *kind {
-	return &kind{name: "feed", lane: laneFeed, class: classFeed, prepare: prepareFeed, run: func(ctx context.Context, w *writer, tasks []*task) error {
-		f, ok := tasks[0].body.(*feeding)
+func newFeedKind() *engine.Kind {
+	return &engine.Kind{Name: "feed", Priority: engine.PriorityFeed, Class: engine.ClassFeed, Prepare: prepareFeed, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+		f, ok := tasks[0].Body.(*feeding)
 		if !ok {
-			return tasks[0].do(ctx, &w.link)
+			return tasks[0].Run(ctx, &w.Conn)
 		}
-		f.a = &w.link
+		f.a = &w.Conn
 		return f.run(ctx)
 	}}
 }
 
-func prepareFeed(ctx context.Context, w *writer, tasks []*task) error {
-	f, ok := tasks[0].body.(*feeding)
+func prepareFeed(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+	f, ok := tasks[0].Body.(*feeding)
 	if !ok || len(f.runs) == 0 {
 		return nil
 	}
@@ -38,10 +40,10 @@ func prepareFeed(ctx context.Context, w *writer, tasks []*task) error {
 type feeding struct {
 	puntuale.FeedChunk
 	node puntuale.NodeID
-	runs []*task // a start each, of the rows that are not refused
-	of   []int   // their indexes in Rows
+	runs []*engine.Task // a start each, of the rows that are not refused
+	of   []int          // their indexes in Rows
 
-	a    asker
+	a    engine.Querier
 	done bool
 }
 
@@ -57,13 +59,13 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 		}
 		st := &start{StartRun: r.Start, client: c.Client, day: dayOf{c.Client, c.Day}}
 		var err error
-		if st.steps, err = toJSON(r.Start.Run.Steps); err != nil {
+		if st.steps, err = engine.ToJSON(r.Start.Run.Steps); err != nil {
 			return false, err
 		}
-		f.runs, f.of = append(f.runs, joined(s.kinds.free, len(r.Start.Messages), st)), append(f.of, i)
+		f.runs, f.of = append(f.runs, engine.Joined(s.kinds.free, len(r.Start.Messages), st)), append(f.of, i)
 	}
-	t := &task{kind: s.kinds.feed, weight: 1, body: f, done: make(chan error, 1)}
-	err := s.feeds.perform(ctx, t.of(int64(c.Client)), false)
+	t := &engine.Task{Kind: s.kinds.feed, Weight: 1, Body: f, Done: make(chan error, 1)}
+	err := s.FeedWriter.Do(ctx, t.Of(int64(c.Client)), false)
 	return f.done && err == nil, err
 }
 
@@ -80,13 +82,13 @@ const (
 // the room is smaller, and the feeder must rest after each chunk. Calls may come from many
 // goroutines at once.
 func (s *Store) FeedRoom() (rows int, calls bool) {
-	if last := s.lastCall.Load(); last != nil {
-		calls = s.machine.Now().Sub(*last) < callsLast
+	if last := s.LastCall.Load(); last != nil {
+		calls = s.LocalClock.Now().Sub(*last) < callsLast
 	}
 	switch {
-	case s.d.postgres && calls:
+	case s.Dialect.Postgres && calls:
 		return postgresChunkBeside, calls
-	case s.d.postgres:
+	case s.Dialect.Postgres:
 		return postgresChunk, calls
 	case calls:
 		return sqliteChunkBeside, calls
@@ -97,7 +99,7 @@ func (s *Store) FeedRoom() (rows int, calls bool) {
 func (f *feeding) run(ctx context.Context) error {
 	f.done = false
 	for _, t := range f.runs {
-		t.refused, t.later = nil, false
+		t.Refused, t.Later = nil, false
 	}
 	held, err := leased(ctx, f.a, f.node)
 	if err != nil {
@@ -133,8 +135,8 @@ func (f *feeding) run(ctx context.Context) error {
 		return err
 	}
 	n := int64(len(refused))
-	if _, err := f.a.exec(ctx, `update campaign_feed set place = $3, next_at = $4, waiting = waiting - $5::bigint, fed = fed + $6::bigint, refused = refused + $7::bigint
- where client_id = $1 and campaign_id = $2`, f.Client, f.Campaign, f.To.Place, micros(f.To.Next), int64(fed)+n, int64(fed), n); err != nil {
+	if _, err := f.a.Exec(ctx, `update campaign_feed set place = $3, next_at = $4, waiting = waiting - $5::bigint, fed = fed + $6::bigint, refused = refused + $7::bigint
+ where client_id = $1 and campaign_id = $2`, f.Client, f.Campaign, f.To.Place, engine.Micros(f.To.Next), int64(fed)+n, int64(fed), n); err != nil {
 		return fmt.Errorf("note how far a campaign is fed: %w", err)
 	}
 	f.done = true
@@ -145,13 +147,13 @@ func (f *feeding) run(ctx context.Context) error {
 func (f *feeding) lock(ctx context.Context) (bool, error) {
 	var state puntuale.CampaignState
 	var list puntuale.ListID
-	if err := f.a.later(ctx, `select c.state, c.list_id from campaign c where c.client_id = $1 and c.id = $2 for share`, []any{f.Client, f.Campaign}, func(r row) error {
+	if err := f.a.Queue(ctx, `select c.state, c.list_id from campaign c where c.client_id = $1 and c.id = $2 for share`, []any{f.Client, f.Campaign}, func(r engine.Row) error {
 		return r.Scan(&state, &list)
 	}); err != nil {
 		return false, fmt.Errorf("lock a campaign: %w", err)
 	}
 	var place int64
-	_, err := one(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
+	_, err := engine.QueryOne(ctx, f.a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{f.Client, f.Campaign}, &place)
 	return state == puntuale.CampaignRunning && list == f.List && place == f.From.Place, err
 }
 
@@ -165,11 +167,11 @@ func (f *feeding) mark(ctx context.Context) (fed int, err error) {
 		return 0, nil
 	}
 	marked := map[int64]bool{}
-	places := pick(f.of, func(i *int) int64 { return f.Rows[*i].N })
-	err = f.a.each(ctx, markRecipients, []any{append(ofList(f.Client, f.List, places),
-		pick(f.of, func(i *int) string { return f.Rows[*i].Phone }),
-		pick(f.runs, func(t **task) int64 { return (*t).body.(*start).first }),
-	)}, func(rows row) error {
+	places := engine.Column(f.of, func(i *int) int64 { return f.Rows[*i].N })
+	err = f.a.Query(ctx, markRecipients, []any{append(ofList(f.Client, f.List, places),
+		engine.Column(f.of, func(i *int) string { return f.Rows[*i].Phone }),
+		engine.Column(f.runs, func(t **engine.Task) int64 { return (*t).Body.(*start).first }),
+	)}, func(rows engine.Row) error {
 		var n int64
 		err := rows.Scan(&n)
 		marked[n] = true
@@ -180,7 +182,7 @@ func (f *feeding) mark(ctx context.Context) (fed int, err error) {
 	}
 	for k, t := range f.runs {
 		if !marked[f.Rows[f.of[k]].N] {
-			t.refused = errLeftOut
+			t.Refused = errLeftOut
 		}
 	}
 	return len(marked), nil
@@ -195,27 +197,27 @@ func (f *feeding) refuse(ctx context.Context) ([]int64, error) {
 		}
 	}
 	for k, t := range f.runs {
-		st := t.body.(*start)
-		if t.refused == errLeftOut || t.refused == nil && !t.later && st.answer.IDs == nil { //nolint:errorlint // it is ours, and never wrapped
+		st := t.Body.(*start)
+		if t.Refused == errLeftOut || t.Refused == nil && !t.Later && st.answer.IDs == nil { //nolint:errorlint // it is ours, and never wrapped
 			continue
 		}
 		r := f.Rows[f.of[k]].Recipient
 		r.Reason = puntuale.RefusedRunning
 		all = append(all, r)
-		if t.refused == nil {
-			t.refused = errLeftOut
+		if t.Refused == nil {
+			t.Refused = errLeftOut
 		}
 	}
 	if len(all) == 0 {
 		return nil, nil
 	}
 	var marked []int64
-	err := f.a.each(ctx, `update recipient set state = 2, run_id = 0, reason = u.r, value = u.v from $u(c bigint, l bigint, n bigint, r text, v text)
+	err := f.a.Query(ctx, `update recipient set state = 2, run_id = 0, reason = u.r, value = u.v from $u(c bigint, l bigint, n bigint, r text, v text)
  where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.state < 2 returning recipient.n`, []any{append(
-		ofList(f.Client, f.List, pick(all, func(r *puntuale.Recipient) int64 { return r.N })),
-		pick(all, func(r *puntuale.Recipient) string { return r.Reason }),
-		pick(all, func(r *puntuale.Recipient) string { return r.Value }),
-	)}, func(rows row) error {
+		ofList(f.Client, f.List, engine.Column(all, func(r *puntuale.Recipient) int64 { return r.N })),
+		engine.Column(all, func(r *puntuale.Recipient) string { return r.Reason }),
+		engine.Column(all, func(r *puntuale.Recipient) string { return r.Value }),
+	)}, func(rows engine.Row) error {
 		var n int64
 		err := rows.Scan(&n)
 		marked = append(marked, n)
@@ -243,11 +245,11 @@ const fedCampaigns = `select ` + campaignColumns + `, case when s.way = 'device'
  where c.state in (3, 5, 6) and s.owner = $1 and s.deleted_at = 0 order by c.id`
 
 func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntuale.FedCampaign, error) {
-	all, err := list(ctx, s.look, fedCampaigns, []any{node}, func(rows row, c *puntuale.FedCampaign) error {
-		return rows.Scan(append(campaignFields(&c.Campaign), flag{&c.Online}, flag{&c.Official}, &c.Link.State, &c.Link.Condition, moment{&c.Link.Limited})...)
+	all, err := engine.QueryAll(ctx, s.DispatchReads, fedCampaigns, []any{node}, func(rows engine.Row, c *puntuale.FedCampaign) error {
+		return rows.Scan(append(campaignFields(&c.Campaign), engine.ScanBool(&c.Online), engine.ScanBool(&c.Official), &c.Link.State, &c.Link.Condition, engine.ScanTime(&c.Link.Limited))...)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("list campaigns to feed: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list campaigns to feed: %w", err))
 	}
 	return all, nil
 }
@@ -257,9 +259,9 @@ const aheadOfSession = `select count(*) from (select 1 from message m where m.se
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 
 func (s *Store) Ahead(ctx context.Context, session puntuale.SessionID, by time.Time) (n int, err error) {
-	_, err = one(ctx, s.look, aheadOfSession, []any{session, micros(by), puntuale.CampaignAhead}, &n)
+	_, err = engine.QueryOne(ctx, s.DispatchReads, aheadOfSession, []any{session, engine.Micros(by), puntuale.CampaignAhead}, &n)
 	if err != nil {
-		return 0, outward(fmt.Errorf("count what is fed ahead: %w", err))
+		return 0, engine.PublicError(fmt.Errorf("count what is fed ahead: %w", err))
 	}
 	return n, nil
 }
@@ -268,8 +270,8 @@ const canaryCounts = `select m.state, count(*) from campaign c join message m on
  where c.client_id = $1 and c.id = $2 and m.id = m.run_id group by m.state`
 
 func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntuale.CampaignID) (puntuale.CampaignCounts, error) {
-	c, err := countCampaign(ctx, s.look, canaryCounts, client, id)
-	return c, outward(err)
+	c, err := countCampaign(ctx, s.DispatchReads, canaryCounts, client, id)
+	return c, engine.PublicError(err)
 }
 
 // Finishing what a change of state began goes in chunks, each under the node's lease. What a crash leaves the next owner of
@@ -277,10 +279,10 @@ func (s *Store) Canary(ctx context.Context, client puntuale.ClientID, id puntual
 
 // onCampaign runs one chunk of a campaign whose row is locked, if its state is still the one.
 func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, state puntuale.CampaignState,
-	do func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error,
+	do func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error,
 ) (still bool, err error) {
 	t := tenant{s: s, id: client}
-	err = s.feeds.perform(ctx, dated(s.kinds.feed, func(ctx context.Context, a asker) error {
+	err = s.FeedWriter.Do(ctx, engine.SingleDated(s.kinds.feed, func(ctx context.Context, a engine.Querier) error {
 		still = false
 		if err := fence(ctx, a, node); err != nil {
 			return err
@@ -290,7 +292,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 			return err
 		}
 		return do(ctx, a, t, c)
-	}).of(int64(client)), false)
+	}).Of(int64(client)), false)
 	return still, err
 }
 
@@ -318,13 +320,13 @@ from $u(c bigint, i bigint, d bigint, l bigint) where message.client_id = u.c an
 
 func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, after int64, now time.Time) (next int64, done bool, err error) {
 	next = after + moveChunk
-	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignResuming, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
+	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignResuming, func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error {
 		done = false
 		var place int64
-		if _, err := one(ctx, a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{client, id}, &place); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select place from campaign_feed where client_id = $1 and campaign_id = $2 for update`, []any{client, id}, &place); err != nil {
 			return fmt.Errorf("read a campaign's place: %w", err)
 		}
-		runs, err := list(ctx, a, toMove, []any{client, c.List, micros(c.Resumed), after, next}, scanOne[puntuale.RunID])
+		runs, err := engine.QueryAll(ctx, a, toMove, []any{client, c.List, engine.Micros(c.Resumed), after, next}, engine.ScanOne[puntuale.RunID])
 		if err != nil {
 			return fmt.Errorf("mark recipients: %w", err)
 		}
@@ -336,7 +338,7 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 			return nil
 		}
 		done = true
-		if _, err := a.exec(ctx, `update campaign_feed set next_at = case when next_at = 0 then 0 else next_at + $3::bigint end where client_id = $1 and campaign_id = $2`,
+		if _, err := a.Exec(ctx, `update campaign_feed set next_at = case when next_at = 0 then 0 else next_at + $3::bigint end where client_id = $1 and campaign_id = $2`,
 			client, id, c.Resumed.Sub(c.Paused).Microseconds()); err != nil {
 			return fmt.Errorf("move a campaign's place: %w", err)
 		}
@@ -346,7 +348,7 @@ func (s *Store) MoveChunk(ctx context.Context, node puntuale.NodeID, client punt
 }
 
 // move moves the open messages of runs by the length of the pause. Those whose moment comes from a date stay where they are.
-func (t tenant) move(ctx context.Context, a asker, c puntuale.Campaign, runs []puntuale.RunID) error {
+func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign, runs []puntuale.RunID) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -354,8 +356,8 @@ func (t tenant) move(ctx context.Context, a asker, c puntuale.Campaign, runs []p
 		id   puntuale.MessageID
 		step puntuale.StepRef
 	}
-	column := batch{pick(runs, func(r *puntuale.RunID) int64 { return int64(*r) })}
-	all, err := list(ctx, a, movable, []any{t.id, c.ID, column}, func(rows row, m *message) error {
+	column := engine.Columns{engine.Column(runs, func(r *puntuale.RunID) int64 { return int64(*r) })}
+	all, err := engine.QueryAll(ctx, a, movable, []any{t.id, c.ID, column}, func(rows engine.Row, m *message) error {
 		m.step.Client = t.id
 		return rows.Scan(&m.id, &m.step.ID, &m.step.Step)
 	})
@@ -363,10 +365,10 @@ func (t tenant) move(ctx context.Context, a asker, c puntuale.Campaign, runs []p
 		return fmt.Errorf("look for messages to move: %w", err)
 	}
 	steps := map[puntuale.RunID][]puntuale.FrozenStep{}
-	if err := a.each(ctx, movedContents, []any{t.id, column}, func(rows row) error {
+	if err := a.Query(ctx, movedContents, []any{t.id, column}, func(rows engine.Row) error {
 		var id puntuale.RunID
 		var frozen []puntuale.FrozenStep
-		err := rows.Scan(&id, kept{&frozen})
+		err := rows.Scan(&id, optionalJSON{&frozen})
 		steps[id] = frozen
 		return err
 	}); err != nil {
@@ -380,10 +382,10 @@ func (t tenant) move(ctx context.Context, a asker, c puntuale.Campaign, runs []p
 	for i, m := range all {
 		by[i] = length
 		if frozen := steps[m.step.ID]; m.step.Step < len(frozen) && frozen[m.step.Step].Dated {
-			by[i], limit[i] = 0, micros(frozen[m.step.Step].Limit)
+			by[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
 		}
 	}
-	if _, err := a.exec(ctx, moveByPause, length, append(refColumns(pick(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
+	if _, err := a.Exec(ctx, moveByPause, length, append(refColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil
@@ -393,9 +395,9 @@ const openOfCampaign = `select m.client_id, m.id from message m where m.campaign
  and m.client_id + 0 = $2 and (m.intent = 0 or m.valid_until > 0) order by m.id + 0 limit $3`
 
 func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (done bool, err error) {
-	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignCancelling, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
+	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignCancelling, func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error {
 		done = false
-		refs, err := list(ctx, a, openOfCampaign, []any{id, client, chunk}, scanRef)
+		refs, err := engine.QueryAll(ctx, a, openOfCampaign, []any{id, client, chunk}, scanRef)
 		if err != nil {
 			return fmt.Errorf("look for a campaign's messages: %w", err)
 		}
@@ -410,19 +412,19 @@ func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client pu
 }
 
 // end ends a campaign, and keeps how many of its messages came to what: an archive may take them away.
-func (t tenant) end(ctx context.Context, a asker, c puntuale.Campaign, to puntuale.CampaignState, now time.Time) error {
+func (t tenant) end(ctx context.Context, a engine.Querier, c puntuale.Campaign, to puntuale.CampaignState, now time.Time) error {
 	counts, err := countCampaign(ctx, a, campaignCounts, t.id, c.ID)
 	if err != nil {
 		return err
 	}
-	final, err := toJSON(counts)
+	final, err := engine.ToJSON(counts)
 	if err != nil {
 		return err
 	}
 	if err := moveCampaign(ctx, a, t.id, c, puntuale.CampaignChange{To: to, Now: now}); err != nil {
 		return err
 	}
-	if _, err := a.exec(ctx, `update campaign set final = $3 where client_id = $1 and id = $2`, t.id, c.ID, final); err != nil {
+	if _, err := a.Exec(ctx, `update campaign set final = $3 where client_id = $1 and id = $2`, t.id, c.ID, final); err != nil {
 		return fmt.Errorf("keep a campaign's counts: %w", err)
 	}
 	return nil
@@ -435,17 +437,17 @@ const stillSending = `select 1 from message m where m.campaign_id = $1 and m.cam
 
 func (s *Store) FinishCampaign(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (done bool, err error) {
 	var n int64
-	since := micros(now.Add(-uncertainSince))
-	if sending, err := one(ctx, s.look, stillSending, []any{id, since}, &n); err != nil || sending {
-		return false, outward(err)
+	since := engine.Micros(now.Add(-uncertainSince))
+	if sending, err := engine.QueryOne(ctx, s.DispatchReads, stillSending, []any{id, since}, &n); err != nil || sending {
+		return false, engine.PublicError(err)
 	}
-	_, err = s.onCampaign(ctx, node, client, id, puntuale.CampaignRunning, func(ctx context.Context, a asker, t tenant, c puntuale.Campaign) error {
+	_, err = s.onCampaign(ctx, node, client, id, puntuale.CampaignRunning, func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error {
 		done = false
 		var waiting int64
-		if _, err := one(ctx, a, `select waiting from campaign_feed where client_id = $1 and campaign_id = $2`, []any{client, id}, &waiting); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select waiting from campaign_feed where client_id = $1 and campaign_id = $2`, []any{client, id}, &waiting); err != nil {
 			return fmt.Errorf("read a campaign's place: %w", err)
 		}
-		sending, err := one(ctx, a, stillSending, []any{id, since}, &n)
+		sending, err := engine.QueryOne(ctx, a, stillSending, []any{id, since}, &n)
 		if err != nil || sending || waiting > 0 {
 			return err
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/clock"
 )
@@ -20,14 +22,14 @@ import (
 // ErrMoved is returned for an installation that was exported for good.
 var ErrMoved = errors.New("this installation was exported for good")
 
-func movedAt(ctx context.Context, a asker) (at time.Time, err error) {
-	if _, err := one(ctx, a, `select at from moved where one = 1`, nil, moment{&at}); err != nil {
+func movedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
+	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, fmt.Errorf("look whether the installation moved: %w", err)
 	}
 	return at, nil
 }
 
-func refuseMoved(ctx context.Context, a asker) error {
+func refuseMoved(ctx context.Context, a engine.Querier) error {
 	at, err := movedAt(ctx, a)
 	if err == nil && !at.IsZero() {
 		err = fmt.Errorf("%w on %s; serve where it was imported, for what is sent from both arrives twice. "+
@@ -38,7 +40,7 @@ func refuseMoved(ctx context.Context, a asker) error {
 
 // refuseGone is refuseMoved for a store that is open.
 // Codes: unavailable (the installation was exported for good in the meantime).
-func refuseGone(ctx context.Context, a asker) error {
+func refuseGone(ctx context.Context, a engine.Querier) error {
 	err := refuseMoved(ctx, a)
 	if errors.Is(err, ErrMoved) {
 		return puntuale.Unavailable(err)
@@ -50,8 +52,8 @@ func refuseGone(ctx context.Context, a asker) error {
 // keeps its mark. The caller holds the file.
 func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
-	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `insert into moved (one, at) values (1, $1) on conflict (one) do nothing`, micros(now))
+	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `insert into moved (one, at) values (1, $1) on conflict (one) do nothing`, engine.Micros(now))
 		fresh = n > 0
 		return err
 	}); err != nil {
@@ -70,8 +72,8 @@ func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context
 }
 
 func (s *Store) unmark(ctx context.Context) error {
-	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `delete from moved`)
+	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `delete from moved`)
 		return err
 	}); err != nil {
 		return fmt.Errorf("take the mark of the move away: %w", err)
@@ -87,12 +89,12 @@ select (select count(*) from node where lease_until > $clock),
 // refuseServers refuses while a server uses a PostgreSQL. On SQLite holdFile says as much.
 // Codes: conflict.
 func (s *Store) refuseServers(ctx context.Context) error {
-	if !s.d.postgres {
+	if !s.Dialect.Postgres {
 		return nil
 	}
 	for try := 1; ; try++ {
 		var nodes, connections int64
-		if _, err := one(ctx, s.read, serversThere, []any{serverName}, &nodes, &connections); err != nil {
+		if _, err := engine.QueryOne(ctx, s.CallReads, serversThere, []any{serverName}, &nodes, &connections); err != nil {
 			return fmt.Errorf("look for servers: %w", err)
 		}
 		switch {
@@ -128,21 +130,16 @@ const (
 // Reopen lets servers start again on an installation that was exported for good, and reports whether it was. Nothing may
 // have been sent from where it was imported: what is open here would be sent a second time.
 // Codes: conflict (a SQLite file is being exported).
-func Reopen(ctx context.Context, cfg Config) (was bool, err error) {
+func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, options{name: moverName})
+	s, err := open(ctx, cfg, engine.Options{Name: moverName, Shared: true})
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if s.file != "" {
-		if s.leave, err = s.shareFile(); err != nil { // it is being exported
-			return false, err
-		}
-	}
-	at, err := movedAt(ctx, s.read)
+	at, err := movedAt(ctx, s.CallReads)
 	if err != nil || at.IsZero() {
-		return false, outward(err)
+		return false, engine.PublicError(err)
 	}
 	return true, s.unmark(ctx)
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
@@ -58,7 +60,7 @@ func TestOpenWhileMoving(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	refused := func(cfg store.Config) {
+	refused := func(cfg engine.Config) {
 		t.Helper()
 		s, err := store.Open(ctx, cfg)
 		if puntuale.CodeOf(err) != puntuale.CodeConflict {

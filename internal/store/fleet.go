@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -17,15 +19,15 @@ import (
 // These calls have a writer of their own with its own connection, and on SQLite the first place in the only queue: a
 // node must not lose its lease because it has much to write.
 
-func (s *Store) onFleet(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return s.fleet.perform(ctx, single(s.kinds.fleet, do), true)
+func (s *Store) onFleet(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return s.FleetWriter.Do(ctx, engine.Single(s.kinds.fleet, do), true)
 }
 
 func (s *Store) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID, error) {
 	for {
 		var f *failover
 		var last *acknowledged
-		err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 			var err error
 			if f, err = s.sameTimeline(ctx, a); err != nil || f != nil {
 				return err
@@ -46,24 +48,24 @@ func (s *Store) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID,
 	}
 }
 
-func (s *Store) register(ctx context.Context, a asker, lease time.Duration) (*acknowledged, error) {
-	id, err := number(ctx, a, "node")
+func (s *Store) register(ctx context.Context, a engine.Querier, lease time.Duration) (*acknowledged, error) {
+	id, err := engine.NextNumber(ctx, a, "node")
 	if err != nil {
 		return nil, err
 	}
 	last := &acknowledged{node: puntuale.NodeID(id)}
-	_, err = one(ctx, a, `insert into node (id, lease_until, timeline) values ($1, $clock + $2::bigint, $timeline) returning lease_until`,
+	_, err = engine.QueryOne(ctx, a, `insert into node (id, lease_until, timeline) values ($1, $clock + $2::bigint, $timeline) returning lease_until`,
 		[]any{id, lease.Microseconds()}, &last.until)
 	return last, err
 }
 
 func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
 	last := &acknowledged{node: node}
-	err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
+	err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := s.noteSynchronous(ctx, a); err != nil {
 			return err
 		}
-		alive, err := one(ctx, a, `update node set lease_until = $clock + $2::bigint where id = $1 and timeline = $timeline
+		alive, err := engine.QueryOne(ctx, a, `update node set lease_until = $clock + $2::bigint where id = $1 and timeline = $timeline
  returning lease_until`, []any{node, lease.Microseconds()}, &last.until)
 		if err == nil && !alive {
 			return puntuale.ErrFenced
@@ -79,12 +81,12 @@ func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 // Reap leaves what somebody holds to its next call: a node that stands still inside a claim must not make the others
 // wait here, behind whose calls their own leases would end. Until its row is gone its sessions stay its own.
 func (s *Store) Reap(ctx context.Context) (freed int, err error) {
-	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from node where id in (
+	err = s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from node where id in (
  select id from node where lease_until <= $clock order by id for update skip locked)`); err != nil {
 			return fmt.Errorf("remove dead nodes: %w", err)
 		}
-		n, err := a.exec(ctx, `update session set owner = 0 where id in (select s.id from session s
+		n, err := a.Exec(ctx, `update session set owner = 0 where id in (select s.id from session s
  where s.owner <> 0 and s.deleted_at = 0 and not exists (select 1 from node n where n.id = s.owner)
  order by s.id for no key update of s skip locked)`)
 		freed = int(n)
@@ -98,16 +100,16 @@ const sendsCampaigns = `case when exists (select 1 from campaign c where c.sessi
  and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
 
 func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.NodeID, []puntuale.Session, error) {
-	nodes, err := list(ctx, s.look, `select id from node where lease_until > $clock order by id`, nil, scanOne[puntuale.NodeID])
+	nodes, err := engine.QueryAll(ctx, s.DispatchReads, `select id from node where lease_until > $clock order by id`, nil, engine.ScanOne[puntuale.NodeID])
 	if err != nil {
-		return nil, nil, outward(fmt.Errorf("read nodes: %w", err))
+		return nil, nil, engine.PublicError(fmt.Errorf("read nodes: %w", err))
 	}
-	sessions, err := list(ctx, s.look, `select `+linkedColumns+`, `+sendsCampaigns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
- where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, func(rows row, s *puntuale.Session) error {
-		return rows.Scan(append(linkedFields(s), flag{&s.Campaigns})...)
+	sessions, err := engine.QueryAll(ctx, s.DispatchReads, `select `+linkedColumns+`, `+sendsCampaigns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
+ where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, func(rows engine.Row, s *puntuale.Session) error {
+		return rows.Scan(append(linkedFields(s), engine.ScanBool(&s.Campaigns))...)
 	})
 	if err != nil {
-		return nil, nil, outward(fmt.Errorf("read sessions: %w", err))
+		return nil, nil, engine.PublicError(fmt.Errorf("read sessions: %w", err))
 	}
 	return nodes, sessions, nil
 }
@@ -117,16 +119,16 @@ func (s *Store) Assign(ctx context.Context, from, to puntuale.NodeID, sessions [
 		return nil, nil
 	}
 	sessions = slices.Sorted(slices.Values(sessions))
-	err = s.onFleet(ctx, func(ctx context.Context, a asker) error {
+	err = s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if to != 0 {
 			if err := fence(ctx, a, to); err != nil {
 				return err
 			}
 		}
 		var err error
-		moved, err = list(ctx, a, `update session set owner = $1::bigint from $u(s bigint)
+		moved, err = engine.QueryAll(ctx, a, `update session set owner = $1::bigint from $u(s bigint)
  where session.id = u.s and session.owner = $2 and session.deleted_at = 0 returning session.id`,
-			[]any{to, from, sessionColumn(sessions)}, scanOne[puntuale.SessionID])
+			[]any{to, from, sessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID])
 		return err
 	})
 	slices.Sort(moved)
@@ -134,11 +136,11 @@ func (s *Store) Assign(ctx context.Context, from, to puntuale.NodeID, sessions [
 }
 
 func (s *Store) Leave(ctx context.Context, node puntuale.NodeID) error {
-	return s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from node where id = $1`, node); err != nil {
+	return s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from node where id = $1`, node); err != nil {
 			return fmt.Errorf("remove the node: %w", err)
 		}
-		_, err := a.exec(ctx, `update session set owner = 0 where owner = $1`, node)
+		_, err := a.Exec(ctx, `update session set owner = 0 where owner = $1`, node)
 		return err
 	})
 }
@@ -148,18 +150,18 @@ func (s *Store) Leave(ctx context.Context, node puntuale.NodeID) error {
 // are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
 // Codes: conflict (another process dispatches).
 func (s *Store) LockDispatch(ctx context.Context) (release func() error, err error) {
-	if s.file == "" {
+	if s.File == "" {
 		return func() error { return nil }, nil
 	}
-	release, err = s.onlyDispatcher()
+	release, err = s.LockDispatcher()
 	if err != nil {
 		return nil, err
 	}
-	if err := s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from node`); err != nil {
+	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from node`); err != nil {
 			return err
 		}
-		_, err := a.exec(ctx, `update session set owner = 0 where owner <> 0`)
+		_, err := a.Exec(ctx, `update session set owner = 0 where owner <> 0`)
 		return err
 	}); err != nil {
 		return nil, errors.Join(fmt.Errorf("remove dead nodes: %w", err), release())

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 )
@@ -25,8 +27,8 @@ const forgetAtMost = 1000
 // forget takes persons who were erased out of the archive's files. An erasure is over once no file names its person; one
 // of a damaged file stays, with those of all its clients.
 func (t *tenure) forget(ctx context.Context) error {
-	all, err := list(ctx, t.s.past, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
-		func(rows row, f *forgotten) error { return rows.Scan(&f.client, &f.mark, &f.times) })
+	all, err := engine.QueryAll(ctx, t.s.ArchiveReads, `select client_id, mark, times from archive_erasure order by client_id, mark limit $1`, []any{forgetAtMost},
+		func(rows engine.Row, f *forgotten) error { return rows.Scan(&f.client, &f.mark, &f.times) })
 	if err != nil {
 		return fmt.Errorf("look for erasures: %w", err)
 	}
@@ -43,7 +45,7 @@ func (t *tenure) forget(ctx context.Context) error {
 	}
 	var failed error
 	for _, file := range files {
-		begun := t.s.machine.Now()
+		begun := t.s.LocalClock.Now()
 		n, err := t.forgetIn(file, marks)
 		if err != nil {
 			failed = errors.Join(failed, err)
@@ -60,12 +62,12 @@ func (t *tenure) forget(ctx context.Context) error {
 	if failed != nil {
 		return fmt.Errorf("persons were erased that files of the archive still name: %w", failed)
 	}
-	return t.fenced(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `delete from archive_erasure where (client_id, mark, times) in (select u.c, u.m, u.t from $u(c bigint, m text, t bigint))`,
-			batch{
-				pick(all, func(f *forgotten) int64 { return int64(f.client) }),
-				pick(all, func(f *forgotten) string { return f.mark }),
-				pick(all, func(f *forgotten) int64 { return f.times }),
+	return t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `delete from archive_erasure where (client_id, mark, times) in (select u.c, u.m, u.t from $u(c bigint, m text, t bigint))`,
+			engine.Columns{
+				engine.Column(all, func(f *forgotten) int64 { return int64(f.client) }),
+				engine.Column(all, func(f *forgotten) string { return f.mark }),
+				engine.Column(all, func(f *forgotten) int64 { return f.times }),
 			})
 		return err
 	})
@@ -116,7 +118,7 @@ func (p *past) wipe(r *pastRun) error {
 					f.set(name, "")
 				}
 			}
-			if f.has("reason") && strings.Contains(f.text("reason"), digits) {
+			if f.has("reason") && strings.Contains(f.Text("reason"), digits) {
 				f.set("reason", "")
 			}
 			wiped, err := archive.AppendRow(nil, f.values)

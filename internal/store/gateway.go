@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -14,11 +16,11 @@ const keepNetworkIDs = 30 * 24 * time.Hour
 
 func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark string, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
-	err := t.once(ctx, o, func(ctx context.Context, a asker) (_ any, err error) {
+	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
 		if id, err = t.insertSession(ctx, a, s, seal); err != nil || mark == "" {
 			return id, err
 		}
-		_, err = a.exec(ctx, `update session set network_mark = $3 where client_id = $1 and id = $2`, t.id, id, mark)
+		_, err = a.Exec(ctx, `update session set network_mark = $3 where client_id = $1 and id = $2`, t.id, id, mark)
 		return id, sameNumber(err)
 	})
 	return id, err
@@ -26,7 +28,7 @@ func (t tenant) CreateGateway(ctx context.Context, s puntuale.Session, mark stri
 
 // sameNumber says what a repeated network_mark means.
 func sameNumber(err error) error {
-	if repeated(err) {
+	if engine.Repeated(err) {
 		return puntuale.Conflict("another session has this number at the gateway")
 	}
 	return err
@@ -45,9 +47,9 @@ func (s *Store) ChangeGateway(ctx context.Context, id puntuale.SessionID, change
 }
 
 func (s *Store) KeepNetworkID(ctx context.Context, client puntuale.ClientID, n puntuale.NetworkID) error {
-	return s.tenantWriter(int64(client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `insert into network_id (client_id, session_id, id, message_id, token, at) values ($1, $2, $3, $4, $5, $6)
- on conflict (client_id, session_id, id) do nothing`, client, n.Session, n.ID, n.MessageRef.ID, n.Token, micros(n.At)); err != nil {
+	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `insert into network_id (client_id, session_id, id, message_id, token, at) values ($1, $2, $3, $4, $5, $6)
+ on conflict (client_id, session_id, id) do nothing`, client, n.Session, n.ID, n.MessageRef.ID, n.Token, engine.Micros(n.At)); err != nil {
 			return fmt.Errorf("keep a network's id: %w", err)
 		}
 		return nil
@@ -56,17 +58,17 @@ func (s *Store) KeepNetworkID(ctx context.Context, client puntuale.ClientID, n p
 
 func (s *Store) NetworkIDs(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, ids []string) (map[string]puntuale.NetworkID, error) {
 	found := make(map[string]puntuale.NetworkID, len(ids))
-	err := s.read.each(ctx, `select n.id, n.message_id, n.token, n.at from $u(i text) join network_id n on n.id = u.i
- where n.client_id = $1 and n.session_id = $2`, []any{client, session, batch{ids}}, func(rows row) error {
+	err := s.CallReads.Query(ctx, `select n.id, n.message_id, n.token, n.at from $u(i text) join network_id n on n.id = u.i
+ where n.client_id = $1 and n.session_id = $2`, []any{client, session, engine.Columns{ids}}, func(rows engine.Row) error {
 		n := puntuale.NetworkID{MessageRef: puntuale.MessageRef{Client: client}, Session: session}
-		if err := rows.Scan(&n.ID, &n.MessageRef.ID, &n.Token, moment{&n.At}); err != nil {
+		if err := rows.Scan(&n.ID, &n.MessageRef.ID, &n.Token, engine.ScanTime(&n.At)); err != nil {
 			return err
 		}
 		found[n.ID] = n
 		return nil
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for a network's ids: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for a network's ids: %w", err))
 	}
 	return found, nil
 }
@@ -77,16 +79,16 @@ func (s *Store) OpenAttempts(ctx context.Context, client puntuale.ClientID, sess
 		puntuale.OpenAttempt
 		step puntuale.StepRef
 	}
-	all, err := list(ctx, s.read, `select m.id, m.intent, m.intent_at, m.run_id, m.step from message m
+	all, err := engine.QueryAll(ctx, s.CallReads, `select m.id, m.intent, m.intent_at, m.run_id, m.step from message m
  where m.session_id = $2 and m.state = 0 and m.client_id = $1 and m.intent > 0 and m.intent_at > $4 and m.phone = $3
- order by m.intent_at limit $5`, []any{client, session, to, micros(since), openAttemptsMost}, func(rows row, o *attempt) error {
+ order by m.intent_at limit $5`, []any{client, session, to, engine.Micros(since), openAttemptsMost}, func(rows engine.Row, o *attempt) error {
 		o.Client, o.step.Client = client, client
-		return rows.Scan(&o.ID, &o.Token, moment{&o.Begun}, &o.step.RunRef.ID, &o.step.Step)
+		return rows.Scan(&o.ID, &o.Token, engine.ScanTime(&o.Begun), &o.step.RunRef.ID, &o.step.Step)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for open attempts: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for open attempts: %w", err))
 	}
-	steps := pick(all, func(o *attempt) puntuale.StepRef { return o.step })
+	steps := engine.Column(all, func(o *attempt) puntuale.StepRef { return o.step })
 	contents, err := s.Contents(ctx, steps)
 	if err != nil {
 		return nil, err
@@ -109,15 +111,15 @@ var errEnough = errors.New("enough")
 
 // GatewayHealth reads the client's outcomes of the time by their index.
 func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, from, to time.Time, most int, failure string) (h puntuale.GatewayHealth, err error) {
-	_, err = one(ctx, s.list, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason = $4`,
-		[]any{client, session, micros(from), failure}, moment{&h.Failed})
+	_, err = engine.QueryOne(ctx, s.ListReads, `select coalesce(max(done_at), 0) from message where client_id = $1 and session_id = $2 and done_at >= $3 and outcome = 2 and reason = $4`,
+		[]any{client, session, engine.Micros(from), failure}, engine.ScanTime(&h.Failed))
 	if err != nil {
-		return h, outward(fmt.Errorf("look for failures: %w", err))
+		return h, engine.PublicError(fmt.Errorf("look for failures: %w", err))
 	}
-	err = s.list.each(ctx, `select coalesce(r.delivered_at, 0) + coalesce(r.read_at, 0) > 0 from message m
+	err = s.ListReads.Query(ctx, `select coalesce(r.delivered_at, 0) + coalesce(r.read_at, 0) > 0 from message m
  left join receipt r on r.client_id = m.client_id and r.message_id = m.id
  where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.done_at < $4 and m.outcome = 1 order by m.done_at desc limit $5`,
-		[]any{client, session, micros(from), micros(to), most}, func(rows row) error {
+		[]any{client, session, engine.Micros(from), engine.Micros(to), most}, func(rows engine.Row) error {
 			var confirmed bool
 			if err := rows.Scan(&confirmed); err != nil {
 				return err
@@ -129,15 +131,15 @@ func (s *Store) GatewayHealth(ctx context.Context, client puntuale.ClientID, ses
 			return nil
 		})
 	if err != nil && !errors.Is(err, errEnough) {
-		return h, outward(fmt.Errorf("count messages without confirmation: %w", err))
+		return h, engine.PublicError(fmt.Errorf("count messages without confirmation: %w", err))
 	}
 	return h, nil
 }
 
 // purgeNetworkIDs forgets ids for which no ack comes any more.
 func (s *Store) purgeNetworkIDs(ctx context.Context, now time.Time) error {
-	return s.tenants[0].perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from network_id where at < $1`, micros(now.Add(-keepNetworkIDs))); err != nil {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from network_id where at < $1`, engine.Micros(now.Add(-keepNetworkIDs))); err != nil {
 			return fmt.Errorf("forget a network's ids: %w", err)
 		}
 		return nil

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -89,8 +91,8 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
-		walks, err := list(ctx, t.s.past, pastClients, []any{t.from, firstID(t.before), micros(t.before), gatherClients},
-			func(rows row, w *walk) error { return rows.Scan(&w.client, &w.from) })
+		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, pastClients, []any{t.from, firstID(t.before), engine.Micros(t.before), gatherClients},
+			func(rows engine.Row, w *walk) error { return rows.Scan(&w.client, &w.from) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
@@ -118,7 +120,7 @@ func (t *tenure) full(p *past) bool {
 // late looks again at runs that had not ended when their turn came.
 func (t *tenure) late(ctx context.Context, w walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return pastLate, []any{w.client, int64(after), micros(t.before), gatherRuns}
+		return pastLate, []any{w.client, int64(after), engine.Micros(t.before), gatherRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
@@ -127,7 +129,7 @@ func (t *tenure) next(ctx context.Context, w walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
 		return pastNext, []any{w.client, int64(after), firstID(t.before), gatherRuns}
 	}, puntuale.RunID(w.from), func(r seenRun) bool {
-		if !r.blanked && r.ended <= micros(t.before) {
+		if !r.blanked && r.ended <= engine.Micros(t.before) {
 			t.rests = true
 			return false
 		}
@@ -148,9 +150,9 @@ type seenRun struct {
 // says so, or the file is full.
 func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.RunID) (string, []any), after puntuale.RunID, step func(seenRun) bool) error {
 	for !t.full(p) {
-		begun := t.s.machine.Now()
+		begun := t.s.LocalClock.Now()
 		text, args := page(after)
-		runs, err := list(ctx, t.s.past, t.named(text), args, t.scanRun)
+		runs, err := engine.QueryAll(ctx, t.s.ArchiveReads, t.named(text), args, t.scanRun)
 		if err != nil {
 			return fmt.Errorf("look for old runs: %w", err)
 		}
@@ -174,7 +176,7 @@ func (t *tenure) pages(ctx context.Context, p *past, page func(after puntuale.Ru
 	return nil
 }
 
-func (t *tenure) scanRun(rows row, r *seenRun) (err error) {
+func (t *tenure) scanRun(rows engine.Row, r *seenRun) (err error) {
 	var planned, resent int64
 	if r.values, err = scanPast(rows, t.tables[pastRuns], &r.blanked, &planned, &resent); err != nil {
 		return err
@@ -191,21 +193,21 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 	var refs []puntuale.RunRef
 	for _, r := range runs {
 		switch {
-		case r.blanked && r.ended <= micros(t.before):
+		case r.blanked && r.ended <= engine.Micros(t.before):
 			if err := p.add(t.tables[pastRuns], r.values); err != nil {
 				return err
 			}
 			refs = append(refs, r.RunRef)
 		case r.ended == math.MaxInt64:
-			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(micros(t.now), micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(engine.Micros(t.now), engine.Micros(t.before)+1)})
 		default:
-			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(r.ended, micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(r.ended, engine.Micros(t.before)+1)})
 		}
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := t.read(ctx, t.s.past, p, pastMessages, pastMessagesOf, runColumns(refs)); err != nil {
+	if err := t.read(ctx, t.s.ArchiveReads, p, pastMessages, pastMessagesOf, runColumns(refs)); err != nil {
 		return err
 	}
 	var messages []puntuale.MessageRef
@@ -214,11 +216,11 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 		messages = append(messages, p.runs[ref].refs()...)
 		copies = append(copies, p.runs[ref].copies()...)
 	}
-	return t.hanging(ctx, t.s.past, p, messages, copies)
+	return t.hanging(ctx, t.s.ArchiveReads, p, messages, copies)
 }
 
 // hanging reads what hangs on messages.
-func (t *tenure) hanging(ctx context.Context, a asker, p *past, messages []puntuale.MessageRef, copies []copyOf) error {
+func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, messages []puntuale.MessageRef, copies []copyOf) error {
 	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, refColumns(messages)); err != nil {
 		return err
 	}
@@ -229,8 +231,8 @@ func (t *tenure) hanging(ctx context.Context, a asker, p *past, messages []puntu
 }
 
 // read reads rows of a table.
-func (t *tenure) read(ctx context.Context, a asker, p *past, table int, text string, of batch) error {
-	err := a.each(ctx, t.named(text), []any{of}, func(rows row) error {
+func (t *tenure) read(ctx context.Context, a engine.Querier, p *past, table int, text string, of engine.Columns) error {
+	err := a.Query(ctx, t.named(text), []any{of}, func(rows engine.Row) error {
 		values, err := scanPast(rows, t.tables[table])
 		if err != nil {
 			return err
@@ -246,9 +248,9 @@ func (t *tenure) read(ctx context.Context, a asker, p *past, table int, text str
 // entries reads the client's old entries of the ledger.
 func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 	for after := int64(0); !t.full(p); {
-		begun := t.s.machine.Now()
+		begun := t.s.LocalClock.Now()
 		n, young := 0, false
-		err := t.s.past.each(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows row) error {
+		err := t.s.ArchiveReads.Query(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil {
@@ -257,7 +259,7 @@ func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 			n++
 			f := fields{t.tables[pastEntries], values}
 			after = f.int("id")
-			if young = young || f.int("at") >= micros(t.before); young || carried {
+			if young = young || f.int("at") >= engine.Micros(t.before); young || carried {
 				return nil
 			}
 			return p.add(t.tables[pastEntries], values)
@@ -279,7 +281,7 @@ func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 func (l *looked) note(ctx context.Context, t *tenure) error {
 	slices.SortFunc(l.late, func(x, y lateRun) int { return compareRuns(x.RunRef, y.RunRef) })
 	for part := range slices.Chunk(l.late, chunk) {
-		if err := t.fenced(ctx, func(ctx context.Context, a asker) error { return noteLate(ctx, a, part) }); err != nil {
+		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
 			return err
 		}
 	}
@@ -289,10 +291,10 @@ func (l *looked) note(ctx context.Context, t *tenure) error {
 	}
 	slices.Sort(clients)
 	for part := range slices.Chunk(clients, chunk) {
-		if err := t.fenced(ctx, func(ctx context.Context, a asker) error {
-			_, err := a.exec(ctx, `insert into archive_place (client_id, run_id) select u.c, u.i from $u(c bigint, i bigint) where true
+		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {
+			_, err := a.Exec(ctx, `insert into archive_place (client_id, run_id) select u.c, u.i from $u(c bigint, i bigint) where true
  on conflict (client_id) do update set run_id = excluded.run_id where archive_place.run_id < excluded.run_id`,
-				batch{part, pick(part, func(c *int64) int64 { return int64(l.place[puntuale.ClientID(*c)]) })})
+				engine.Columns{part, engine.Column(part, func(c *int64) int64 { return int64(l.place[puntuale.ClientID(*c)]) })})
 			return err
 		}); err != nil {
 			return err
@@ -302,10 +304,10 @@ func (l *looked) note(ctx context.Context, t *tenure) error {
 	return nil
 }
 
-func noteLate(ctx context.Context, a asker, late []lateRun) error {
-	if _, err := a.exec(ctx, `insert into late_archive (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
+func noteLate(ctx context.Context, a engine.Querier, late []lateRun) error {
+	if _, err := a.Exec(ctx, `insert into late_archive (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
  on conflict (client_id, run_id) do update set since = excluded.since`,
-		append(runColumns(pick(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), pick(late, func(l *lateRun) int64 { return l.since }))); err != nil {
+		append(runColumns(engine.Column(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), engine.Column(late, func(l *lateRun) int64 { return l.since }))); err != nil {
 		return fmt.Errorf("note late runs: %w", err)
 	}
 	return nil

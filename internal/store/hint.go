@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"github.com/jackc/pgx/v5"
 
 	"puntuale"
@@ -38,7 +40,7 @@ const (
 // teller sends hints. Its goroutine opens the connection with the first one.
 type teller struct {
 	cfg    *pgx.ConnConfig
-	watch  *watch
+	watch  *engine.Monitor
 	logger *slog.Logger
 	origin string        // begins its payloads, so that the same process knows its own
 	told   atomic.Uint64 // notifications that were sent
@@ -61,15 +63,15 @@ type notice struct {
 }
 
 func (s *Store) newTeller() (*teller, error) {
-	cfg, err := s.postgresConfig(s.cfg.Database, map[string]string{"synchronous_commit": "off"})
+	cfg, err := s.PostgresConfig(s.Config.Database, map[string]string{"synchronous_commit": "off"})
 	if err != nil {
 		return nil, err
 	}
 	cfg.RuntimeParams["application_name"] += hintName
-	return startTeller(cfg, s.watch, s.cfg.Logger), nil
+	return startTeller(cfg, s.Monitor, s.Config.Logger), nil
 }
 
-func startTeller(cfg *pgx.ConnConfig, w *watch, logger *slog.Logger) *teller {
+func startTeller(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *teller {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
 	t := &teller{
@@ -146,11 +148,11 @@ func (t *teller) send(ctx context.Context, within time.Duration) bool {
 	if len(payloads) == 0 {
 		return true
 	}
-	if t.watch.away() != nil {
+	if t.watch.Away() != nil {
 		return false
 	}
 	ending := ctx
-	ctx, free := t.watch.bind(ctx)
+	ctx, free := t.watch.Bind(ctx)
 	defer free()
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

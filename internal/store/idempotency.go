@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -28,11 +30,11 @@ var errOtherBody = puntuale.Conflict("the idempotency key was used with another 
 func (t tenant) Replay(ctx context.Context, key puntuale.Idempotency) (*puntuale.StartedRun, error) {
 	var hash string
 	var result []byte
-	found, err := one(ctx, t.s.read, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
 		[]any{t.id, key.Scope, key.Key}, &hash, &result)
 	switch {
 	case err != nil:
-		return nil, outward(fmt.Errorf("read an idempotency record: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read an idempotency record: %w", err))
 	case !found:
 		return nil, nil
 	}
@@ -69,13 +71,13 @@ from $u(c bigint, s text, k text) join idempotency i on i.client_id = u.c and i.
 // takeKeys writes the calls' idempotency keys, and answers the calls whose keys were there. Of twins in one batch the
 // first goes on; the others come again and find what became of it.
 func (b *startBatch) takeKeys(ctx context.Context) error {
-	twins := map[keyOf]*task{}
+	twins := map[keyOf]*engine.Task{}
 	for t, st := range b.live {
 		if st.Idempotency == nil {
 			continue
 		}
 		if k := st.keyOf(); twins[k] != nil {
-			t.later = true
+			t.Later = true
 		} else {
 			twins[k] = t
 			b.keyed = append(b.keyed, t)
@@ -84,12 +86,12 @@ func (b *startBatch) takeKeys(ctx context.Context) error {
 	if len(b.keyed) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.keyed, func(x, y *task) int { return x.body.(*start).keyOf().compare(y.body.(*start).keyOf()) })
+	slices.SortFunc(b.keyed, func(x, y *engine.Task) int { return x.Body.(*start).keyOf().compare(y.Body.(*start).keyOf()) })
 	taken := map[keyOf]bool{}
-	now := micros(b.keyed[0].body.(*start).Now)
-	err := b.a.each(ctx, insertKeys, []any{now, append(keyColumns(b.keyed),
-		pick(b.keyed, func(t **task) string { return (*t).body.(*start).Idempotency.Hash }))},
-		func(rows row) error {
+	now := engine.Micros(b.keyed[0].Body.(*start).Now)
+	err := b.a.Query(ctx, insertKeys, []any{now, append(keyColumns(b.keyed),
+		engine.Column(b.keyed, func(t **engine.Task) string { return (*t).Body.(*start).Idempotency.Hash }))},
+		func(rows engine.Row) error {
 			var k keyOf
 			if err := rows.Scan(&k.client, &k.scope, &k.key); err != nil {
 				return err
@@ -98,23 +100,23 @@ func (b *startBatch) takeKeys(ctx context.Context) error {
 			return nil
 		})
 	if err != nil {
-		return fmt.Errorf("insert idempotency keys: %w", onKey(err))
+		return fmt.Errorf("insert idempotency keys: %w", engine.OnKey(err))
 	}
-	var old []*task
+	var old []*engine.Task
 	for _, t := range b.keyed {
-		if !taken[t.body.(*start).keyOf()] {
+		if !taken[t.Body.(*start).keyOf()] {
 			old = append(old, t)
 		}
 	}
-	b.keyed = slices.DeleteFunc(b.keyed, func(t *task) bool { return slices.Contains(old, t) })
+	b.keyed = slices.DeleteFunc(b.keyed, func(t *engine.Task) bool { return slices.Contains(old, t) })
 	return b.replay(ctx, old, twins)
 }
 
-func (b *startBatch) replay(ctx context.Context, old []*task, byKey map[keyOf]*task) error {
+func (b *startBatch) replay(ctx context.Context, old []*engine.Task, byKey map[keyOf]*engine.Task) error {
 	if len(old) == 0 {
 		return nil
 	}
-	err := b.a.each(ctx, readKeys, []any{keyColumns(old)}, func(rows row) error {
+	err := b.a.Query(ctx, readKeys, []any{keyColumns(old)}, func(rows engine.Row) error {
 		var k keyOf
 		var hash string
 		var result []byte
@@ -122,10 +124,10 @@ func (b *startBatch) replay(ctx context.Context, old []*task, byKey map[keyOf]*t
 			return err
 		}
 		t := byKey[k]
-		st := t.body.(*start)
+		st := t.Body.(*start)
 		answer, err := replayed(hash, result, st.Idempotency.Hash)
 		if errors.Is(err, errOtherBody) {
-			t.refused = err
+			t.Refused = err
 			return nil
 		}
 		st.answer = answer
@@ -135,8 +137,8 @@ func (b *startBatch) replay(ctx context.Context, old []*task, byKey map[keyOf]*t
 		return fmt.Errorf("read idempotency keys: %w", err)
 	}
 	for _, t := range old {
-		if t.refused == nil && !t.body.(*start).answer.Replayed {
-			t.later = true // it was there and is gone again: its call was refused
+		if t.Refused == nil && !t.Body.(*start).answer.Replayed {
+			t.Later = true // it was there and is gone again: its call was refused
 		}
 	}
 	return nil
@@ -144,16 +146,16 @@ func (b *startBatch) replay(ctx context.Context, old []*task, byKey map[keyOf]*t
 
 // keepAnswers writes the answers beside their keys, and lets go of the keys of calls that got none.
 func (b *startBatch) keepAnswers(ctx context.Context) error {
-	var kept, let []*task
+	var kept, let []*engine.Task
 	for _, t := range b.keyed {
-		if t.refused == nil && !t.later {
+		if t.Refused == nil && !t.Later {
 			kept = append(kept, t)
 		} else {
 			let = append(let, t)
 		}
 	}
 	if len(let) > 0 {
-		if _, err := b.a.exec(ctx, `delete from idempotency where (client_id, scope, key) in
+		if _, err := b.a.Exec(ctx, `delete from idempotency where (client_id, scope, key) in
  (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, keyColumns(let)); err != nil {
 			return fmt.Errorf("let go of idempotency keys: %w", err)
 		}
@@ -163,13 +165,13 @@ func (b *startBatch) keepAnswers(ctx context.Context) error {
 	}
 	answers := make([][]byte, len(kept))
 	for i, t := range kept {
-		answer, err := toJSON(t.body.(*start).answer)
+		answer, err := engine.ToJSON(t.Body.(*start).answer)
 		if err != nil {
 			return err
 		}
 		answers[i] = []byte(answer)
 	}
-	if err := b.a.later(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
+	if err := b.a.Queue(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
  where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
 		[]any{append(keyColumns(kept), answers)}, nil); err != nil {
 		return fmt.Errorf("keep answers: %w", err)
@@ -177,11 +179,11 @@ func (b *startBatch) keepAnswers(ctx context.Context) error {
 	return nil
 }
 
-func keyColumns(tasks []*task) batch {
-	key := func(t **task) *puntuale.Idempotency { return (*t).body.(*start).Idempotency }
-	return batch{
-		pick(tasks, func(t **task) int64 { return int64((*t).body.(*start).client) }),
-		pick(tasks, func(t **task) string { return key(t).Scope }),
-		pick(tasks, func(t **task) string { return key(t).Key }),
+func keyColumns(tasks []*engine.Task) engine.Columns {
+	key := func(t **engine.Task) *puntuale.Idempotency { return (*t).Body.(*start).Idempotency }
+	return engine.Columns{
+		engine.Column(tasks, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
+		engine.Column(tasks, func(t **engine.Task) string { return key(t).Scope }),
+		engine.Column(tasks, func(t **engine.Task) string { return key(t).Key }),
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/migration"
@@ -20,7 +22,7 @@ type ImportConfig struct {
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *Store, l *link) error // sets a backup's messages aside; nil: a backup is refused
+	restored func(ctx context.Context, s *Store, l *engine.Conn) error // sets a backup's messages aside; nil: a backup is refused
 }
 
 // ErrNotFinal is returned for a file of an installation that may go on sending.
@@ -34,7 +36,7 @@ var ErrBackup = errors.New("this is a backup's database, and what it holds as du
 // table were found again in the database: whatever ends it leaves the database empty, and it can be tried again.
 // Errors wrap those of package archive where the file is at fault. Codes: conflict (the database holds something, or a
 // server runs or a command works on it).
-func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
+func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
 		return archive.Header{}, err
@@ -51,16 +53,16 @@ func Import(ctx context.Context, cfg Config, from io.Reader, i ImportConfig) (_ 
 	case !file.Header.Final && !file.Header.Backup && !i.Copy:
 		return file.Header, ErrNotFinal
 	}
-	if m.s, err = open(ctx, cfg, options{name: moverName}); err != nil {
+	if m.s, err = open(ctx, cfg, engine.Options{Name: moverName}); err != nil {
 		return file.Header, err
 	}
 	defer func() { err = errors.Join(err, m.s.Close()) }()
-	release, err := m.s.holdFile()
+	release, err := m.s.HoldFile()
 	if err != nil {
 		return file.Header, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return file.Header, outward(m.run(ctx))
+	return file.Header, engine.PublicError(m.run(ctx))
 }
 
 // importer is one run of Import.
@@ -68,7 +70,7 @@ type importer struct {
 	s      *Store
 	cfg    ImportConfig
 	file   *archive.Reader
-	link   *link
+	link   *engine.Conn
 	tables map[string]archive.Table // of the database, by name
 
 	loaded []archive.Table // of the file
@@ -79,11 +81,11 @@ type importer struct {
 
 func (m *importer) run(ctx context.Context) (err error) {
 	var free func() error
-	if m.link, free, err = m.s.mover(ctx, false); err != nil {
+	if m.link, free, err = m.s.OpenMover(ctx, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, free()) }()
-	if err := m.link.begin(ctx); err != nil {
+	if err := m.link.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
 	for _, step := range []func(context.Context) error{m.compare, m.lock, m.refuseFull, m.clear, m.load, m.check, m.goOn, m.disown, m.restored} {
@@ -91,7 +93,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if err := m.link.commit(ctx); err != nil {
+	if err := m.link.Commit(ctx); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	return m.analyze(ctx)
@@ -101,7 +103,7 @@ func (m *importer) run(ctx context.Context) (err error) {
 // gets the defaults, as it got them when the tables were brought up to date.
 func (m *importer) compare(ctx context.Context) error {
 	which := migration.SQLite
-	if m.s.d.postgres {
+	if m.s.Dialect.Postgres {
 		which = migration.Postgres
 	}
 	schema, err := migration.Latest(which)
@@ -151,15 +153,15 @@ func (m *importer) compareTables(all []archive.Table, whole bool) error {
 
 // lock keeps everybody else from writing until the end. SQLite's transaction does that by itself.
 func (m *importer) lock(ctx context.Context) error {
-	if !m.s.d.postgres {
+	if !m.s.Dialect.Postgres {
 		return nil
 	}
 	names := []string{"node"}
 	for _, t := range movedTables {
 		names = append(names, t.name)
 	}
-	if _, err := m.link.exec(ctx, "lock table "+strings.Join(names, ", ")+" in share row exclusive mode"); err != nil {
-		if lockedOut(err) {
+	if _, err := m.link.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in share row exclusive mode"); err != nil {
+		if engine.LockedOut(err) {
 			return puntuale.Conflict("somebody writes to the database; stop every server and command that works on it")
 		}
 		return fmt.Errorf("lock the tables: %w", err)
@@ -174,7 +176,7 @@ func (m *importer) refuseFull(ctx context.Context) error {
 			continue
 		}
 		var n int64
-		found, err := one(ctx, m.link, "select 1 from "+t.name+" limit 1", nil, &n)
+		found, err := engine.QueryOne(ctx, m.link, "select 1 from "+t.name+" limit 1", nil, &n)
 		if err != nil {
 			return fmt.Errorf("look whether %s is empty: %w", t.name, err)
 		}
@@ -192,11 +194,11 @@ func (m *importer) clear(ctx context.Context) error {
 	if err := m.eachCounter(ctx, func(noun string, next int64) { m.began[noun] = next }); err != nil {
 		return err
 	}
-	if _, err := one(ctx, m.link, `select next from id_block where one = 1`, nil, &m.block); err != nil {
+	if _, err := engine.QueryOne(ctx, m.link, `select next from id_block where one = 1`, nil, &m.block); err != nil {
 		return fmt.Errorf("read the block counter: %w", err)
 	}
 	for _, name := range beginTables {
-		if _, err := m.link.exec(ctx, "delete from "+name); err != nil {
+		if _, err := m.link.Exec(ctx, "delete from "+name); err != nil {
 			return fmt.Errorf("empty %s: %w", name, err)
 		}
 	}
@@ -233,16 +235,16 @@ func (m *importer) check(ctx context.Context) error {
 // goOn makes the database number on where the other one was, or it itself, whichever was further.
 func (m *importer) goOn(ctx context.Context) error {
 	for noun, next := range m.began {
-		if _, err := m.link.exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
+		if _, err := m.link.Exec(ctx, `insert into counter as g (noun, next) values ($1, $2)
  on conflict (noun) do update set next = case when g.next > excluded.next then g.next else excluded.next end`, noun, next); err != nil {
 			return fmt.Errorf("set the counter %s: %w", noun, err)
 		}
 	}
-	if _, err := m.link.exec(ctx, `insert into id_block as g (one, next) values (1, $1)
+	if _, err := m.link.Exec(ctx, `insert into id_block as g (one, next) values (1, $1)
  on conflict (one) do update set next = case when g.next > excluded.next then g.next else excluded.next end`, m.block); err != nil {
 		return fmt.Errorf("set the block counter: %w", err)
 	}
-	if !m.s.d.postgres {
+	if !m.s.Dialect.Postgres {
 		return nil
 	}
 	for _, t := range movedTables {
@@ -250,7 +252,7 @@ func (m *importer) goOn(ctx context.Context) error {
 			continue
 		}
 		var next int64
-		if _, err := one(ctx, m.link, fmt.Sprintf(`select setval(pg_get_serial_sequence('%[1]s', '%[2]s'), coalesce(max(%[2]s), 0) + 1, false) from %[1]s`,
+		if _, err := engine.QueryOne(ctx, m.link, fmt.Sprintf(`select setval(pg_get_serial_sequence('%[1]s', '%[2]s'), coalesce(max(%[2]s), 0) + 1, false) from %[1]s`,
 			t.name, t.serial), nil, &next); err != nil {
 			return fmt.Errorf("set the numbers of %s: %w", t.name, err)
 		}
@@ -269,7 +271,7 @@ where link in ($1, $5) and way = ''`
 func (m *importer) disown(ctx context.Context) error {
 	if !m.file.Header.Final && !m.file.Header.Backup {
 		for _, table := range []string{"archive", "archive_erasure"} {
-			if _, err := m.link.exec(ctx, "delete from "+table); err != nil {
+			if _, err := m.link.Exec(ctx, "delete from "+table); err != nil {
 				return fmt.Errorf("leave the archive behind: %w", err)
 			}
 		}
@@ -278,8 +280,8 @@ func (m *importer) disown(ctx context.Context) error {
 }
 
 func (m *importer) disownSessions(ctx context.Context) error {
-	if _, err := m.link.exec(ctx, disownLinks, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
-		micros(m.s.cfg.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
+	if _, err := m.link.Exec(ctx, disownLinks, int64(puntuale.LinkOnline), int64(puntuale.LinkLinked), int64(puntuale.LinkUnlinked),
+		engine.Micros(m.s.Config.Clock.Now()), int64(puntuale.LinkPairing)); err != nil {
 		return fmt.Errorf("reset the links: %w", err)
 	}
 	return nil
@@ -295,12 +297,12 @@ func (m *importer) restored(ctx context.Context) error {
 
 // analyze tells PostgreSQL's planner what the tables hold now, which it would find out by itself a minute later.
 func (m *importer) analyze(ctx context.Context) error {
-	if !m.s.d.postgres {
+	if !m.s.Dialect.Postgres {
 		return nil
 	}
 	for _, t := range m.loaded {
-		if _, err := m.link.exec(ctx, "analyze "+t.Name); err != nil {
-			m.s.cfg.Logger.Warn("the tables were not analyzed", "error", err) // imported they are
+		if _, err := m.link.Exec(ctx, "analyze "+t.Name); err != nil {
+			m.s.Config.Logger.Warn("the tables were not analyzed", "error", err) // imported they are
 			return nil
 		}
 	}

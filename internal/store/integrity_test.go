@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
@@ -126,7 +128,7 @@ func TestSQLiteUncleanEnd(t *testing.T) {
 	if _, err := s.Tenant(c.ID).Start(context.Background(), c.Run("+393331234567", storetest.Begin, 1)); err != nil {
 		t.Fatal(err)
 	}
-	dead := store.Config{Data: t.TempDir()} // as kill -9 leaves it
+	dead := engine.Config{Data: t.TempDir()} // as kill -9 leaves it
 	for _, rest := range []string{"", "-wal"} {
 		write(t, filepath.Join(dead.Data, "puntuale.db"+rest), read(t, path+rest))
 	}

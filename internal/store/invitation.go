@@ -5,31 +5,33 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
-func storeInvitation(ctx context.Context, a asker, id puntuale.LoginID, i puntuale.Invitation) error {
-	if _, err := a.exec(ctx, `insert into invitation (login_id, hash, expires_at) values ($1, $2, $3)
- on conflict (login_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`, id, i.Hash, micros(i.Expires)); err != nil {
+func storeInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID, i puntuale.Invitation) error {
+	if _, err := a.Exec(ctx, `insert into invitation (login_id, hash, expires_at) values ($1, $2, $3)
+ on conflict (login_id) do update set hash = excluded.hash, expires_at = excluded.expires_at`, id, i.Hash, engine.Micros(i.Expires)); err != nil {
 		return fmt.Errorf("store an invitation: %w", err)
 	}
 	return nil
 }
 
-func endInvitation(ctx context.Context, a asker, id puntuale.LoginID) error {
-	if _, err := a.exec(ctx, `delete from invitation where login_id = $1`, id); err != nil {
+func endInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID) error {
+	if _, err := a.Exec(ctx, `delete from invitation where login_id = $1`, id); err != nil {
 		return fmt.Errorf("end an invitation: %w", err)
 	}
 	return nil
 }
 
 func (p partnerTenant) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, i puntuale.Invitation) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
 		_, found, err := p.user(ctx, a, client, id)
-		if err := thereOr(found, err, "user"); err != nil {
+		if err := engine.ThereOr(found, err, "user"); err != nil {
 			return err
 		}
 		return storeInvitation(ctx, a, id, i)
@@ -37,12 +39,12 @@ func (p partnerTenant) Invite(ctx context.Context, client puntuale.ClientID, id 
 }
 
 func (p partnerTenant) Uninvite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
 		u, found, err := p.user(ctx, a, client, id)
-		if err := thereOr(found && !u.Invited.IsZero(), err, "invitation"); err != nil {
+		if err := engine.ThereOr(found && !u.Invited.IsZero(), err, "invitation"); err != nil {
 			return err
 		}
 		return endInvitation(ctx, a, id)
@@ -50,29 +52,29 @@ func (p partnerTenant) Uninvite(ctx context.Context, client puntuale.ClientID, i
 }
 
 func (s *Store) Invited(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
-	found, err := one(ctx, s.read, `select login_id from invitation where hash = $1 and expires_at > $2`, []any{hash, micros(now)}, &user)
-	return user, foundOr(found, err, "invitation")
+	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id from invitation where hash = $1 and expires_at > $2`, []any{hash, engine.Micros(now)}, &user)
+	return user, engine.FoundOr(found, err, "invitation")
 }
 
 // TakeInvitation locks what changes of the user lock, so that none of them stores the user as it was before.
 func (s *Store) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.LoginID, err error) {
-	err = s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	err = s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		var p partnerTenant
 		var client puntuale.ClientID
-		found, err := one(ctx, a, `select l.partner_id, l.client_id from invitation i join login l on l.id = i.login_id where i.hash = $1`,
+		found, err := engine.QueryOne(ctx, a, `select l.partner_id, l.client_id from invitation i join login l on l.id = i.login_id where i.hash = $1`,
 			[]any{hash}, &p.id, &client)
-		if err := thereOr(found, err, "invitation"); err != nil {
+		if err := engine.ThereOr(found, err, "invitation"); err != nil {
 			return err
 		}
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
 		var expires int64
-		found, err = one(ctx, a, `delete from invitation where hash = $1 returning login_id, expires_at`, []any{hash}, &user, &expires)
-		if err := thereOr(found && expires > micros(now), err, "invitation"); err != nil {
+		found, err = engine.QueryOne(ctx, a, `delete from invitation where hash = $1 returning login_id, expires_at`, []any{hash}, &user, &expires)
+		if err := engine.ThereOr(found && expires > engine.Micros(now), err, "invitation"); err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `update login set password = $2, stamp = stamp + 1 where id = $1`, user, password); err != nil {
+		if _, err := a.Exec(ctx, `update login set password = $2, stamp = stamp + 1 where id = $1`, user, password); err != nil {
 			return fmt.Errorf("set a password: %w", err)
 		}
 		return nil

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -28,13 +30,13 @@ const (
 // its effect again.
 func (x *erasing) answers(ctx context.Context) error {
 	text := answersNaming
-	if x.s.d.postgres {
+	if x.s.Dialect.Postgres {
 		text = answersNamingPostgres
 	}
 	for last := (keptText{}); ; {
-		part, err := list(ctx, x.s.read, text, []any{x.id, []byte(x.Phone), last.scope, last.key, chunk}, scanKept)
+		part, err := engine.QueryAll(ctx, x.s.CallReads, text, []any{x.id, []byte(x.Phone), last.scope, last.key, chunk}, scanKept)
 		if err != nil {
-			return outward(fmt.Errorf("look for kept answers: %w", err))
+			return engine.PublicError(fmt.Errorf("look for kept answers: %w", err))
 		}
 		if len(part) == 0 {
 			return nil
@@ -43,7 +45,7 @@ func (x *erasing) answers(ctx context.Context) error {
 		part = x.strip(part)
 		done := 0
 		if len(part) > 0 {
-			if err := x.write(ctx, func(ctx context.Context, a asker) (err error) {
+			if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 				done, err = x.rewrite(ctx, a, part)
 				return err
 			}); err != nil {
@@ -55,8 +57,8 @@ func (x *erasing) answers(ctx context.Context) error {
 }
 
 // rewrite strips answers as they are by now: another erasure may have changed them.
-func (x *erasing) rewrite(ctx context.Context, a asker, part []keptText) (int, error) {
-	now, err := list(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
+func (x *erasing) rewrite(ctx context.Context, a engine.Querier, part []keptText) (int, error) {
+	now, err := engine.QueryAll(ctx, a, `select i.scope, i.key, i.result from $u(c bigint, s text, k text) join idempotency i
  on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{keptColumns(x.id, part)}, scanKept)
 	if err != nil {
 		return 0, err
@@ -65,9 +67,9 @@ func (x *erasing) rewrite(ctx context.Context, a asker, part []keptText) (int, e
 	if len(now) == 0 {
 		return 0, nil
 	}
-	_, err = a.exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
+	_, err = a.Exec(ctx, `update idempotency set result = u.r from $u(c bigint, s text, k text, r bytea)
  where idempotency.client_id = u.c and idempotency.scope = u.s and idempotency.key = u.k`,
-		append(keptColumns(x.id, now), pick(now, func(k *keptText) []byte { return k.result })))
+		append(keptColumns(x.id, now), engine.Column(now, func(k *keptText) []byte { return k.result })))
 	return len(now), err
 }
 
@@ -104,12 +106,12 @@ func without(text []byte, number string) (rest []byte, found bool) {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-func keptColumns(client puntuale.ClientID, all []keptText) batch {
-	return batch{
-		pick(all, func(*keptText) int64 { return int64(client) }),
-		pick(all, func(k *keptText) string { return k.scope }),
-		pick(all, func(k *keptText) string { return k.key }),
+func keptColumns(client puntuale.ClientID, all []keptText) engine.Columns {
+	return engine.Columns{
+		engine.Column(all, func(*keptText) int64 { return int64(client) }),
+		engine.Column(all, func(k *keptText) string { return k.scope }),
+		engine.Column(all, func(k *keptText) string { return k.key }),
 	}
 }
 
-func scanKept(rows row, k *keptText) error { return rows.Scan(&k.scope, &k.key, &k.result) }
+func scanKept(rows engine.Row, k *keptText) error { return rows.Scan(&k.scope, &k.key, &k.result) }

@@ -5,18 +5,20 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
-func insertKey(ctx context.Context, a asker, p puntuale.PartnerID, c puntuale.ClientID, k puntuale.Key) (puntuale.KeyID, error) {
-	id, err := number(ctx, a, "key")
+func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, k puntuale.Key) (puntuale.KeyID, error) {
+	id, err := engine.NextNumber(ctx, a, "key")
 	if err != nil {
 		return 0, err
 	}
-	if _, err := a.exec(ctx, `insert into api_key (id, partner_id, client_id, name, prefix, hash, created_at, expires_at)
+	if _, err := a.Exec(ctx, `insert into api_key (id, partner_id, client_id, name, prefix, hash, created_at, expires_at)
  values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		id, p, c, k.Name, k.Prefix, k.Hash[:], micros(k.Created), micros(k.Expires)); err != nil {
-		if repeated(err) {
+		id, p, c, k.Name, k.Prefix, k.Hash[:], engine.Micros(k.Created), engine.Micros(k.Expires)); err != nil {
+		if engine.Repeated(err) {
 			return 0, puntuale.Conflict("the key exists")
 		}
 		return 0, fmt.Errorf("insert a key: %w", err)
@@ -36,15 +38,15 @@ const (
 
 func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
 	p := puntuale.Principal{Side: puntuale.ClientSide}
-	args := []any{hash[:], micros(now)}
-	found, err := one(ctx, s.read, clientKey, args, append([]any{&p.Key, &p.Partner, moment{&p.Expires}}, clientFields(&p.Client)...)...)
+	args := []any{hash[:], engine.Micros(now)}
+	found, err := engine.QueryOne(ctx, s.CallReads, clientKey, args, append([]any{&p.Key, &p.Partner, engine.ScanTime(&p.Expires)}, clientFields(&p.Client)...)...)
 	if err == nil && !found {
 		p = puntuale.Principal{Side: puntuale.PartnerSide}
-		found, err = one(ctx, s.read, partnerKey, args, &p.Key, &p.Partner, moment{&p.Expires})
+		found, err = engine.QueryOne(ctx, s.CallReads, partnerKey, args, &p.Key, &p.Partner, engine.ScanTime(&p.Expires))
 	}
 	switch {
 	case err != nil:
-		return puntuale.Principal{}, outward(fmt.Errorf("look for a key: %w", err))
+		return puntuale.Principal{}, engine.PublicError(fmt.Errorf("look for a key: %w", err))
 	case !found:
 		return puntuale.Principal{}, errUnknownKey
 	}
@@ -53,11 +55,11 @@ func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.T
 
 // RotateKey answers unauthorized for a key that is not valid at now.
 func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
-	return s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
 		p := partnerTenant{s: s}
 		var client puntuale.ClientID
 		var old puntuale.KeyID
-		found, err := one(ctx, a, `select partner_id, client_id, id from api_key where hash = $1`, []any{hash[:]}, &p.id, &client, &old)
+		found, err := engine.QueryOne(ctx, a, `select partner_id, client_id, id from api_key where hash = $1`, []any{hash[:]}, &p.id, &client, &old)
 		if err != nil {
 			return fmt.Errorf("look for a key: %w", err)
 		}
@@ -78,21 +80,21 @@ func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now t
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
-	keys, err := list(ctx, p.s.read, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at from api_key k where`+validOfClient+
-		` order by k.id`, []any{p.id, client, micros(now)}, func(rows row, k *puntuale.Key) error {
+	keys, err := engine.QueryAll(ctx, p.s.CallReads, `select k.id, k.name, k.prefix, k.hash, k.created_at, k.expires_at from api_key k where`+validOfClient+
+		` order by k.id`, []any{p.id, client, engine.Micros(now)}, func(rows engine.Row, k *puntuale.Key) error {
 		var hash []byte
-		err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &hash, moment{&k.Created}, moment{&k.Expires})
+		err := rows.Scan(&k.ID, &k.Name, &k.Prefix, &hash, engine.ScanTime(&k.Created), engine.ScanTime(&k.Expires))
 		copy(k.Hash[:], hash)
 		return err
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("list keys: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list keys: %w", err))
 	}
 	return keys, nil
 }
 
 func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
-	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		err := p.lockUsers(ctx, a, client)
 		if err != nil {
 			return nil, err
@@ -107,7 +109,7 @@ func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, 
 }
 
 func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
-	err = p.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var err error
 		id, err = p.rotate(ctx, a, client, old, next, graceEnds, now)
 		return id, err
@@ -117,25 +119,25 @@ func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.Clie
 
 // rotate puts a key in the place of another. There are no more keys than before, unless the old one was replaced already:
 // then it needs room. Keys that stay valid for their grace are counted apart, under the same limit.
-func (p partnerTenant) rotate(ctx context.Context, a asker, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
+func (p partnerTenant) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
 		return 0, err
 	}
 	var expires int64
-	found, err := one(ctx, a, `select k.expires_at from api_key k where k.id = $4 and`+validOfClient, []any{p.id, client, micros(now), old}, &expires)
-	if err := thereOr(found, err, "key"); err != nil {
+	found, err := engine.QueryOne(ctx, a, `select k.expires_at from api_key k where k.id = $4 and`+validOfClient, []any{p.id, client, engine.Micros(now), old}, &expires)
+	if err := engine.ThereOr(found, err, "key"); err != nil {
 		return 0, err
 	}
 	if expires != 0 {
 		err = p.roomForKey(ctx, a, client, `k.expires_at = 0`)
 	} else if graceEnds.After(now) {
-		err = p.roomForKey(ctx, a, client, `k.expires_at > $3`, micros(now))
+		err = p.roomForKey(ctx, a, client, `k.expires_at > $3`, engine.Micros(now))
 	}
 	if err != nil {
 		return 0, err
 	}
-	if _, err := a.exec(ctx, `update api_key set expires_at = case when expires_at = 0 or expires_at > $2 then $2::bigint
- else expires_at end where id = $1`, old, micros(graceEnds)); err != nil {
+	if _, err := a.Exec(ctx, `update api_key set expires_at = case when expires_at = 0 or expires_at > $2 then $2::bigint
+ else expires_at end where id = $1`, old, engine.Micros(graceEnds)); err != nil {
 		return 0, fmt.Errorf("rotate a key: %w", err)
 	}
 	id, err := insertKey(ctx, a, p.id, client, next)
@@ -147,9 +149,9 @@ func (p partnerTenant) rotate(ctx context.Context, a asker, client puntuale.Clie
 
 // roomForKey refuses one more of the valid keys of which the condition speaks, where there are as many as the client's
 // quota, or for the partner itself [puntuale.MaxPartnerKeys], allows. The owner's row is locked.
-func (p partnerTenant) roomForKey(ctx context.Context, a asker, client puntuale.ClientID, which string, args ...any) error {
+func (p partnerTenant) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
-	if _, err := one(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
 		append([]any{p.id, client}, args...), &has); err != nil {
 		return fmt.Errorf("count keys: %w", err)
 	}
@@ -163,12 +165,12 @@ func (p partnerTenant) roomForKey(ctx context.Context, a asker, client puntuale.
 }
 
 func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, id puntuale.KeyID, now time.Time) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
-		n, err := a.exec(ctx, `update api_key as k set revoked_at = $3::bigint where k.id = $4 and`+validOfClient, p.id, client, micros(now), id)
-		if err := thereOr(n > 0, err, "key"); err != nil || client == 0 {
+		n, err := a.Exec(ctx, `update api_key as k set revoked_at = $3::bigint where k.id = $4 and`+validOfClient, p.id, client, engine.Micros(now), id)
+		if err := engine.ThereOr(n > 0, err, "key"); err != nil || client == 0 {
 			return err
 		}
 		return changed(ctx, a, client)
@@ -176,8 +178,8 @@ func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, 
 }
 
 // lockClient keeps the partner's client from being deleted before this transaction has committed.
-func (p partnerTenant) lockClient(ctx context.Context, a asker, id puntuale.ClientID) error {
+func (p partnerTenant) lockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
 	var n int64
-	found, err := one(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)
-	return thereOr(found, err, "client")
+	found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)
+	return engine.ThereOr(found, err, "client")
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -24,27 +26,27 @@ func (s *Store) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 	}
 	sessions := slices.Sorted(maps.Keys(links))
 	column := func(f func(l puntuale.Link) int64) []int64 {
-		return pick(sessions, func(id *puntuale.SessionID) int64 { return f(links[*id]) })
+		return engine.Column(sessions, func(id *puntuale.SessionID) int64 { return f(links[*id]) })
 	}
 	text := func(f func(l puntuale.Link) string) []string {
-		return pick(sessions, func(id *puntuale.SessionID) string { return f(links[*id]) })
+		return engine.Column(sessions, func(id *puntuale.SessionID) string { return f(links[*id]) })
 	}
-	return s.asOwner(ctx, node, func(ctx context.Context, a asker) error {
-		if _, err := list(ctx, a, `select session.id from $u(s bigint) join session on session.id = u.s
+	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
+		if _, err := engine.QueryAll(ctx, a, `select session.id from $u(s bigint) join session on session.id = u.s
  where session.owner = $1 and session.deleted_at = 0 order by session.id for no key update of session`,
-			[]any{node, sessionColumn(sessions)}, scanOne[puntuale.SessionID]); err != nil {
+			[]any{node, sessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID]); err != nil {
 			return fmt.Errorf("lock sessions: %w", err)
 		}
-		_, err := a.exec(ctx, setLinks, node, micros(now), batch{
-			pick(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) }),
+		_, err := a.Exec(ctx, setLinks, node, engine.Micros(now), engine.Columns{
+			engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) }),
 			column(func(l puntuale.Link) int64 { return int64(l.State) }),
 			text(func(l puntuale.Link) string { return l.Number }),
 			text(func(l puntuale.Link) string { return l.Detail }),
-			pick(sessions, func(id *puntuale.SessionID) []byte { return []byte(links[*id].Code) }),
-			column(func(l puntuale.Link) int64 { return micros(l.Until) }),
+			engine.Column(sessions, func(id *puntuale.SessionID) []byte { return []byte(links[*id].Code) }),
+			column(func(l puntuale.Link) int64 { return engine.Micros(l.Until) }),
 			column(func(l puntuale.Link) int64 { return int64(l.Condition) }),
-			column(func(l puntuale.Link) int64 { return micros(l.Limited) }),
-			column(func(l puntuale.Link) int64 { return micros(l.Since) }),
+			column(func(l puntuale.Link) int64 { return engine.Micros(l.Limited) }),
+			column(func(l puntuale.Link) int64 { return engine.Micros(l.Since) }),
 		})
 		if err != nil {
 			return fmt.Errorf("store links: %w", err)

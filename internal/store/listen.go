@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"github.com/jackc/pgx/v5"
 
 	"puntuale"
@@ -17,7 +19,7 @@ import (
 // as long as nobody hints; so it asks now and then whether the other end is still there. The watch does not count it.
 type listener struct {
 	cfg    *pgx.ConnConfig
-	watch  *watch
+	watch  *engine.Monitor
 	logger *slog.Logger
 	teller *teller
 	heard  puntuale.Hint
@@ -45,9 +47,9 @@ func (s *Store) Listen(heard puntuale.Hint) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	cfg := s.teller.cfg.Copy()
-	cfg.RuntimeParams["application_name"] = s.name + listenName
+	cfg.RuntimeParams["application_name"] = s.Name + listenName
 	s.listener = &listener{
-		cfg: cfg, watch: s.watch, logger: s.cfg.Logger, teller: s.teller, heard: heard, stop: stop, done: make(chan struct{}),
+		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.teller, heard: heard, stop: stop, done: make(chan struct{}),
 	}
 	go s.listener.loop(ctx)
 }
@@ -82,10 +84,10 @@ func (l *listener) loop(ctx context.Context) {
 
 // listen makes a connection and reads from it until it fails; listened tells whether it came so far as to listen.
 func (l *listener) listen(ctx context.Context) (listened bool, err error) {
-	if err := l.watch.away(); err != nil {
+	if err := l.watch.Away(); err != nil {
 		return false, err
 	}
-	ctx, free := l.watch.bind(ctx)
+	ctx, free := l.watch.Bind(ctx)
 	defer free()
 	conn, err := pgx.ConnectConfig(ctx, l.cfg)
 	if err != nil {

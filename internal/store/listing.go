@@ -7,11 +7,13 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
-	last, limit, err := after(p, "message")
+	last, limit, err := engine.ReadCursor(p, "message")
 	if err != nil {
 		return nil, "", err
 	}
@@ -20,19 +22,19 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 	}
 	last, floor, err := t.span(ctx, f, last)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("bound a list of messages: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("bound a list of messages: %w", err))
 	}
 	d, floor, err := t.listed(ctx, f, last, floor, limit+1)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list messages: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list messages: %w", err))
 	}
 	fit, bytes := d.fit()
-	if err := takeRoom(ctx, min(limit, fit), bytes); err != nil {
+	if err := engine.TakeRoom(ctx, min(limit, fit), bytes); err != nil {
 		return nil, "", err
 	}
-	all, next := cut(d.all, min(limit, fit), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
+	all, next := engine.CutPage(d.all, min(limit, fit), "message", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
 	if next == "" && floor > 0 {
-		next = cursorAt("message", floor)
+		next = engine.CursorAt("message", floor)
 	}
 	return all, next, t.fill(ctx, all)
 }
@@ -42,7 +44,7 @@ func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntua
 func (t tenant) listed(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (*details, int64, error) {
 	if f.Text == "" {
 		d, l := &details{}, t.listing(last, floor, limit)
-		return d, floor, t.lists().each(ctx, l.statement(f), l.args, d.scan)
+		return d, floor, t.lists().Query(ctx, l.statement(f), l.args, d.scan)
 	}
 	found, floor, err := t.searched(ctx, f, last, floor, limit)
 	if err != nil {
@@ -78,16 +80,16 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	}
 	if f.State != nil && *f.State == puntuale.Pending {
 		n := 0
-		if err := t.lists().each(ctx, openUpTo, []any{t.id, f.Look + 1}, func(rows row) error { return rows.Scan(&n) }); err != nil || n <= f.Look {
+		if err := t.lists().Query(ctx, openUpTo, []any{t.id, f.Look + 1}, func(rows engine.Row) error { return rows.Scan(&n) }); err != nil || n <= f.Look {
 			return last, 0, err
 		}
 	}
 	if !f.To.IsZero() {
-		if last, err = t.before(ctx, micros(f.To.Add(runsApart)), last); err != nil {
+		if last, err = t.before(ctx, engine.Micros(f.To.Add(runsApart)), last); err != nil {
 			return 0, 0, err
 		}
 	}
-	err = t.lists().each(ctx, lookedAt, []any{t.id, last, f.Look - 1}, func(rows row) error { return rows.Scan(&floor) })
+	err = t.lists().Query(ctx, lookedAt, []any{t.id, last, f.Look - 1}, func(rows engine.Row) error { return rows.Scan(&floor) })
 	return last, floor, err
 }
 
@@ -95,14 +97,14 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 // before have lower ids, those as planned and those sent again.
 func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
-	if err := t.lists().each(ctx, runEnds, []any{t.id}, func(rows row) error { return rows.Scan(&low, &newest) }); err != nil {
+	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
 		return 0, err
 	}
 	bound := last
 	for high := min(last, newest+1); low < high; {
 		middle := low + (high-low)/2
 		id, at := newest, moment
-		if err := t.lists().each(ctx, runFrom, []any{t.id, middle}, func(rows row) error { return rows.Scan(&id, &at) }); err != nil {
+		if err := t.lists().Query(ctx, runFrom, []any{t.id, middle}, func(rows engine.Row) error { return rows.Scan(&id, &at) }); err != nil {
 			return 0, err
 		}
 		if at < moment {
@@ -126,7 +128,7 @@ type listing struct {
 
 // listing is one of ids below last and from floor on.
 func (t tenant) listing(last, floor int64, limit int) *listing {
-	l := &listing{postgres: t.s.d.postgres, args: []any{t.id, last, limit}}
+	l := &listing{postgres: t.s.Dialect.Postgres, args: []any{t.id, last, limit}}
 	if floor > 0 {
 		l.bounded = true
 		sign := l.bind(floor)
@@ -217,10 +219,10 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 		l.ofRun += " and r.origin + 0 = " + l.bind(originNumber(f.Origin)) // its messages have it, too
 	}
 	if !f.From.IsZero() {
-		l.ofMessage += " and " + plannedAt + " >= " + l.bind(micros(f.From))
+		l.ofMessage += " and " + plannedAt + " >= " + l.bind(engine.Micros(f.From))
 	}
 	if !f.To.IsZero() {
-		l.ofMessage += " and " + plannedAt + " < " + l.bind(micros(f.To))
+		l.ofMessage += " and " + plannedAt + " < " + l.bind(engine.Micros(f.To))
 	}
 	if f.Campaign != 0 {
 		return l.campaign(f)

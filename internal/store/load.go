@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
+	"puntuale/internal/store/engine"
 
 	"puntuale/internal/store/archive"
 )
 
 func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next int64)) error {
-	err := m.link.each(ctx, `select noun, next from counter`, nil, func(rows row) error {
+	err := m.link.Query(ctx, `select noun, next from counter`, nil, func(rows engine.Row) error {
 		var noun string
 		var next int64
 		err := rows.Scan(&noun, &next)
@@ -37,7 +36,7 @@ func (m *importer) load(ctx context.Context) error {
 			break
 		}
 		next := &fileRows{ctx: ctx, file: m.file, row: make([]any, len(t.Columns)), rows: rows}
-		if m.s.d.postgres {
+		if m.s.Dialect.Postgres {
 			err = m.copy(ctx, t, next)
 		} else {
 			err = m.insert(ctx, t, next)
@@ -56,7 +55,7 @@ func (m *importer) load(ctx context.Context) error {
 
 // insert hands over many rows a statement, through the table of batches.
 func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) error {
-	values, part := make([]string, len(t.Columns)), make(batch, len(t.Columns))
+	values, part := make([]string, len(t.Columns)), make(engine.Columns, len(t.Columns))
 	for i := range values {
 		values[i] = fmt.Sprintf("c%d", i)
 	}
@@ -69,7 +68,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 			}
 			for i, value := range from.row {
 				if b, ok := value.(bool); ok {
-					value = bit(b) // SQLite has no booleans
+					value = engine.Bit(b) // SQLite has no booleans
 				}
 				columns[i] = append(columns[i], value)
 			}
@@ -77,7 +76,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 		for i := range part {
 			part[i] = columns[i]
 		}
-		if _, err := m.link.exec(ctx, text, part); err != nil {
+		if _, err := m.link.Exec(ctx, text, part); err != nil {
 			return fmt.Errorf("the rows up to %d: %w", from.n, err)
 		}
 	}
@@ -93,17 +92,7 @@ func (m *importer) copy(ctx context.Context, t archive.Table, from *fileRows) er
 	for i, c := range t.Columns {
 		names[i] = c.Name
 	}
-	return m.link.conn.Raw(func(driver any) error {
-		c, ok := driver.(*stdlib.Conn)
-		if !ok {
-			return fmt.Errorf("the driver's connection is a %T", driver)
-		}
-		_, err := c.Conn().CopyFrom(ctx, pgx.Identifier{t.Name}, names, from)
-		if err != nil {
-			return fmt.Errorf("copy: %w", err)
-		}
-		return nil
-	})
+	return m.link.Copy(ctx, t.Name, names, from)
 }
 
 // fileRows are the rows of the file's present table, one at a time.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -45,14 +47,14 @@ func (s *Store) Maintain(ctx context.Context, now, blank time.Time) error {
 // sweep ends what deletions left open.
 func (s *Store) sweep(ctx context.Context, now time.Time) error {
 	text := strayMessages
-	if s.d.postgres {
+	if s.Dialect.Postgres {
 		text = strayMessagesLateral
 	}
-	stray, err := list(ctx, s.work, text, []any{micros(now.Add(-keepIntent)), sweepBound}, func(rows row, m *runningMessage) error {
+	stray, err := engine.QueryAll(ctx, s.MaintenanceReads, text, []any{engine.Micros(now.Add(-keepIntent)), sweepBound}, func(rows engine.Row, m *runningMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent)
 	})
 	if err != nil {
-		return outward(fmt.Errorf("look for messages of deleted sessions: %w", err))
+		return engine.PublicError(fmt.Errorf("look for messages of deleted sessions: %w", err))
 	}
 	var free []puntuale.MessageRef
 	var lost []puntuale.Settlement
@@ -79,24 +81,24 @@ type ownedKey struct {
 }
 
 func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
-	before := micros(now.Add(-keepKeys))
+	before := engine.Micros(now.Add(-keepKeys))
 	return purge(ctx, s, "idempotency records", `select client_id, scope, key from idempotency where at < $1 order by at limit $2`, before,
-		func(rows row, k *ownedKey) error { return rows.Scan(&k.owner, &k.scope, &k.key) },
+		func(rows engine.Row, k *ownedKey) error { return rows.Scan(&k.owner, &k.scope, &k.key) },
 		func(a, b ownedKey) int {
 			return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.scope, b.scope), cmp.Compare(a.key, b.key))
 		},
-		func(ctx context.Context, a asker, part []ownedKey) error {
-			columns := batch{
-				pick(part, func(k *ownedKey) int64 { return k.owner }),
-				pick(part, func(k *ownedKey) string { return k.scope }),
-				pick(part, func(k *ownedKey) string { return k.key }),
+		func(ctx context.Context, a engine.Querier, part []ownedKey) error {
+			columns := engine.Columns{
+				engine.Column(part, func(k *ownedKey) int64 { return k.owner }),
+				engine.Column(part, func(k *ownedKey) string { return k.scope }),
+				engine.Column(part, func(k *ownedKey) string { return k.key }),
 			}
-			if _, err := list(ctx, a, `select i.client_id from $u(c bigint, s text, k text) join idempotency i
- on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, scanOne[int64]); err != nil {
+			if _, err := engine.QueryAll(ctx, a, `select i.client_id from $u(c bigint, s text, k text) join idempotency i
+ on i.client_id = u.c and i.scope = u.s and i.key = u.k order by i.client_id, i.scope, i.key for update of i`, []any{columns}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
 			// A key that was taken anew meanwhile is another's.
-			_, err := a.exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
+			_, err := a.Exec(ctx, `delete from idempotency where at < $1 and (client_id, scope, key) in
  (select u.c, u.s, u.k from $u(c bigint, s text, k text))`, before, columns)
 			return err
 		})
@@ -104,44 +106,44 @@ func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
 
 func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 	text := oldDays
-	if s.d.postgres {
+	if s.Dialect.Postgres {
 		text = oldDaysLateral
 	}
 	return purge(ctx, s, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
-		func(rows row, d *dayOf) error {
+		func(rows engine.Row, d *dayOf) error {
 			var day int
 			err := rows.Scan(&d.client, &day)
 			d.day = puntuale.DateFromInt(day)
 			return err
 		}, dayOf.compare,
-		func(ctx context.Context, a asker, part []dayOf) error {
-			columns := batch{
-				pick(part, func(d *dayOf) int64 { return int64(d.client) }),
-				pick(part, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+		func(ctx context.Context, a engine.Querier, part []dayOf) error {
+			columns := engine.Columns{
+				engine.Column(part, func(d *dayOf) int64 { return int64(d.client) }),
+				engine.Column(part, func(d *dayOf) int64 { return int64(d.day.Int()) }),
 			}
-			if _, err := list(ctx, a, `select g.client_id from $u(c bigint, d integer) join api_usage g
- on g.client_id = u.c and g.day = u.d order by g.client_id, g.day for update of g`, []any{columns}, scanOne[int64]); err != nil {
+			if _, err := engine.QueryAll(ctx, a, `select g.client_id from $u(c bigint, d integer) join api_usage g
+ on g.client_id = u.c and g.day = u.d order by g.client_id, g.day for update of g`, []any{columns}, engine.ScanOne[int64]); err != nil {
 				return err
 			}
-			_, err := a.exec(ctx, `delete from api_usage where (client_id, day) in (select u.c, u.d from $u(c bigint, d integer))`, columns)
+			_, err := a.Exec(ctx, `delete from api_usage where (client_id, day) in (select u.c, u.d from $u(c bigint, d integer))`, columns)
 			return err
 		})
 }
 
 // purge removes what a statement finds below a bound, a chunk a transaction, whose rows it locks in order.
-func purge[T any](ctx context.Context, s *Store, what, find string, below int64, scan func(row, *T) error,
-	compare func(a, b T) int, remove func(ctx context.Context, a asker, part []T) error,
+func purge[T any](ctx context.Context, s *Store, what, find string, below int64, scan func(engine.Row, *T) error,
+	compare func(a, b T) int, remove func(ctx context.Context, a engine.Querier, part []T) error,
 ) error {
 	for {
-		part, err := list(ctx, s.work, find, []any{below, chunk}, scan)
+		part, err := engine.QueryAll(ctx, s.MaintenanceReads, find, []any{below, chunk}, scan)
 		if err != nil {
-			return outward(fmt.Errorf("look for old %s: %w", what, err))
+			return engine.PublicError(fmt.Errorf("look for old %s: %w", what, err))
 		}
 		if len(part) == 0 {
 			return nil
 		}
 		slices.SortFunc(part, compare)
-		if err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
 			return remove(ctx, a, part)
 		}), false); err != nil {
 			return fmt.Errorf("remove old %s: %w", what, err)

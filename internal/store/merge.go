@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -38,11 +40,11 @@ func (b *recordBatch) merge(ctx context.Context) error {
 	if len(late) == 0 {
 		return nil
 	}
-	rows, err := list(ctx, b.a, `
+	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.intent, message.state, message.reason, message.credit, message.phone = ''
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
 order by message.client_id, message.id for update of message`, []any{refColumns(b.refs(late))},
-		func(rows row, m *stored) error {
+		func(rows engine.Row, m *stored) error {
 			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit, &m.erased)
 		})
 	if err != nil {
@@ -86,14 +88,14 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 // complete makes messages COMPLETED that evidence says were delivered. Whose credit had been given back pays now, if
 // there is one left.
 func (b *recordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
-	if _, err := b.a.exec(ctx, `
+	if _, err := b.a.Exec(ctx, `
 update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r,
  detail = case when message.phone = '' then '' else u.d end,
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
-		micros(b.now), append(refColumns(b.refs(sent)),
-			pick(sent, func(i *int) string { return b.results[*i].Outcome.Reason }),
-			pick(sent, func(i *int) string { return b.results[*i].Outcome.Detail }))); err != nil {
+		engine.Micros(b.now), append(refColumns(b.refs(sent)),
+			engine.Column(sent, func(i *int) string { return b.results[*i].Outcome.Reason }),
+			engine.Column(sent, func(i *int) string { return b.results[*i].Outcome.Detail }))); err != nil {
 		return fmt.Errorf("merge late outcomes: %w", err)
 	}
 	return b.pay(ctx, unpaid)
@@ -113,11 +115,11 @@ func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 		return nil
 	}
 	clients := slices.Sorted(maps.Keys(owed))
-	taken, err := takeCredits(ctx, b.a, clients, pick(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }))
+	taken, err := takeCredits(ctx, b.a, clients, engine.Column(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }))
 	if err != nil {
 		return err
 	}
-	if err := enter(ctx, b.a, "late", b.now, clients, pick(taken, func(n *int64) int64 { return -*n })); err != nil {
+	if err := enter(ctx, b.a, "late", b.now, clients, engine.Column(taken, func(n *int64) int64 { return -*n })); err != nil {
 		return err
 	}
 	for i, c := range clients {
@@ -127,7 +129,7 @@ func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 		owed[m.Client]--
 		return owed[m.Client] < 0
 	})
-	if _, err := b.a.exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
+	if _, err := b.a.Exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i`, refColumns(paid)); err != nil {
 		return fmt.Errorf("mark messages as paid: %w", err)
 	}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 // answerBytes bounds the requests and contents of one answer, each message's request counted: an answer repeats it. The
 // messages of one call may each hold a request of its own of up to a mebibyte.
-const answerBytes = 2 * pageBytes
+const answerBytes = 2 * engine.PageBytes
 
 // What is long in a run is read apart, once for all messages of it. A negative valid_until marks what was stopped in
 // flight (cancelMessages).
@@ -39,14 +41,14 @@ type details struct {
 	request, content []int // bytes
 }
 
-func (d *details) scan(rows row) error {
+func (d *details) scan(rows engine.Row) error {
 	var m puntuale.MessageDetail
 	var request, content int
-	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, origin{&m.Origin}, &m.Phone, moment{&m.Desired},
-		moment{&m.Due}, moment{&m.Next}, moment{&m.ValidUntil}, &m.Intent, moment{&m.IntentAt}, &m.Attempt, &m.Repeats,
-		&m.Generation, &m.State, moment{&m.Done}, &m.Reason, &m.Detail, &m.ResentFrom, moment{&m.Received}, &m.RunName,
+	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, origin{&m.Origin}, &m.Phone, engine.ScanTime(&m.Desired),
+		engine.ScanTime(&m.Due), engine.ScanTime(&m.Next), engine.ScanTime(&m.ValidUntil), &m.Intent, engine.ScanTime(&m.IntentAt), &m.Attempt, &m.Repeats,
+		&m.Generation, &m.State, engine.ScanTime(&m.Done), &m.Reason, &m.Detail, &m.ResentFrom, engine.ScanTime(&m.Received), &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
-		moment{&m.Delivered}, moment{&m.Read}, moment{&m.Departed}, moment{&m.GivenUp}, &m.Ended)
+		engine.ScanTime(&m.Delivered), engine.ScanTime(&m.Read), engine.ScanTime(&m.Departed), engine.ScanTime(&m.GivenUp), &m.Ended)
 	d.all, d.request, d.content = append(d.all, m), append(d.request, request), append(d.content, content)
 	return err
 }
@@ -79,7 +81,7 @@ func (t tenant) Details(ctx context.Context, ids []puntuale.MessageID) ([]puntua
 		return nil, puntuale.Invalid(puntuale.Fault{Location: "query.message_ids",
 			Message: fmt.Sprintf("names messages whose requests are too long for one answer; ask for %d at a time", n)})
 	}
-	if err := takeRoom(ctx, n, bytes); err != nil {
+	if err := engine.TakeRoom(ctx, n, bytes); err != nil {
 		return nil, err
 	}
 	all := inOrder(d.all, ids)
@@ -111,11 +113,11 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 }
 
 func (t tenant) details(ctx context.Context, ids []puntuale.MessageID) (*details, error) {
-	asked := pick(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })
+	asked := engine.Column(ids, func(id *puntuale.MessageID) int64 { return int64(*id) })
 	slices.Sort(asked)
 	d := &details{}
-	if err := t.s.read.each(ctx, messageDetails, []any{t.id, batch{slices.Compact(asked)}}, d.scan); err != nil {
-		return nil, outward(fmt.Errorf("read messages: %w", err))
+	if err := t.s.CallReads.Query(ctx, messageDetails, []any{t.id, engine.Columns{slices.Compact(asked)}}, d.scan); err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read messages: %w", err))
 	}
 	return d, nil
 }
@@ -177,7 +179,7 @@ func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text 
 		}
 		ofRun[run] = append(ofRun[run], &all[i])
 	}
-	if err := t.s.read.each(ctx, text, []any{t.id, batch{runs}}, func(rows row) error {
+	if err := t.s.CallReads.Query(ctx, text, []any{t.id, engine.Columns{runs}}, func(rows engine.Row) error {
 		var run int64
 		var content string
 		var request []byte
@@ -186,7 +188,7 @@ func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text 
 		}
 		return use(content, request, ofRun[run])
 	}); err != nil {
-		return outward(fmt.Errorf("read the runs of messages: %w", err))
+		return engine.PublicError(fmt.Errorf("read the runs of messages: %w", err))
 	}
 	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale/internal/store/archive"
 )
 
@@ -94,13 +96,13 @@ var kindOf = map[string]archive.Kind{
 
 // catalogue reads the database's tables and compares them with those that we know. It returns the columns that move,
 // and the names of tables that are none of ours, which stay: views of an extension, or what an operator put there.
-func (s *Store) catalogue(ctx context.Context, a asker) (all []archive.Table, foreign []string, err error) {
+func (s *Store) catalogue(ctx context.Context, a engine.Querier) (all []archive.Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
 	text := sqliteCatalogue
-	if s.d.postgres {
+	if s.Dialect.Postgres {
 		text = postgresCatalogue
 	}
-	if err := a.each(ctx, text, nil, func(rows row) error {
+	if err := a.Query(ctx, text, nil, func(rows engine.Row) error {
 		var table, column, kind string
 		err := rows.Scan(&table, &column, &kind)
 		if there[table] == nil {
@@ -158,13 +160,13 @@ func columnNames(t archive.Table) string {
 const stepRows = 1000
 
 // readTable reads a table's columns, each row in the same slice. It takes no more memory for more rows.
-func readTable(ctx context.Context, a asker, t archive.Table, take func([]any) error) error {
+func readTable(ctx context.Context, a engine.Querier, t archive.Table, take func([]any) error) error {
 	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
 	for i := range values {
 		into[i] = &values[i]
 	}
 	n := int64(0)
-	err := a.each(ctx, "select "+columnNames(t)+" from "+t.Name, nil, func(r row) error {
+	err := a.Query(ctx, "select "+columnNames(t)+" from "+t.Name, nil, func(r engine.Row) error {
 		if err := r.Scan(into...); err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -17,14 +19,14 @@ func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number,
 	}
 	t := tenant{s: s, id: client}
 	var sameNumber, sameAccount string
-	if _, err := one(ctx, s.read, `select number, account from official where client_id = $1 and session_id = $2`, []any{client, id}, &sameNumber, &sameAccount); err != nil {
-		return outward(fmt.Errorf("read how a session is known: %w", err))
+	if _, err := engine.QueryOne(ctx, s.CallReads, `select number, account from official where client_id = $1 and session_id = $2`, []any{client, id}, &sameNumber, &sameAccount); err != nil {
+		return engine.PublicError(fmt.Errorf("read how a session is known: %w", err))
 	}
 	if sameNumber == number && sameAccount == account {
 		return nil
 	}
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `insert into official (client_id, session_id, number, account)
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `insert into official (client_id, session_id, number, account)
  select s.client_id, s.id, $3::text, $4::text from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0
  on conflict (client_id, session_id) do update set number = excluded.number, account = excluded.account, synced_at = 0, problem = '', reach_limit = 0`,
 			client, id, number, account); err != nil {
@@ -40,11 +42,11 @@ func (s *Store) NoteLimit(ctx context.Context, id puntuale.SessionID, limit int)
 		return err
 	}
 	var same int
-	if found, err := one(ctx, s.read, `select reach_limit from official where client_id = $1 and session_id = $2`, []any{client, id}, &same); err != nil || !found || same == limit {
-		return outward(err)
+	if found, err := engine.QueryOne(ctx, s.CallReads, `select reach_limit from official where client_id = $1 and session_id = $2`, []any{client, id}, &same); err != nil || !found || same == limit {
+		return engine.PublicError(err)
 	}
-	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `update official set reach_limit = $3 where client_id = $1 and session_id = $2`, client, id, limit); err != nil {
+	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `update official set reach_limit = $3 where client_id = $1 and session_id = $2`, client, id, limit); err != nil {
 			return fmt.Errorf("note a business's limit: %w", err)
 		}
 		return nil
@@ -52,8 +54,8 @@ func (s *Store) NoteLimit(ctx context.Context, id puntuale.SessionID, limit int)
 }
 
 // forgetTemplates removes the templates of businesses that no session of the client belongs to any more.
-func forgetTemplates(ctx context.Context, a asker, client puntuale.ClientID) error {
-	if _, err := a.exec(ctx, `delete from network_template where client_id = $1
+func forgetTemplates(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+	if _, err := a.Exec(ctx, `delete from network_template where client_id = $1
  and not exists (select 1 from official o where o.client_id = $1 and o.account = network_template.account)`, client); err != nil {
 		return fmt.Errorf("forget the templates of a business: %w", err)
 	}
@@ -65,10 +67,10 @@ func (s *Store) OfficialSessions(ctx context.Context, number, account string) ([
 	if number == "" {
 		where, what = `o.account = $1 and o.account <> ''`, account
 	}
-	all, err := list(ctx, s.read, `select o.session_id from official o where `+where+` order by o.session_id`, []any{what},
-		func(rows row, id *puntuale.SessionID) error { return rows.Scan(id) })
+	all, err := engine.QueryAll(ctx, s.CallReads, `select o.session_id from official o where `+where+` order by o.session_id`, []any{what},
+		func(rows engine.Row, id *puntuale.SessionID) error { return rows.Scan(id) })
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for the sessions of a number: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for the sessions of a number: %w", err))
 	}
 	return all, nil
 }
@@ -82,27 +84,27 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 	if err != nil {
 		return err
 	}
-	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
+	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		text, args := `update official set problem = $4 where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, problem}
 		if problem == "" {
-			text, args = `update official set synced_at = $4, problem = '' where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, micros(at)}
+			text, args = `update official set synced_at = $4, problem = '' where client_id = $1 and session_id = $2 and account = $3`, []any{client, id, account, engine.Micros(at)}
 		}
-		n, err := a.exec(ctx, text, args...)
+		n, err := a.Exec(ctx, text, args...)
 		if err != nil {
 			return fmt.Errorf("note when templates were read: %w", err)
 		}
 		if n == 0 || problem != "" {
 			return nil
 		}
-		if _, err := a.exec(ctx, `update network_template set status = 'DELETED', reason = '', changed_at = $3
- where client_id = $1 and account = $2 and changed_at < $3 and status <> 'DELETED'`, client, account, micros(at)); err != nil {
+		if _, err := a.Exec(ctx, `update network_template set status = 'DELETED', reason = '', changed_at = $3
+ where client_id = $1 and account = $2 and changed_at < $3 and status <> 'DELETED'`, client, account, engine.Micros(at)); err != nil {
 			return fmt.Errorf("note which templates are gone: %w", err)
 		}
 		if len(all) == 0 {
 			return nil
 		}
 		// What was heard later than the list was read stays; only what such news do not tell is taken from the list.
-		_, err = a.exec(ctx, `insert into network_template as g
+		_, err = a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
  select $1::bigint, $2::text, u.n, u.l, u.i, u.s, u.c, u.q, u.r, u.d, u.p, $3::bigint
  from $u(n text, l text, i text, s text, c text, q text, r text, d bigint, p text) where true
@@ -111,7 +113,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
  category = case when g.changed_at > excluded.changed_at then g.category else excluded.category end,
  quality = case when g.changed_at > excluded.changed_at then g.quality else excluded.quality end,
  reason = case when g.changed_at > excluded.changed_at then g.reason else excluded.reason end,
- changed_at = greatest(g.changed_at, excluded.changed_at)`, client, account, micros(at), columns)
+ changed_at = greatest(g.changed_at, excluded.changed_at)`, client, account, engine.Micros(at), columns)
 		if err != nil {
 			return fmt.Errorf("keep the templates of a business: %w", err)
 		}
@@ -119,29 +121,29 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 	})
 }
 
-func templateColumnsOf(all []puntuale.NetworkTemplate) (batch, error) {
+func templateColumnsOf(all []puntuale.NetworkTemplate) (engine.Columns, error) {
 	var parts []string
 	for i := range all {
-		text, err := toJSON(all[i].Parts)
+		text, err := engine.ToJSON(all[i].Parts)
 		if err != nil {
 			return nil, err
 		}
 		parts = append(parts, text)
 	}
-	text := func(field func(*puntuale.NetworkTemplate) string) []string { return pick(all, field) }
-	return batch{
+	text := func(field func(*puntuale.NetworkTemplate) string) []string { return engine.Column(all, field) }
+	return engine.Columns{
 		text(func(t *puntuale.NetworkTemplate) string { return t.Name }), text(func(t *puntuale.NetworkTemplate) string { return t.Language }),
 		text(func(t *puntuale.NetworkTemplate) string { return t.ID }), text(func(t *puntuale.NetworkTemplate) string { return string(t.Status) }),
 		text(func(t *puntuale.NetworkTemplate) string { return t.Category }), text(func(t *puntuale.NetworkTemplate) string { return t.Quality }),
 		text(func(t *puntuale.NetworkTemplate) string { return t.Reason }),
-		pick(all, func(t *puntuale.NetworkTemplate) int64 { return bit(t.Named) }), parts,
+		engine.Column(all, func(t *puntuale.NetworkTemplate) int64 { return engine.Bit(t.Named) }), parts,
 	}, nil
 }
 
 func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews) error {
-	return s.tenantWriter(int64(n.Client)).perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
+	return s.TenantWriter(int64(n.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
 		// Of one that no list has shown yet, news of its quality say nothing of its state: that remains the network's to decide.
-		if _, err := a.exec(ctx, `insert into network_template as g
+		if _, err := a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
  select $1::bigint, $2::text, $3::text, $4::text, $5::text, case when $6::text = '' then $11::text else $6::text end, $7::text, $8::text, $9::text, 0, 'null', $10::bigint
  where exists (select 1 from official o where o.client_id = $1 and o.account = $2)
@@ -152,7 +154,7 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews
  quality = case when excluded.quality = '' then g.quality else excluded.quality end,
  changed_at = excluded.changed_at
  where g.changed_at <= excluded.changed_at`,
-			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, micros(n.At), string(puntuale.TemplateUnknown)); err != nil {
+			n.Client, n.Account, n.Name, n.Language, n.ID, string(n.Status), n.Category, n.Quality, n.Reason, engine.Micros(n.At), string(puntuale.TemplateUnknown)); err != nil {
 			return fmt.Errorf("keep news of a template: %w", err)
 		}
 		return nil
@@ -162,18 +164,18 @@ func (s *Store) TellNetworkTemplate(ctx context.Context, n puntuale.TemplateNews
 const networkTemplateColumns = `n.account, n.name, n.language, n.network_id, n.status, n.category, n.quality, n.reason, n.named, n.parts, n.changed_at`
 
 func networkTemplateFields(t *puntuale.NetworkTemplate) []any {
-	return []any{&t.Account, &t.Name, &t.Language, &t.ID, &t.Status, &t.Category, &t.Quality, &t.Reason, flag{&t.Named}, inJSON{&t.Parts}, moment{&t.Changed}}
+	return []any{&t.Account, &t.Name, &t.Language, &t.ID, &t.Status, &t.Category, &t.Quality, &t.Reason, engine.ScanBool(&t.Named), engine.ScanJSON(&t.Parts), engine.ScanTime(&t.Changed)}
 }
 
-func scanNetworkTemplate(rows row, t *puntuale.NetworkTemplate) error {
+func scanNetworkTemplate(rows engine.Row, t *puntuale.NetworkTemplate) error {
 	return rows.Scan(networkTemplateFields(t)...)
 }
 
 func (s *Store) NetworkTemplate(ctx context.Context, client puntuale.ClientID, account, name, language string) (t puntuale.NetworkTemplate, known bool, err error) {
-	known, err = one(ctx, s.read, `select `+networkTemplateColumns+` from network_template n
+	known, err = engine.QueryOne(ctx, s.CallReads, `select `+networkTemplateColumns+` from network_template n
  where n.client_id = $1 and n.account = $2 and n.name = $3 and n.language = $4`, []any{client, account, name, language}, networkTemplateFields(&t)...)
 	if err != nil {
-		return t, false, outward(fmt.Errorf("read a template of the network: %w", err))
+		return t, false, engine.PublicError(fmt.Errorf("read a template of the network: %w", err))
 	}
 	return t, known, nil
 }
@@ -185,19 +187,19 @@ func (t tenant) NetworkTemplates(ctx context.Context, id puntuale.SessionID, p p
 	}
 	limit := p.Limit
 	if limit <= 0 {
-		limit = defaultLimit
+		limit = engine.DefaultLimit
 	}
-	found, err := one(ctx, t.lists(), `select coalesce(o.number, ''), coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
+	found, err := engine.QueryOne(ctx, t.lists(), `select coalesce(o.number, ''), coalesce(o.account, ''), coalesce(o.synced_at, 0), coalesce(o.problem, '')
  from session s left join official o on o.client_id = s.client_id and o.session_id = s.id
- where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Number, &about.Account, moment{&about.Synced}, &about.Problem)
-	if err := foundOr(found, err, "session"); err != nil {
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, &about.Number, &about.Account, engine.ScanTime(&about.Synced), &about.Problem)
+	if err := engine.FoundOr(found, err, "session"); err != nil {
 		return about, nil, "", err
 	}
-	all, err = list(ctx, t.lists(), `select `+networkTemplateColumns+` from network_template n
+	all, err = engine.QueryAll(ctx, t.lists(), `select `+networkTemplateColumns+` from network_template n
  where n.client_id = $1 and n.account = $2 and n.account <> '' and (n.name > $3 or n.name = $3 and n.language > $4)
  order by n.name, n.language limit $5`, []any{t.id, about.Account, name, language, limit + 1}, scanNetworkTemplate)
 	if err != nil {
-		return about, nil, "", outward(fmt.Errorf("list the templates of the network: %w", err))
+		return about, nil, "", engine.PublicError(fmt.Errorf("list the templates of the network: %w", err))
 	}
 	if len(all) > limit {
 		all = all[:limit]
@@ -218,18 +220,18 @@ func afterTemplate(p puntuale.Page) (name, language string, err error) {
 	rest, ours := strings.CutPrefix(string(text), networkTemplateNoun)
 	name, language, whole := strings.Cut(rest, ":")
 	if err != nil || !ours || !whole {
-		return "", "", errCursor(p)
+		return "", "", engine.BadCursor(p)
 	}
 	return name, language, nil
 }
 
 func (t tenant) NetworkTemplatesNamed(ctx context.Context, id puntuale.SessionID, names []string) ([]puntuale.NetworkTemplate, error) {
-	all, err := list(ctx, t.s.read, `select `+networkTemplateColumns+` from official o
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+networkTemplateColumns+` from official o
  join network_template n on n.client_id = o.client_id and n.account = o.account
  where o.client_id = $1 and o.session_id = $2 and o.account <> '' and n.name in (select u.n from $u(n text)) order by n.name, n.language`,
-		[]any{t.id, id, batch{names}}, scanNetworkTemplate)
+		[]any{t.id, id, engine.Columns{names}}, scanNetworkTemplate)
 	if err != nil {
-		return nil, outward(fmt.Errorf("read templates of the network: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read templates of the network: %w", err))
 	}
 	return all, nil
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 )
@@ -40,7 +42,7 @@ var renewals = []string{
 // linkedNumbers are the tables of linked numbers, in a transaction.
 type linkedNumbers struct {
 	s      *Store
-	link   *link
+	link   *engine.Conn
 	free   func() error // ends a transaction of its own
 	tables []archive.Table
 
@@ -58,9 +60,9 @@ func ofNumbers(table string) bool {
 
 // openNumbers finds the tables of linked numbers; nil: there are none. On PostgreSQL it reads in the transaction of own,
 // on SQLite it begins one in the numbers' file.
-func (s *Store) openNumbers(ctx context.Context, own *link, readOnly bool) (n *linkedNumbers, err error) {
+func (s *Store) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool) (n *linkedNumbers, err error) {
 	n = &linkedNumbers{s: s, link: own, free: func() error { return nil }}
-	if !s.d.postgres {
+	if !s.Dialect.Postgres {
 		if n, err = s.openNumbersFile(ctx, readOnly); n == nil || err != nil {
 			return nil, err
 		}
@@ -73,21 +75,21 @@ func (s *Store) openNumbers(ctx context.Context, own *link, readOnly bool) (n *l
 }
 
 func (s *Store) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumbers, error) {
-	path := WhatsAppFile(s.file)
+	path := WhatsAppFile(s.File)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
-	db, err := (&DB{cfg: s.cfg, d: s.d}).sqlitePool(path, "", readOnly, 1)
+	db, err := (&engine.DB{Config: s.Config, Dialect: s.Dialect}).SQLitePool(path, "", readOnly, 1)
 	if err != nil {
 		return nil, err
 	}
-	l, free, err := newLink(ctx, s.d, db)
+	l, free, err := engine.NewConn(ctx, s.Dialect, db)
 	if err != nil {
 		return nil, fmt.Errorf("open the file of linked numbers: %w", err)
 	}
-	begin := l.begin
+	begin := l.Begin
 	if readOnly {
-		begin = l.beginSnapshot
+		begin = l.BeginSnapshot
 	}
 	if err := begin(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("read the file of linked numbers: %w", err), free())
@@ -98,11 +100,11 @@ func (s *Store) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumb
 // describe reads which tables there are.
 func (n *linkedNumbers) describe(ctx context.Context) error {
 	text := sqliteCatalogue
-	if n.s.d.postgres {
+	if n.s.Dialect.Postgres {
 		text = postgresCatalogue
 	}
 	versioned := false
-	if err := n.link.each(ctx, text, nil, func(rows row) error {
+	if err := n.link.Query(ctx, text, nil, func(rows engine.Row) error {
 		var table, column, kind string
 		if err := rows.Scan(&table, &column, &kind); err != nil || !ofNumbers(table) {
 			return err
@@ -128,7 +130,7 @@ func (n *linkedNumbers) describe(ctx context.Context) error {
 	if !versioned {
 		return nil
 	}
-	if _, err := one(ctx, n.link, "select version, compat from "+numbersVersion, nil, &n.version, &n.compatible); err != nil {
+	if _, err := engine.QueryOne(ctx, n.link, "select version, compat from "+numbersVersion, nil, &n.version, &n.compatible); err != nil {
 		return fmt.Errorf("read the version of linked numbers: %w", err)
 	}
 	return nil
@@ -151,16 +153,16 @@ func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Heade
 }
 
 // tidy reads texts that every database takes. Contacts choose their names, and SQLite keeps whatever bytes they have.
-type tidy struct{ asker }
+type tidy struct{ engine.Querier }
 
-func (t tidy) each(ctx context.Context, text string, args []any, scan func(r row) error) error {
-	return t.asker.each(ctx, text, args, func(r row) error { return scan(tidyRow{r}) })
+func (t tidy) Query(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
+	return t.Querier.Query(ctx, text, args, func(r engine.Row) error { return scan(tidyRow{r}) })
 }
 
-type tidyRow struct{ row }
+type tidyRow struct{ engine.Row }
 
 func (t tidyRow) Scan(into ...any) error {
-	if err := t.row.Scan(into...); err != nil {
+	if err := t.Row.Scan(into...); err != nil {
 		return err
 	}
 	for _, value := range into {
@@ -195,7 +197,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 	for _, t := range n.tables {
 		m.tables[t.Name] = t
 		var there int64
-		if found, err := one(ctx, n.link, "select 1 from "+t.Name+" limit 1", nil, &there); err != nil {
+		if found, err := engine.QueryOne(ctx, n.link, "select 1 from "+t.Name+" limit 1", nil, &there); err != nil {
 			return 0, fmt.Errorf("look whether %s is empty: %w", t.Name, err)
 		} else if found {
 			return 0, puntuale.Conflict("there are linked numbers already (the table " + t.Name + " is not empty), so nothing was restored")
@@ -209,7 +211,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 			return 0, err
 		}
 	}
-	if _, err := one(ctx, n.link, `select count(*) from socket_device`, nil, &linked); err != nil {
+	if _, err := engine.QueryOne(ctx, n.link, `select count(*) from socket_device`, nil, &linked); err != nil {
 		return 0, fmt.Errorf("count the linked numbers: %w", err)
 	}
 	return linked, nil
@@ -218,21 +220,21 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 func (n *linkedNumbers) renew(ctx context.Context) error { return renewNumbers(ctx, n.link) }
 
 // renewNumbers makes keys that are older than what the network knows safe to go on with.
-func renewNumbers(ctx context.Context, a asker) error {
+func renewNumbers(ctx context.Context, a engine.Querier) error {
 	for _, text := range renewals {
-		if _, err := a.exec(ctx, text); err != nil {
+		if _, err := a.Exec(ctx, text); err != nil {
 			return fmt.Errorf("renew the keys of linked numbers: %w", err)
 		}
 	}
 	return nil
 }
 
-// commit ends a transaction of its own; on PostgreSQL the caller's goes on.
-func (n *linkedNumbers) commit(ctx context.Context) error {
-	if n.s.d.postgres {
+// Commit ends a transaction of its own; on PostgreSQL the caller's goes on.
+func (n *linkedNumbers) Commit(ctx context.Context) error {
+	if n.s.Dialect.Postgres {
 		return nil
 	}
-	if err := n.link.commit(ctx); err != nil {
+	if err := n.link.Commit(ctx); err != nil {
 		return fmt.Errorf("commit the linked numbers: %w", err)
 	}
 	return nil

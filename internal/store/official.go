@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -16,17 +18,17 @@ func (t tenant) SetKeys(ctx context.Context, id puntuale.SessionID, sealed []byt
 	if sealed == nil {
 		sealed = []byte{}
 	}
-	return t.write(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, sealed)
-		return thereOr(n > 0, err, "session")
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`, t.id, id, sealed)
+		return engine.ThereOr(n > 0, err, "session")
 	})
 }
 
 func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change puntuale.KeyChange) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var old []byte
-		found, err := one(ctx, a, `select s.keys from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0 for update of s`, []any{t.id, id}, &old)
-		if err := thereOr(found, err, "session"); err != nil {
+		found, err := engine.QueryOne(ctx, a, `select s.keys from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0 for update of s`, []any{t.id, id}, &old)
+		if err := engine.ThereOr(found, err, "session"); err != nil {
 			return err
 		}
 		if len(old) == 0 {
@@ -36,7 +38,7 @@ func (t tenant) ChangeKeys(ctx context.Context, id puntuale.SessionID, change pu
 		if err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `update session set keys = $3, network_mark = $4 where client_id = $1 and id = $2`, t.id, id, sealed, mark); err != nil {
+		if _, err := a.Exec(ctx, `update session set keys = $3, network_mark = $4 where client_id = $1 and id = $2`, t.id, id, sealed, mark); err != nil {
 			return fmt.Errorf("change a session's keys: %w", sameNumber(err))
 		}
 		return nil
@@ -49,9 +51,9 @@ func (s *Store) SealedKeys(ctx context.Context, id puntuale.SessionID) (puntuale
 
 // sealedKeys reads the sealed keys of a session of the type, nil for none.
 func (s *Store) sealedKeys(ctx context.Context, id puntuale.SessionID, of puntuale.ConnectionType) (client puntuale.ClientID, sealed []byte, err error) {
-	found, err := one(ctx, s.read, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
+	found, err := engine.QueryOne(ctx, s.CallReads, `select s.client_id, s.keys from session s where s.id = $1 and s.type = $2 and s.sandbox = 0 and s.deleted_at = 0`,
 		[]any{id, of}, &client, &sealed)
-	if err := foundOr(found, err, "session"); err != nil {
+	if err := engine.FoundOr(found, err, "session"); err != nil {
 		return 0, nil, err
 	}
 	if len(sealed) == 0 {
@@ -65,12 +67,12 @@ func (s *Store) ForgetKeys(ctx context.Context, id puntuale.SessionID) error {
 	if err != nil {
 		return err
 	}
-	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a asker) error {
+	return tenant{s: s, id: client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{
 			`update session set keys = $3 where client_id = $1 and id = $2 and deleted_at = 0`,
 			`delete from official where client_id = $1 and session_id = $2 and $3::bytea is not null`,
 		} {
-			if _, err := a.exec(ctx, statement, client, id, []byte{}); err != nil {
+			if _, err := a.Exec(ctx, statement, client, id, []byte{}); err != nil {
 				return fmt.Errorf("forget a session's keys: %w", err)
 			}
 		}
@@ -87,38 +89,38 @@ const outsideWindow = `
 // at most its length before it ended; one that was opened again since is taken for the one of then, if it could be.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
-	err := s.list.each(ctx, `select m.phone, max(m.intent_at) from message m
- where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''`+outsideWindow+` group by m.phone`, []any{client, session, micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows row) error {
+	err := s.ListReads.Query(ctx, `select m.phone, max(m.intent_at) from message m
+ where m.client_id = $1 and m.session_id = $2 and m.done_at >= $3 and m.outcome = 1 and m.intent_at >= $3 and m.phone <> ''`+outsideWindow+` group by m.phone`, []any{client, session, engine.Micros(since), puntuale.ServiceWindow.Microseconds()}, func(rows engine.Row) error {
 		var phone string
 		var at time.Time
-		err := rows.Scan(&phone, moment{&at})
+		err := rows.Scan(&phone, engine.ScanTime(&at))
 		all[phone] = at
 		return err
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read whom a session addressed: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read whom a session addressed: %w", err))
 	}
 	return all, nil
 }
 
 func (s *Store) Upload(ctx context.Context, u puntuale.Upload, now time.Time) (id string, err error) {
-	_, err = one(ctx, s.read, `select media from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4 and until > $5`,
-		[]any{u.Client, u.Session, u.Number, u.Hash, micros(now)}, &id)
+	_, err = engine.QueryOne(ctx, s.CallReads, `select media from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4 and until > $5`,
+		[]any{u.Client, u.Session, u.Number, u.Hash, engine.Micros(now)}, &id)
 	if err != nil {
-		return "", outward(fmt.Errorf("look for an upload: %w", err))
+		return "", engine.PublicError(fmt.Errorf("look for an upload: %w", err))
 	}
 	return id, nil
 }
 
 func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, until time.Time) error {
-	return tenant{s: s, id: u.Client}.write(ctx, func(ctx context.Context, a asker) error {
+	return tenant{s: s, id: u.Client}.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var err error
 		if id == "" {
-			_, err = a.exec(ctx, `delete from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4`, u.Client, u.Session, u.Number, u.Hash)
+			_, err = a.Exec(ctx, `delete from upload where client_id = $1 and session_id = $2 and number = $3 and hash = $4`, u.Client, u.Session, u.Number, u.Hash)
 		} else {
-			_, err = a.exec(ctx, `insert into upload (client_id, session_id, number, hash, media, until) values ($1, $2, $3, $4, $5, $6)
+			_, err = a.Exec(ctx, `insert into upload (client_id, session_id, number, hash, media, until) values ($1, $2, $3, $4, $5, $6)
  on conflict (client_id, session_id, number, hash) do update set media = excluded.media, until = excluded.until`,
-				u.Client, u.Session, u.Number, u.Hash, id, micros(until))
+				u.Client, u.Session, u.Number, u.Hash, id, engine.Micros(until))
 		}
 		if err != nil {
 			return fmt.Errorf("keep an upload: %w", err)
@@ -129,8 +131,8 @@ func (s *Store) KeepUpload(ctx context.Context, u puntuale.Upload, id string, un
 
 // purgeUploads forgets files that the network no longer has.
 func (s *Store) purgeUploads(ctx context.Context, now time.Time) error {
-	return s.tenants[0].perform(ctx, single(s.kinds.heard, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, `delete from upload where until < $1`, micros(now)); err != nil {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, `delete from upload where until < $1`, engine.Micros(now)); err != nil {
 			return fmt.Errorf("forget uploads: %w", err)
 		}
 		return nil

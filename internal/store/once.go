@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -23,34 +25,34 @@ type effect struct {
 
 // newEffect is a kind of tasks that are transactions by themselves. An effect among them can be found again after its
 // connection was lost during COMMIT.
-func newEffect(name string) *kind {
-	k := newSingle(name, laneCall)
-	k.prepare, k.check = prepareEffect, checkEffect
+func newEffect(name string) *engine.Kind {
+	k := engine.NewSingle(name, engine.PriorityCall)
+	k.Prepare, k.Check = prepareEffect, checkEffect
 	return k
 }
 
-func prepareEffect(ctx context.Context, w *writer, tasks []*task) error {
-	e, ok := tasks[0].body.(*effect)
+func prepareEffect(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+	e, ok := tasks[0].Body.(*effect)
 	if !ok || e.wants == 0 {
 		return nil
 	}
-	if err := w.stock(ctx, e.wants); err != nil {
+	if err := w.Stock(ctx, e.wants); err != nil {
 		return err
 	}
-	e.first = w.ids.take(e.wants)
+	e.first = w.Ids.Take(e.wants)
 	return nil
 }
 
 // once runs a transaction under the key of o, which may be nil. do returns what Answer is to get.
-func (s *Store) once(ctx context.Context, w *writer, owner int64, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
-	e := &effect{owner: owner, once: o, at: micros(s.cfg.Clock.Now())}
+func (s *Store) once(ctx context.Context, w *engine.Writer, owner int64, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+	e := &effect{owner: owner, once: o, at: engine.Micros(s.Config.Clock.Now())}
 	return e.perform(ctx, w, s.kinds.write, do)
 }
 
-func (e *effect) perform(ctx context.Context, w *writer, k *kind, do func(ctx context.Context, a asker) (any, error)) error {
-	t := single(k, func(ctx context.Context, a asker) error { return e.run(ctx, a, do) })
-	t.body, t.owner = e, e.owner
-	err := w.perform(ctx, t, false)
+func (e *effect) perform(ctx context.Context, w *engine.Writer, k *engine.Kind, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+	t := engine.Single(k, func(ctx context.Context, a engine.Querier) error { return e.run(ctx, a, do) })
+	t.Body, t.Owner = e, e.owner
+	err := w.Do(ctx, t, false)
 	if r, ok := errors.AsType[*puntuale.Replayed](err); ok {
 		return r
 	}
@@ -58,7 +60,7 @@ func (e *effect) perform(ctx context.Context, w *writer, k *kind, do func(ctx co
 }
 
 // run takes the key, which comes before all other locks, and keeps the answer beside it.
-func (e *effect) run(ctx context.Context, a asker, do func(ctx context.Context, a asker) (any, error)) error {
+func (e *effect) run(ctx context.Context, a engine.Querier, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	e.answer = nil
 	if e.once == nil {
 		_, err := do(ctx, a)
@@ -80,7 +82,7 @@ func (e *effect) run(ctx context.Context, a asker, do func(ctx context.Context, 
 			return fmt.Errorf("make the answer to keep: %w", err)
 		}
 	}
-	if _, err := a.exec(ctx, `update idempotency set result = $4 where client_id = $1 and scope = $2 and key = $3`,
+	if _, err := a.Exec(ctx, `update idempotency set result = $4 where client_id = $1 and scope = $2 and key = $3`,
 		e.owner, e.once.Scope, e.once.Key, append([]byte{}, e.answer...)); err != nil {
 		return fmt.Errorf("keep the answer: %w", err)
 	}
@@ -88,31 +90,31 @@ func (e *effect) run(ctx context.Context, a asker, do func(ctx context.Context, 
 }
 
 // take writes the key and reports whether it was free. It waits for a twin that has not yet committed.
-func (e *effect) take(ctx context.Context, a asker) (bool, error) {
-	n, err := a.exec(ctx, `insert into idempotency (client_id, scope, key, hash, at) values ($1, $2, $3, $4, $5)
+func (e *effect) take(ctx context.Context, a engine.Querier) (bool, error) {
+	n, err := a.Exec(ctx, `insert into idempotency (client_id, scope, key, hash, at) values ($1, $2, $3, $4, $5)
  on conflict (client_id, scope, key) do nothing`, e.owner, e.once.Scope, e.once.Key, e.once.Hash, e.at)
 	if err != nil {
-		return false, fmt.Errorf("insert an idempotency key: %w", onKey(err))
+		return false, fmt.Errorf("insert an idempotency key: %w", engine.OnKey(err))
 	}
 	return n > 0, nil
 }
 
-func (e *effect) replay(ctx context.Context, a asker) error {
+func (e *effect) replay(ctx context.Context, a engine.Querier) error {
 	answer, err := keptAnswer(ctx, a, e.owner, *e.once)
 	switch {
 	case err != nil:
 		return err
 	case answer == nil:
-		return fmt.Errorf("an idempotency key went away: %w", errAgain)
+		return fmt.Errorf("an idempotency key went away: %w", engine.ErrAgain)
 	}
 	return &puntuale.Replayed{Answer: answer}
 }
 
 // keptAnswer is the answer kept under a key, nil when there is none.
-func keptAnswer(ctx context.Context, a asker, owner int64, o puntuale.Once) ([]byte, error) {
+func keptAnswer(ctx context.Context, a engine.Querier, owner int64, o puntuale.Once) ([]byte, error) {
 	var hash string
 	var answer []byte
-	found, err := one(ctx, a, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
+	found, err := engine.QueryOne(ctx, a, `select hash, result from idempotency where client_id = $1 and scope = $2 and key = $3`,
 		[]any{owner, o.Scope, o.Key}, &hash, &answer)
 	switch {
 	case err != nil:
@@ -129,30 +131,30 @@ func keptAnswer(ctx context.Context, a asker, owner int64, o puntuale.Once) ([]b
 
 // checkEffect tells, after a connection was lost during COMMIT, whether the effect is on disk: then its answer stands
 // under its key. Writing the key waits for a commit still under way.
-func checkEffect(ctx context.Context, w *writer, tasks []*task) (bool, error) {
-	e, ok := tasks[0].body.(*effect)
+func checkEffect(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
+	e, ok := tasks[0].Body.(*effect)
 	if !ok || e.once == nil {
 		return false, errors.New("no key tells whether it was stored")
 	}
-	if err := w.link.begin(ctx); err != nil {
+	if err := w.Conn.Begin(ctx); err != nil {
 		return false, fmt.Errorf("begin: %w", err)
 	}
-	free, err := e.take(ctx, &w.link)
-	if err := errors.Join(err, w.link.rollback(ctx)); err != nil || free {
+	free, err := e.take(ctx, &w.Conn)
+	if err := errors.Join(err, w.Conn.Rollback(ctx)); err != nil || free {
 		return false, err
 	}
-	answer, err := keptAnswer(ctx, &w.link, e.owner, *e.once)
+	answer, err := keptAnswer(ctx, &w.Conn, e.owner, *e.once)
 	return err == nil && answer != nil && bytes.Equal(answer, e.answer), nil
 }
 
 func (t tenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
-	answer, err := keptAnswer(ctx, t.s.read, int64(t.id), o)
-	return answer, outward(err)
+	answer, err := keptAnswer(ctx, t.s.CallReads, int64(t.id), o)
+	return answer, engine.PublicError(err)
 }
 
 func (p partnerTenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
-	answer, err := keptAnswer(ctx, p.s.read, p.owner(), o)
-	return answer, outward(err)
+	answer, err := keptAnswer(ctx, p.s.CallReads, p.owner(), o)
+	return answer, engine.PublicError(err)
 }
 
 // owner keeps a partner's idempotency keys apart from those of clients.

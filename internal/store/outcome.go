@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -22,11 +24,11 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.lists(), messageOutcomes, []any{t.id, max(micros(from), at), micros(to), at, last, limit + 1},
-		func(rows row, o *puntuale.MessageOutcome) error {
+	all, err := engine.QueryAll(ctx, t.lists(), messageOutcomes, []any{t.id, max(engine.Micros(from), at), engine.Micros(to), at, last, limit + 1},
+		func(rows engine.Row, o *puntuale.MessageOutcome) error {
 			var m puntuale.Message
 			var outcome int
-			if err := rows.Scan(&o.ID, &outcome, &m.State, &m.Reason, moment{&o.Done}); err != nil {
+			if err := rows.Scan(&o.ID, &outcome, &m.State, &m.Reason, engine.ScanTime(&o.Done)); err != nil {
 				return err
 			}
 			if o.Sent = outcome == 1; !o.Sent {
@@ -35,21 +37,21 @@ func (t tenant) Outcomes(ctx context.Context, from, to time.Time, p puntuale.Pag
 			return nil
 		})
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list outcomes: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list outcomes: %w", err))
 	}
 	if len(all) <= limit {
 		return all, "", nil
 	}
 	all = all[:limit]
 	end := all[limit-1]
-	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "outcome:%d:%d", micros(end.Done), end.ID)), nil
+	return all, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "outcome:%d:%d", engine.Micros(end.Done), end.ID)), nil
 }
 
 // afterOutcome reads a cursor of outcomes: the moment and the id of the last one already given.
 func afterOutcome(p puntuale.Page) (at, last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {
-		limit = defaultLimit
+		limit = engine.DefaultLimit
 	}
 	if p.Cursor == "" {
 		return 0, 0, limit, nil
@@ -64,5 +66,5 @@ func afterOutcome(p puntuale.Page) (at, last int64, limit int, err error) {
 			}
 		}
 	}
-	return 0, 0, 0, errCursor(p)
+	return 0, 0, 0, engine.BadCursor(p)
 }

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -23,9 +25,9 @@ const uncertainAttempts = `with f as (select m.id as i` + openIn + ` and m.next_
 const deviceToken = "4611686018427387904"
 
 func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntuale.UncertainAttempt, all bool, err error) {
-	err = t.lists().each(ctx, uncertainAttempts, []any{t.id, micros(after)}, func(rows row) error {
+	err = t.lists().Query(ctx, uncertainAttempts, []any{t.id, engine.Micros(after)}, func(rows engine.Row) error {
 		var u puntuale.UncertainAttempt
-		if err := rows.Scan(&u.ID, moment{&u.At}, moment{&u.Next}); err != nil {
+		if err := rows.Scan(&u.ID, engine.ScanTime(&u.At), engine.ScanTime(&u.Next)); err != nil {
 			return err
 		}
 		if u.At.IsZero() {
@@ -36,7 +38,7 @@ func (t tenant) Uncertain(ctx context.Context, after time.Time) (found []puntual
 		return nil
 	})
 	if err != nil {
-		return nil, false, outward(fmt.Errorf("list uncertain attempts: %w", err))
+		return nil, false, engine.PublicError(fmt.Errorf("list uncertain attempts: %w", err))
 	}
 	slices.SortFunc(found, func(a, b puntuale.UncertainAttempt) int {
 		return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.ID, a.ID))
@@ -51,11 +53,11 @@ func (t tenant) AmongBlacklisted(ctx context.Context, words []string) ([]string,
 	if len(words) == 0 {
 		return nil, nil
 	}
-	all, err := list(ctx, t.s.read, amongBlacklisted, []any{t.id, batch{words}}, func(rows row, phone *string) error {
+	all, err := engine.QueryAll(ctx, t.s.CallReads, amongBlacklisted, []any{t.id, engine.Columns{words}}, func(rows engine.Row, phone *string) error {
 		return rows.Scan(phone)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("look numbers up in the blacklist: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look numbers up in the blacklist: %w", err))
 	}
 	return all, nil
 }

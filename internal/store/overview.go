@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 func (p partnerTenant) FindClients(ctx context.Context, f puntuale.ClientFilter, page puntuale.Page) ([]puntuale.Client, string, error) {
-	last, limit, err := after(puntuale.Page{Limit: page.Limit, Cursor: page.Cursor}, "clients")
+	last, limit, err := engine.ReadCursor(puntuale.Page{Limit: page.Limit, Cursor: page.Cursor}, "clients")
 	if err != nil {
 		return nil, "", err
 	}
@@ -38,11 +40,11 @@ func (p partnerTenant) FindClients(ctx context.Context, f puntuale.ClientFilter,
 	case puntuale.StateEmpty:
 		where += ` and c.credits <= 0`
 	}
-	all, err := list(ctx, p.s.list, `select `+clientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+clientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("look for clients: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("look for clients: %w", err))
 	}
-	all, next := cut(all, limit, "clients", func(c *puntuale.Client) int64 { return int64(c.ID) })
+	all, next := engine.CutPage(all, limit, "clients", func(c *puntuale.Client) int64 { return int64(c.ID) })
 	return all, next, nil
 }
 
@@ -54,12 +56,12 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
 	if len(days) == 0 {
 		return found, nil
 	}
-	columns := batch{
-		pick(days, func(d *puntuale.ClientDay) int64 { return int64(d.Client) }),
-		pick(days, func(d *puntuale.ClientDay) int64 { return int64(dayNumber(d.Day)) }),
+	columns := engine.Columns{
+		engine.Column(days, func(d *puntuale.ClientDay) int64 { return int64(d.Client) }),
+		engine.Column(days, func(d *puntuale.ClientDay) int64 { return int64(dayNumber(d.Day)) }),
 	}
-	err := p.s.list.each(ctx, `select c.id, coalesce((select g.used from api_usage g where g.client_id = c.id and g.day = u.d), 0)
- from $u(c bigint, d integer) cross join client c where c.id = u.c and c.partner_id = $1 and c.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
+	err := p.s.ListReads.Query(ctx, `select c.id, coalesce((select g.used from api_usage g where g.client_id = c.id and g.day = u.d), 0)
+ from $u(c bigint, d integer) cross join client c where c.id = u.c and c.partner_id = $1 and c.deleted_at = 0`, []any{p.id, columns}, func(rows engine.Row) error {
 		var id puntuale.ClientID
 		var pulse puntuale.Pulse
 		err := rows.Scan(&id, &pulse.Used)
@@ -67,14 +69,14 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
 		return err
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read calls of clients: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read calls of clients: %w", err))
 	}
-	err = p.s.list.each(ctx, `select s.client_id, s.sandbox, s.way, s.link, s.owner from $u(c bigint, d integer)
+	err = p.s.ListReads.Query(ctx, `select s.client_id, s.sandbox, s.way, s.link, s.owner from $u(c bigint, d integer)
  join session s on s.client_id = u.c join client c on c.id = s.client_id
- where c.partner_id = $1 and c.deleted_at = 0 and s.deleted_at = 0`, []any{p.id, columns}, func(rows row) error {
+ where c.partner_id = $1 and c.deleted_at = 0 and s.deleted_at = 0`, []any{p.id, columns}, func(rows engine.Row) error {
 		var id puntuale.ClientID
 		var s puntuale.Session
-		if err := rows.Scan(&id, flag{&s.Sandbox}, &s.Way, &s.Link.State, &s.Owner); err != nil {
+		if err := rows.Scan(&id, engine.ScanBool(&s.Sandbox), &s.Way, &s.Link.State, &s.Owner); err != nil {
 			return err
 		}
 		pulse := found[id]
@@ -89,17 +91,17 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
 		return nil
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read sessions of clients: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read sessions of clients: %w", err))
 	}
 	return found, nil
 }
 
 func (p partnerTenant) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
-	all, err := list(ctx, p.s.list, `select `+clientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+clientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
  and c.expires_on >= $2 and c.expires_on <= $3 order by c.expires_on, lower(c.name), c.id limit $4`,
 		[]any{p.id, dayNumber(from), dayNumber(to), limit}, scanClient)
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for expiring clients: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for expiring clients: %w", err))
 	}
 	return all, nil
 }

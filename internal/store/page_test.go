@@ -3,19 +3,21 @@ package store
 import (
 	"testing"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 // A cursor that is taken is one that was given: it names a row of this list, and writes itself again.
 func FuzzCursor(f *testing.F) {
 	rows := []int64{7, 8}
-	_, cursor := cut(rows, 1, "message", func(n *int64) int64 { return *n })
+	_, cursor := engine.CutPage(rows, 1, "message", func(n *int64) int64 { return *n })
 	for _, seed := range []string{"", cursor, "b3V0Y29tZToxOjI", "bWVzc2FnZTow", "=", "é", "bWVzc2FnZTotMQ"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		last, limit, err := after(puntuale.Page{Cursor: text}, "message")
-		if err == nil && (limit != defaultLimit || last < 0 || last > puntuale.MaxID || (last == 0) != (text == "")) {
+		last, limit, err := engine.ReadCursor(puntuale.Page{Cursor: text}, "message")
+		if err == nil && (limit != engine.DefaultLimit || last < 0 || last > puntuale.MaxID || (last == 0) != (text == "")) {
 			t.Fatalf("%q: %d, %d", text, last, limit)
 		}
 		if err != nil && puntuale.CodeOf(err) != puntuale.CodeInvalid {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 )
@@ -78,7 +80,7 @@ func (f fields) value(name string) any {
 }
 
 func (f fields) int(name string) int64   { n, _ := f.value(name).(int64); return n }
-func (f fields) text(name string) string { s, _ := f.value(name).(string); return s }
+func (f fields) Text(name string) string { s, _ := f.value(name).(string); return s }
 func (f fields) set(name string, v any)  { f.values[slices.IndexFunc(f.t.Columns, f.is(name))] = v }
 func (f fields) has(name string) bool    { return slices.ContainsFunc(f.t.Columns, f.is(name)) }
 
@@ -98,7 +100,7 @@ func (p *past) add(t archive.Table, values []any) error {
 	switch table := slices.Index(pastTables, t.Name); table {
 	case pastRuns:
 		r := p.run(puntuale.RunRef{Client: client, ID: puntuale.RunID(f.int("id"))})
-		r.phone = f.text("phone")
+		r.phone = f.Text("phone")
 		r.lines[table] = append(r.lines[table], string(line))
 	case pastMessages:
 		r := p.run(puntuale.RunRef{Client: client, ID: puntuale.RunID(f.int("run_id"))})
@@ -142,7 +144,7 @@ func (r *pastRun) same(other *pastRun) bool {
 }
 
 func (r *pastRun) refs() []puntuale.MessageRef {
-	return pick(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
+	return engine.Column(r.messages, func(m *pastMessage) puntuale.MessageRef { return m.MessageRef })
 }
 
 // copies are what the simulated network may have received of the run.
@@ -247,7 +249,7 @@ func readPast(folder *archive.Folder, file archive.File) (*past, archive.Header,
 }
 
 // scanPast scans a row of a table.
-func scanPast(rows row, t archive.Table, before ...any) ([]any, error) {
+func scanPast(rows engine.Row, t archive.Table, before ...any) ([]any, error) {
 	values := make([]any, len(t.Columns))
 	into := slices.Clone(before)
 	for i := range values {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -25,9 +27,9 @@ returning client_id, id, session_id, push, push_failures`
 
 func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]puntuale.Push, error) {
 	var claimed []puntuale.Push
-	err := s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) (err error) {
-		claimed, err = list(ctx, a, claimPushes, []any{micros(now), micros(now.Add(-pushMargin)), micros(now.Add(puntuale.PushEvery)), most},
-			func(rows row, p *puntuale.Push) error {
+	err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) (err error) {
+		claimed, err = engine.QueryAll(ctx, a, claimPushes, []any{engine.Micros(now), engine.Micros(now.Add(-pushMargin)), engine.Micros(now.Add(puntuale.PushEvery)), most},
+			func(rows engine.Row, p *puntuale.Push) error {
 				return rows.Scan(&p.Client, &p.Device, &p.Session, &p.Target, &p.Failures)
 			})
 		if err != nil {
@@ -62,10 +64,10 @@ func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushE
 		text = `update device set push = null, push_failures = 0 where client_id = $1 and id = $2 and push = $3`
 	case puntuale.PushFailed:
 		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`
-		args = append(args, micros(again))
+		args = append(args, engine.Micros(again))
 	}
-	return s.tenantWriter(int64(p.Client)).perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
-		if _, err := a.exec(ctx, text, args...); err != nil {
+	return s.TenantWriter(int64(p.Client)).Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+		if _, err := a.Exec(ctx, text, args...); err != nil {
 			return fmt.Errorf("record how a push ended: %w", err)
 		}
 		return nil

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -49,8 +51,8 @@ const (
 
 // settleTimeline does what a failover asks for and renews the record.
 func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
-	q := &quarantine{s: s, failover: *f, now: s.cfg.Clock.Now()}
-	log := s.cfg.Logger.With("timeline", f.to, "before", f.from, "since", f.since)
+	q := &quarantine{s: s, failover: *f, now: s.Config.Clock.Now()}
+	log := s.Config.Logger.With("timeline", f.to, "before", f.from, "since", f.since)
 	if f.lossless || !forgottenIsSetAside {
 		if err := s.onFleet(ctx, q.finish); err != nil {
 			return err
@@ -73,14 +75,14 @@ func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
 
 func (q *quarantine) run(ctx context.Context) error {
 	var sessions []puntuale.SessionID
-	if err := q.s.onFleet(ctx, func(ctx context.Context, a asker) error {
-		n, err := number(ctx, a, "node")
+	if err := q.s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := engine.NextNumber(ctx, a, "node")
 		if err != nil {
 			return err
 		}
 		q.token = n<<32 | 1
-		sessions, err = list(ctx, a, `select s.id from session s cross join lateral (
- select 1 from message m where m.session_id = s.id and `+bothQueues+` and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, scanOne[puntuale.SessionID])
+		sessions, err = engine.QueryAll(ctx, a, `select s.id from session s cross join lateral (
+ select 1 from message m where m.session_id = s.id and `+bothQueues+` and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, engine.ScanOne[puntuale.SessionID])
 		return err
 	}); err != nil {
 		return fmt.Errorf("find what was due: %w", err)
@@ -97,14 +99,14 @@ func (q *quarantine) run(ctx context.Context) error {
 }
 
 // due is the latest moment for which a message may have been claimed.
-func (q *quarantine) due() int64 { return micros(q.now.Add(clockSlack)) }
+func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(clockSlack)) }
 
 // accepted is the latest moment at which a message may have been accepted on the old timeline.
 func (q *quarantine) accepted() int64 {
 	if q.since.IsZero() {
 		return math.MaxInt64
 	}
-	return micros(q.since.Add(clockSlack))
+	return engine.Micros(q.since.Add(clockSlack))
 }
 
 // numbered is the greatest identifier that a message may have got on the old timeline. (A message that is sent again keeps
@@ -137,7 +139,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from plac
 	for {
 		var n, read int
 		var last place
-		err := q.s.onFleet(ctx, func(ctx context.Context, a asker) error {
+		err := q.s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 			n = 0
 			rows, err := q.candidates(ctx, a, id, from)
 			if read = len(rows); err != nil || read == 0 {
@@ -151,29 +153,29 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from plac
 			return err
 		}
 		q.count += n
-		q.s.cfg.Meter.Quarantined(n)
+		q.s.Config.Meter.Quarantined(n)
 		from = last
 	}
 }
 
 // candidates reads the next chunk of a session, if the record still says that the work is to be done.
-func (q *quarantine) candidates(ctx context.Context, a asker, id puntuale.SessionID, from place) ([]grantedRow, error) {
+func (q *quarantine) candidates(ctx context.Context, a engine.Querier, id puntuale.SessionID, from place) ([]grantedRow, error) {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return nil, err
 	}
-	return list(ctx, a, `
+	return engine.QueryAll(ctx, a, `
 select m.client_id, m.id, m.next_at from message m join run r on r.client_id = m.client_id and r.id = m.run_id
 where m.session_id = $1 and m.priority = $8::smallint and m.state = 0 and m.next_at <= $2 and (m.next_at, m.id) > ($3::bigint, $4::bigint) and m.intent = 0
  and case when m.resent_from <> 0 then m.id <= $7 else r.received_at <= $5 end
  and not exists (select 1 from blacklist b where b.client_id = m.client_id and b.phone = m.phone)
 order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), chunk, q.numbered(), from.priority},
-		func(rows row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
+		func(rows engine.Row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
 // still locks the record and reports that it is not renewed yet.
-func (q *quarantine) still(ctx context.Context, a asker) (bool, error) {
+func (q *quarantine) still(ctx context.Context, a engine.Querier) (bool, error) {
 	var timeline int64
-	if _, err := one(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
 		return false, fmt.Errorf("read the timeline: %w", err)
 	}
 	q.over = timeline != q.from
@@ -182,7 +184,7 @@ func (q *quarantine) still(ctx context.Context, a asker) (bool, error) {
 
 // mark makes a chunk of one session, in due order, attempts without an answer. Locks are taken in the order messages by
 // (client, id), clients.
-func (q *quarantine) mark(ctx context.Context, a asker, rows []grantedRow) (int, error) {
+func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedRow) (int, error) {
 	client := rows[0].Client
 	known, _, err := standings(ctx, a, []puntuale.ClientID{client})
 	if err != nil {
@@ -207,28 +209,28 @@ func (q *quarantine) mark(ctx context.Context, a asker, rows []grantedRow) (int,
 		}
 		rows = rows[:taken[0]]
 	}
-	refs := pick(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
+	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, compareRefs)
 	// attempt 0: none that we know of. A claim knows by it that the blacklist is still to be asked.
-	if _, err := a.exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
+	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
-		q.token, micros(q.now), bit(paid), quarantineDetail, refColumns(refs)); err != nil {
+		q.token, engine.Micros(q.now), engine.Bit(paid), quarantineDetail, refColumns(refs)); err != nil {
 		return 0, fmt.Errorf("set messages aside: %w", err)
 	}
-	return len(rows), writeEvents(ctx, a, q.now, pick(refs, func(r *puntuale.MessageRef) event {
+	return len(rows), writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
 		return event{*r, "uncertain", quarantineDetail}
 	}))
 }
 
 // stillOpen locks messages in their order and leaves out those that are no longer open.
-func stillOpen(ctx context.Context, a asker, rows []grantedRow) ([]grantedRow, error) {
-	refs := pick(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
+func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]grantedRow, error) {
+	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	slices.SortFunc(refs, compareRefs)
 	open := make(map[puntuale.MessageRef]bool, len(refs))
-	err := a.each(ctx, `select message.client_id, message.id from $u(c bigint, i bigint)
+	err := a.Query(ctx, `select message.client_id, message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent = 0
- order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(r row) error {
+ order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(r engine.Row) error {
 		var ref puntuale.MessageRef
 		err := r.Scan(&ref.Client, &ref.ID)
 		open[ref] = true
@@ -242,7 +244,7 @@ func stillOpen(ctx context.Context, a asker, rows []grantedRow) ([]grantedRow, e
 
 // finish renews the record. Nodes of the old timeline are gone and their sessions are free at once; numbers that were
 // given out and forgotten are not given out again.
-func (q *quarantine) finish(ctx context.Context, a asker) error {
+func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.still(ctx, a); err != nil || !still {
 		return err
 	}
@@ -253,10 +255,10 @@ func (q *quarantine) finish(ctx context.Context, a asker) error {
 		{`delete from node`, nil},
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
-		{takeBlock, []any{idLeap.Microseconds()}},
+		{engine.TakeBlock, []any{idLeap.Microseconds()}},
 		{`update cluster set timeline = $1::bigint, synchronous = ` + synchronousNow + `, since = $clock where one = 1`, []any{q.to}},
 	} {
-		if _, err := a.exec(ctx, step.text, step.args...); err != nil {
+		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {
 			return fmt.Errorf("renew the timeline: %w", err)
 		}
 	}
@@ -267,7 +269,7 @@ func (q *quarantine) finish(ctx context.Context, a asker) error {
 		return err
 	}
 	var linked bool // numbers, in the same database
-	if _, err := one(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
+	if _, err := engine.QueryOne(ctx, a, `select exists (select 1 from information_schema.tables where table_schema = current_schema() and table_name = 'whatsmeow_pre_keys')`,
 		nil, &linked); err != nil || !linked {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -30,14 +32,14 @@ func newDueRow(more ...any) *dueRow {
 	return d
 }
 
-func (d *dueRow) scan(rows row, m *puntuale.DueMessage) error {
+func (d *dueRow) scan(rows engine.Row, m *puntuale.DueMessage) error {
 	if err := rows.Scan(d.into...); err != nil {
 		return err
 	}
 	*m = puntuale.DueMessage{
 		Client: puntuale.ClientID(d.client), ID: puntuale.MessageID(d.id), Session: puntuale.SessionID(d.session), Run: puntuale.RunID(d.run),
-		Step: int(d.step), Phone: d.phone, Due: instant(d.due), Next: instant(d.next), ValidUntil: instant(d.until),
-		Intent: d.intent, IntentAt: instant(d.at), Attempt: int(d.attempt), Repeats: int(d.repeats), Generation: int(d.generation),
+		Step: int(d.step), Phone: d.phone, Due: engine.Instant(d.due), Next: engine.Instant(d.next), ValidUntil: engine.Instant(d.until),
+		Intent: d.intent, IntentAt: engine.Instant(d.at), Attempt: int(d.attempt), Repeats: int(d.repeats), Generation: int(d.generation),
 		Campaign: puntuale.CampaignID(d.campaign),
 	}
 	return nil
@@ -87,12 +89,12 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	}
 	var all []puntuale.DueMessage
 	var err error
-	if s.d.postgres {
-		all, err = list(ctx, s.look, dueOfSessions, []any{micros(horizon), limit, batch{
-			pick(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
-			pick(from, func(p *puntuale.Place) int64 { return bit(p.Campaign) }),
-			pick(from, func(p *puntuale.Place) int64 { return micros(p.Next) }),
-			pick(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
+	if s.Dialect.Postgres {
+		all, err = engine.QueryAll(ctx, s.DispatchReads, dueOfSessions, []any{engine.Micros(horizon), limit, engine.Columns{
+			engine.Column(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
+			engine.Column(from, func(p *puntuale.Place) int64 { return engine.Bit(p.Campaign) }),
+			engine.Column(from, func(p *puntuale.Place) int64 { return engine.Micros(p.Next) }),
+			engine.Column(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
 		}}, newDueRow().scan)
 	} else {
 		for _, p := range from {
@@ -101,14 +103,14 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 			if p.Campaign {
 				text = campaignsOfSession
 			}
-			if some, err = list(ctx, s.look, text, []any{micros(horizon), limit, p.Session, micros(p.Next), p.ID}, newDueRow().scan); err != nil {
+			if some, err = engine.QueryAll(ctx, s.DispatchReads, text, []any{engine.Micros(horizon), limit, p.Session, engine.Micros(p.Next), p.ID}, newDueRow().scan); err != nil {
 				break
 			}
 			all = append(all, some...)
 		}
 	}
 	if err != nil {
-		return nil, outward(fmt.Errorf("read due messages: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read due messages: %w", err))
 	}
 	slices.SortFunc(all, compareDue)
 	return all, nil
@@ -122,7 +124,7 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 	}
 	var place int
 	due := newDueRow(&place)
-	keep := func(rows row) error {
+	keep := func(rows engine.Row) error {
 		var m puntuale.DueMessage
 		if err := due.scan(rows, &m); err != nil {
 			return err
@@ -135,37 +137,37 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 		}
 		return nil
 	}
-	if s.d.postgres {
-		err = s.look.each(ctx, retryingOfSessions, []any{micros(since), micros(until), most, sessionColumn(sessions)}, keep)
+	if s.Dialect.Postgres {
+		err = s.DispatchReads.Query(ctx, retryingOfSessions, []any{engine.Micros(since), engine.Micros(until), most, sessionColumn(sessions)}, keep)
 	} else {
 		for _, id := range sessions {
-			if err = s.look.each(ctx, retryingOfSession, []any{micros(since), micros(until), most, id}, keep); err != nil {
+			if err = s.DispatchReads.Query(ctx, retryingOfSession, []any{engine.Micros(since), engine.Micros(until), most, id}, keep); err != nil {
 				break
 			}
 		}
 	}
 	if err != nil {
-		return nil, nil, outward(fmt.Errorf("read messages in retry: %w", err))
+		return nil, nil, engine.PublicError(fmt.Errorf("read messages in retry: %w", err))
 	}
 	slices.SortFunc(tried, compareDue)
 	return tried, crowded, nil
 }
 
 func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
-	all, err := list(ctx, s.look, expiringOfSession, []any{session, micros(by), limit}, newDueRow().scan)
+	all, err := engine.QueryAll(ctx, s.DispatchReads, expiringOfSession, []any{session, engine.Micros(by), limit}, newDueRow().scan)
 	if err != nil {
-		return nil, outward(fmt.Errorf("read expiring messages: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read expiring messages: %w", err))
 	}
 	return all, nil
 }
 
 // compareDue puts what a campaign fed behind all else.
 func compareDue(a, b puntuale.DueMessage) int {
-	return cmp.Or(cmp.Compare(bit(a.Campaign != 0), bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
+	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
 }
 
-func sessionColumn(sessions []puntuale.SessionID) batch {
-	return batch{pick(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
+func sessionColumn(sessions []puntuale.SessionID) engine.Columns {
+	return engine.Columns{engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
 }
 
 // Contents decodes one run at a time and keeps what was asked of it: a run is up to a mebibyte, a step a few kilobytes. To look
@@ -187,12 +189,12 @@ func (s *Store) Contents(ctx context.Context, steps []puntuale.StepRef) (map[pun
 	var zone string
 	var text []byte
 	into := []any{&client, &id, &zone, &text}
-	err := s.look.each(ctx, `
+	err := s.DispatchReads.Query(ctx, `
 select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`,
-		[]any{batch{
-			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
-			pick(runs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
-		}}, func(rows row) error {
+		[]any{engine.Columns{
+			engine.Column(runs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
+			engine.Column(runs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),
+		}}, func(rows engine.Row) error {
 			if err := rows.Scan(into...); err != nil {
 				return err
 			}
@@ -209,14 +211,14 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 			return nil
 		})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read contents: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read contents: %w", err))
 	}
 	return contents, nil
 }
 
 func (s *Store) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
-	all, _, err := standings(ctx, s.look, clients)
-	return all, outward(err)
+	all, _, err := standings(ctx, s.DispatchReads, clients)
+	return all, engine.PublicError(err)
 }
 
 const standingsOf = `
@@ -226,17 +228,17 @@ select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.er
 const erasures = `coalesce((select n.next from counter n where n.noun = 'erasure'), 0)`
 
 // standings leaves out clients that never existed. It returns the number of erasures up to then.
-func standings(ctx context.Context, a asker, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.Standing, erased int64, err error) {
+func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientID) (all map[puntuale.ClientID]puntuale.Standing, erased int64, err error) {
 	all = make(map[puntuale.ClientID]puntuale.Standing, len(clients))
 	if len(clients) == 0 {
 		return all, 0, nil
 	}
-	err = a.each(ctx, standingsOf, []any{batch{pick(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
-		func(rows row) error {
+	err = a.Query(ctx, standingsOf, []any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
+		func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var deleted, held int64
 			var st puntuale.Standing
-			if err := rows.Scan(&id, &deleted, flag{&st.Suspended}, &held, moment{&st.ExpiresAt}, &st.Credits, flag{&st.Erased}, &erased); err != nil {
+			if err := rows.Scan(&id, &deleted, engine.ScanBool(&st.Suspended), &held, engine.ScanTime(&st.ExpiresAt), &st.Credits, engine.ScanBool(&st.Erased), &erased); err != nil {
 				return err
 			}
 			st.Deleted, st.Held = deleted != 0, held != 0

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -17,18 +19,18 @@ var inUse = map[puntuale.Quota]string{
 
 // room refuses one more where the client has as many as its quota allows. The caller holds the lock on the client's row
 // until its transaction commits. A change of the quota takes the same lock.
-func room(ctx context.Context, a asker, client puntuale.ClientID, q puntuale.Quota) error {
+func room(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota) error {
 	var has int64
-	if _, err := one(ctx, a, inUse[q], []any{client}, &has); err != nil {
+	if _, err := engine.QueryOne(ctx, a, inUse[q], []any{client}, &has); err != nil {
 		return fmt.Errorf("count %s: %w", q, err)
 	}
 	return limit(ctx, a, client, q, has)
 }
 
 // limit refuses one more than has.
-func limit(ctx context.Context, a asker, client puntuale.ClientID, q puntuale.Quota, has int64) error {
+func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q puntuale.Quota, has int64) error {
 	most := q.Default()
-	if _, err := one(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &most); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select most from quota where client_id = $1 and noun = $2`, []any{client, string(q)}, &most); err != nil {
 		return fmt.Errorf("read a quota: %w", err)
 	}
 	if has >= most {
@@ -38,17 +40,17 @@ func limit(ctx context.Context, a asker, client puntuale.ClientID, q puntuale.Qu
 }
 
 // roomFor locks the client's row, the last one that a transaction locks, and asks for room.
-func (t tenant) roomFor(ctx context.Context, a asker, q puntuale.Quota) error {
+func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
 	var n int64
-	found, err := one(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-	if err := thereOr(found, err, "client"); err != nil {
+	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
+	if err := engine.ThereOr(found, err, "client"); err != nil {
 		return err
 	}
 	return room(ctx, a, t.id, q)
 }
 
 // storeQuotas writes the quotas that change of a client whose row is locked.
-func storeQuotas(ctx context.Context, a asker, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
+func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
 		most, changes := changes[q]
 		if !changes {
@@ -59,7 +61,7 @@ func storeQuotas(ctx context.Context, a asker, client puntuale.ClientID, changes
 			statement, args = `insert into quota (client_id, noun, most) values ($1, $2, $3)
  on conflict (client_id, noun) do update set most = excluded.most`, append(args, *most)
 		}
-		if _, err := a.exec(ctx, statement, args...); err != nil {
+		if _, err := a.Exec(ctx, statement, args...); err != nil {
 			return fmt.Errorf("store a quota: %w", err)
 		}
 	}
@@ -76,11 +78,11 @@ func (p partnerTenant) Quotas(ctx context.Context, ids []puntuale.ClientID) (map
 		noun   string
 		most   int64
 	}
-	rows, err := list(ctx, p.s.read, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
- join client c on c.id = q.client_id and c.partner_id = $1`, []any{p.id, batch{pick(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
-		func(r row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.most) })
+	rows, err := engine.QueryAll(ctx, p.s.CallReads, `select q.client_id, q.noun, q.most from $u(i bigint) join quota q on q.client_id = u.i
+ join client c on c.id = q.client_id and c.partner_id = $1`, []any{p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}},
+		func(r engine.Row, q *quotaRow) error { return r.Scan(&q.client, &q.noun, &q.most) })
 	if err != nil {
-		return nil, outward(fmt.Errorf("read quotas: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read quotas: %w", err))
 	}
 	for _, r := range rows {
 		if all[r.client] == nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 )
@@ -41,7 +43,7 @@ func (r *Recall) within(h archive.Header) bool {
 		switch {
 		case s.First == 0, r.Client != 0 && int64(r.Client) != s.Client:
 			return false
-		case !r.From.IsZero() && s.To < micros(r.From), !r.To.IsZero() && s.From >= micros(r.To):
+		case !r.From.IsZero() && s.To < engine.Micros(r.From), !r.To.IsZero() && s.From >= engine.Micros(r.To):
 			return false
 		}
 		return len(r.IDs) == 0 || slices.ContainsFunc(r.IDs, func(id puntuale.MessageID) bool { return s.First <= int64(id) && int64(id) <= s.Last })
@@ -136,7 +138,7 @@ func (p *past) recall(run *pastRun) ([]Recalled, error) {
 		m.Ended = m.Outcome != 0
 		for _, e := range events {
 			if puntuale.MessageID(e.int("message_id")) == m.ID {
-				m.Events = append(m.Events, RecalledEvent{instant(e.int("at")), e.text("kind"), e.text("detail")})
+				m.Events = append(m.Events, RecalledEvent{engine.Instant(e.int("at")), e.Text("kind"), e.Text("detail")})
 			}
 		}
 		all = append(all, m)
@@ -162,18 +164,18 @@ func (p *past) parsed(run *pastRun, table int) ([]fields, error) {
 
 // recalledDetail is what Details would have answered (message.go).
 func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
-	at := func(name string) time.Time { return instant(m.int(name)) }
+	at := func(name string) time.Time { return engine.Instant(m.int(name)) }
 	d := puntuale.MessageDetail{
 		Message: puntuale.Message{
 			Client: puntuale.ClientID(m.int("client_id")), ID: puntuale.MessageID(m.int("id")), Session: puntuale.SessionID(m.int("session_id")),
-			Run: puntuale.RunID(m.int("run_id")), Step: int(m.int("step")), Phone: m.text("phone"),
-			Desired: at("desired_at"), Due: at("due_at"), Next: at("next_at"), ValidUntil: instant(max(m.int("valid_until"), -m.int("valid_until"))),
+			Run: puntuale.RunID(m.int("run_id")), Step: int(m.int("step")), Phone: m.Text("phone"),
+			Desired: at("desired_at"), Due: at("due_at"), Next: at("next_at"), ValidUntil: engine.Instant(max(m.int("valid_until"), -m.int("valid_until"))),
 			Intent: m.int("intent"), IntentAt: at("intent_at"), Attempt: int(m.int("attempt")), Repeats: int(m.int("repeats")),
 			Generation: int(m.int("generation")), State: puntuale.State(m.int("state")), Done: at("done_at"),
-			Reason: m.text("reason"), Detail: m.text("detail"), ResentFrom: puntuale.MessageID(m.int("resent_from")),
+			Reason: m.Text("reason"), Detail: m.Text("detail"), ResentFrom: puntuale.MessageID(m.int("resent_from")),
 		},
-		Received: instant(run.int("received_at")), RunName: run.text("name"), ClientName: run.text("client_name"),
-		SequenceName: run.text("sequence_name"), Zone: run.text("zone"), Blanked: run.int("blanked_at") != 0,
+		Received: engine.Instant(run.int("received_at")), RunName: run.Text("name"), ClientName: run.Text("client_name"),
+		SequenceName: run.Text("sequence_name"), Zone: run.Text("zone"), Blanked: run.int("blanked_at") != 0,
 	}
 	if err := (origin{&d.Origin}).Scan(m.int("origin")); err != nil {
 		return d, err
@@ -182,7 +184,7 @@ func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 		return d, nil
 	}
 	var steps []puntuale.FrozenStep
-	if err := json.Unmarshal([]byte(run.text("content")), &steps); err != nil || d.Step >= len(steps) {
+	if err := json.Unmarshal([]byte(run.Text("content")), &steps); err != nil || d.Step >= len(steps) {
 		return d, errors.Join(errStep(&d, len(steps)), err)
 	}
 	d.Content, d.Window = steps[d.Step].Content, steps[d.Step].Window

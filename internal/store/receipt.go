@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -24,10 +26,10 @@ func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 		part := all[:n]
 		all = all[n:]
 		b := &evidenceBatch{evidence: part}
-		if err := s.tenantWriter(int64(part[0].Client)).perform(ctx, single(s.kinds.evidence, func(ctx context.Context, a asker) error {
+		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.evidence, func(ctx context.Context, a engine.Querier) error {
 			b.a, b.now, b.unknown = a, present(), 0
 			return b.run(ctx)
-		}).of(int64(part[0].Client)), false); err != nil {
+		}).Of(int64(part[0].Client)), false); err != nil {
 			return unknown, err
 		}
 		unknown += b.unknown
@@ -37,7 +39,7 @@ func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 
 // evidenceBatch is one transaction. Locks are taken in the order messages by (client, id), what belongs to them, client.
 type evidenceBatch struct {
-	a        asker
+	a        engine.Querier
 	now      time.Time
 	evidence []puntuale.Evidence // sorted by message
 	unknown  int
@@ -59,7 +61,7 @@ type told struct {
 }
 
 func (b *evidenceBatch) run(ctx context.Context) error {
-	refs := slices.Compact(pick(b.evidence, func(e *puntuale.Evidence) puntuale.MessageRef { return e.MessageRef }))
+	refs := slices.Compact(engine.Column(b.evidence, func(e *puntuale.Evidence) puntuale.MessageRef { return e.MessageRef }))
 	found, err := b.lock(ctx, refs)
 	if err != nil {
 		return err
@@ -118,15 +120,15 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 
 // lock reads the messages and what is known of them.
 func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*told, error) {
-	rows, err := list(ctx, b.a, `
+	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
  message.campaign_id, coalesce(r.billed, 0), coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
-order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows row, m *told) error {
+order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows engine.Row, m *told) error {
 		r := &m.receipts
-		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone, &m.campaign, flag{&m.billed},
-			moment{&r.Sent}, moment{&r.Delivered}, moment{&r.Read}, moment{&r.Failed})
+		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone, &m.campaign, engine.ScanBool(&m.billed),
+			engine.ScanTime(&r.Sent), engine.ScanTime(&r.Delivered), engine.ScanTime(&r.Read), engine.ScanTime(&r.Failed))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read messages with evidence: %w", err)
@@ -181,8 +183,8 @@ func (m *told) event(kind string) event {
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
-func toldColumns(all []*told) batch {
-	return refColumns(pick(all, func(m **told) puntuale.MessageRef { return (*m).MessageRef }))
+func toldColumns(all []*told) engine.Columns {
+	return refColumns(engine.Column(all, func(m **told) puntuale.MessageRef { return (*m).MessageRef }))
 }
 
 func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*told) error {
@@ -190,15 +192,15 @@ func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*told) error {
 		return nil
 	}
 	at := func(f func(r *puntuale.Receipts) time.Time) []int64 {
-		return pick(all, func(m **told) int64 { return micros(f(&(*m).receipts)) })
+		return engine.Column(all, func(m **told) int64 { return engine.Micros(f(&(*m).receipts)) })
 	}
-	if _, err := b.a.exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed)
+	if _, err := b.a.Exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed)
  select u.c, u.i, u.s, u.d, u.r, u.f, u.b from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint) where true
  on conflict (client_id, message_id) do update set sent_at = excluded.sent_at, delivered_at = excluded.delivered_at,
  read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed`, append(toldColumns(all),
 		at(func(r *puntuale.Receipts) time.Time { return r.Sent }), at(func(r *puntuale.Receipts) time.Time { return r.Delivered }),
 		at(func(r *puntuale.Receipts) time.Time { return r.Read }), at(func(r *puntuale.Receipts) time.Time { return r.Failed }),
-		pick(all, func(m **told) int64 { return bit((*m).billed) }))); err != nil {
+		engine.Column(all, func(m **told) int64 { return engine.Bit((*m).billed) }))); err != nil {
 		return fmt.Errorf("keep receipts: %w", err)
 	}
 	return nil
@@ -209,19 +211,19 @@ func (b *evidenceBatch) countCharges(ctx context.Context, all []*told) error {
 	counts := map[chargeKey]int64{}
 	for _, m := range all {
 		if c := m.charge; c != nil {
-			counts[chargeKey{int64(m.Client), int64(m.campaign), c.Country, c.Category, bit(c.Billable)}]++
+			counts[chargeKey{int64(m.Client), int64(m.campaign), c.Country, c.Category, engine.Bit(c.Billable)}]++
 		}
 	}
 	if len(counts) == 0 {
 		return nil
 	}
 	keys := slices.SortedFunc(maps.Keys(counts), chargeKey.compare)
-	if _, err := b.a.exec(ctx, `insert into charge as g (client_id, campaign_id, country, category, billable, messages)
+	if _, err := b.a.Exec(ctx, `insert into charge as g (client_id, campaign_id, country, category, billable, messages)
  select u.c, u.k, u.o, u.a, u.b, u.n from $u(c bigint, k bigint, o text, a text, b smallint, n bigint) where true
- on conflict (client_id, campaign_id, country, category, billable) do update set messages = g.messages + excluded.messages`, batch{
-		pick(keys, func(k *chargeKey) int64 { return k.client }), pick(keys, func(k *chargeKey) int64 { return k.campaign }),
-		pick(keys, func(k *chargeKey) string { return k.country }), pick(keys, func(k *chargeKey) string { return k.category }),
-		pick(keys, func(k *chargeKey) int64 { return k.billable }), pick(keys, func(k *chargeKey) int64 { return counts[*k] }),
+ on conflict (client_id, campaign_id, country, category, billable) do update set messages = g.messages + excluded.messages`, engine.Columns{
+		engine.Column(keys, func(k *chargeKey) int64 { return k.client }), engine.Column(keys, func(k *chargeKey) int64 { return k.campaign }),
+		engine.Column(keys, func(k *chargeKey) string { return k.country }), engine.Column(keys, func(k *chargeKey) string { return k.category }),
+		engine.Column(keys, func(k *chargeKey) int64 { return k.billable }), engine.Column(keys, func(k *chargeKey) int64 { return counts[*k] }),
 	}); err != nil {
 		return fmt.Errorf("count charges: %w", err)
 	}
@@ -269,14 +271,14 @@ func (b *evidenceBatch) fail(ctx context.Context, all []*told) error {
 			returned[m.Client]++
 		}
 	}
-	if _, err := b.a.exec(ctx, `
+	if _, err := b.a.Exec(ctx, `
 update message set intent = -1, state = 2, outcome = 2, done_at = $1::bigint, reason = u.r,
  detail = case when message.phone = '' then '' else u.d end, credit = case when message.credit = 1 then -1 else message.credit end,
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
-		micros(b.now), append(toldColumns(all),
-			pick(all, func(m **told) string { return (*m).last.Reason }),
-			pick(all, func(m **told) string { return (*m).last.Detail }))); err != nil {
+		engine.Micros(b.now), append(toldColumns(all),
+			engine.Column(all, func(m **told) string { return (*m).last.Reason }),
+			engine.Column(all, func(m **told) string { return (*m).last.Detail }))); err != nil {
 		return fmt.Errorf("turn outcomes: %w", err)
 	}
 	return giveBack(ctx, b.a, b.now, returned)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -12,21 +14,21 @@ import (
 // there: what a broken upload left is removed later (forgotLists).
 
 func (t tenant) NewList(ctx context.Context, l puntuale.RecipientList, now time.Time) (id puntuale.ListID, err error) {
-	columns, err := toJSON(l.Columns)
+	columns, err := engine.ToJSON(l.Columns)
 	if err != nil {
 		return 0, err
 	}
-	err = t.write(ctx, func(ctx context.Context, a asker) error {
+	err = t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := t.lockCampaign(ctx, a, l.Campaign, puntuale.CampaignState.Editable); err != nil {
 			return err
 		}
-		n, err := number(ctx, a, "list")
+		n, err := engine.NextNumber(ctx, a, "list")
 		if err != nil {
 			return err
 		}
 		id = puntuale.ListID(n)
-		if _, err := a.exec(ctx, `insert into campaign_list (client_id, id, campaign_id, columns, mapping, written_at) values ($1, $2, $3, $4, $5, $6)`,
-			t.id, id, l.Campaign, columns, l.Mapping, micros(now)); err != nil {
+		if _, err := a.Exec(ctx, `insert into campaign_list (client_id, id, campaign_id, columns, mapping, written_at) values ($1, $2, $3, $4, $5, $6)`,
+			t.id, id, l.Campaign, columns, l.Mapping, engine.Micros(now)); err != nil {
 			return fmt.Errorf("begin a list of recipients: %w", err)
 		}
 		return nil
@@ -45,16 +47,16 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 	cells := make([]string, len(rows))
 	for i := range rows {
 		var err error
-		if cells[i], err = toJSON(rows[i].Cells); err != nil {
+		if cells[i], err = engine.ToJSON(rows[i].Cells); err != nil {
 			return err
 		}
 	}
-	header, err := toJSON(l.Columns)
+	header, err := engine.ToJSON(l.Columns)
 	if err != nil {
 		return err
 	}
 	id := l.ID
-	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.campaign, func(ctx context.Context, a engine.Querier) error {
 		stored, current, err := t.lockList(ctx, a, id)
 		if err != nil {
 			return err
@@ -69,28 +71,28 @@ func (t tenant) AddRecipients(ctx context.Context, l puntuale.RecipientList, row
 		for i := range n {
 			n[i] = int64(l.Size + i + 1)
 		}
-		if _, err := a.exec(ctx, insertRecipients, t.id, id, batch{n,
-			pick(rows, func(r *puntuale.Recipient) int64 { return int64(r.Line) }),
-			pick(rows, func(r *puntuale.Recipient) string { return r.Phone }),
+		if _, err := a.Exec(ctx, insertRecipients, t.id, id, engine.Columns{n,
+			engine.Column(rows, func(r *puntuale.Recipient) int64 { return int64(r.Line) }),
+			engine.Column(rows, func(r *puntuale.Recipient) string { return r.Phone }),
 			cells,
 		}); err != nil {
 			return fmt.Errorf("insert recipients: %w", err)
 		}
-		if _, err := a.exec(ctx, `update campaign_list set size = size + $3, written_at = $4, columns = $5, mapping = $6
- where client_id = $1 and id = $2`, t.id, id, len(rows), micros(now), header, l.Mapping); err != nil {
+		if _, err := a.Exec(ctx, `update campaign_list set size = size + $3, written_at = $4, columns = $5, mapping = $6
+ where client_id = $1 and id = $2`, t.id, id, len(rows), engine.Micros(now), header, l.Mapping); err != nil {
 			return fmt.Errorf("insert recipients: %w", err)
 		}
 		if !current {
 			return nil
 		}
 		return t.useList(ctx, a, stored)
-	}).of(int64(t.id)), false)
+	}).Of(int64(t.id)), false)
 }
 
 // lockList locks the list's campaign, which must be editable where the list is its current one.
-func (t tenant) lockList(ctx context.Context, a asker, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
-	found, err := one(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
-	if err := thereOr(found, err, "list"); err != nil {
+func (t tenant) lockList(ctx context.Context, a engine.Querier, id puntuale.ListID) (l puntuale.RecipientList, current bool, err error) {
+	found, err := engine.QueryOne(ctx, a, `select id, campaign_id, size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.ID, &l.Campaign, &l.Size)
+	if err := engine.ThereOr(found, err, "list"); err != nil {
 		return l, false, err
 	}
 	c, err := t.lockCampaign(ctx, a, l.Campaign, func(s puntuale.CampaignState) bool { return true })
@@ -101,12 +103,12 @@ func (t tenant) lockList(ctx context.Context, a asker, id puntuale.ListID) (l pu
 		return l, false, puntuale.Conflict("the campaign is " + c.State.String())
 	}
 	// Behind the lock nobody else adds to the list.
-	_, err = one(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
+	_, err = engine.QueryOne(ctx, a, `select size from campaign_list where client_id = $1 and id = $2`, []any{t.id, id}, &l.Size)
 	return l, current, err
 }
 
 func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntuale.ListID) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		l, _, err := t.lockList(ctx, a, list)
 		if err != nil {
 			return err
@@ -122,16 +124,16 @@ func (t tenant) UseList(ctx context.Context, id puntuale.CampaignID, list puntua
 }
 
 // useList makes a list its campaign's, whose row is locked. Whatever a check said of it is void.
-func (t tenant) useList(ctx context.Context, a asker, l puntuale.RecipientList) error {
-	if _, err := a.exec(ctx, `update campaign set list_id = $3, state = 0, checked = '' where client_id = $1 and id = $2`, t.id, l.Campaign, l.ID); err != nil {
+func (t tenant) useList(ctx context.Context, a engine.Querier, l puntuale.RecipientList) error {
+	if _, err := a.Exec(ctx, `update campaign set list_id = $3, state = 0, checked = '' where client_id = $1 and id = $2`, t.id, l.Campaign, l.ID); err != nil {
 		return fmt.Errorf("use a list of recipients: %w", err)
 	}
 	return t.countRecipients(ctx, a, l.Campaign, l.ID)
 }
 
 // countRecipients begins the counts of a campaign that was not fed yet.
-func (t tenant) countRecipients(ctx context.Context, a asker, id puntuale.CampaignID, list puntuale.ListID) error {
-	_, err := a.exec(ctx, `update campaign_feed set place = 0, next_at = 0, fed = 0,
+func (t tenant) countRecipients(ctx context.Context, a engine.Querier, id puntuale.CampaignID, list puntuale.ListID) error {
+	_, err := a.Exec(ctx, `update campaign_feed set place = 0, next_at = 0, fed = 0,
  waiting = (select l.size from campaign_list l where l.client_id = $1 and l.id = $3)
   - (select count(*) from recipient r where r.client_id = $1 and r.list_id = $3 and r.state = 2),
  refused = (select count(*) from recipient r where r.client_id = $1 and r.list_id = $3 and r.state = 2)
@@ -143,9 +145,9 @@ func (t tenant) countRecipients(ctx context.Context, a asker, id puntuale.Campai
 }
 
 func (t tenant) RecipientList(ctx context.Context, id puntuale.ListID) (l puntuale.RecipientList, err error) {
-	found, err := one(ctx, t.s.read, `select id, campaign_id, columns, mapping, size from campaign_list where client_id = $1 and id = $2`,
-		[]any{t.id, id}, &l.ID, &l.Campaign, inJSON{&l.Columns}, &l.Mapping, &l.Size)
-	return l, foundOr(found, err, "list")
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select id, campaign_id, columns, mapping, size from campaign_list where client_id = $1 and id = $2`,
+		[]any{t.id, id}, &l.ID, &l.Campaign, engine.ScanJSON(&l.Columns), &l.Mapping, &l.Size)
+	return l, engine.FoundOr(found, err, "list")
 }
 
 const (
@@ -155,8 +157,8 @@ const (
 	refusedFor       = recipientColumns + ` and r.state = 2 and r.reason = $5 order by r.n limit $4`
 )
 
-func scanRecipient(rows row, r *puntuale.Recipient) error {
-	return rows.Scan(&r.N, &r.Line, &r.Phone, kept{&r.Cells}, &r.State, &r.Reason, &r.Value, &r.Run)
+func scanRecipient(rows engine.Row, r *puntuale.Recipient) error {
+	return rows.Scan(&r.N, &r.Line, &r.Phone, optionalJSON{&r.Cells}, &r.State, &r.Reason, &r.Value, &r.Run)
 }
 
 func (t tenant) Recipients(ctx context.Context, id puntuale.ListID, f puntuale.RecipientFilter, after int64, limit int) ([]puntuale.Recipient, error) {
@@ -167,19 +169,19 @@ func (t tenant) Recipients(ctx context.Context, id puntuale.ListID, f puntuale.R
 	case f.State != nil:
 		text, args = stateRecipients, append(args, *f.State)
 	}
-	all, err := list(ctx, t.s.list, text, args, scanRecipient)
+	all, err := engine.QueryAll(ctx, t.s.ListReads, text, args, scanRecipient)
 	if err != nil {
-		return nil, outward(fmt.Errorf("list recipients: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list recipients: %w", err))
 	}
 	return all, nil
 }
 
 func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntuale.CheckProgress) error {
-	text, err := toJSON(p.Check)
+	text, err := engine.ToJSON(p.Check)
 	if err != nil {
 		return err
 	}
-	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.campaign, func(ctx context.Context, a asker) error {
+	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.campaign, func(ctx context.Context, a engine.Querier) error {
 		c, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool { return s == puntuale.CampaignChecking })
 		if err != nil {
 			return err
@@ -194,8 +196,8 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 		if p.Over {
 			state = puntuale.CampaignReady
 		}
-		if _, err := a.exec(ctx, `update campaign set checked = $3, checked_at = $4, state = $5 where client_id = $1 and id = $2`,
-			t.id, id, text, micros(p.Now), state); err != nil {
+		if _, err := a.Exec(ctx, `update campaign set checked = $3, checked_at = $4, state = $5 where client_id = $1 and id = $2`,
+			t.id, id, text, engine.Micros(p.Now), state); err != nil {
 			return fmt.Errorf("store a check: %w", err)
 		}
 		if !p.Over {
@@ -205,30 +207,30 @@ func (t tenant) ChangeCheck(ctx context.Context, id puntuale.CampaignID, p puntu
 			return err
 		}
 		return t.countRecipients(ctx, a, id, c.List)
-	}).of(int64(t.id)), false)
+	}).Of(int64(t.id)), false)
 }
 
 // ofList are rows of a list by their places, as the first columns of a batch. The whole key stands in the batch: SQLite would go through
 // the whole list for each of them else.
-func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) batch {
+func ofList(client puntuale.ClientID, list puntuale.ListID, places []int64) engine.Columns {
 	clients, lists := make([]int64, len(places)), make([]int64, len(places))
 	for i := range places {
 		clients[i], lists[i] = int64(client), int64(list)
 	}
-	return batch{clients, lists, places}
+	return engine.Columns{clients, lists, places}
 }
 
 // changeRecipients writes what a check found. What an erasure refused stays so.
-func (t tenant) changeRecipients(ctx context.Context, a asker, id puntuale.ListID, changed []puntuale.Recipient) error {
+func (t tenant) changeRecipients(ctx context.Context, a engine.Querier, id puntuale.ListID, changed []puntuale.Recipient) error {
 	if len(changed) == 0 {
 		return nil
 	}
-	_, err := a.exec(ctx, `update recipient set state = u.s, reason = u.r, value = u.v from $u(c bigint, l bigint, n bigint, s smallint, r text, v text)
+	_, err := a.Exec(ctx, `update recipient set state = u.s, reason = u.r, value = u.v from $u(c bigint, l bigint, n bigint, s smallint, r text, v text)
  where recipient.client_id = u.c and recipient.list_id = u.l and recipient.n = u.n and recipient.reason <> 'erased'`, append(
-		ofList(t.id, id, pick(changed, func(r *puntuale.Recipient) int64 { return r.N })),
-		pick(changed, func(r *puntuale.Recipient) int64 { return int64(r.State) }),
-		pick(changed, func(r *puntuale.Recipient) string { return r.Reason }),
-		pick(changed, func(r *puntuale.Recipient) string { return r.Value }),
+		ofList(t.id, id, engine.Column(changed, func(r *puntuale.Recipient) int64 { return r.N })),
+		engine.Column(changed, func(r *puntuale.Recipient) int64 { return int64(r.State) }),
+		engine.Column(changed, func(r *puntuale.Recipient) string { return r.Reason }),
+		engine.Column(changed, func(r *puntuale.Recipient) string { return r.Value }),
 	))
 	if err != nil {
 		return fmt.Errorf("mark recipients: %w", err)
@@ -240,9 +242,9 @@ const failedOfCampaign = `select m.id from campaign c join message m on m.campai
  where c.client_id = $1 and c.id = $2 and ($3 = 1 or m.reason <> $4) and m.id > $5 order by m.id limit $6`
 
 func (t tenant) FailedOfCampaign(ctx context.Context, id puntuale.CampaignID, uncertain bool, after puntuale.MessageID, limit int) ([]puntuale.MessageID, error) {
-	all, err := list(ctx, t.lists(), failedOfCampaign, []any{t.id, id, bit(uncertain), puntuale.SaysUncertain, after, limit}, scanOne[puntuale.MessageID])
+	all, err := engine.QueryAll(ctx, t.lists(), failedOfCampaign, []any{t.id, id, engine.Bit(uncertain), puntuale.SaysUncertain, after, limit}, engine.ScanOne[puntuale.MessageID])
 	if err != nil {
-		return nil, outward(fmt.Errorf("list the failed messages of a campaign: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list the failed messages of a campaign: %w", err))
 	}
 	return all, nil
 }
@@ -254,14 +256,14 @@ where r.client_id = $1 and r.phone = u.p and r.sequence_id = $2
 
 func (t tenant) Running(ctx context.Context, sequence puntuale.SequenceID, phones []string) (map[string]bool, error) {
 	busy := map[string]bool{}
-	err := t.s.read.each(ctx, runningAmong, []any{t.id, sequence, batch{phones}}, func(rows row) error {
+	err := t.s.CallReads.Query(ctx, runningAmong, []any{t.id, sequence, engine.Columns{phones}}, func(rows engine.Row) error {
 		var phone string
 		err := rows.Scan(&phone)
 		busy[phone] = true
 		return err
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for running messages: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for running messages: %w", err))
 	}
 	return busy, nil
 }
@@ -272,23 +274,23 @@ func (s *Store) blankRecipients(ctx context.Context, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var list, campaign int64
-		found, err := one(ctx, a, `select l.client_id, l.id, l.campaign_id from campaign_list l join campaign c on c.client_id = l.client_id and c.id = l.campaign_id
- where l.columns <> '[]' and (c.ended_at between 1 and $1 or c.state < 3 and l.written_at < $1) limit 1`, []any{micros(before)}, &client, &list, &campaign)
+		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id, l.campaign_id from campaign_list l join campaign c on c.client_id = l.client_id and c.id = l.campaign_id
+ where l.columns <> '[]' and (c.ended_at between 1 and $1 or c.state < 3 and l.written_at < $1) limit 1`, []any{engine.Micros(before)}, &client, &list, &campaign)
 		if err != nil || !found {
 			return err
 		}
-		n, err := a.exec(ctx, `update recipient set cells = '', value = '' where client_id = $1 and list_id = $2 and n in (
+		n, err := a.Exec(ctx, `update recipient set cells = '', value = '' where client_id = $1 and list_id = $2 and n in (
  select r.n from recipient r where r.client_id = $1 and r.list_id = $2 and r.cells <> '' order by r.n limit 5000)`, client, list)
 		if err != nil || n > 0 {
 			return err
 		}
-		if _, err := a.exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end where client_id = $1 and id = $2`, client, campaign); err != nil {
+		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end where client_id = $1 and id = $2`, client, campaign); err != nil {
 			return err
 		}
-		_, err = a.exec(ctx, `update campaign_list set columns = '[]' where client_id = $1 and id = $2`, client, list)
+		_, err = a.Exec(ctx, `update campaign_list set columns = '[]' where client_id = $1 and id = $2`, client, list)
 		return err
 	})
 }
@@ -298,20 +300,20 @@ const listKept = time.Hour
 
 // forgetLists removes some rows of lists that are in no use, and the lists once they are empty.
 func (s *Store) forgetLists(ctx context.Context, now time.Time) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		var client puntuale.ClientID
 		var id int64
-		found, err := one(ctx, a, `select l.client_id, l.id from campaign_list l where l.written_at < $1 and not exists (
- select 1 from campaign c where c.client_id = l.client_id and c.id = l.campaign_id and c.list_id = l.id) limit 1`, []any{micros(now.Add(-listKept))}, &client, &id)
+		found, err := engine.QueryOne(ctx, a, `select l.client_id, l.id from campaign_list l where l.written_at < $1 and not exists (
+ select 1 from campaign c where c.client_id = l.client_id and c.id = l.campaign_id and c.list_id = l.id) limit 1`, []any{engine.Micros(now.Add(-listKept))}, &client, &id)
 		if err != nil || !found {
 			return err
 		}
-		n, err := a.exec(ctx, `delete from recipient where client_id = $1 and list_id = $2 and n in (
+		n, err := a.Exec(ctx, `delete from recipient where client_id = $1 and list_id = $2 and n in (
  select r.n from recipient r where r.client_id = $1 and r.list_id = $2 order by r.n limit 5000)`, client, id)
 		if err != nil || n > 0 {
 			return err
 		}
-		_, err = a.exec(ctx, `delete from campaign_list where client_id = $1 and id = $2`, client, id)
+		_, err = a.Exec(ctx, `delete from campaign_list where client_id = $1 and id = $2`, client, id)
 		return err
 	})
 }

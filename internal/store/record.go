@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -18,7 +20,7 @@ func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Re
 	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
 	present := s.from(now)
 	for part := range slices.Chunk(order, chunk) {
-		err := s.records.perform(ctx, dated(s.kinds.record, func(ctx context.Context, a asker) error {
+		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.kinds.record, func(ctx context.Context, a engine.Querier) error {
 			for _, i := range part {
 				applied[i] = false
 			}
@@ -36,13 +38,13 @@ func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Re
 // reader goes on from the last one it saw: so each bears the moment of its transaction, and not that of a call which
 // waited in a queue, or for a lost connection.
 func (s *Store) from(now time.Time) func() time.Time {
-	begun := s.cfg.Clock.Now()
-	return func() time.Time { return now.Add(max(0, s.cfg.Clock.Now().Sub(begun))) }
+	begun := s.Config.Clock.Now()
+	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }
 }
 
 // recordBatch is the work of one batch of outcomes. Locks are taken in the order messages by (client, id), clients.
 type recordBatch struct {
-	a       asker
+	a       engine.Querier
 	now     time.Time
 	results []puntuale.Result
 	order   []int // indexes of results, sorted by (client, id)
@@ -130,15 +132,15 @@ func (b *recordBatch) close(ctx context.Context, which []int) error {
 		return nil
 	}
 	columns := append(b.columns(which),
-		pick(which, func(i *int) int64 {
+		engine.Column(which, func(i *int) int64 {
 			if b.results[*i].Outcome.Verdict == puntuale.Sent {
 				return int64(puntuale.Completed)
 			}
 			return int64(puntuale.Failed)
 		}),
-		pick(which, func(i *int) string { return b.results[*i].Outcome.Reason }),
-		pick(which, func(i *int) string { return b.results[*i].Outcome.Detail }))
-	if err := b.apply(ctx, closeResults, []any{micros(b.now), columns}, which); err != nil {
+		engine.Column(which, func(i *int) string { return b.results[*i].Outcome.Reason }),
+		engine.Column(which, func(i *int) string { return b.results[*i].Outcome.Detail }))
+	if err := b.apply(ctx, closeResults, []any{engine.Micros(b.now), columns}, which); err != nil {
 		return fmt.Errorf("close messages: %w", err)
 	}
 	return nil
@@ -150,10 +152,10 @@ func (b *recordBatch) reopen(ctx context.Context, which []int) error {
 	}
 	outcome := func(i *int) *puntuale.Outcome { return &b.results[*i].Outcome }
 	columns := append(b.columns(which),
-		pick(which, func(i *int) int64 { return bit(outcome(i).Verdict == puntuale.Retry) }),
-		pick(which, func(i *int) int64 { return bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
-		pick(which, func(i *int) int64 { return micros(outcome(i).Next) }),
-		pick(which, func(i *int) string { return outcome(i).Detail }))
+		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry) }),
+		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
+		engine.Column(which, func(i *int) int64 { return engine.Micros(outcome(i).Next) }),
+		engine.Column(which, func(i *int) string { return outcome(i).Detail }))
 	if err := b.apply(ctx, reopenResults, []any{columns}, which); err != nil {
 		return fmt.Errorf("reopen messages: %w", err)
 	}
@@ -161,19 +163,19 @@ func (b *recordBatch) reopen(ctx context.Context, which []int) error {
 		return nil
 	}
 	slices.SortFunc(b.stopped, compareRefs) // the rows are ours already
-	if _, err := b.a.exec(ctx, cancelStopped, micros(b.now), refColumns(b.stopped)); err != nil {
+	if _, err := b.a.Exec(ctx, cancelStopped, engine.Micros(b.now), refColumns(b.stopped)); err != nil {
 		return fmt.Errorf("cancel stopped messages: %w", err)
 	}
 	return nil
 }
 
 // columns are those that every outcome's statement begins with.
-func (b *recordBatch) columns(which []int) batch {
-	return append(refColumns(b.refs(which)), pick(which, func(i *int) int64 { return b.results[*i].Token }))
+func (b *recordBatch) columns(which []int) engine.Columns {
+	return append(refColumns(b.refs(which)), engine.Column(which, func(i *int) int64 { return b.results[*i].Token }))
 }
 
 func (b *recordBatch) refs(which []int) []puntuale.MessageRef {
-	return pick(which, func(i *int) puntuale.MessageRef { return b.results[*i].MessageRef })
+	return engine.Column(which, func(i *int) puntuale.MessageRef { return b.results[*i].MessageRef })
 }
 
 // apply runs one of the statements and notes which outcomes it took, what they give back and what is worth an event.
@@ -184,7 +186,7 @@ func (b *recordBatch) apply(ctx context.Context, text string, args []any, which 
 	}
 	var client, id, credit, stopped int64
 	into := []any{&client, &id, &credit, &stopped}
-	return b.a.each(ctx, text, args, func(rows row) error {
+	return b.a.Query(ctx, text, args, func(rows engine.Row) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
@@ -217,10 +219,10 @@ func words(o puntuale.Outcome) string {
 }
 
 // lockMessages locks messages in their order, for a transaction that writes them by several statements.
-func lockMessages(ctx context.Context, a asker, sorted []puntuale.MessageRef) error {
-	err := a.each(ctx, `select message.id from $u(c bigint, i bigint)
+func lockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {
+	err := a.Query(ctx, `select message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i order by message.client_id, message.id for update of message`,
-		[]any{refColumns(sorted)}, func(row) error { return nil })
+		[]any{refColumns(sorted)}, func(engine.Row) error { return nil })
 	if err != nil {
 		return fmt.Errorf("lock messages: %w", err)
 	}

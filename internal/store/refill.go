@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -17,11 +19,11 @@ func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Cl
 	refilled := 0
 	var failed []error
 	for last := int64(0); ; {
-		due, err := list(ctx, s.look, `select `+clientColumns+` from client c
+		due, err := engine.QueryAll(ctx, s.DispatchReads, `select `+clientColumns+` from client c
  where c.refill_at > 0 and c.refill_at <= $1 and c.deleted_at = 0 and c.id > $2 order by c.id limit $3`,
-			[]any{micros(now), last, refillsAtOnce}, scanClient)
+			[]any{engine.Micros(now), last, refillsAtOnce}, scanClient)
 		if err != nil {
-			return refilled, errors.Join(append(failed, outward(fmt.Errorf("look for clients to refill: %w", err)))...)
+			return refilled, errors.Join(append(failed, engine.PublicError(fmt.Errorf("look for clients to refill: %w", err)))...)
 		}
 		for _, c := range due {
 			done, err := s.refill(ctx, c, next(c), now)
@@ -45,7 +47,7 @@ func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Cl
 // refill is one client's refill, unless another node has done it: the moment that was seen is compared, and changed in
 // the same transaction. Unlimited credits stay unlimited.
 func (s *Store) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
-	err = s.tenantWriter(int64(c.ID)).perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
 		done = false
 		locked, found, err := partnerTenant{s, c.Partner}.lockedClient(ctx, a, c.ID)
 		if err != nil {
@@ -59,8 +61,8 @@ func (s *Store) refill(ctx context.Context, c puntuale.Client, next, now time.Ti
 		if fresh.Credits != nil {
 			fresh.Credits = new(max(*locked.Credits, locked.RefillTo))
 		}
-		if _, err := a.exec(ctx, `update client set credits = $2, refill_at = $3 where id = $1`,
-			c.ID, optional(fresh.Credits), micros(next)); err != nil {
+		if _, err := a.Exec(ctx, `update client set credits = $2, refill_at = $3 where id = $1`,
+			c.ID, optional(fresh.Credits), engine.Micros(next)); err != nil {
 			return fmt.Errorf("update a client: %w", err)
 		}
 		done = true

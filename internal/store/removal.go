@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 )
@@ -40,8 +42,8 @@ func (t *tenure) finish(ctx context.Context) error {
 	if err := t.at("amended"); err != nil {
 		return err
 	}
-	if err := t.fenced(ctx, func(ctx context.Context, a asker) error {
-		_, err := a.exec(ctx, `update archive set serial = $1 where one = 1 and serial < $1`, file.Serial)
+	if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {
+		_, err := a.Exec(ctx, `update archive set serial = $1 where one = 1 and serial < $1`, file.Serial)
 		return err
 	}); err != nil {
 		return err
@@ -52,7 +54,7 @@ func (t *tenure) finish(ctx context.Context) error {
 		messages += len(r.messages)
 	}
 	t.done.Files, t.done.Runs, t.done.Messages = t.done.Files+1, t.done.Runs+len(p.order), t.done.Messages+messages
-	t.s.cfg.Logger.Info("old runs were archived", "file", file.Name(), "runs", len(p.order), "messages", messages, "entries", len(p.ledger))
+	t.s.Config.Logger.Info("old runs were archived", "file", file.Name(), "runs", len(p.order), "messages", messages, "entries", len(p.ledger))
 	return t.at("finished")
 }
 
@@ -75,7 +77,7 @@ const (
 // other there than in the file. Those stay.
 func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunRef]bool, err error) {
 	most := removeRows
-	if !t.s.d.postgres {
+	if !t.s.Dialect.Postgres {
 		most = removeRowsSQLite
 	}
 	changed = map[puntuale.RunRef]bool{}
@@ -106,7 +108,7 @@ func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunR
 		}
 		part := rest[:n]
 		rest = rest[n:]
-		if err := t.fenced(ctx, func(ctx context.Context, a asker) error { return t.carry(ctx, a, part) }); err != nil {
+		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return t.carry(ctx, a, part) }); err != nil {
 			return nil, fmt.Errorf("fold archived entries of the ledger: %w", err)
 		}
 	}
@@ -138,7 +140,7 @@ order by r.client_id, r.id for update of r`
 )
 
 // run deletes the runs that are what the file says. What is not there at all was deleted before.
-func (x *removal) run(ctx context.Context, a asker) error {
+func (x *removal) run(ctx context.Context, a engine.Querier) error {
 	now, err := x.present(ctx, a)
 	if err != nil {
 		return err
@@ -157,11 +159,11 @@ func (x *removal) run(ctx context.Context, a asker) error {
 	if err := x.delete(ctx, a, same); err != nil || len(x.changed) == 0 {
 		return err
 	}
-	return noteLate(ctx, a, pick(x.changed, func(r *puntuale.RunRef) lateRun { return lateRun{*r, micros(x.before)} }))
+	return noteLate(ctx, a, engine.Column(x.changed, func(r *puntuale.RunRef) lateRun { return lateRun{*r, engine.Micros(x.before)} }))
 }
 
 // present reads the runs as they are, and locks them.
-func (x *removal) present(ctx context.Context, a asker) (*past, error) {
+func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) {
 	var messages []puntuale.MessageRef
 	var copies []copyOf
 	for _, r := range x.runs {
@@ -173,7 +175,7 @@ func (x *removal) present(ctx context.Context, a asker) (*past, error) {
 	if err := x.read(ctx, a, now, pastMessages, lockPastMessages, refColumns(messages)); err != nil {
 		return nil, err
 	}
-	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, runColumns(pick(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
+	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, runColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
 		return nil, err
 	}
 	there := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.of[m] == nil })
@@ -183,7 +185,7 @@ func (x *removal) present(ctx context.Context, a asker) (*past, error) {
 	return now, x.hanging(ctx, a, now, there, copies)
 }
 
-func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
+func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -201,14 +203,14 @@ func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
 			copies = append(copies, r.copies()...)
 		}
 	}
-	refs := pick(runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef })
+	refs := engine.Column(runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef })
 	for _, d := range []struct {
 		text string
 		args []any
 		any  bool
 	}{
-		{deletePastMessages, []any{x.client, batch{pick(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
-		{deletePastRuns, []any{x.client, batch{pick(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
+		{deletePastMessages, []any{x.client, engine.Columns{engine.Column(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
+		{deletePastRuns, []any{x.client, engine.Columns{engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
 		{deletePastEvents, []any{refColumns(events)}, len(events) > 0},
 		{deletePastReceipts, []any{refColumns(receipts)}, len(receipts) > 0},
 		{deletePastSandbox, []any{copyColumns(copies)}, len(copies) > 0},
@@ -217,7 +219,7 @@ func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
 		if !d.any {
 			continue
 		}
-		if _, err := a.exec(ctx, d.text, d.args...); err != nil {
+		if _, err := a.Exec(ctx, d.text, d.args...); err != nil {
 			return err
 		}
 	}
@@ -226,7 +228,7 @@ func (x *removal) delete(ctx context.Context, a asker, runs []*pastRun) error {
 
 // carry deletes entries of a client's ledger, and adds their sum to the one entry that stands for all that were archived:
 // the client's first one, of the kind carried. It takes the place of the first that is deleted.
-func (t *tenure) carry(ctx context.Context, a asker, part []pastEntry) error {
+func (t *tenure) carry(ctx context.Context, a engine.Querier, part []pastEntry) error {
 	client, lines := part[0].client, make(map[int64]string, len(part))
 	for _, e := range part {
 		lines[e.id] = e.line
@@ -234,10 +236,10 @@ func (t *tenure) carry(ctx context.Context, a asker, part []pastEntry) error {
 	var sum, last int64
 	first := int64(math.MaxInt64)
 	var there []int64
-	if err := a.each(ctx, t.named(`select e.kind = 'carried', :credit_entry from $u(c bigint, i bigint)
+	if err := a.Query(ctx, t.named(`select e.kind = 'carried', :credit_entry from $u(c bigint, i bigint)
  join credit_entry e on e.client_id = u.c and e.id = u.i order by e.id for update of e`),
-		[]any{batch{pick(part, func(e *pastEntry) int64 { return int64(e.client) }), pick(part, func(e *pastEntry) int64 { return e.id })}},
-		func(rows row) error {
+		[]any{engine.Columns{engine.Column(part, func(e *pastEntry) int64 { return int64(e.client) }), engine.Column(part, func(e *pastEntry) int64 { return e.id })}},
+		func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil || carried {
@@ -256,22 +258,22 @@ func (t *tenure) carry(ctx context.Context, a asker, part []pastEntry) error {
 	}
 	var oldest int64
 	var kind string
-	if _, err := one(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select id, kind from credit_entry where client_id = $1 order by id limit 1`, []any{client}, &oldest, &kind); err != nil {
 		return err
 	}
 	if kind != "carried" { // the first of these becomes it
 		oldest = first
 		there = slices.DeleteFunc(there, func(id int64) bool { return id == first })
-		if _, err := a.exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {
+		if _, err := a.Exec(ctx, `update credit_entry set kind = 'carried', amount = $3, at = $4 where client_id = $1 and id = $2`, client, oldest, sum, last); err != nil {
 			return err
 		}
-	} else if _, err := a.exec(ctx, `update credit_entry set amount = amount + $3, at = greatest(at, $4::bigint) where client_id = $1 and id = $2`,
+	} else if _, err := a.Exec(ctx, `update credit_entry set amount = amount + $3, at = greatest(at, $4::bigint) where client_id = $1 and id = $2`,
 		client, oldest, sum, last); err != nil {
 		return err
 	}
 	if len(there) == 0 {
 		return nil
 	}
-	_, err := a.exec(ctx, `delete from credit_entry where client_id = $1 and id in (select u.i from $u(i bigint))`, client, batch{there})
+	_, err := a.Exec(ctx, `delete from credit_entry where client_id = $1 and id in (select u.i from $u(i bigint))`, client, engine.Columns{there})
 	return err
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -13,7 +15,7 @@ import (
 type resend struct {
 	t tenant
 	puntuale.Resend
-	a     asker
+	a     engine.Querier
 	first int64 // identifier of the first new message
 
 	found  map[puntuale.MessageID]resendable
@@ -31,8 +33,8 @@ type resendable struct {
 
 func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent, error) {
 	var answer puntuale.Resent
-	e := &effect{owner: int64(t.id), once: r.Once, at: micros(r.Now), wants: len(r.Messages)}
-	err := e.perform(ctx, t.s.tenantWriter(int64(t.id)), t.s.kinds.resend, func(ctx context.Context, a asker) (any, error) {
+	e := &effect{owner: int64(t.id), once: r.Once, at: engine.Micros(r.Now), wants: len(r.Messages)}
+	err := e.perform(ctx, t.s.TenantWriter(int64(t.id)), t.s.kinds.resend, func(ctx context.Context, a engine.Querier) (any, error) {
 		b := &resend{t: t, Resend: r, a: a, first: e.first}
 		var err error
 		answer, err = b.run(ctx)
@@ -68,7 +70,7 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 	}
 	answer := puntuale.Resent{IDs: make([]puntuale.MessageID, len(b.Messages)), Usage: usage}
 	if over {
-		b.t.s.cfg.Meter.CapRefused(1)
+		b.t.s.Config.Meter.CapRefused(1)
 		return puntuale.Resent{}, &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &answer.Usage}
 	}
 	for i := range answer.IDs {
@@ -84,11 +86,11 @@ func (b *resend) count(ctx context.Context, day dayOf) (u puntuale.Usage, over b
 
 // refs are the messages asked for, in the order of locks.
 func (b *resend) refs() []puntuale.MessageRef {
-	return sortedRefs(b.t.id, pick(b.Messages, func(m *puntuale.ResendMessage) puntuale.MessageID { return m.ID }))
+	return sortedRefs(b.t.id, engine.Column(b.Messages, func(m *puntuale.ResendMessage) puntuale.MessageID { return m.ID }))
 }
 
 func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.MessageRef {
-	refs := pick(ids, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
+	refs := engine.Column(ids, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
 	slices.SortFunc(refs, compareRefs)
 	return slices.Compact(refs)
 }
@@ -103,7 +105,7 @@ order by message.client_id, message.id for update of message`
 
 func (b *resend) read(ctx context.Context) error {
 	b.found = make(map[puntuale.MessageID]resendable, len(b.Messages))
-	err := b.a.each(ctx, readResendable, []any{refColumns(b.refs())}, func(rows row) error {
+	err := b.a.Query(ctx, readResendable, []any{refColumns(b.refs())}, func(rows engine.Row) error {
 		var id puntuale.MessageID
 		var m resendable
 		if err := rows.Scan(&id, &m.run, &m.intent, &m.state, &m.session); err != nil {
@@ -130,7 +132,7 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	}
 	slices.SortFunc(refs, compareRuns)
 	b.said = make(map[puntuale.RunID]bool, len(refs))
-	err := b.a.each(ctx, lockResendable, []any{runColumns(slices.Compact(refs))}, func(rows row) error {
+	err := b.a.Query(ctx, lockResendable, []any{runColumns(slices.Compact(refs))}, func(rows engine.Row) error {
 		var id puntuale.RunID
 		var said bool
 		err := rows.Scan(&id, &said)
@@ -200,11 +202,11 @@ func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (ma
 	if len(refs) == 0 {
 		return next, nil
 	}
-	err := b.a.each(ctx, `
+	err := b.a.Query(ctx, `
 select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
  on m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.resent_from = u.i`,
-		[]any{append(refColumns(refs), pick(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
-		func(rows row) error {
+		[]any{append(refColumns(refs), engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
+		func(rows engine.Row) error {
 			var from, to puntuale.MessageID
 			err := rows.Scan(&from, &to)
 			next[from] = to
@@ -238,7 +240,7 @@ func (b *resend) store(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.a.exec(ctx, rescheduleMessages, micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, refColumns(b.refs())); err != nil {
+	if _, err := b.a.Exec(ctx, rescheduleMessages, engine.Micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, refColumns(b.refs())); err != nil {
 		return fmt.Errorf("reschedule messages: %w", err)
 	}
 	type M = puntuale.ResendMessage
@@ -246,9 +248,9 @@ func (b *resend) store(ctx context.Context) error {
 	for i := range ids {
 		ids[i] = b.first + int64(i)
 	}
-	column := func(f func(*M) int64) []int64 { return pick(b.Messages, f) }
-	instant := func(f func(*M) time.Time) []int64 { return column(func(m *M) int64 { return micros(f(m)) }) }
-	if _, err := b.a.exec(ctx, insertResent, bit(b.Campaign), batch{
+	column := func(f func(*M) int64) []int64 { return engine.Column(b.Messages, f) }
+	instant := func(f func(*M) time.Time) []int64 { return column(func(m *M) int64 { return engine.Micros(f(m)) }) }
+	if _, err := b.a.Exec(ctx, insertResent, engine.Bit(b.Campaign), engine.Columns{
 		column(func(*M) int64 { return int64(b.t.id) }),
 		column(func(m *M) int64 { return int64(m.ID) }),
 		ids,

@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store/archive"
 )
@@ -54,7 +56,7 @@ type Restored struct {
 // Restore fills an empty database of either kind with a backup's, and sets aside what was due. It is one transaction, like
 // [Import]: what ends it early leaves the database empty.
 // Errors wrap those of package archive where the backup is at fault. Codes: as for Import.
-func Restore(ctx context.Context, cfg Config, backup *archive.BackupReader, r RestoreConfig) (done Restored, err error) {
+func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReader, r RestoreConfig) (done Restored, err error) {
 	if err := backup.Check(); err != nil {
 		return done, err
 	}
@@ -64,8 +66,8 @@ func Restore(ctx context.Context, cfg Config, backup *archive.BackupReader, r Re
 	}
 	defer from.Close()
 	made := "" // a file of linked numbers that was not there before
-	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *Store, l *link) (err error) {
-		if done, err = s.setAside(ctx, l, aside{since: backup.At, now: s.cfg.Clock.Now(), hold: r.Hold}); err != nil {
+	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *Store, l *engine.Conn) (err error) {
+		if done, err = s.setAside(ctx, l, aside{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 			return err
 		}
 		if !backup.Has(archive.NumbersEntry) {
@@ -88,10 +90,10 @@ func Restore(ctx context.Context, cfg Config, backup *archive.BackupReader, r Re
 
 // numbersFileToCome is the path of the file of linked numbers, where there is none yet.
 func (s *Store) numbersFileToCome() string {
-	if s.file == "" {
+	if s.File == "" {
 		return ""
 	}
-	path := WhatsAppFile(s.file)
+	path := WhatsAppFile(s.File)
 	if _, err := os.Lstat(path); err == nil {
 		return ""
 	}
@@ -100,7 +102,7 @@ func (s *Store) numbersFileToCome() string {
 
 // restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. A SQLite file cannot commit
 // together with another, so its transaction ends just before that of l.
-func (s *Store) restoreNumbers(ctx context.Context, l *link, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
+func (s *Store) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
 	db, postgres, err := s.WhatsApp(ctx)
 	if err != nil {
 		return 0, err
@@ -119,11 +121,11 @@ func (s *Store) restoreNumbers(ctx context.Context, l *link, backup *archive.Bac
 	if linked, err = n.load(ctx, backup); err != nil {
 		return 0, err
 	}
-	return linked, n.commit(ctx)
+	return linked, n.Commit(ctx)
 }
 
 // renewLinked renews the keys of a copy that was made by other means, where it holds linked numbers.
-func (s *Store) renewLinked(ctx context.Context, l *link) (err error) {
+func (s *Store) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
 	n, err := s.openNumbers(ctx, l, false)
 	if n == nil || err != nil {
 		return err
@@ -132,36 +134,36 @@ func (s *Store) renewLinked(ctx context.Context, l *link) (err error) {
 	if err := n.renew(ctx); err != nil {
 		return err
 	}
-	return n.commit(ctx)
+	return n.Commit(ctx)
 }
 
 // MarkRestored sets aside what is due in a copy that was made by other means at a moment. No server may work on it.
 // Codes: conflict (a server or another command does); invalid (the moment lies ahead).
-func MarkRestored(ctx context.Context, cfg Config, since time.Time, r RestoreConfig) (done Restored, err error) {
-	s, err := open(ctx, cfg, options{name: moverName})
+func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done Restored, err error) {
+	s, err := open(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	release, err := s.holdFile()
+	release, err := s.HoldFile()
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	l, free, err := s.mover(ctx, false)
+	l, free, err := s.OpenMover(ctx, false)
 	if err != nil {
 		return done, err
 	}
 	defer func() { err = errors.Join(err, free()) }()
 	m := &importer{s: s, link: l}
-	if err := l.begin(ctx); err != nil {
+	if err := l.Begin(ctx); err != nil {
 		return done, fmt.Errorf("begin: %w", err)
 	}
 	if err := m.lock(ctx); err != nil {
 		return done, err
 	}
-	if done, err = s.setAside(ctx, l, aside{since: since, now: s.cfg.Clock.Now(), hold: r.Hold}); err != nil {
-		return done, outward(err)
+	if done, err = s.setAside(ctx, l, aside{since: since, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
+		return done, engine.PublicError(err)
 	}
 	if err := m.disownSessions(ctx); err != nil {
 		return done, err
@@ -169,7 +171,7 @@ func MarkRestored(ctx context.Context, cfg Config, since time.Time, r RestoreCon
 	if err := s.renewLinked(ctx, l); err != nil {
 		return done, err
 	}
-	if err := l.commit(ctx); err != nil {
+	if err := l.Commit(ctx); err != nil {
 		return done, fmt.Errorf("commit: %w", err)
 	}
 	return done, nil
@@ -185,40 +187,40 @@ type aside struct {
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 // setAside does what a restore asks for, inside a transaction that nobody works beside.
-func (s *Store) setAside(ctx context.Context, a asker, r aside) (done Restored, err error) {
+func (s *Store) setAside(ctx context.Context, a engine.Querier, r aside) (done Restored, err error) {
 	if r.since.After(r.now.Add(clockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
 			Message: fmt.Sprintf("lies ahead: the copy is of %s, and this machine's clock shows %s", r.since.Format(time.RFC3339), r.now.Format(time.RFC3339))})
 	}
 	done.Since = r.since
-	node, err := number(ctx, a, "node")
+	node, err := engine.NextNumber(ctx, a, "node")
 	if err != nil {
 		return done, err
 	}
 	token := node<<32 | 1
-	due, now := micros(r.now.Add(clockSlack)), micros(r.now)
-	if done.Unknown, err = a.exec(ctx, `insert into unknown_message (client_id, message_id, since, at)
- select client_id, id, $2::bigint, $3::bigint from message`+unknownDue+` on conflict do nothing`, due, micros(r.since), now); err != nil {
+	due, now := engine.Micros(r.now.Add(clockSlack)), engine.Micros(r.now)
+	if done.Unknown, err = a.Exec(ctx, `insert into unknown_message (client_id, message_id, since, at)
+ select client_id, id, $2::bigint, $3::bigint from message`+unknownDue+` on conflict do nothing`, due, engine.Micros(r.since), now); err != nil {
 		return done, fmt.Errorf("list what is unknown: %w", err)
 	}
-	if _, err := a.exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
+	if _, err := a.Exec(ctx, `insert into event (client_id, message_id, at, kind, detail)
  select client_id, id, $2::bigint, 'uncertain', $3::text from message`+unknownDue, due, now, restoreDetail); err != nil {
 		return done, fmt.Errorf("write events: %w", err)
 	}
-	if _, err := a.exec(ctx, `update message set intent_at = case when intent > 0 then intent_at else next_at end,
+	if _, err := a.Exec(ctx, `update message set intent_at = case when intent > 0 then intent_at else next_at end,
  intent = case when intent > 0 then intent else $2::bigint end, valid_until = -abs(valid_until), next_at = $3::bigint, detail = $4::text`+unknownDue,
-		due, token, micros(r.now.Add(decideWithin)), restoreDetail); err != nil {
+		due, token, engine.Micros(r.now.Add(decideWithin)), restoreDetail); err != nil {
 		return done, fmt.Errorf("set messages aside: %w", err)
 	}
 	if err := chargeAside(ctx, a, token, r.now); err != nil {
 		return done, err
 	}
-	if _, err := one(ctx, a, `select (select count(distinct client_id) from unknown_message),
+	if _, err := engine.QueryOne(ctx, a, `select (select count(distinct client_id) from unknown_message),
  (select count(*) from message where state = 0 and intent = 0)`, nil, &done.Clients, &done.Later); err != nil {
 		return done, fmt.Errorf("count what is unknown: %w", err)
 	}
 	if r.hold {
-		if _, err := a.exec(ctx, `update client set held_at = $1 where deleted_at = 0`, now); err != nil {
+		if _, err := a.Exec(ctx, `update client set held_at = $1 where deleted_at = 0`, now); err != nil {
 			return done, fmt.Errorf("hold the clients: %w", err)
 		}
 	}
@@ -229,11 +231,11 @@ func (s *Store) setAside(ctx context.Context, a asker, r aside) (done Restored, 
 }
 
 // chargeAside takes a credit for each message set aside, in due order, as far as its client's go.
-func chargeAside(ctx context.Context, a asker, token int64, now time.Time) error {
+func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Time) error {
 	var clients []puntuale.ClientID
 	var amounts []int64
-	if err := a.each(ctx, `select m.client_id, count(*) from message m join client k on k.id = m.client_id
- where m.state = 0 and m.intent = $1 and k.credits is not null group by m.client_id order by m.client_id`, []any{token}, func(rows row) error {
+	if err := a.Query(ctx, `select m.client_id, count(*) from message m join client k on k.id = m.client_id
+ where m.state = 0 and m.intent = $1 and k.credits is not null group by m.client_id order by m.client_id`, []any{token}, func(rows engine.Row) error {
 		var c puntuale.ClientID
 		var n int64
 		err := rows.Scan(&c, &n)
@@ -256,7 +258,7 @@ func chargeAside(ctx context.Context, a asker, token int64, now time.Time) error
 		return err
 	}
 	for i, n := range taken {
-		if _, err := a.exec(ctx, `update message set credit = 1 where client_id = $1 and id in (
+		if _, err := a.Exec(ctx, `update message set credit = 1 where client_id = $1 and id in (
  select id from message where client_id = $1 and state = 0 and intent = $2 order by intent_at, id limit $3)`, clients[i], token, -n); err != nil {
 			return fmt.Errorf("mark messages as paid: %w", err)
 		}
@@ -270,7 +272,7 @@ const leap = `update id_block set next = greatest(next, $clock - 176722560000000
 
 // beginAnew keeps what the lost installation gave out apart from what this one will: nodes, sessions' owners, numbers. It
 // records the database's timeline, so that no failover is seen in the restore.
-func (s *Store) beginAnew(ctx context.Context, a asker) error {
+func (s *Store) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string
 		args []any
@@ -281,7 +283,7 @@ func (s *Store) beginAnew(ctx context.Context, a asker) error {
 		{leap, []any{idLeap.Microseconds()}},
 		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
 	} {
-		if _, err := a.exec(ctx, step.text, step.args...); err != nil {
+		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {
 			return fmt.Errorf("begin anew: %w", err)
 		}
 	}

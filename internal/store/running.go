@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -41,18 +43,18 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	for i := range n {
 		n[i] = int64(i)
 	}
-	err := b.a.each(ctx, runningMessages, []any{batch{
+	err := b.a.Query(ctx, runningMessages, []any{engine.Columns{
 		n,
-		pick(asking, func(t **task) int64 { return int64((*t).body.(*start).client) }),
-		pick(asking, func(t **task) string { return (*t).body.(*start).Run.Phone }),
-		pick(asking, func(t **task) int64 { return int64((*t).body.(*start).Run.Sequence) }),
-	}}, func(rows row) error {
+		engine.Column(asking, func(t **engine.Task) int64 { return int64((*t).Body.(*start).client) }),
+		engine.Column(asking, func(t **engine.Task) string { return (*t).Body.(*start).Run.Phone }),
+		engine.Column(asking, func(t **engine.Task) int64 { return int64((*t).Body.(*start).Run.Sequence) }),
+	}}, func(rows engine.Row) error {
 		var i int
 		var m runningMessage
 		if err := rows.Scan(&i, &m.Client, &m.ID, &m.intent, &m.stopped); err != nil {
 			return err
 		}
-		st := asking[i].body.(*start)
+		st := asking[i].Body.(*start)
 		st.running = append(st.running, m)
 		return nil
 	})
@@ -60,9 +62,9 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 		return fmt.Errorf("look for running messages: %w", err)
 	}
 	var stop []puntuale.MessageRef
-	now := asking[0].body.(*start).Now
+	now := asking[0].Body.(*start).Now
 	for _, t := range asking {
-		st := t.body.(*start)
+		st := t.Body.(*start)
 		slices.SortFunc(st.running, func(a, b runningMessage) int { return compareRefs(a.MessageRef, b.MessageRef) })
 		if st.IfRunning != puntuale.IfRunningRestart {
 			st.running = slices.DeleteFunc(st.running, func(m runningMessage) bool { return m.stopped })
@@ -70,9 +72,9 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 		switch {
 		case len(st.running) == 0:
 		case st.IfRunning == puntuale.IfRunningReject:
-			t.refused = puntuale.Conflict("the sequence is already running for this recipient")
+			t.Refused = puntuale.Conflict("the sequence is already running for this recipient")
 		case st.IfRunning == puntuale.IfRunningSkip:
-			st.answer.IDs = pick(st.running, func(m *runningMessage) puntuale.MessageID { return m.ID })
+			st.answer.IDs = engine.Column(st.running, func(m *runningMessage) puntuale.MessageID { return m.ID })
 		case st.IfRunning == puntuale.IfRunningRestart:
 			for _, m := range st.running {
 				stop = append(stop, m.MessageRef)
@@ -85,7 +87,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 
 // asking are the passed calls whose if_running is not allow. A second call of a batch for the same sequence and phone
 // would not see the first one's messages, so it comes again.
-func (b *startBatch) asking() (tasks []*task) {
+func (b *startBatch) asking() (tasks []*engine.Task) {
 	type recipient struct {
 		client   puntuale.ClientID
 		sequence puntuale.SequenceID
@@ -96,7 +98,7 @@ func (b *startBatch) asking() (tasks []*task) {
 		r := recipient{st.client, st.Run.Sequence, st.Run.Phone}
 		if st.passed && st.IfRunning != puntuale.IfRunningAllow && st.IfRunning != "" {
 			if seen[r] {
-				t.later = true
+				t.Later = true
 				continue
 			}
 			tasks = append(tasks, t)

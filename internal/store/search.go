@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 
+	"puntuale/internal/store/engine"
+
 	"golang.org/x/text/unicode/norm"
 
 	"puntuale"
@@ -85,8 +87,8 @@ func (t tenant) searched(ctx context.Context, f puntuale.MessageFilter, last, fl
 // candidates are the newest messages of a filter, whatever they say.
 func (t tenant) candidates(ctx context.Context, f puntuale.MessageFilter, last, floor int64, limit int) (all []candidate, err error) {
 	l := t.listing(last, floor, limit)
-	return all, t.lists().each(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
- from f cross join message m where m.client_id = $1 and m.id = f.i order by m.id desc`, l.args, func(rows row) error {
+	return all, t.lists().Query(ctx, `with f as (`+l.found(f)+`) select m.id, m.run_id, m.step
+ from f cross join message m where m.client_id = $1 and m.id = f.i order by m.id desc`, l.args, func(rows engine.Row) error {
 		var c candidate
 		err := rows.Scan(&c.id, &c.run, &c.step)
 		all = append(all, c)
@@ -109,7 +111,7 @@ func (t tenant) match(ctx context.Context, of needle, all []candidate) (bytes in
 	if len(runs) == 0 {
 		return 0, nil
 	}
-	return bytes, t.lists().each(ctx, `select r.id, r.content, r.request`+runContents, []any{t.id, batch{runs}}, func(rows row) error {
+	return bytes, t.lists().Query(ctx, `select r.id, r.content, r.request`+runContents, []any{t.id, engine.Columns{runs}}, func(rows engine.Row) error {
 		var run int64
 		var content string
 		var request []byte

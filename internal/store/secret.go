@@ -3,23 +3,25 @@ package store
 import (
 	"context"
 	"fmt"
+
+	"puntuale/internal/store/engine"
 )
 
 func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 	var value []byte
-	if _, err := one(ctx, s.read, `select value from secret where name = $1`, []any{name}, &value); err != nil {
-		return nil, outward(fmt.Errorf("read a secret: %w", err))
+	if _, err := engine.QueryOne(ctx, s.CallReads, `select value from secret where name = $1`, []any{name}, &value); err != nil {
+		return nil, engine.PublicError(fmt.Errorf("read a secret: %w", err))
 	}
 	return value, nil
 }
 
 func (s *Store) SetSecret(ctx context.Context, name string, old, value []byte) (set bool, err error) {
-	err = s.tenants[0].perform(ctx, single(s.kinds.write, func(ctx context.Context, a asker) error {
+	err = s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
 		text, args := `insert into secret (name, value) values ($1, $2) on conflict (name) do nothing`, []any{name, value}
 		if old != nil {
 			text, args = `update secret set value = $2 where name = $1 and value = $3`, append(args, old)
 		}
-		n, err := a.exec(ctx, text, args...)
+		n, err := a.Exec(ctx, text, args...)
 		set = n == 1
 		return err
 	}), false)

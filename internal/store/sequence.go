@@ -7,55 +7,57 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at`
 
 func sequenceFields(q *puntuale.Sequence) []any {
-	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, flag{&q.StopOnReply}, inJSON{&q.Steps}, moment{&q.Created}, moment{&q.Updated}}
+	return []any{&q.ID, &q.Name, &q.Session, &q.IfRunning, engine.ScanBool(&q.StopOnReply), engine.ScanJSON(&q.Steps), engine.ScanTime(&q.Created), engine.ScanTime(&q.Updated)}
 }
 
 func (t tenant) CreateSequence(ctx context.Context, q puntuale.Sequence, o *puntuale.Once) (puntuale.SequenceID, error) {
-	steps, err := toJSON(q.Steps)
+	steps, err := engine.ToJSON(q.Steps)
 	if err != nil {
 		return 0, err
 	}
 	var id int64
-	err = t.once(ctx, o, func(ctx context.Context, a asker) (_ any, err error) {
+	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return nil, err
 		}
 		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
 			return nil, err
 		}
-		if id, err = number(ctx, a, "sequence"); err != nil {
+		if id, err = engine.NextNumber(ctx, a, "sequence"); err != nil {
 			return nil, err
 		}
-		_, err = a.exec(ctx, `insert into sequence (client_id, id, name, session_id, if_running, stop_on_reply, steps,
+		_, err = a.Exec(ctx, `insert into sequence (client_id, id, name, session_id, if_running, stop_on_reply, steps,
  created_at, updated_at) values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-			t.id, id, q.Name, q.Session, q.IfRunning, bit(q.StopOnReply), steps, micros(q.Created), micros(q.Updated))
+			t.id, id, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Created), engine.Micros(q.Updated))
 		return puntuale.SequenceID(id), err
 	})
 	return puntuale.SequenceID(id), err
 }
 
 func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known ...puntuale.Version) error {
-	steps, err := toJSON(q.Steps)
+	steps, err := engine.ToJSON(q.Steps)
 	if err != nil {
 		return err
 	}
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := t.namedThere(ctx, a, q); err != nil {
 			return err
 		}
 		if err := t.sameSequence(ctx, a, q.ID, known); err != nil {
 			return err
 		}
-		n, err := a.exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
+		n, err := a.Exec(ctx, `update sequence set name = $3, session_id = $4, if_running = $5, stop_on_reply = $6,
  steps = $7, updated_at = $8 where client_id = $1 and id = $2 and deleted_at = 0`,
-			t.id, q.ID, q.Name, q.Session, q.IfRunning, bit(q.StopOnReply), steps, micros(q.Updated))
-		if err := thereOr(n > 0, err, "sequence"); err != nil {
+			t.id, q.ID, q.Name, q.Session, q.IfRunning, engine.Bit(q.StopOnReply), steps, engine.Micros(q.Updated))
+		if err := engine.ThereOr(n > 0, err, "sequence"); err != nil {
 			return err
 		}
 		return changed(ctx, a, t.id)
@@ -63,14 +65,14 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 }
 
 // sameSequence refuses a change of a sequence that has none of the known versions. With any given its row stays locked.
-func (t tenant) sameSequence(ctx context.Context, a asker, id puntuale.SequenceID, known []puntuale.Version) error {
+func (t tenant) sameSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, known []puntuale.Version) error {
 	if len(known) == 0 {
 		return nil
 	}
 	var stored puntuale.Sequence
-	found, err := one(ctx, a, `select `+sequenceColumns+` from sequence q
+	found, err := engine.QueryOne(ctx, a, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0 for update`, []any{t.id, id}, sequenceFields(&stored)...)
-	if err := thereOr(found, err, "sequence"); err != nil {
+	if err := engine.ThereOr(found, err, "sequence"); err != nil {
 		return err
 	}
 	return puntuale.CheckVersion(stored.Version(), known)
@@ -78,12 +80,12 @@ func (t tenant) sameSequence(ctx context.Context, a asker, id puntuale.SequenceI
 
 func (t tenant) Sequence(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, error) {
 	var q puntuale.Sequence
-	found, err := one(ctx, t.s.read, `select `+sequenceColumns+` from sequence q
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+sequenceColumns+` from sequence q
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`, []any{t.id, id}, sequenceFields(&q)...)
-	if err := foundOr(found, err, "sequence"); err != nil {
+	if err := engine.FoundOr(found, err, "sequence"); err != nil {
 		return q, err
 	}
-	return q, takeRoom(ctx, 0, lengthOf(q.Steps))
+	return q, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
 }
 
 // lengthOf is about how long steps are, in bytes.
@@ -103,7 +105,7 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	if f.Newest {
 		noun, from, order = "newest sequence", "q.id < $2", "q.id desc"
 	}
-	last, limit, err := after(p, noun)
+	last, limit, err := engine.ReadCursor(p, noun)
 	if err != nil {
 		return nil, "", err
 	}
@@ -115,31 +117,31 @@ func (t tenant) Sequences(ctx context.Context, f puntuale.SequenceFilter, p punt
 	if f.Text == "" { // else all names are read, of which a quota bounds the number
 		text, args = text+` limit $3`, append(args, limit+1)
 	}
-	var found []sized
+	var found []engine.SizedRow
 	of := needleOf(f.Text)
-	if err := t.s.read.each(ctx, text, args, func(r row) error {
-		var q sized
+	if err := t.s.CallReads.Query(ctx, text, args, func(r engine.Row) error {
+		var q engine.SizedRow
 		var name string
-		err := r.Scan(&q.id, &q.bytes, &name)
-		if of.in(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.id).String() {
+		err := r.Scan(&q.Id, &q.Bytes, &name)
+		if of.in(name) || strings.TrimSpace(f.Text) == puntuale.SequenceID(q.Id).String() {
 			found = append(found, q)
 		}
 		return err
 	}); err != nil {
-		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list sequences: %w", err))
 	}
-	page, err := stretchFrom(ctx, noun, found, limit)
+	page, err := engine.MakePageSpan(ctx, noun, found, limit)
 	if err != nil {
 		return nil, "", err
 	}
-	ids := pick(found[:page.rows], func(q *sized) int64 { return q.id })
-	all, err := list(ctx, t.s.read, `select `+sequenceColumns+` from $u(i bigint) join sequence q on q.client_id = $1 and q.id = u.i
- where q.deleted_at = 0 order by `+order, []any{t.id, batch{ids}},
-		func(rows row, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
+	ids := engine.Column(found[:page.Rows], func(q *engine.SizedRow) int64 { return q.Id })
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+sequenceColumns+` from $u(i bigint) join sequence q on q.client_id = $1 and q.id = u.i
+ where q.deleted_at = 0 order by `+order, []any{t.id, engine.Columns{ids}},
+		func(rows engine.Row, q *puntuale.Sequence) error { return rows.Scan(sequenceFields(q)...) })
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list sequences: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list sequences: %w", err))
 	}
-	return all, page.next, nil
+	return all, page.Next, nil
 }
 
 // lastStarted reads the client's last calls only: no index knows of sequences.
@@ -148,9 +150,9 @@ const lastStarted = `select x.sequence_id from (select r.id, r.sequence_id from 
  group by x.sequence_id order by max(x.id) desc limit $2`
 
 func (t tenant) LastStarted(ctx context.Context, limit int) ([]puntuale.SequenceID, error) {
-	all, err := list(ctx, t.lists(), lastStarted, []any{t.id, limit}, func(rows row, id *puntuale.SequenceID) error { return rows.Scan(id) })
+	all, err := engine.QueryAll(ctx, t.lists(), lastStarted, []any{t.id, limit}, func(rows engine.Row, id *puntuale.SequenceID) error { return rows.Scan(id) })
 	if err != nil {
-		return nil, outward(fmt.Errorf("list the sequences started last: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list the sequences started last: %w", err))
 	}
 	return all, nil
 }
@@ -158,21 +160,21 @@ func (t tenant) LastStarted(ctx context.Context, limit int) ([]puntuale.Sequence
 func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {
 	var q puntuale.Sequence
 	var s puntuale.Session
-	found, err := one(ctx, t.s.read, `select `+sequenceColumns+`, `+sessionColumns+` from sequence q
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+sequenceColumns+`, `+sessionColumns+` from sequence q
  join session s on s.client_id = q.client_id and s.deleted_at = 0
   and (s.id = q.session_id or q.session_id = 0 and s.is_default = 1)
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`,
 		[]any{t.id, id}, append(sequenceFields(&q), sessionFields(&s)...)...)
-	if err := foundOr(found, err, "sequence"); err != nil {
+	if err := engine.FoundOr(found, err, "sequence"); err != nil {
 		return q, s, err
 	}
-	return q, s, takeRoom(ctx, 0, lengthOf(q.Steps))
+	return q, s, engine.TakeRoom(ctx, 0, lengthOf(q.Steps))
 }
 
 // DeleteSequence cancels what is pending, a chunk a transaction, and deletes the sequence with the last of it.
 func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep, cancel bool, now time.Time) error {
 	for done := false; !done; {
-		if err := t.write(ctx, func(ctx context.Context, a asker) (err error) {
+		if err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 			done, err = t.deleteSequence(ctx, a, id, keep, cancel, now)
 			return err
 		}); err != nil {
@@ -183,7 +185,7 @@ func (t tenant) DeleteSequence(ctx context.Context, id puntuale.SequenceID, keep
 }
 
 // deleteSequence reports whether the sequence is deleted; else there is more to cancel first.
-func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.SequenceID, keep, cancel bool, now time.Time) (bool, error) {
+func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, keep, cancel bool, now time.Time) (bool, error) {
 	if err := t.lockDays(ctx, a, now); err != nil {
 		return false, err
 	}
@@ -191,8 +193,8 @@ func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.Sequenc
 		return false, err
 	}
 	var n int64
-	found, err := one(ctx, a, `select id from sequence where client_id = $1 and id = $2 and deleted_at = 0 for update`, []any{t.id, id}, &n)
-	if err := thereOr(found, err, "sequence"); err != nil {
+	found, err := engine.QueryOne(ctx, a, `select id from sequence where client_id = $1 and id = $2 and deleted_at = 0 for update`, []any{t.id, id}, &n)
+	if err := engine.ThereOr(found, err, "sequence"); err != nil {
 		return false, err
 	}
 	if !keep {
@@ -200,12 +202,12 @@ func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.Sequenc
 			return false, err
 		}
 	}
-	if _, err := a.exec(ctx, `update session set start_sequence = case when start_sequence = $2 then 0 else start_sequence end,
+	if _, err := a.Exec(ctx, `update session set start_sequence = case when start_sequence = $2 then 0 else start_sequence end,
  stop_sequence = case when stop_sequence = $2 then 0 else stop_sequence end
  where client_id = $1 and $2 in (start_sequence, stop_sequence) and deleted_at = 0`, t.id, id); err != nil {
 		return false, fmt.Errorf("clear default sequences: %w", err)
 	}
-	if _, err := a.exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2`, t.id, id, micros(now)); err != nil {
+	if _, err := a.Exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2`, t.id, id, engine.Micros(now)); err != nil {
 		return false, fmt.Errorf("delete a sequence: %w", err)
 	}
 	return true, changed(ctx, a, t.id)
@@ -213,11 +215,11 @@ func (t tenant) deleteSequence(ctx context.Context, a asker, id puntuale.Sequenc
 
 // RestoreSequence takes back a deletion.
 func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, since time.Time) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		var q puntuale.Sequence
-		found, err := one(ctx, a, `select `+sequenceColumns+` from sequence q
- where q.client_id = $1 and q.id = $2 and q.deleted_at > 0 and q.deleted_at >= $3 for update`, []any{t.id, id, micros(since)}, sequenceFields(&q)...)
-		if err := thereOr(found, err, "sequence"); err != nil {
+		found, err := engine.QueryOne(ctx, a, `select `+sequenceColumns+` from sequence q
+ where q.client_id = $1 and q.id = $2 and q.deleted_at > 0 and q.deleted_at >= $3 for update`, []any{t.id, id, engine.Micros(since)}, sequenceFields(&q)...)
+		if err := engine.ThereOr(found, err, "sequence"); err != nil {
 			return err
 		}
 		if err := t.namedThere(ctx, a, q); err != nil {
@@ -226,7 +228,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 		if err := t.roomFor(ctx, a, puntuale.QuotaSequences); err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {
+		if _, err := a.Exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {
 			return fmt.Errorf("restore a sequence: %w", err)
 		}
 		return changed(ctx, a, t.id)
@@ -241,16 +243,16 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 
 // endSequence cancels a chunk of what is pending of a sequence and reports whether there may be more, or refuses because
 // something is pending.
-func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
+func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.SequenceID, cancel bool, now time.Time) (more bool, err error) {
 	if !cancel {
 		var n int
-		if _, err := one(ctx, a, `select count(*) from campaign where client_id = $1 and sequence_id = $2 and state between 3 and 6`, []any{t.id, id}, &n); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select count(*) from campaign where client_id = $1 and sequence_id = $2 and state between 3 and 6`, []any{t.id, id}, &n); err != nil {
 			return false, fmt.Errorf("count campaigns: %w", err)
 		}
 		if n > 0 {
 			return false, puntuale.Conflict("the sequence has a campaign that has not ended")
 		}
-		if _, err := one(ctx, a, `select count(*) from (`+sequencePending+`) as pending`, []any{t.id, id}, &n); err != nil {
+		if _, err := engine.QueryOne(ctx, a, `select count(*) from (`+sequencePending+`) as pending`, []any{t.id, id}, &n); err != nil {
 			return false, fmt.Errorf("count pending messages: %w", err)
 		}
 		if n > 0 {
@@ -262,11 +264,11 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 		`c.client_id = $8 and c.sequence_id = $9 and c.state in (3, 4, 5)`, t.id, id); err != nil {
 		return false, err
 	}
-	if _, err := a.exec(ctx, `update campaign set state = 6, reason = $3 where client_id = $1 and sequence_id = $2 and state in (3, 4, 5)`,
+	if _, err := a.Exec(ctx, `update campaign set state = 6, reason = $3 where client_id = $1 and sequence_id = $2 and state in (3, 4, 5)`,
 		t.id, id, puntuale.CampaignNoSequence); err != nil {
 		return false, fmt.Errorf("cancel campaigns: %w", err)
 	}
-	refs, err := list(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows row, m *puntuale.MessageRef) error {
+	refs, err := engine.QueryAll(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows engine.Row, m *puntuale.MessageRef) error {
 		var intent int64
 		return rows.Scan(&m.Client, &m.ID, &intent)
 	})
@@ -279,7 +281,7 @@ func (t tenant) endSequence(ctx context.Context, a asker, id puntuale.SequenceID
 }
 
 // namedThere refuses a sequence that names a session or a template which is not there.
-func (t tenant) namedThere(ctx context.Context, a asker, q puntuale.Sequence) error {
+func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Sequence) error {
 	if err := t.sessionThere(ctx, a, q.Session); err != nil {
 		return err
 	}
@@ -288,7 +290,7 @@ func (t tenant) namedThere(ctx context.Context, a asker, q puntuale.Sequence) er
 
 // lockDays takes the client's usage rows of every day it may be now somewhere on earth. A start either has committed
 // before, and its messages are seen, or it comes after and sees what this transaction changed.
-func (t tenant) lockDays(ctx context.Context, a asker, now time.Time) error {
+func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {
 		if _, err := countAlways(ctx, a, dayOf{t.id, puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
 			return err

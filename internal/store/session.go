@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -13,9 +15,9 @@ const sessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.i
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
 func sessionFields(s *puntuale.Session) []any {
-	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, flag{&s.Sandbox}, flag{&s.Default}, &s.Pace.PerMinute, &s.Pace.PerDay,
+	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, engine.ScanBool(&s.Sandbox), engine.ScanBool(&s.Default), &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
-		moment{&s.Created}, &s.Owner}
+		engine.ScanTime(&s.Created), &s.Owner}
 }
 
 // With their links sessions are read where the answer shows them, and by nodes that look for theirs; a start needs none.
@@ -27,11 +29,11 @@ var shownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
 func linkedFields(s *puntuale.Session) []any {
-	return append(sessionFields(s), &s.Link.State, moment{&s.Link.Since}, &s.Link.Number, &s.Link.Detail, octets{&s.Link.Code}, moment{&s.Link.Until},
-		&s.Link.Condition, moment{&s.Link.Limited})
+	return append(sessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, &s.Link.Detail, engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
+		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
 }
 
-func scanLinked(rows row, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
+func scanLinked(rows engine.Row, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
 
 func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, nil, o)
@@ -40,7 +42,7 @@ func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntua
 // createSession inserts a session, with what seal (nil: nothing) makes of its id.
 func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func(puntuale.SessionID) []byte, o *puntuale.Once) (puntuale.SessionID, error) {
 	var id puntuale.SessionID
-	err := t.once(ctx, o, func(ctx context.Context, a asker) (_ any, err error) {
+	err := t.once(ctx, o, func(ctx context.Context, a engine.Querier) (_ any, err error) {
 		id, err = t.insertSession(ctx, a, s, seal)
 		return id, err
 	})
@@ -48,7 +50,7 @@ func (t tenant) createSession(ctx context.Context, s puntuale.Session, seal func
 }
 
 // insertSession is createSession inside a transaction.
-func (t tenant) insertSession(ctx context.Context, a asker, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
+func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.Session, seal func(puntuale.SessionID) []byte) (puntuale.SessionID, error) {
 	if err := t.roomFor(ctx, a, puntuale.QuotaSessions); err != nil {
 		return 0, err
 	}
@@ -56,24 +58,24 @@ func (t tenant) insertSession(ctx context.Context, a asker, s puntuale.Session, 
 	if err != nil || seal == nil {
 		return id, err
 	}
-	if _, err := a.exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, seal(id)); err != nil {
+	if _, err := a.Exec(ctx, `update session set keys = $3 where client_id = $1 and id = $2`, t.id, id, seal(id)); err != nil {
 		return 0, fmt.Errorf("store a session's keys: %w", err)
 	}
 	return id, nil
 }
 
-func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {
-	id, err := number(ctx, a, "session")
+func insertSession(ctx context.Context, a engine.Querier, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {
+	id, err := engine.NextNumber(ctx, a, "session")
 	if err != nil {
 		return 0, err
 	}
-	_, err = a.exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, start_sequence,
+	_, err = a.Exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, start_sequence,
  stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter, way)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-		client, id, s.Name, s.Type, bit(s.Sandbox), bit(s.Default), s.Start, s.Stop, micros(s.Created),
+		client, id, s.Name, s.Type, engine.Bit(s.Sandbox), engine.Bit(s.Default), s.Start, s.Stop, engine.Micros(s.Created),
 		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter, string(s.Way))
 	if err != nil {
-		if repeated(err) {
+		if engine.Repeated(err) {
 			return 0, puntuale.Conflict("the client has a default session already")
 		}
 		return 0, fmt.Errorf("insert a session: %w", err)
@@ -83,34 +85,34 @@ func insertSession(ctx context.Context, a asker, client puntuale.ClientID, s pun
 
 func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
 	var s puntuale.Session
-	found, err := one(ctx, t.s.read, `select `+shownColumns+` from session s
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+shownColumns+` from session s
  where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, linkedFields(&s)...)
-	return s, foundOr(found, err, "session")
+	return s, engine.FoundOr(found, err, "session")
 }
 
 func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Session, string, error) {
-	last, limit, err := after(p, "session")
+	last, limit, err := engine.ReadCursor(p, "session")
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := list(ctx, t.s.read, `select `+shownColumns+` from session s
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+shownColumns+` from session s
  where s.client_id = $1 and s.id > $2 and s.deleted_at = 0 order by s.id limit $3`, []any{t.id, last, limit + 1}, scanLinked)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list sessions: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list sessions: %w", err))
 	}
-	all, next := cut(all, limit, "session", func(s *puntuale.Session) int64 { return int64(s.ID) })
+	all, next := engine.CutPage(all, limit, "session", func(s *puntuale.Session) int64 { return int64(s.ID) })
 	return all, next, nil
 }
 
 // SetDefaultPair locks the session and the sequences, so that none of them is deleted before the session names it.
 func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start, stop puntuale.SequenceID, known ...puntuale.Version) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
 		if err != nil {
 			return err
 		}
-		there, err := list(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
-			[]any{t.id, start, stop}, scanOne[puntuale.SequenceID])
+		there, err := engine.QueryAll(ctx, a, `select id from sequence where client_id = $1 and id in ($2, $3) and deleted_at = 0 order by id for update`,
+			[]any{t.id, start, stop}, engine.ScanOne[puntuale.SequenceID])
 		if err != nil {
 			return fmt.Errorf("look for default sequences: %w", err)
 		}
@@ -129,15 +131,15 @@ func (t tenant) SetDefaultPair(ctx context.Context, id puntuale.SessionID, start
 		if err := puntuale.CheckVersion(s.PairVersion(), known); err != nil {
 			return err
 		}
-		n, err := a.exec(ctx, `update session set start_sequence = $3, stop_sequence = $4 where client_id = $1 and id = $2 and deleted_at = 0`,
+		n, err := a.Exec(ctx, `update session set start_sequence = $3, stop_sequence = $4 where client_id = $1 and id = $2 and deleted_at = 0`,
 			t.id, id, start, stop)
-		return thereOr(n > 0, err, "session")
+		return engine.ThereOr(n > 0, err, "session")
 	})
 }
 
 // UpdateSession locks the session, so that nobody else changes it between the comparison and the change.
 func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p puntuale.SessionPatch, known ...puntuale.Version) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		s, err := t.lockedSession(ctx, a, id)
 		if err != nil {
 			return err
@@ -147,7 +149,7 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 		}
 		change(&s.Name, p.Name)
 		change(&s.Pace, p.Pace)
-		_, err = a.exec(ctx, `update session set name = $3, per_min = $4, per_day = $5, cold_per_min = $6, cold_per_day = $7, jitter = $8
+		_, err = a.Exec(ctx, `update session set name = $3, per_min = $4, per_day = $5, cold_per_min = $6, cold_per_day = $7, jitter = $8
  where client_id = $1 and id = $2`, t.id, id, s.Name, s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter)
 		if err != nil {
 			return fmt.Errorf("change a session: %w", err)
@@ -157,29 +159,29 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 }
 
 // lockedSession reads a session once its row is locked: what is read stays until this transaction has committed.
-func (t tenant) lockedSession(ctx context.Context, a asker, id puntuale.SessionID) (s puntuale.Session, err error) {
+func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale.SessionID) (s puntuale.Session, err error) {
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
-		return s, thereOr(false, err, "session")
+		return s, engine.ThereOr(false, err, "session")
 	}
-	found, err := one(ctx, a, `select `+sessionColumns+` from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, sessionFields(&s)...)
-	return s, thereOr(found, err, "session")
+	found, err := engine.QueryOne(ctx, a, `select `+sessionColumns+` from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, sessionFields(&s)...)
+	return s, engine.ThereOr(found, err, "session")
 }
 
 // sessionThere refuses a session that is not the client's; 0, the default one, always is. It is not deleted before this
 // transaction has committed.
-func (t tenant) sessionThere(ctx context.Context, a asker, id puntuale.SessionID) error {
+func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.SessionID) error {
 	if id == 0 {
 		return nil
 	}
 	var n int64
-	found, err := one(ctx, a, `select id from session where client_id = $1 and id = $2 and deleted_at = 0 for key share`, []any{t.id, id}, &n)
-	return thereOr(found, err, "session")
+	found, err := engine.QueryOne(ctx, a, `select id from session where client_id = $1 and id = $2 and deleted_at = 0 for key share`, []any{t.id, id}, &n)
+	return engine.ThereOr(found, err, "session")
 }
 
 // lockSessions locks those of the sessions that are there, in order, and returns them.
-func (t tenant) lockSessions(ctx context.Context, a asker, ids ...puntuale.SessionID) ([]lockedSession, error) {
+func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntuale.SessionID) ([]lockedSession, error) {
 	slices.Sort(ids)
-	all, err := list(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i
+	all, err := engine.QueryAll(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i
  where s.deleted_at = 0 order by s.id for update of s`, []any{t.id, sessionColumn(slices.Compact(ids))}, scanLocked)
 	if err != nil {
 		return nil, fmt.Errorf("lock sessions: %w", err)
@@ -188,8 +190,8 @@ func (t tenant) lockSessions(ctx context.Context, a asker, ids ...puntuale.Sessi
 }
 
 // lockAllSessions locks every session of the client, in order.
-func (t tenant) lockAllSessions(ctx context.Context, a asker) error {
-	_, err := list(ctx, a, `select id, is_default from session where client_id = $1 and deleted_at = 0 order by id for update`,
+func (t tenant) lockAllSessions(ctx context.Context, a engine.Querier) error {
+	_, err := engine.QueryAll(ctx, a, `select id, is_default from session where client_id = $1 and deleted_at = 0 order by id for update`,
 		[]any{t.id}, scanLocked)
 	if err != nil {
 		return fmt.Errorf("lock sessions: %w", err)
@@ -202,4 +204,6 @@ type lockedSession struct {
 	isDefault bool
 }
 
-func scanLocked(rows row, s *lockedSession) error { return rows.Scan(&s.id, flag{&s.isDefault}) }
+func scanLocked(rows engine.Row, s *lockedSession) error {
+	return rows.Scan(&s.id, engine.ScanBool(&s.isDefault))
+}

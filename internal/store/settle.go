@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -35,7 +37,7 @@ func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return compareRefs(a.MessageRef, b.MessageRef) })
 	present := s.from(now)
 	for part := range slices.Chunk(all, chunk) {
-		if err := s.records.perform(ctx, dated(s.kinds.settle, func(ctx context.Context, a asker) error {
+		if err := s.RecordWriter.Do(ctx, engine.SingleDated(s.kinds.settle, func(ctx context.Context, a engine.Querier) error {
 			return settle(ctx, a, node, present(), part)
 		}), false); err != nil {
 			return err
@@ -44,7 +46,7 @@ func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-func settle(ctx context.Context, a asker, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
+func settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fence(ctx, a, node); err != nil {
 			return err
@@ -64,29 +66,29 @@ func settle(ctx context.Context, a asker, node puntuale.NodeID, now time.Time, a
 		}
 	}
 	if len(failed) > 0 && len(moved) > 0 { // two statements: lock in order first
-		refs := pick(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
+		refs := engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
 		if err := lockMessages(ctx, a, refs); err != nil {
 			return err
 		}
 	}
 	if len(failed) > 0 {
-		if _, err := a.exec(ctx, failMessages, micros(now), append(settleColumns(failed),
-			pick(failed, func(m *puntuale.Settlement) string { return m.Reason }),
-			pick(failed, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
+		if _, err := a.Exec(ctx, failMessages, engine.Micros(now), append(settleColumns(failed),
+			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Reason }),
+			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
 			return fmt.Errorf("fail messages: %w", err)
 		}
 	}
 	if len(moved) > 0 {
-		if _, err := a.exec(ctx, postponeMessages, append(settleColumns(moved),
-			pick(moved, func(m *puntuale.Settlement) int64 { return micros(m.Next) }),
-			pick(moved, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
+		if _, err := a.Exec(ctx, postponeMessages, append(settleColumns(moved),
+			engine.Column(moved, func(m *puntuale.Settlement) int64 { return engine.Micros(m.Next) }),
+			engine.Column(moved, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
 			return fmt.Errorf("postpone messages: %w", err)
 		}
 	}
 	return nil
 }
 
-func settleColumns(all []puntuale.Settlement) batch {
-	return append(refColumns(pick(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })),
-		pick(all, func(m *puntuale.Settlement) int64 { return m.Intent }))
+func settleColumns(all []puntuale.Settlement) engine.Columns {
+	return append(refColumns(engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })),
+		engine.Column(all, func(m *puntuale.Settlement) int64 { return m.Intent }))
 }

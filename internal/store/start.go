@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -36,14 +38,14 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 		}
 	}
 	var err error
-	if st.steps, err = toJSON(st.Run.Steps); err != nil {
+	if st.steps, err = engine.ToJSON(st.Run.Steps); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	k := t.s.kinds.start
 	if t.free {
 		k = t.s.kinds.free
 	}
-	if err := t.s.tenantWriter(int64(t.id)).perform(ctx, joined(k, len(r.Messages), st).of(int64(t.id)), false); err != nil {
+	if err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Joined(k, len(r.Messages), st).Of(int64(t.id)), false); err != nil {
 		return puntuale.StartedRun{}, err
 	}
 	return st.answer, nil
@@ -52,38 +54,38 @@ func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.Starte
 // startsWeight bounds the messages of one batch of starts.
 const startsWeight = 1000
 
-func newStartKind() *kind {
-	return &kind{name: "start", lane: laneCall, limit: startsWeight, prepare: prepareStarts, check: checkStarts, run: func(ctx context.Context, w *writer, tasks []*task) error {
-		return runStarts(ctx, w, &startBatch{a: &w.link, tasks: tasks})
+func newStartKind() *engine.Kind {
+	return &engine.Kind{Name: "start", Priority: engine.PriorityCall, Limit: startsWeight, Prepare: prepareStarts, Check: checkStarts, Run: func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+		return runStarts(ctx, w, &startBatch{a: &w.Conn, tasks: tasks})
 	}}
 }
 
 // newFreeStartKind is of starts that do not count as calls.
-func newFreeStartKind() *kind {
+func newFreeStartKind() *engine.Kind {
 	k := newStartKind()
-	k.run = func(ctx context.Context, w *writer, tasks []*task) error {
-		return runStarts(ctx, w, &startBatch{a: &w.link, tasks: tasks, free: true})
+	k.Run = func(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
+		return runStarts(ctx, w, &startBatch{a: &w.Conn, tasks: tasks, free: true})
 	}
 	return k
 }
 
-func prepareStarts(ctx context.Context, w *writer, tasks []*task) error {
+func prepareStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) error {
 	n := 0
 	for _, t := range tasks {
-		n += len(t.body.(*start).Messages)
+		n += len(t.Body.(*start).Messages)
 	}
-	if err := w.stock(ctx, n); err != nil {
+	if err := w.Stock(ctx, n); err != nil {
 		return err
 	}
 	for _, t := range tasks {
-		st := t.body.(*start)
+		st := t.Body.(*start)
 		st.passed, st.gone, st.answer, st.running = false, nil, puntuale.StartedRun{}, nil
-		st.first = w.ids.take(len(st.Messages))
+		st.first = w.Ids.Take(len(st.Messages))
 	}
 	return nil
 }
 
-func runStarts(ctx context.Context, w *writer, b *startBatch) error {
+func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 	for _, step := range []func(context.Context) error{
 		b.takeKeys, b.count, b.findStale, b.pass, b.decideRunning, b.settleCounts, b.insert, b.keepAnswers,
 	} {
@@ -91,29 +93,29 @@ func runStarts(ctx context.Context, w *writer, b *startBatch) error {
 			return err
 		}
 	}
-	w.db.cfg.Meter.CapRefused(b.capRefused)
+	w.Db.Config.Meter.CapRefused(b.capRefused)
 	return nil
 }
 
 // startBatch is the work of one batch of starts, a step a method.
 type startBatch struct {
-	a     asker
-	tasks []*task
+	a     engine.Querier
+	tasks []*engine.Task
 	free  bool // nothing is counted; the days are locked all the same
 
-	keyed      []*task // hold an idempotency key of this batch
+	keyed      []*engine.Task // hold an idempotency key of this batch
 	days       []dayOf
 	counts     map[dayOf]counted
-	calls      map[dayOf][]*task // in order
-	waiting    map[dayOf][]*task // counted
-	over       map[dayOf][]*task // beyond the cap, if nothing before them is taken back
+	calls      map[dayOf][]*engine.Task // in order
+	waiting    map[dayOf][]*engine.Task // counted
+	over       map[dayOf][]*engine.Task // beyond the cap, if nothing before them is taken back
 	capRefused int
 }
 
 // live are the tasks that nothing has decided yet.
-func (b *startBatch) live(yield func(*task, *start) bool) {
+func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 	for _, t := range b.tasks {
-		if st := t.body.(*start); t.refused == nil && !t.later && !st.answer.Replayed && !yield(t, st) {
+		if st := t.Body.(*start); t.Refused == nil && !t.Later && !st.answer.Replayed && !yield(t, st) {
 			return
 		}
 	}
@@ -121,7 +123,7 @@ func (b *startBatch) live(yield func(*task, *start) bool) {
 
 // count counts the live calls by client and day.
 func (b *startBatch) count(ctx context.Context) (err error) {
-	b.calls = map[dayOf][]*task{}
+	b.calls = map[dayOf][]*engine.Task{}
 	for t, st := range b.live {
 		b.calls[st.day] = append(b.calls[st.day], t)
 	}
@@ -132,7 +134,7 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 		b.days = append(b.days, d)
 	}
 	slices.SortFunc(b.days, dayOf.compare)
-	b.counts, err = count(ctx, b.a.later, b.days, pick(b.days, func(d *dayOf) int64 {
+	b.counts, err = count(ctx, b.a.Queue, b.days, engine.Column(b.days, func(d *dayOf) int64 {
 		if b.free {
 			return 0
 		}
@@ -155,7 +157,7 @@ where not (x.r and x.q and x.s)`
 func (b *startBatch) findStale(ctx context.Context) error {
 	var asked []*start
 	for _, t := range b.tasks {
-		if st := t.body.(*start); st.Revision != 0 || t.refused == nil && !t.later && !st.answer.Replayed {
+		if st := t.Body.(*start); st.Revision != 0 || t.Refused == nil && !t.Later && !st.answer.Replayed {
 			asked = append(asked, st)
 		}
 	}
@@ -167,13 +169,13 @@ func (b *startBatch) findStale(ctx context.Context) error {
 		n[i] = int64(i)
 	}
 	type S = *start
-	err := b.a.each(ctx, staleStarts, []any{batch{
+	err := b.a.Query(ctx, staleStarts, []any{engine.Columns{
 		n,
-		pick(asked, func(s *S) int64 { return int64((*s).client) }),
-		pick(asked, func(s *S) int64 { return (*s).Revision }),
-		pick(asked, func(s *S) int64 { return int64((*s).Run.Sequence) }),
-		pick(asked, func(s *S) int64 { return int64((*s).Run.Session) }),
-	}}, func(r row) error {
+		engine.Column(asked, func(s *S) int64 { return int64((*s).client) }),
+		engine.Column(asked, func(s *S) int64 { return (*s).Revision }),
+		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Sequence) }),
+		engine.Column(asked, func(s *S) int64 { return int64((*s).Run.Session) }),
+	}}, func(r engine.Row) error {
 		var i int
 		var current, sequence, session bool // is as it was; is there
 		if err := r.Scan(&i, &current, &sequence, &session); err != nil {
@@ -198,12 +200,12 @@ func (b *startBatch) findStale(ctx context.Context) error {
 // pass lets the calls go on that their client's cap allows. A call planned from memory is refused for that before
 // anything else: also when its key was used before, or its client's cap is reached.
 func (b *startBatch) pass(context.Context) error {
-	b.waiting, b.over = map[dayOf][]*task{}, map[dayOf][]*task{}
+	b.waiting, b.over = map[dayOf][]*engine.Task{}, map[dayOf][]*engine.Task{}
 	for d, tasks := range b.calls {
 		c, ok := b.counts[d]
 		if !ok {
 			for _, t := range tasks {
-				t.refused = puntuale.NotFound("client")
+				t.Refused = puntuale.NotFound("client")
 			}
 			continue
 		}
@@ -213,13 +215,13 @@ func (b *startBatch) pass(context.Context) error {
 		}
 		b.waiting[d], b.over[d] = tasks[:passed], tasks[passed:]
 		for _, t := range b.waiting[d] {
-			st := t.body.(*start)
-			st.passed, t.refused = true, st.gone
+			st := t.Body.(*start)
+			st.passed, t.Refused = true, st.gone
 		}
 	}
 	for _, t := range b.tasks {
-		if st := t.body.(*start); errors.Is(st.gone, puntuale.ErrStale) {
-			t.refused, t.later = st.gone, false
+		if st := t.Body.(*start); errors.Is(st.gone, puntuale.ErrStale) {
+			t.Refused, t.Later = st.gone, false
 		}
 	}
 	return nil
@@ -236,8 +238,8 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 		}
 		i, lost := int64(0), int64(0)
 		for _, t := range b.waiting[d] {
-			st := t.body.(*start)
-			if t.refused != nil || t.later {
+			st := t.Body.(*start)
+			if t.Refused != nil || t.Later {
 				st.passed = false
 				lost++
 				continue
@@ -251,15 +253,15 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			days, back = append(days, d), append(back, lost)
 		}
 		for _, t := range b.over[d] {
-			if t.refused != nil {
+			if t.Refused != nil {
 				continue // stale
 			}
 			if lost > 0 {
-				t.later = true // there is room again
+				t.Later = true // there is room again
 				continue
 			}
 			u := c.usage(c.used - c.prev)
-			t.refused = &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
+			t.Refused = &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
 			b.capRefused++
 		}
 	}
@@ -306,39 +308,39 @@ func (b *startBatch) insert(ctx context.Context) error {
 	}
 	slices.SortFunc(runs, func(x, y *start) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.first, y.first)) })
 	type S = *start
-	if err := b.a.later(ctx, insertRuns, []any{batch{
-		pick(runs, func(s *S) int64 { return int64((*s).client) }),
-		pick(runs, func(s *S) int64 { return (*s).first }),
-		pick(runs, func(s *S) int64 { return int64((*s).Run.Sequence) }),
-		pick(runs, func(s *S) int64 { return int64((*s).Run.Session) }),
-		pick(runs, func(s *S) string { return (*s).Run.Phone }),
-		pick(runs, func(s *S) int64 { return originNumber((*s).Run.Origin) }),
-		pick(runs, func(s *S) int64 { return int64(len((*s).Messages)) }),
-		pick(runs, func(s *S) string { return (*s).Run.Name }),
-		pick(runs, func(s *S) string { return (*s).Run.Zone }),
-		pick(runs, func(s *S) int64 { return micros((*s).Run.Received) }),
-		pick(runs, func(s *S) []byte { return append([]byte{}, (*s).Run.Request...) }),
-		pick(runs, func(s *S) string { return (*s).Run.ClientName }),
-		pick(runs, func(s *S) string { return (*s).Run.SequenceName }),
-		pick(runs, func(s *S) string { return (*s).steps }),
-		pick(runs, func(s *S) int64 { return int64((*s).Run.Campaign) }),
+	if err := b.a.Queue(ctx, insertRuns, []any{engine.Columns{
+		engine.Column(runs, func(s *S) int64 { return int64((*s).client) }),
+		engine.Column(runs, func(s *S) int64 { return (*s).first }),
+		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Sequence) }),
+		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Session) }),
+		engine.Column(runs, func(s *S) string { return (*s).Run.Phone }),
+		engine.Column(runs, func(s *S) int64 { return originNumber((*s).Run.Origin) }),
+		engine.Column(runs, func(s *S) int64 { return int64(len((*s).Messages)) }),
+		engine.Column(runs, func(s *S) string { return (*s).Run.Name }),
+		engine.Column(runs, func(s *S) string { return (*s).Run.Zone }),
+		engine.Column(runs, func(s *S) int64 { return engine.Micros((*s).Run.Received) }),
+		engine.Column(runs, func(s *S) []byte { return append([]byte{}, (*s).Run.Request...) }),
+		engine.Column(runs, func(s *S) string { return (*s).Run.ClientName }),
+		engine.Column(runs, func(s *S) string { return (*s).Run.SequenceName }),
+		engine.Column(runs, func(s *S) string { return (*s).steps }),
+		engine.Column(runs, func(s *S) int64 { return int64((*s).Run.Campaign) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert runs: %w", err)
 	}
 	planned := func(r *row) *puntuale.PlannedMessage { return &r.Messages[r.i] }
-	if err := b.a.later(ctx, insertMessages, []any{batch{
-		pick(rows, func(r *row) int64 { return int64(r.client) }),
-		pick(rows, func(r *row) int64 { return int64(r.ref(r.i)) }),
-		pick(rows, func(r *row) int64 { return int64(r.Run.Session) }),
-		pick(rows, func(r *row) int64 { return r.first }),
-		pick(rows, func(r *row) int64 { return micros(planned(r).Desired) }),
-		pick(rows, func(r *row) int64 { return micros(planned(r).Due) }),
-		pick(rows, func(r *row) int64 { return micros(planned(r).ValidUntil) }),
-		pick(rows, func(r *row) int64 { return int64(r.i) }),
-		pick(rows, func(r *row) int64 { return originNumber(r.Run.Origin) }),
-		pick(rows, func(r *row) string { return r.Run.Phone }),
-		pick(rows, func(r *row) int64 { return int64(r.Run.Campaign) }),
-		pick(rows, func(r *row) int64 { return bit(r.Run.Campaign != 0) }),
+	if err := b.a.Queue(ctx, insertMessages, []any{engine.Columns{
+		engine.Column(rows, func(r *row) int64 { return int64(r.client) }),
+		engine.Column(rows, func(r *row) int64 { return int64(r.ref(r.i)) }),
+		engine.Column(rows, func(r *row) int64 { return int64(r.Run.Session) }),
+		engine.Column(rows, func(r *row) int64 { return r.first }),
+		engine.Column(rows, func(r *row) int64 { return engine.Micros(planned(r).Desired) }),
+		engine.Column(rows, func(r *row) int64 { return engine.Micros(planned(r).Due) }),
+		engine.Column(rows, func(r *row) int64 { return engine.Micros(planned(r).ValidUntil) }),
+		engine.Column(rows, func(r *row) int64 { return int64(r.i) }),
+		engine.Column(rows, func(r *row) int64 { return originNumber(r.Run.Origin) }),
+		engine.Column(rows, func(r *row) string { return r.Run.Phone }),
+		engine.Column(rows, func(r *row) int64 { return int64(r.Run.Campaign) }),
+		engine.Column(rows, func(r *row) int64 { return engine.Bit(r.Run.Campaign != 0) }),
 	}}, nil); err != nil {
 		return fmt.Errorf("insert messages: %w", err)
 	}
@@ -348,23 +350,23 @@ func (b *startBatch) insert(ctx context.Context) error {
 // checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides for
 // all. A usage row is written first, which waits for a commit still under way even where that one inserted the row: the
 // first call of a client's day has nothing yet that could be locked.
-func checkStarts(ctx context.Context, w *writer, tasks []*task) (bool, error) {
+func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
-		st := t.body.(*start)
+		st := t.Body.(*start)
 		if len(st.answer.IDs) == 0 || st.answer.IDs[0] != st.ref(0) {
 			continue
 		}
-		if err := w.link.begin(ctx); err != nil {
+		if err := w.Conn.Begin(ctx); err != nil {
 			return false, fmt.Errorf("begin: %w", err)
 		}
-		_, err := w.link.exec(ctx, `insert into api_usage as g (client_id, day, asked, prev, used) values ($1, $2, 0, 0, 0)
+		_, err := w.Conn.Exec(ctx, `insert into api_usage as g (client_id, day, asked, prev, used) values ($1, $2, 0, 0, 0)
  on conflict (client_id, day) do update set used = g.used`, st.client, st.Day.Int())
 		var stored bool
 		if err == nil {
 			var id int64
-			stored, err = one(ctx, &w.link, `select id from run where client_id = $1 and id = $2`, []any{st.client, st.first}, &id)
+			stored, err = engine.QueryOne(ctx, &w.Conn, `select id from run where client_id = $1 and id = $2`, []any{st.client, st.first}, &id)
 		}
-		return stored, errors.Join(err, w.link.rollback(ctx))
+		return stored, errors.Join(err, w.Conn.Rollback(ctx))
 	}
 	return false, fmt.Errorf("no run tells whether the batch was stored")
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -30,14 +32,14 @@ type hold struct {
 }
 
 // holds reads the client's attempts of devices without an outcome, by their ends. which narrows them, from $2 on.
-func (t tenant) holds(ctx context.Context, a asker, which string, args ...any) ([]hold, error) {
+func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args ...any) ([]hold, error) {
 	var h hold
-	due := newDueRow(&h.device, flag{&h.dedupes}, &h.take, moment{&h.until})
+	due := newDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
 	var all []hold
-	err := a.each(ctx, `select `+dueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
+	err := a.Query(ctx, `select `+dueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
  from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id and m.intent = h.token
  left join device d on d.client_id = h.client_id and d.id = h.device_id
- where h.client_id = $1 and h.done = 0 and m.state = 0`+which+` order by h.until, h.message_id`, append([]any{t.id}, args...), func(rows row) error {
+ where h.client_id = $1 and h.done = 0 and m.state = 0`+which+` order by h.until, h.message_id`, append([]any{t.id}, args...), func(rows engine.Row) error {
 		err := due.scan(rows, &h.DueMessage)
 		all = append(all, h)
 		return err
@@ -49,31 +51,31 @@ func (t tenant) holds(ctx context.Context, a asker, which string, args ...any) (
 }
 
 // refs names the attempts of holds, in the order of locks, as the columns of a batch: client, message, token.
-func holdColumns(held []hold) batch {
+func holdColumns(held []hold) engine.Columns {
 	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
-	return append(refColumns(pick(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
-		pick(held, func(h *hold) int64 { return h.Intent }))
+	return append(refColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
+		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
 // moveMessages has the attempts looked at by the session's node at a moment, when their holds are over.
-func (t tenant) moveMessages(ctx context.Context, a asker, held []hold, at time.Time) error {
+func (t tenant) moveMessages(ctx context.Context, a engine.Querier, held []hold, at time.Time) error {
 	if len(held) == 0 {
 		return nil
 	}
-	if _, err := a.exec(ctx, `update message set next_at = $1::bigint from $u(c bigint, i bigint, x bigint)
- where message.client_id = u.c and message.id = u.i and message.intent = u.x`, micros(at), holdColumns(held)); err != nil {
+	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint from $u(c bigint, i bigint, x bigint)
+ where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(at), holdColumns(held)); err != nil {
 		return fmt.Errorf("move the ends of holds: %w", err)
 	}
 	return nil
 }
 
 // moveHolds comes after the messages: that is the order of locks.
-func (t tenant) moveHolds(ctx context.Context, a asker, held []hold, until time.Time) error {
+func (t tenant) moveHolds(ctx context.Context, a engine.Querier, held []hold, until time.Time) error {
 	if len(held) == 0 {
 		return nil
 	}
-	if _, err := a.exec(ctx, `update device_hold set until = $1::bigint from $u(c bigint, i bigint, x bigint)
- where device_hold.client_id = u.c and device_hold.message_id = u.i and device_hold.token = u.x`, micros(until), holdColumns(held)); err != nil {
+	if _, err := a.Exec(ctx, `update device_hold set until = $1::bigint from $u(c bigint, i bigint, x bigint)
+ where device_hold.client_id = u.c and device_hold.message_id = u.i and device_hold.token = u.x`, engine.Micros(until), holdColumns(held)); err != nil {
 		return fmt.Errorf("move holds: %w", err)
 	}
 	return nil
@@ -93,7 +95,7 @@ func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, d
 			return found.free, err
 		}
 		slices.SortFunc(found.outside, func(x, y puntuale.Settlement) int { return compareRefs(x.MessageRef, y.MessageRef) })
-		if err := t.writeDated(ctx, func(ctx context.Context, a asker) error { return settle(ctx, a, 0, now, found.outside) }); err != nil {
+		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error { return settle(ctx, a, 0, now, found.outside) }); err != nil {
 			return nil, err
 		}
 	}
@@ -104,9 +106,9 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 	if err != nil {
 		return found, err
 	}
-	held, err := t.holds(ctx, t.s.read, ` and h.session_id = $2`, session)
+	held, err := t.holds(ctx, t.s.CallReads, ` and h.session_id = $2`, session)
 	if err != nil {
-		return found, outward(err)
+		return found, engine.PublicError(err)
 	}
 	busy := busyPhones(held, now)
 	due = slices.DeleteFunc(due, func(m puntuale.DueMessage) bool {
@@ -120,7 +122,7 @@ func (t tenant) takeable(ctx context.Context, session puntuale.SessionID, device
 			due = append(due, h.DueMessage)
 		}
 	}
-	steps := pick(due, func(m *puntuale.DueMessage) puntuale.StepRef {
+	steps := engine.Column(due, func(m *puntuale.DueMessage) puntuale.StepRef {
 		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: m.Client, ID: m.Run}, Step: m.Step}
 	})
 	contents, err := t.s.Contents(ctx, steps)
@@ -201,16 +203,16 @@ func (t tenant) Takeable(ctx context.Context, session puntuale.SessionID, device
 }
 
 func (t tenant) HeldBy(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID) ([]puntuale.Held, error) {
-	held, err := t.holds(ctx, t.s.read, ` and h.session_id = $2 and h.device_id = $3`, session, device)
+	held, err := t.holds(ctx, t.s.CallReads, ` and h.session_id = $2 and h.device_id = $3`, session, device)
 	if err != nil {
-		return nil, outward(err)
+		return nil, engine.PublicError(err)
 	}
 	return t.withContents(ctx, held)
 }
 
 // withContents reads what held messages say.
 func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.Held, error) {
-	steps := pick(held, func(h *hold) puntuale.StepRef {
+	steps := engine.Column(held, func(h *hold) puntuale.StepRef {
 		return puntuale.StepRef{RunRef: puntuale.RunRef{Client: h.Client, ID: h.Run}, Step: h.Step}
 	})
 	contents, err := t.s.Contents(ctx, steps)
@@ -226,9 +228,9 @@ func (t tenant) withContents(ctx context.Context, held []hold) ([]puntuale.Held,
 
 // Take looks outside of a transaction, and judges again inside.
 func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Held, error) {
-	taken, err := t.takenBy(ctx, t.s.read, k)
+	taken, err := t.takenBy(ctx, t.s.CallReads, k)
 	if err != nil {
-		return nil, outward(err)
+		return nil, engine.PublicError(err)
 	}
 	if len(taken) > 0 {
 		return t.withContents(ctx, taken)
@@ -254,8 +256,8 @@ func (t tenant) Take(ctx context.Context, k puntuale.DeviceTake) ([]puntuale.Hel
 }
 
 // takenBy are the messages that an earlier call under the same id took, and that are held still.
-func (t tenant) takenBy(ctx context.Context, a asker, k puntuale.DeviceTake) ([]hold, error) {
-	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, micros(k.Now))
+func (t tenant) takenBy(ctx context.Context, a engine.Querier, k puntuale.DeviceTake) ([]hold, error) {
+	return t.holds(ctx, a, ` and h.session_id = $2 and h.device_id = $3 and h.take = $4 and h.until > $5`, k.Session, k.Device, k.ID, engine.Micros(k.Now))
 }
 
 // taking is the transaction of a take. Locks: session, messages, client.
@@ -268,7 +270,7 @@ type taking struct {
 	taken  []puntuale.Held
 }
 
-func (b *taking) run(ctx context.Context, a asker) error {
+func (b *taking) run(ctx context.Context, a engine.Querier) error {
 	b.before, b.taken = nil, nil
 	if err := b.s.dealtWith(ctx, a); err != nil {
 		return err
@@ -278,8 +280,8 @@ func (b *taking) run(ctx context.Context, a asker) error {
 		return err
 	}
 	var dedupes bool
-	found, err := one(ctx, a, `select dedupes from device where client_id = $1 and id = $2 and session_id = $3`, []any{b.tenant.id, b.k.Device, b.k.Session}, flag{&dedupes})
-	if err := thereOr(found, err, "device"); err != nil {
+	found, err := engine.QueryOne(ctx, a, `select dedupes from device where client_id = $1 and id = $2 and session_id = $3`, []any{b.tenant.id, b.k.Device, b.k.Session}, engine.ScanBool(&dedupes))
+	if err := engine.ThereOr(found, err, "device"); err != nil {
 		return err
 	}
 	if b.before, err = b.takenBy(ctx, a, b.k); err != nil || len(b.before) > 0 {
@@ -307,15 +309,15 @@ func (b *taking) run(ctx context.Context, a asker) error {
 }
 
 // paced is how many messages may be taken now.
-func (b *taking) paced(ctx context.Context, a asker, p puntuale.Pace) (int, error) {
+func (b *taking) paced(ctx context.Context, a engine.Querier, p puntuale.Pace) (int, error) {
 	most := puntuale.MaxTaken
 	if p.PerMinute == 0 && p.PerDay == 0 && p.Jitter == 0 {
 		return most, nil
 	}
 	var n int
 	var last time.Time
-	if _, err := one(ctx, a, `select count(*), coalesce(max(at), 0) from device_hold where client_id = $1 and session_id = $2 and at > $3`,
-		[]any{b.tenant.id, b.k.Session, micros(b.k.Now.Add(-24 * time.Hour))}, &n, moment{&last}); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*), coalesce(max(at), 0) from device_hold where client_id = $1 and session_id = $2 and at > $3`,
+		[]any{b.tenant.id, b.k.Session, engine.Micros(b.k.Now.Add(-24 * time.Hour))}, &n, engine.ScanTime(&last)); err != nil {
 		return 0, fmt.Errorf("count what was taken: %w", err)
 	}
 	if p.PerDay > 0 {
@@ -340,7 +342,7 @@ func (b *taking) paced(ctx context.Context, a asker, p puntuale.Pace) (int, erro
 }
 
 // claim writes the intents and the holds.
-func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held []hold, dedupes bool) error {
+func (b *taking) claim(ctx context.Context, a engine.Querier, free []puntuale.Held, held []hold, dedupes bool) error {
 	again := slices.DeleteFunc(slices.Clone(held), func(h hold) bool {
 		return !slices.ContainsFunc(free, func(f puntuale.Held) bool { return f.ID == h.ID && f.Intent == h.Intent })
 	})
@@ -371,14 +373,14 @@ func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held 
 		end = b.k.GiveUp
 	}
 	// Without a detail the row shows that nothing was said of the attempt.
-	if _, err := a.exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
- where message.client_id = u.c and message.id = u.i and message.intent = u.x`, micros(end), holdColumns(mine)); err != nil {
+	if _, err := a.Exec(ctx, `update message set next_at = $1::bigint, detail = '' from $u(c bigint, i bigint, x bigint)
+ where message.client_id = u.c and message.id = u.i and message.intent = u.x`, engine.Micros(end), holdColumns(mine)); err != nil {
 		return fmt.Errorf("begin holds: %w", err)
 	}
-	if _, err := a.exec(ctx, `insert into device_hold (client_id, message_id, session_id, device_id, token, take, at, until)
+	if _, err := a.Exec(ctx, `insert into device_hold (client_id, message_id, session_id, device_id, token, take, at, until)
  select u.c, u.i, $1, $2, u.x, $3, $4, $5 from $u(c bigint, i bigint, x bigint) where true
  on conflict (client_id, message_id) do update set session_id = excluded.session_id, device_id = excluded.device_id, token = excluded.token,
- take = excluded.take, at = excluded.at, until = excluded.until, done = 0`, b.k.Session, b.k.Device, b.k.ID, micros(b.k.Now), micros(b.k.Until), holdColumns(mine)); err != nil {
+ take = excluded.take, at = excluded.at, until = excluded.until, done = 0`, b.k.Session, b.k.Device, b.k.ID, engine.Micros(b.k.Now), engine.Micros(b.k.Until), holdColumns(mine)); err != nil {
 		return fmt.Errorf("store holds: %w", err)
 	}
 	return nil
@@ -386,12 +388,12 @@ func (b *taking) claim(ctx context.Context, a asker, free []puntuale.Held, held 
 
 // dealtWith refuses after a failover that no node has dealt with: what was taken before may be forgotten here, and must be
 // set aside first.
-func (s *Store) dealtWith(ctx context.Context, a asker) error {
-	if !s.d.timed() {
+func (s *Store) dealtWith(ctx context.Context, a engine.Querier) error {
+	if !s.Dialect.Timed() {
 		return nil
 	}
 	var n int64
-	found, err := one(ctx, a, `select one from cluster where one = 1 and timeline = $timeline for key share`, nil, &n)
+	found, err := engine.QueryOne(ctx, a, `select one from cluster where one = 1 and timeline = $timeline for key share`, nil, &n)
 	if err != nil {
 		return fmt.Errorf("read the timeline: %w", err)
 	}

@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
 const templateColumns = `t.id, t.name, t.text, t.media, t.media_name, t.latitude, t.longitude, t.created_at, t.updated_at, t.official`
 
 func templateFields(t *puntuale.Template) []any {
-	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, moment{&t.Created}, moment{&t.Updated}, approved{&t.Official}}
+	return []any{&t.ID, &t.Name, &t.Text, &t.Media, &t.MediaName, &t.Latitude, &t.Longitude, engine.ScanTime(&t.Created), engine.ScanTime(&t.Updated), approved{&t.Official}}
 }
 
 // approved scans what Meta approved: JSON, or nothing.
@@ -24,26 +26,28 @@ func (a approved) Scan(value any) error {
 		return nil
 	}
 	*a.into = &puntuale.Approved{}
-	return inJSON{*a.into}.Scan(value)
+	return engine.ScanJSON(*a.into).Scan(value)
 }
 
 func approvedText(a *puntuale.Approved) (string, error) {
 	if a == nil {
 		return "", nil
 	}
-	return toJSON(a)
+	return engine.ToJSON(a)
 }
 
-func scanTemplate(rows row, t *puntuale.Template) error { return rows.Scan(templateFields(t)...) }
+func scanTemplate(rows engine.Row, t *puntuale.Template) error {
+	return rows.Scan(templateFields(t)...)
+}
 
 var errTemplateName = puntuale.Conflict("the client has a template of this name")
 
 func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *puntuale.Once) (id puntuale.TemplateID, err error) {
-	err = t.once(ctx, o, func(ctx context.Context, a asker) (any, error) {
+	err = t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		if err := t.roomFor(ctx, a, puntuale.QuotaTemplates); err != nil {
 			return nil, err
 		}
-		n, err := number(ctx, a, "template")
+		n, err := engine.NextNumber(ctx, a, "template")
 		if err != nil {
 			return nil, err
 		}
@@ -52,10 +56,10 @@ func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *punt
 		if err != nil {
 			return nil, err
 		}
-		if _, err = a.exec(ctx, `insert into template (client_id, id, name, text, media, media_name, latitude, longitude, created_at, updated_at, official)
+		if _, err = a.Exec(ctx, `insert into template (client_id, id, name, text, media, media_name, latitude, longitude, created_at, updated_at, official)
  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			t.id, id, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Created), micros(m.Updated), official); err != nil {
-			if repeated(err) {
+			t.id, id, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, engine.Micros(m.Created), engine.Micros(m.Updated), official); err != nil {
+			if engine.Repeated(err) {
 				return nil, errTemplateName
 			}
 			return nil, fmt.Errorf("insert a template: %w", err)
@@ -66,7 +70,7 @@ func (t tenant) CreateTemplate(ctx context.Context, m puntuale.Template, o *punt
 }
 
 func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known ...puntuale.Version) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		stored, err := t.lockTemplate(ctx, a, m.ID)
 		if err != nil {
 			return err
@@ -83,10 +87,10 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known .
 		if err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `update template set name = $3, text = $4, media = $5, media_name = $6, latitude = $7, longitude = $8,
+		if _, err := a.Exec(ctx, `update template set name = $3, text = $4, media = $5, media_name = $6, latitude = $7, longitude = $8,
  updated_at = $9, official = $10 where client_id = $1 and id = $2`,
-			t.id, m.ID, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, micros(m.Updated), official); err != nil {
-			if repeated(err) {
+			t.id, m.ID, m.Name, m.Text, m.Media, m.MediaName, m.Latitude, m.Longitude, engine.Micros(m.Updated), official); err != nil {
+			if engine.Repeated(err) {
 				return errTemplateName
 			}
 			return fmt.Errorf("update a template: %w", err)
@@ -96,7 +100,7 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known .
 }
 
 func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		stored, err := t.lockTemplate(ctx, a, id)
 		if err != nil {
 			return err
@@ -104,7 +108,7 @@ func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) erro
 		if err := t.unnamed(ctx, a, stored.Name); err != nil {
 			return err
 		}
-		if _, err := a.exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
+		if _, err := a.Exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
 			return fmt.Errorf("delete a template: %w", err)
 		}
 		return changed(ctx, a, t.id)
@@ -113,27 +117,27 @@ func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) erro
 
 func (t tenant) Template(ctx context.Context, id puntuale.TemplateID) (puntuale.Template, error) {
 	var m puntuale.Template
-	found, err := one(ctx, t.s.read, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2`,
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2`,
 		[]any{t.id, id}, templateFields(&m)...)
-	return m, foundOr(found, err, "template")
+	return m, engine.FoundOr(found, err, "template")
 }
 
 func (t tenant) Templates(ctx context.Context, p puntuale.Page) ([]puntuale.Template, string, error) {
-	last, limit, err := after(p, "template")
+	last, limit, err := engine.ReadCursor(p, "template")
 	if err != nil {
 		return nil, "", err
 	}
-	page, err := stretchOf(ctx, t.s.read, "template", `select t.id, octet_length(t.text) + octet_length(t.media) from template t
+	page, err := engine.ReadPageSpan(ctx, t.s.CallReads, "template", `select t.id, octet_length(t.text) + octet_length(t.media) from template t
  where t.client_id = $1 and t.id > $2 order by t.id limit $3`, []any{t.id, last, limit + 1}, limit)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list templates: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list templates: %w", err))
 	}
-	all, err := list(ctx, t.s.read, `select `+templateColumns+` from template t
- where t.client_id = $1 and t.id > $2 and t.id <= $3 order by t.id`, []any{t.id, last, page.last}, scanTemplate)
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+templateColumns+` from template t
+ where t.client_id = $1 and t.id > $2 and t.id <= $3 order by t.id`, []any{t.id, last, page.Last}, scanTemplate)
 	if err != nil {
-		return nil, "", outward(fmt.Errorf("list templates: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list templates: %w", err))
 	}
-	return all, page.next, nil
+	return all, page.Next, nil
 }
 
 func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {
@@ -141,10 +145,10 @@ func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]
 	if len(names) == 0 {
 		return found, nil
 	}
-	all, err := list(ctx, t.s.read, `select `+templateColumns+` from $u(n text) join template t on t.client_id = $1 and t.name = u.n`,
-		[]any{t.id, batch{names}}, scanTemplate)
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+templateColumns+` from $u(n text) join template t on t.client_id = $1 and t.name = u.n`,
+		[]any{t.id, engine.Columns{names}}, scanTemplate)
 	if err != nil {
-		return nil, outward(fmt.Errorf("read templates: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read templates: %w", err))
 	}
 	for _, m := range all {
 		found[m.Name] = m
@@ -153,14 +157,14 @@ func (t tenant) TemplatesNamed(ctx context.Context, names []string) (map[string]
 }
 
 // lockTemplate returns the template, which stays as it is until this transaction has committed.
-func (t tenant) lockTemplate(ctx context.Context, a asker, id puntuale.TemplateID) (m puntuale.Template, err error) {
-	found, err := one(ctx, a, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2 for update`,
+func (t tenant) lockTemplate(ctx context.Context, a engine.Querier, id puntuale.TemplateID) (m puntuale.Template, err error) {
+	found, err := engine.QueryOne(ctx, a, `select `+templateColumns+` from template t where t.client_id = $1 and t.id = $2 for update`,
 		[]any{t.id, id}, templateFields(&m)...)
-	return m, thereOr(found, err, "template")
+	return m, engine.ThereOr(found, err, "template")
 }
 
 // templatesThere refuses steps whose template is not there. The templates stay until this transaction has committed.
-func (t tenant) templatesThere(ctx context.Context, a asker, steps []puntuale.Step) error {
+func (t tenant) templatesThere(ctx context.Context, a engine.Querier, steps []puntuale.Step) error {
 	var names []string
 	for _, step := range steps {
 		if step.Template != "" {
@@ -171,8 +175,8 @@ func (t tenant) templatesThere(ctx context.Context, a asker, steps []puntuale.St
 		return nil
 	}
 	slices.Sort(names)
-	there, err := list(ctx, a, `select t.name from $u(n text) join template t on t.client_id = $1 and t.name = u.n order by t.id for update of t`,
-		[]any{t.id, batch{slices.Compact(names)}}, scanOne[string])
+	there, err := engine.QueryAll(ctx, a, `select t.name from $u(n text) join template t on t.client_id = $1 and t.name = u.n order by t.id for update of t`,
+		[]any{t.id, engine.Columns{slices.Compact(names)}}, engine.ScanOne[string])
 	if err != nil {
 		return fmt.Errorf("look for templates: %w", err)
 	}
@@ -189,9 +193,9 @@ func (t tenant) templatesThere(ctx context.Context, a asker, steps []puntuale.St
 }
 
 // unnamed refuses what would leave a sequence with a template that is not there.
-func (t tenant) unnamed(ctx context.Context, a asker, template string) error {
-	all, err := list(ctx, a, `select q.steps from sequence q where q.client_id = $1 and q.deleted_at = 0 and q.steps like '%"template":%'`,
-		[]any{t.id}, scanOne[string])
+func (t tenant) unnamed(ctx context.Context, a engine.Querier, template string) error {
+	all, err := engine.QueryAll(ctx, a, `select q.steps from sequence q where q.client_id = $1 and q.deleted_at = 0 and q.steps like '%"template":%'`,
+		[]any{t.id}, engine.ScanOne[string])
 	if err != nil {
 		return fmt.Errorf("look for sequences with a template: %w", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -41,34 +43,34 @@ func (t tenant) calls() int64 {
 func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant { return partnerTenant{s, id} }
 
 // write runs a transaction for the client.
-func (t tenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(int64(t.id)).perform(ctx, single(t.s.kinds.write, do).of(int64(t.id)), false)
+func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.write, do).Of(int64(t.id)), false)
 }
 
 // writeDated is write for what closes messages.
-func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return t.s.tenantWriter(int64(t.id)).perform(ctx, dated(t.s.kinds.write, do).of(int64(t.id)), false)
+func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.SingleDated(t.s.kinds.write, do).Of(int64(t.id)), false)
 }
 
 // once runs a transaction for the client, under a key of the caller if o is not nil.
-func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
-	return t.s.once(ctx, t.s.tenantWriter(int64(t.id)), int64(t.id), o, do)
+func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+	return t.s.once(ctx, t.s.TenantWriter(int64(t.id)), int64(t.id), o, do)
 }
 
 // write runs a transaction for the partner.
-func (p partnerTenant) write(ctx context.Context, do func(ctx context.Context, a asker) error) error {
-	return p.s.tenants[0].perform(ctx, single(p.s.kinds.write, do).of(p.owner()), false)
+func (p partnerTenant) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return p.s.TenantWriters[0].Do(ctx, engine.Single(p.s.kinds.write, do).Of(p.owner()), false)
 }
 
 // once runs a transaction for the partner, under a key of the caller if o is not nil.
-func (p partnerTenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a asker) (any, error)) error {
-	return p.s.once(ctx, p.s.tenants[0], p.owner(), o, do)
+func (p partnerTenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+	return p.s.once(ctx, p.s.TenantWriters[0], p.owner(), o, do)
 }
 
 // changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
 // the lock of the client's row is the last one that any takes.
-func changed(ctx context.Context, a asker, client puntuale.ClientID) error {
-	if _, err := a.exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
+func changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
 		return fmt.Errorf("raise a client's revision: %w", err)
 	}
 	return nil
@@ -79,21 +81,21 @@ type clientLists struct{ tenant }
 
 func (t tenant) lists() clientLists { return clientLists{t} }
 
-func (l clientLists) each(ctx context.Context, text string, args []any, scan func(rows row) error) error {
-	ctx, cancel := context.WithTimeout(ctx, l.s.list.within)
+func (l clientLists) Query(ctx context.Context, text string, args []any, scan func(rows engine.Row) error) error {
+	ctx, cancel := context.WithTimeout(ctx, l.s.ListReads.Within)
 	defer cancel()
-	done, err := l.s.turns.take(ctx, int64(l.id))
+	done, err := l.s.ListSlots.Take(ctx, int64(l.id))
 	if err != nil {
 		return err
 	}
 	defer done()
-	return l.s.list.each(ctx, text, args, scan)
+	return l.s.ListReads.Query(ctx, text, args, scan)
 }
 
-func (l clientLists) later(ctx context.Context, text string, args []any, scan func(r row) error) error {
-	return l.each(ctx, text, args, scan)
+func (l clientLists) Queue(ctx context.Context, text string, args []any, scan func(r engine.Row) error) error {
+	return l.Query(ctx, text, args, scan)
 }
 
-func (clientLists) exec(context.Context, string, ...any) (int64, error) {
+func (clientLists) Exec(context.Context, string, ...any) (int64, error) {
 	return 0, errors.New("lists do not write")
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -30,18 +32,18 @@ type failover struct {
 
 // sameTimeline compares the server's timeline with the one that the nodes joined in, and keeps its record locked until
 // the transaction ends. A failover that nobody has dealt with is returned.
-func (s *Store) sameTimeline(ctx context.Context, a asker) (*failover, error) {
-	if !s.d.timed() {
+func (s *Store) sameTimeline(ctx context.Context, a engine.Querier) (*failover, error) {
+	if !s.Dialect.Timed() {
 		return nil, nil
 	}
-	if _, err := a.exec(ctx, `insert into cluster (one, timeline, synchronous, since)
+	if _, err := a.Exec(ctx, `insert into cluster (one, timeline, synchronous, since)
  values (1, $timeline, `+synchronousNow+`, $clock) on conflict (one) do nothing`); err != nil {
 		return nil, fmt.Errorf("note the timeline: %w", err)
 	}
 	f := &failover{}
-	if _, err := one(ctx, a, `select timeline, synchronous, $timeline,
+	if _, err := engine.QueryOne(ctx, a, `select timeline, synchronous, $timeline,
  coalesce((extract(epoch from pg_last_xact_replay_timestamp()) * 1000000)::bigint, 0), since
- from cluster where one = 1 for update`, nil, &f.from, flag{&f.lossless}, &f.to, moment{&f.since}, moment{&f.joined}); err != nil {
+ from cluster where one = 1 for update`, nil, &f.from, engine.ScanBool(&f.lossless), &f.to, engine.ScanTime(&f.since), engine.ScanTime(&f.joined)); err != nil {
 		return nil, fmt.Errorf("read the timeline: %w", err)
 	}
 	if f.from == f.to {
@@ -59,24 +61,24 @@ func (s *Store) sameTimeline(ctx context.Context, a asker) (*failover, error) {
 
 // keptHeartbeat reports that the last heartbeat this process was told of is there. The record that says "synchronous" came
 // with the same log as everything else: a standby that was left behind, and promoted all the same, still says so.
-func (s *Store) keptHeartbeat(ctx context.Context, a asker) (bool, error) {
+func (s *Store) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
 		return true, nil
 	}
 	var until int64
-	if _, err := one(ctx, a, `select lease_until from node where id = $1`, []any{last.node}, &until); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select lease_until from node where id = $1`, []any{last.node}, &until); err != nil {
 		return false, fmt.Errorf("look for the last heartbeat: %w", err)
 	}
 	return until >= last.until, nil
 }
 
 // noteSynchronous renews the record of how the server commits; it writes only when that has changed.
-func (s *Store) noteSynchronous(ctx context.Context, a asker) error {
-	if !s.d.timed() {
+func (s *Store) noteSynchronous(ctx context.Context, a engine.Querier) error {
+	if !s.Dialect.Timed() {
 		return nil
 	}
-	if _, err := a.exec(ctx, `update cluster set synchronous = `+synchronousNow+`
+	if _, err := a.Exec(ctx, `update cluster set synchronous = `+synchronousNow+`
  where timeline = $timeline and synchronous <> `+synchronousNow); err != nil {
 		return fmt.Errorf("note how the server commits: %w", err)
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -40,12 +42,12 @@ where x.first is not null order by x.id`
 
 // tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
 func (s *Store) tally(ctx context.Context, now time.Time) error {
-	until := micros(now.Add(-tallyLag))
-	all, err := list(ctx, s.work, findUntallied, []any{until}, func(rows row, u *untallied) error {
+	until := engine.Micros(now.Add(-tallyLag))
+	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *untallied) error {
 		return rows.Scan(&u.id, &u.zone, &u.mark, &u.first)
 	})
 	if err != nil {
-		return outward(fmt.Errorf("look for outcomes to count: %w", err))
+		return engine.PublicError(fmt.Errorf("look for outcomes to count: %w", err))
 	}
 	var problems []error
 	for _, u := range all {
@@ -59,20 +61,20 @@ func (s *Store) tally(ctx context.Context, now time.Time) error {
 func (s *Store) tallyClient(ctx context.Context, u untallied, until int64) error {
 	zone := zoneOf(u.zone)
 	for range tallyRounds {
-		day := puntuale.DateOf(instant(u.first).In(zone))
-		end := min(until, micros(day.AddDays(1).At(0, zone)))
+		day := puntuale.DateOf(engine.Instant(u.first).In(zone))
+		end := min(until, engine.Micros(day.AddDays(1).At(0, zone)))
 		var t puntuale.DayTotal
-		if err := countDone(ctx, s.work, u.id, u.mark, end, &t); err != nil {
-			return outward(err)
+		if err := countDone(ctx, s.MaintenanceReads, u.id, u.mark, end, &t); err != nil {
+			return engine.PublicError(err)
 		}
 		if err := s.addTotal(ctx, u, end, day, t); err != nil {
 			return err
 		}
 		u.mark = end
-		found, err := one(ctx, s.work, `select coalesce(min(done_at), 0) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0`,
+		found, err := engine.QueryOne(ctx, s.MaintenanceReads, `select coalesce(min(done_at), 0) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0`,
 			[]any{u.id, u.mark, until}, &u.first)
 		if err != nil {
-			return outward(err)
+			return engine.PublicError(err)
 		}
 		if !found || u.first == 0 {
 			return nil
@@ -82,9 +84,9 @@ func (s *Store) tallyClient(ctx context.Context, u untallied, until int64) error
 }
 
 // countDone counts what was done of a client from one moment (inclusive) to another.
-func countDone(ctx context.Context, a asker, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
-	return a.each(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
-		[]any{id, from, to}, func(rows row) error {
+func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from, to int64, t *puntuale.DayTotal) error {
+	return a.Query(ctx, `select outcome, count(*) from message where client_id = $1 and done_at >= $2 and done_at < $3 and outcome <> 0 group by outcome`,
+		[]any{id, from, to}, func(rows engine.Row) error {
 			var outcome, n int64
 			err := rows.Scan(&outcome, &n)
 			if outcome == 1 {
@@ -98,13 +100,13 @@ func countDone(ctx context.Context, a asker, id puntuale.ClientID, from, to int6
 
 // addTotal adds what was counted, unless another node did so first.
 func (s *Store) addTotal(ctx context.Context, u untallied, end int64, day puntuale.Date, t puntuale.DayTotal) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a asker) error {
-		n, err := a.exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
+	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
  where total_mark.at = $3`, u.id, end, u.mark)
 		if err != nil || n == 0 {
 			return err
 		}
-		_, err = a.exec(ctx, `insert into day_total (client_id, day, sent, failed) values ($1, $2, $3, $4)
+		_, err = a.Exec(ctx, `insert into day_total (client_id, day, sent, failed) values ($1, $2, $3, $4)
  on conflict (client_id, day) do update set sent = day_total.sent + excluded.sent, failed = day_total.failed + excluded.failed`,
 			u.id, dayNumber(day), t.Sent, t.Failed)
 		return err
@@ -158,17 +160,17 @@ func (p partnerTenant) Totals(ctx context.Context, client puntuale.ClientID, fro
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
-	clients, err := list(ctx, p.s.list, `select c.id, c.zone, coalesce(t.at, 0) from client c left join total_mark t on t.client_id = c.id
- where c.partner_id = $1 and c.deleted_at = 0 and ($2 = 0 or c.id = $2) order by c.id`, []any{p.id, client}, func(rows row, c *clientZone) error {
+	clients, err := engine.QueryAll(ctx, p.s.ListReads, `select c.id, c.zone, coalesce(t.at, 0) from client c left join total_mark t on t.client_id = c.id
+ where c.partner_id = $1 and c.deleted_at = 0 and ($2 = 0 or c.id = $2) order by c.id`, []any{p.id, client}, func(rows engine.Row, c *clientZone) error {
 		return rows.Scan(&c.id, &c.zone, &c.mark)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("read clients: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("read clients: %w", err))
 	}
 	t := totaller{from, to, map[puntuale.Date]*puntuale.DayTotal{}}
 	for _, add := range []func(context.Context, []clientZone, time.Time, totaller) error{p.addKept, p.addSince, p.addPending} {
 		if err := add(ctx, clients, now, t); err != nil {
-			return nil, outward(fmt.Errorf("count messages by day: %w", err))
+			return nil, engine.PublicError(fmt.Errorf("count messages by day: %w", err))
 		}
 	}
 	all := make([]puntuale.DayTotal, 0, len(t.days))
@@ -180,8 +182,8 @@ func (p partnerTenant) Totals(ctx context.Context, client puntuale.ClientID, fro
 }
 
 // ofDays are the clients with a bound each.
-func ofDays(clients []clientZone, bound func(*clientZone) int64) batch {
-	return batch{pick(clients, func(c *clientZone) int64 { return int64(c.id) }), pick(clients, bound)}
+func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns {
+	return engine.Columns{engine.Column(clients, func(c *clientZone) int64 { return int64(c.id) }), engine.Column(clients, bound)}
 }
 
 // addKept adds what is counted for good.
@@ -189,9 +191,9 @@ func (p partnerTenant) addKept(ctx context.Context, clients []clientZone, _ time
 	if len(clients) == 0 {
 		return nil
 	}
-	return p.s.list.each(ctx, `select d.day, cast(sum(d.sent) as bigint), cast(sum(d.failed) as bigint) from $u(c bigint, n bigint) join day_total d on d.client_id = u.c
+	return p.s.ListReads.Query(ctx, `select d.day, cast(sum(d.sent) as bigint), cast(sum(d.failed) as bigint) from $u(c bigint, n bigint) join day_total d on d.client_id = u.c
  where d.day >= $1 and d.day <= $2 group by d.day`, []any{dayNumber(t.from), dayNumber(t.to), ofDays(clients, func(*clientZone) int64 { return 0 })},
-		func(rows row) error {
+		func(rows engine.Row) error {
 			var day puntuale.Date
 			var sent, failed int64
 			err := rows.Scan(date{&day}, &sent, &failed)
@@ -207,13 +209,13 @@ func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now t
 		return nil
 	}
 	zones := zonesOf(clients)
-	return p.s.list.each(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint) cross join message m
+	return p.s.ListReads.Query(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint) cross join message m
  where m.client_id = u.c and m.done_at >= u.n and m.outcome <> 0 group by 1, 2, 3`,
-		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows row) error {
+		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var at, outcome, n int64
 			err := rows.Scan(&id, &at, &outcome, &n)
-			d := t.at(puntuale.DateOf(instant(at * quarter).In(zones[id])))
+			d := t.at(puntuale.DateOf(engine.Instant(at * quarter).In(zones[id])))
 			if outcome == 1 {
 				d.Sent += n
 			} else {
@@ -230,15 +232,15 @@ func (p partnerTenant) addPending(ctx context.Context, clients []clientZone, now
 		return nil
 	}
 	zones := zonesOf(clients)
-	bound := func(c *clientZone) int64 { return micros(t.to.AddDays(1).At(0, zones[c.id])) }
-	return p.s.list.each(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) cross join session s cross join message m
+	bound := func(c *clientZone) int64 { return engine.Micros(t.to.AddDays(1).At(0, zones[c.id])) }
+	return p.s.ListReads.Query(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) cross join session s cross join message m
  where s.client_id = u.c and s.deleted_at = 0 and m.session_id = s.id and `+bothQueues+` and m.state = 0 and m.next_at < u.n group by 1, 2`,
-		[]any{quarter, ofDays(clients, bound)}, func(rows row) error {
+		[]any{quarter, ofDays(clients, bound)}, func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var at, n int64
 			err := rows.Scan(&id, &at, &n)
 			zone := zones[id]
-			day, today := puntuale.DateOf(instant(at*quarter).In(zone)), puntuale.DateOf(now.In(zone))
+			day, today := puntuale.DateOf(engine.Instant(at*quarter).In(zone)), puntuale.DateOf(now.In(zone))
 			if day.Int() < today.Int() {
 				day = today
 			}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/migration"
@@ -41,7 +43,7 @@ func used(t *testing.T) (*storetest.Database, string) {
 }
 
 // wantUntrusted opens what must not be opened, and checks that the refusal left it as it was.
-func wantUntrusted(t *testing.T, cfg store.Config, path, says string) {
+func wantUntrusted(t *testing.T, cfg engine.Config, path, says string) {
 	t.Helper()
 	before, _ := os.ReadFile(path)
 	s, err := store.Open(context.Background(), cfg)
@@ -140,7 +142,7 @@ func TestSQLiteCreates(t *testing.T) {
 	ctx := context.Background()
 	dir := filepath.Join(t.TempDir(), "a", "b è #?")
 	path := filepath.Join(dir, "puntuale.db")
-	_, err := store.Open(ctx, store.Config{Data: dir, NoMigrate: true})
+	_, err := store.Open(ctx, engine.Config{Data: dir, NoMigrate: true})
 	if !errors.Is(err, migration.ErrEmpty) || errors.Is(err, puntuale.ErrUntrusted) {
 		t.Fatalf("without migrating: %v", err)
 	}
@@ -152,7 +154,7 @@ func TestSQLiteCreates(t *testing.T) {
 	var wait sync.WaitGroup
 	for range 4 { // several at once: one creates it
 		wait.Go(func() {
-			s, err := store.Open(ctx, store.Config{Data: dir})
+			s, err := store.Open(ctx, engine.Config{Data: dir})
 			if err != nil {
 				t.Errorf("open: %v", err)
 				return
@@ -168,7 +170,7 @@ func TestSQLiteCreates(t *testing.T) {
 			t.Errorf("%s is left", rest)
 		}
 	}
-	s, err := store.Open(ctx, store.Config{Data: dir, NoMigrate: true})
+	s, err := store.Open(ctx, engine.Config{Data: dir, NoMigrate: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,13 +195,13 @@ func TestSQLiteCreates(t *testing.T) {
 
 func TestNoDatabase(t *testing.T) {
 	t.Parallel()
-	for _, cfg := range []store.Config{{}, {Database: "mysql://x"}, {Database: "postgres://%zz"}} {
+	for _, cfg := range []engine.Config{{}, {Database: "mysql://x"}, {Database: "postgres://%zz"}} {
 		if s, err := store.Open(context.Background(), cfg); err == nil {
 			s.Close()
 			t.Errorf("%+v was opened", cfg)
 		}
 	}
-	_, err := store.Open(context.Background(), store.Config{Database: "postgres://nobody@127.0.0.1:1/none?sslmode=disable"})
+	_, err := store.Open(context.Background(), engine.Config{Database: "postgres://nobody@127.0.0.1:1/none?sslmode=disable"})
 	if puntuale.CodeOf(err) != puntuale.CodeUnavailable {
 		t.Errorf("nobody listens: %v", err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -14,31 +16,31 @@ const unknownStill = ` and (m.state = 0 and m.intent > 0 or m.state = 2 and m.re
 
 func (t tenant) Restored(ctx context.Context) (puntuale.Restored, error) {
 	var r puntuale.Restored
-	_, err := one(ctx, t.s.read, `select k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
+	_, err := engine.QueryOne(ctx, t.s.CallReads, `select k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
  select max(x.since) as since, max(x.at) as at, count(*) as n from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id
- where x.client_id = $1`+unknownStill+`) x on true where k.id = $1`, []any{t.id}, moment{&r.Held}, moment{&r.Since}, moment{&r.At}, &r.Unknown)
+ where x.client_id = $1`+unknownStill+`) x on true where k.id = $1`, []any{t.id}, engine.ScanTime(&r.Held), engine.ScanTime(&r.Since), engine.ScanTime(&r.At), &r.Unknown)
 	if err != nil {
-		return r, outward(fmt.Errorf("look for what a restore left: %w", err))
+		return r, engine.PublicError(fmt.Errorf("look for what a restore left: %w", err))
 	}
 	return r, nil
 }
 
 func (t tenant) UnknownMessages(ctx context.Context, p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
-	last, limit, err := after(p, "unknown")
+	last, limit, err := engine.ReadCursor(p, "unknown")
 	if err != nil {
 		return nil, "", err
 	}
 	var d details
-	if err := t.lists().each(ctx, `select `+detailColumns+` from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id
+	if err := t.lists().Query(ctx, `select `+detailColumns+` from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id
  join run r on r.client_id = m.client_id and r.id = m.run_id`+detailReceipts+`
  where x.client_id = $1 and x.message_id > $2`+unknownStill+` order by x.message_id limit $3`, []any{t.id, last, limit + 1}, d.scan); err != nil {
-		return nil, "", outward(fmt.Errorf("list unknown messages: %w", err))
+		return nil, "", engine.PublicError(fmt.Errorf("list unknown messages: %w", err))
 	}
 	fit, bytes := d.fit()
-	if err := takeRoom(ctx, min(limit, fit), bytes); err != nil {
+	if err := engine.TakeRoom(ctx, min(limit, fit), bytes); err != nil {
 		return nil, "", err
 	}
-	all, next := cut(d.all, min(limit, fit), "unknown", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
+	all, next := engine.CutPage(d.all, min(limit, fit), "unknown", func(d *puntuale.MessageDetail) int64 { return int64(d.ID) })
 	return all, next, t.fill(ctx, all)
 }
 
@@ -50,10 +52,10 @@ type unknownRow struct {
 }
 
 // lockUnknown returns those of the sorted messages that a person has still to decide about.
-func lockUnknown(ctx context.Context, a asker, refs []puntuale.MessageRef) ([]unknownRow, error) {
-	rows, err := list(ctx, a, `select m.client_id, m.id, m.intent, m.state from $u(c bigint, i bigint)
+func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]unknownRow, error) {
+	rows, err := engine.QueryAll(ctx, a, `select m.client_id, m.id, m.intent, m.state from $u(c bigint, i bigint)
  join unknown_message x on x.client_id = u.c and x.message_id = u.i join message m on m.client_id = x.client_id and m.id = x.message_id
- where true`+unknownStill+` order by m.client_id, m.id for update of m`, []any{refColumns(refs)}, func(rows row, m *unknownRow) error {
+ where true`+unknownStill+` order by m.client_id, m.id for update of m`, []any{refColumns(refs)}, func(rows engine.Row, m *unknownRow) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state)
 	})
 	if err != nil {
@@ -63,7 +65,7 @@ func lockUnknown(ctx context.Context, a asker, refs []puntuale.MessageRef) ([]un
 }
 
 // decide makes unknown messages FAILED where they are not yet, and takes them out of the list.
-func decide(ctx context.Context, a asker, now time.Time, rows []unknownRow) error {
+func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknownRow) error {
 	var open []puntuale.Settlement
 	for _, m := range rows {
 		if m.state == puntuale.Pending {
@@ -73,8 +75,8 @@ func decide(ctx context.Context, a asker, now time.Time, rows []unknownRow) erro
 	if err := settle(ctx, a, 0, now, open); err != nil {
 		return err
 	}
-	refs := pick(rows, func(m *unknownRow) puntuale.MessageRef { return m.MessageRef })
-	if _, err := a.exec(ctx, `delete from unknown_message where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
+	refs := engine.Column(rows, func(m *unknownRow) puntuale.MessageRef { return m.MessageRef })
+	if _, err := a.Exec(ctx, `delete from unknown_message where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
 		refColumns(refs)); err != nil {
 		return fmt.Errorf("take messages out of the list: %w", err)
 	}
@@ -83,7 +85,7 @@ func decide(ctx context.Context, a asker, now time.Time, rows []unknownRow) erro
 
 func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) (closed []puntuale.MessageID, err error) {
 	present := t.s.from(now)
-	err = t.writeDated(ctx, func(ctx context.Context, a asker) error {
+	err = t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return err
 		}
@@ -91,32 +93,32 @@ func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day 
 		if err != nil {
 			return err
 		}
-		closed = pick(rows, func(m *unknownRow) puntuale.MessageID { return m.ID })
+		closed = engine.Column(rows, func(m *unknownRow) puntuale.MessageID { return m.ID })
 		return decide(ctx, a, present(), rows)
 	})
 	return closed, err
 }
 
 func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
-	return t.write(ctx, func(ctx context.Context, a asker) error {
+	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
 			return err
 		}
-		_, err := a.exec(ctx, `update client set held_at = 0 where id = $1`, t.id)
+		_, err := a.Exec(ctx, `update client set held_at = 0 where id = $1`, t.id)
 		return err
 	})
 }
 
 // RestoredClients returns what a restore left every client to decide, by client; those left out have nothing.
 func (s *Store) RestoredClients(ctx context.Context) ([]puntuale.RestoredClient, error) {
-	all, err := list(ctx, s.list, `select k.id, k.partner_id, k.name, k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
+	all, err := engine.QueryAll(ctx, s.ListReads, `select k.id, k.partner_id, k.name, k.held_at, coalesce(x.since, 0), coalesce(x.at, 0), coalesce(x.n, 0) from client k left join (
  select x.client_id, max(x.since) as since, max(x.at) as at, count(*) as n from unknown_message x join message m on m.client_id = x.client_id and m.id = x.message_id
  where true`+unknownStill+` group by x.client_id) x on x.client_id = k.id
- where k.deleted_at = 0 and (k.held_at <> 0 or x.n > 0) order by k.id`, nil, func(rows row, c *puntuale.RestoredClient) error {
-		return rows.Scan(&c.Client, &c.Partner, &c.Name, moment{&c.Held}, moment{&c.Since}, moment{&c.At}, &c.Unknown)
+ where k.deleted_at = 0 and (k.held_at <> 0 or x.n > 0) order by k.id`, nil, func(rows engine.Row, c *puntuale.RestoredClient) error {
+		return rows.Scan(&c.Client, &c.Partner, &c.Name, engine.ScanTime(&c.Held), engine.ScanTime(&c.Since), engine.ScanTime(&c.At), &c.Unknown)
 	})
 	if err != nil {
-		return nil, outward(fmt.Errorf("look for what a restore left: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("look for what a restore left: %w", err))
 	}
 	return all, nil
 }

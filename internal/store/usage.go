@@ -6,6 +6,8 @@ import (
 	"database/sql"
 	"fmt"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -48,13 +50,13 @@ returning client_id, day, cap, prev, used`
 
 // count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
 // missing in the answer. ask is an asker's each or later, and with later the answer comes as late.
-func count(ctx context.Context, ask func(context.Context, string, []any, func(row) error) error, days []dayOf, calls []int64) (map[dayOf]counted, error) {
+func count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []dayOf, calls []int64) (map[dayOf]counted, error) {
 	result := make(map[dayOf]counted, len(days))
-	err := ask(ctx, countCalls, []any{batch{
-		pick(days, func(d *dayOf) int64 { return int64(d.client) }),
-		pick(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+	err := ask(ctx, countCalls, []any{engine.Columns{
+		engine.Column(days, func(d *dayOf) int64 { return int64(d.client) }),
+		engine.Column(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
 		calls,
-	}}, func(r row) error {
+	}}, func(r engine.Row) error {
 		var client puntuale.ClientID
 		var day int
 		var c counted
@@ -71,14 +73,14 @@ func count(ctx context.Context, ask func(context.Context, string, []any, func(ro
 }
 
 // uncount takes back calls that were counted in this transaction and then refused.
-func uncount(ctx context.Context, a asker, days []dayOf, calls []int64) error {
+func uncount(ctx context.Context, a engine.Querier, days []dayOf, calls []int64) error {
 	if len(days) == 0 {
 		return nil
 	}
-	_, err := a.exec(ctx, `update api_usage set used = used - u.n from $u(c bigint, d integer, n bigint)
- where api_usage.client_id = u.c and api_usage.day = u.d`, batch{
-		pick(days, func(d *dayOf) int64 { return int64(d.client) }),
-		pick(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+	_, err := a.Exec(ctx, `update api_usage set used = used - u.n from $u(c bigint, d integer, n bigint)
+ where api_usage.client_id = u.c and api_usage.day = u.d`, engine.Columns{
+		engine.Column(days, func(d *dayOf) int64 { return int64(d.client) }),
+		engine.Column(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
 		calls,
 	})
 	if err != nil {
@@ -88,9 +90,9 @@ func uncount(ctx context.Context, a asker, days []dayOf, calls []int64) error {
 }
 
 // countAlways counts calls that are never refused, or none, and locks the client's day.
-func countAlways(ctx context.Context, a asker, d dayOf, n int64) (puntuale.Usage, error) {
+func countAlways(ctx context.Context, a engine.Querier, d dayOf, n int64) (puntuale.Usage, error) {
 	var c counted
-	found, err := one(ctx, a, `
+	found, err := engine.QueryOne(ctx, a, `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, $2::integer, k.cap, $3::bigint, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0
 on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,

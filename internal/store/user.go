@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	"puntuale"
 )
 
@@ -14,10 +16,10 @@ const userColumns = `l.id, l.partner_id, l.client_id, l.email, l.name, l.passwor
 
 func userFields(u *puntuale.User) []any {
 	return []any{&u.ID, &u.Partner, &u.Client, &u.Email, &u.Name, &u.Password, &u.Role, &u.Language, &u.Stamp, &u.Second.Secret, &u.Second.Last,
-		inJSON{&u.Second.Recovery}, moment{&u.Created}, moment{&u.Seen}, flag{&u.Joined}, moment{&u.Invited}}
+		engine.ScanJSON(&u.Second.Recovery), engine.ScanTime(&u.Created), engine.ScanTime(&u.Seen), engine.ScanBool(&u.Joined), engine.ScanTime(&u.Invited)}
 }
 
-func scanUser(rows row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
+func scanUser(rows engine.Row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
 // ofClient checks that a client is the partner's; 0 is the partner itself.
 func (p partnerTenant) ofClient(ctx context.Context, client puntuale.ClientID) error {
@@ -32,10 +34,10 @@ func (p partnerTenant) Users(ctx context.Context, client puntuale.ClientID) ([]p
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
-	users, err := list(ctx, p.s.read, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 order by l.id`,
+	users, err := engine.QueryAll(ctx, p.s.CallReads, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 order by l.id`,
 		[]any{p.id, client}, scanUser)
 	if err != nil {
-		return nil, outward(fmt.Errorf("list users: %w", err))
+		return nil, engine.PublicError(fmt.Errorf("list users: %w", err))
 	}
 	return users, nil
 }
@@ -44,28 +46,28 @@ func (p partnerTenant) User(ctx context.Context, client puntuale.ClientID, id pu
 	if err := p.ofClient(ctx, client); err != nil {
 		return puntuale.User{}, err
 	}
-	u, found, err := p.user(ctx, p.s.read, client, id)
-	return u, foundOr(found, err, "user")
+	u, found, err := p.user(ctx, p.s.CallReads, client, id)
+	return u, engine.FoundOr(found, err, "user")
 }
 
-func (p partnerTenant) user(ctx context.Context, a asker, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
-	found, err = one(ctx, a, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 and l.id = $3`,
+func (p partnerTenant) user(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
+	found, err = engine.QueryOne(ctx, a, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 and l.id = $3`,
 		[]any{p.id, client, id}, userFields(&u)...)
 	return u, found, err
 }
 
 // lockUsers makes whoever changes the users of one owner wait for each other, and keeps a client from being deleted.
-func (p partnerTenant) lockUsers(ctx context.Context, a asker, client puntuale.ClientID) error {
+func (p partnerTenant) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return p.lockClient(ctx, a, client)
 	}
 	var n int64
-	found, err := one(ctx, a, `select id from partner where id = $1 for update`, []any{p.id}, &n)
-	return thereOr(found, err, "partner")
+	found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for update`, []any{p.id}, &n)
+	return engine.ThereOr(found, err, "partner")
 }
 
 func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.LoginID, err error) {
-	err = p.write(ctx, func(ctx context.Context, a asker) error {
+	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, u.Client); err != nil {
 			return err
 		}
@@ -82,12 +84,12 @@ func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User, i *puntu
 }
 
 // roomForUser refuses one user more than a client's quota, or for the partner itself [puntuale.MaxUsers], allows.
-func (p partnerTenant) roomForUser(ctx context.Context, a asker, client puntuale.ClientID) error {
+func (p partnerTenant) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return room(ctx, a, client, puntuale.QuotaUsers)
 	}
 	var n int64
-	if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = 0`, []any{p.id}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from login where partner_id = $1 and client_id = 0`, []any{p.id}, &n); err != nil {
 		return fmt.Errorf("count users: %w", err)
 	}
 	if n >= puntuale.MaxUsers {
@@ -96,14 +98,14 @@ func (p partnerTenant) roomForUser(ctx context.Context, a asker, client puntuale
 	return nil
 }
 
-func insertUser(ctx context.Context, a asker, p puntuale.PartnerID, u puntuale.User) (puntuale.LoginID, error) {
-	id, err := number(ctx, a, "login")
+func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u puntuale.User) (puntuale.LoginID, error) {
+	id, err := engine.NextNumber(ctx, a, "login")
 	if err != nil {
 		return 0, err
 	}
-	if _, err = a.exec(ctx, `insert into login (id, partner_id, client_id, email, password, created_at, name, role, language)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, p, u.Client, u.Email, u.Password, micros(u.Created), u.Name, int64(u.Role), u.Language); err != nil {
-		if repeated(err) {
+	if _, err = a.Exec(ctx, `insert into login (id, partner_id, client_id, email, password, created_at, name, role, language)
+ values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`, id, p, u.Client, u.Email, u.Password, engine.Micros(u.Created), u.Name, int64(u.Role), u.Language); err != nil {
+		if engine.Repeated(err) {
 			return 0, puntuale.Conflict("the partner has a login with this e-mail")
 		}
 		return 0, fmt.Errorf("insert a login: %w", err)
@@ -112,13 +114,13 @@ func insertUser(ctx context.Context, a asker, p puntuale.PartnerID, u puntuale.U
 }
 
 func (p partnerTenant) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, when func(puntuale.User) error) (u puntuale.User, err error) {
-	err = p.write(ctx, func(ctx context.Context, a asker) error {
+	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
 		var found bool
 		u, found, err = p.user(ctx, a, client, id)
-		if err := thereOr(found, err, "user"); err != nil {
+		if err := engine.ThereOr(found, err, "user"); err != nil {
 			return err
 		}
 		if when != nil {
@@ -158,11 +160,11 @@ func changeUser(u *puntuale.User, p puntuale.UserPatch) {
 	}
 }
 
-func storeUser(ctx context.Context, a asker, u puntuale.User) error {
+func storeUser(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Second.Recovery == nil {
 		u.Second.Recovery = []string{}
 	}
-	recovery, err := toJSON(u.Second.Recovery)
+	recovery, err := engine.ToJSON(u.Second.Recovery)
 	if err != nil {
 		return err
 	}
@@ -170,9 +172,9 @@ func storeUser(ctx context.Context, a asker, u puntuale.User) error {
 	if secret == nil {
 		secret = []byte{}
 	}
-	if _, err := a.exec(ctx, `update login set name = $2, role = $3, language = $4, password = $5, stamp = $6, second = $7, second_last = $8,
+	if _, err := a.Exec(ctx, `update login set name = $2, role = $3, language = $4, password = $5, stamp = $6, second = $7, second_last = $8,
  recovery = $9, seen_at = $10 where id = $1`, u.ID, u.Name, int64(u.Role), u.Language, u.Password, u.Stamp, secret, u.Second.Last,
-		recovery, micros(u.Seen)); err != nil {
+		recovery, engine.Micros(u.Seen)); err != nil {
 		return fmt.Errorf("update a user: %w", err)
 	}
 	return nil
@@ -180,13 +182,13 @@ func storeUser(ctx context.Context, a asker, u puntuale.User) error {
 
 // anotherOwner refuses what would leave nobody with the role of an owner. Who was invited and did not come yet is none,
 // unless it is about one of those.
-func (p partnerTenant) anotherOwner(ctx context.Context, a asker, u puntuale.User) error {
+func (p partnerTenant) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil
 	}
 	var n int64
-	if _, err := one(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2 and role = $3 and id <> $4
- and (password <> '' or $5 = 0)`, []any{p.id, u.Client, int64(puntuale.Owner), u.ID, bit(u.Joined)}, &n); err != nil {
+	if _, err := engine.QueryOne(ctx, a, `select count(*) from login where partner_id = $1 and client_id = $2 and role = $3 and id <> $4
+ and (password <> '' or $5 = 0)`, []any{p.id, u.Client, int64(puntuale.Owner), u.ID, engine.Bit(u.Joined)}, &n); err != nil {
 		return fmt.Errorf("count owners: %w", err)
 	}
 	if n == 0 {
@@ -196,12 +198,12 @@ func (p partnerTenant) anotherOwner(ctx context.Context, a asker, u puntuale.Use
 }
 
 func (p partnerTenant) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
-	return p.write(ctx, func(ctx context.Context, a asker) error {
+	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
 		}
 		u, found, err := p.user(ctx, a, client, id)
-		if err := thereOr(found, err, "user"); err != nil {
+		if err := engine.ThereOr(found, err, "user"); err != nil {
 			return err
 		}
 		if err := p.anotherOwner(ctx, a, u); err != nil {
@@ -210,7 +212,7 @@ func (p partnerTenant) DeleteUser(ctx context.Context, client puntuale.ClientID,
 		if err := endInvitation(ctx, a, id); err != nil {
 			return err
 		}
-		_, err = a.exec(ctx, `delete from login where id = $1`, id)
+		_, err = a.Exec(ctx, `delete from login where id = $1`, id)
 		return err
 	})
 }

@@ -16,11 +16,11 @@ const postgresWhatsApp = 8 // connections
 
 // WhatsApp opens the database of linked numbers. It is closed with the store.
 func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err error) {
-	if s.d.postgres {
-		db, err = s.postgresPool(s.cfg.Database, nil, postgresWhatsApp)
+	if s.Dialect.Postgres {
+		db, err = s.PostgresPool(s.Config.Database, nil, postgresWhatsApp)
 		return db, true, err
 	}
-	path := WhatsAppFile(s.file)
+	path := WhatsAppFile(s.File)
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600) // the driver would let others read it
 	if err != nil {
 		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
@@ -28,7 +28,7 @@ func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err er
 	if err := f.Close(); err != nil {
 		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
 	}
-	db, err = s.sqlitePool(path, "", false, 1)
+	db, err = s.SQLitePool(path, "", false, 1)
 	if err == nil {
 		err = db.PingContext(ctx)
 	}

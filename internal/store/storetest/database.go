@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/engine"
+
 	_ "github.com/jackc/pgx/v5/stdlib" // database/sql's driver "pgx"
 	_ "modernc.org/sqlite"             // database/sql's driver "sqlite"
 
@@ -28,7 +30,7 @@ type Driver func(t testing.TB) *Database
 
 // Database is a test's own: migrated, without data, gone when the test ends.
 type Database struct {
-	Config   store.Config
+	Config   engine.Config
 	Clock    *clock.Fake // stands at Begin
 	Meter    *Meter
 	SQL      *sql.DB // beside the store, to look at rows and to damage them
@@ -74,7 +76,7 @@ var sqliteTemplate = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := store.Migrate(context.Background(), store.Config{Data: dir}); err != nil {
+	if err := store.Migrate(context.Background(), engine.Config{Data: dir}); err != nil {
 		return nil, err
 	}
 	return os.ReadFile(filepath.Join(dir, "puntuale.db"))
@@ -88,7 +90,7 @@ func SQLite(t testing.TB) *Database {
 		t.Fatalf("make the template: %v", err)
 	}
 	d := &Database{Clock: clock.NewFake(Begin), Meter: &Meter{}}
-	d.Config = store.Config{Data: t.TempDir(), Clock: d.Clock, Meter: d.Meter}
+	d.Config = engine.Config{Data: t.TempDir(), Clock: d.Clock, Meter: d.Meter}
 	path := filepath.Join(d.Config.Data, "puntuale.db")
 	if err := os.WriteFile(path, file, 0o600); err != nil {
 		t.Fatal(err)
@@ -102,7 +104,7 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	if err := onCluster(`create database "` + name + `"`); err != nil {
 		return "", err
 	}
-	return name, store.Migrate(context.Background(), store.Config{Database: inCluster(name)})
+	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
 })
 
 // Postgres is the driver of PostgreSQL. Without a cluster the test is left out; in CI it fails.
@@ -128,7 +130,7 @@ func Postgres(t testing.TB) *Database {
 		}
 	})
 	d := &Database{Clock: clock.NewFake(Begin), Meter: &Meter{}, Postgres: true}
-	d.Config = store.Config{Database: inCluster(name), Clock: d.Clock, Meter: d.Meter}
+	d.Config = engine.Config{Database: inCluster(name), Clock: d.Clock, Meter: d.Meter}
 	d.SQL = open(t, "pgx", inCluster(name))
 	return d
 }

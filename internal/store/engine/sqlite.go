@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"bytes"
@@ -54,15 +54,15 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 	if err != nil {
 		return fmt.Errorf("find the database file: %w", err)
 	}
-	s.file = path
+	s.File = path
 	release, err := lockFile(path+openLock, syscall.LOCK_EX, "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	unclean := endedUncleanly(path)
-	if s.shared { // before it looks whether the installation moved
-		if s.leave, err = s.shareFile(); err != nil {
+	if s.Shared { // before it looks whether the installation moved
+		if s.leave, err = s.ShareFile(); err != nil {
 			return err
 		}
 	}
@@ -71,14 +71,14 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		return err
 	}
 	if !there {
-		if s.cfg.NoMigrate {
+		if s.Config.NoMigrate {
 			return fmt.Errorf("%s: %w: run the command migrate first", path, migration.ErrEmpty)
 		}
 		if err := createSQLite(ctx, path, s); err != nil {
 			return err
 		}
 	}
-	db, err := s.sqlitePool(path, query, false, 1)
+	db, err := s.SQLitePool(path, query, false, 1)
 	if err != nil {
 		return err
 	}
@@ -89,29 +89,29 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		return err
 	}
 	for _, p := range []struct {
-		of     **pool
+		of     **ReadPool
 		size   int
 		within time.Duration
-	}{{&s.read, sqliteReaders, 0}, {&s.list, sqliteListers, s.cfg.ListTimeout}, {&s.look, sqliteLookers, 0}, {&s.work, sqliteWorkers, 0}} {
-		readers, err := s.sqlitePool(path, query, true, p.size)
+	}{{&s.CallReads, sqliteReaders, 0}, {&s.ListReads, sqliteListers, s.Config.ListTimeout}, {&s.DispatchReads, sqliteLookers, 0}, {&s.MaintenanceReads, sqliteWorkers, 0}} {
+		readers, err := s.SQLitePool(path, query, true, p.size)
 		if err != nil {
 			return err
 		}
-		*p.of = &pool{d: s.d, db: readers, within: p.within, noticed: s.noticed}
+		*p.of = &ReadPool{d: s.Dialect, Db: readers, Within: p.within, noticed: s.noticed}
 	}
-	s.past = s.work
-	s.read.places = make(chan struct{}, sqliteReaders)
-	copies, err := s.sqlitePool(path, query, false, 1)
+	s.ArchiveReads = s.MaintenanceReads
+	s.CallReads.Permits = make(chan struct{}, sqliteReaders)
+	copies, err := s.SQLitePool(path, query, false, 1)
 	if err != nil {
 		return err
 	}
-	s.checkpoints = startCheckpointer(copies, s.machine)
-	w := s.startWriter(link{d: s.d, db: db})
-	s.tenants, s.claims, s.records, s.ledger, s.fleet, s.archives, s.feeds = []*writer{w}, w, w, w, w, w, w
+	s.checkpoints = startCheckpointer(copies, s.LocalClock)
+	w := s.startWriter(Conn{dialect: s.Dialect, db: db})
+	s.TenantWriters, s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter, s.ArchiveWriter, s.FeedWriter = []*Writer{w}, w, w, w, w, w, w
 	return nil
 }
 
-func (s *DB) sqlitePool(path, query string, readOnly bool, size int) (*sql.DB, error) {
+func (s *DB) SQLitePool(path, query string, readOnly bool, size int) (*sql.DB, error) {
 	d, err := sqliteDriver()
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func createSQLite(ctx context.Context, path string, s *DB) (err error) {
 	if err := f.Close(); err != nil {
 		return fmt.Errorf("create the database file: %w", err)
 	}
-	db, err := (&DB{d: s.d}).sqlitePool(fresh, "", false, 1)
+	db, err := (&DB{Dialect: s.Dialect}).SQLitePool(fresh, "", false, 1)
 	if err != nil {
 		return err
 	}
@@ -255,13 +255,13 @@ func trustSQLite(ctx context.Context, db *sql.DB, path string, unclean bool) err
 
 // damaged tells a damaged file from one that cannot be read just now.
 func damaged(path string, err error) error {
-	if _, ours := errors.AsType[verdict](err); ours || broken(err) {
+	if _, ours := errors.AsType[integrityResult](err); ours || broken(err) {
 		return untrusted(path, fmt.Sprintf("is damaged (%v); restore it from a backup, or save what is left of it with sqlite3's .recover", err))
 	}
 	return fmt.Errorf("check the database file: %w", err)
 }
 
-// verdict is what an integrity check found.
-type verdict string
+// integrityResult is what an integrity check found.
+type integrityResult string
 
-func (v verdict) Error() string { return string(v) }
+func (v integrityResult) Error() string { return string(v) }

@@ -1,6 +1,7 @@
-package store
+package engine
 
 import (
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -8,39 +9,43 @@ import (
 
 // Instants are kept as microseconds since 1970, 0 for none.
 
-func micros(t time.Time) int64 {
+func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
 	}
 	return t.UnixMicro()
 }
 
-func instant(us int64) time.Time {
+func Instant(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
 	}
 	return time.UnixMicro(us).UTC()
 }
 
-// moment scans a column of microseconds.
-type moment struct{ into *time.Time }
+// ScanTime scans a column of microseconds.
+func ScanTime(into *time.Time) sql.Scanner { return scanTime{into} }
 
-func (m moment) Scan(value any) error {
+type scanTime struct{ into *time.Time }
+
+func (m scanTime) Scan(value any) error {
 	switch us := value.(type) {
 	case nil:
 		*m.into = time.Time{}
 	case int64:
-		*m.into = instant(us)
+		*m.into = Instant(us)
 	default:
 		return fmt.Errorf("a moment is kept as %T", value)
 	}
 	return nil
 }
 
-// inJSON scans a column of JSON.
-type inJSON struct{ into any }
+// ScanJSON scans a column of JSON.
+func ScanJSON(into any) sql.Scanner { return scanJSON{into} }
 
-func (j inJSON) Scan(value any) error {
+type scanJSON struct{ into any }
+
+func (j scanJSON) Scan(value any) error {
 	switch text := value.(type) {
 	case string:
 		return json.Unmarshal([]byte(text), j.into)
@@ -50,7 +55,7 @@ func (j inJSON) Scan(value any) error {
 	return fmt.Errorf("JSON is kept as %T", value)
 }
 
-func toJSON(v any) (string, error) {
+func ToJSON(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return "", fmt.Errorf("write JSON: %w", err)
@@ -58,10 +63,12 @@ func toJSON(v any) (string, error) {
 	return string(text), nil
 }
 
-// octets scans a column of bytes.
-type octets struct{ into *string }
+// ScanBytes scans a column of bytes.
+func ScanBytes(into *string) sql.Scanner { return scanBytes{into} }
 
-func (o octets) Scan(value any) error {
+type scanBytes struct{ into *string }
+
+func (o scanBytes) Scan(value any) error {
 	b, ok := value.([]byte)
 	if !ok {
 		return fmt.Errorf("bytes are kept as %T", value)
@@ -70,10 +77,12 @@ func (o octets) Scan(value any) error {
 	return nil
 }
 
-// flag scans a column of 0 or 1.
-type flag struct{ into *bool }
+// ScanBool scans a column of 0 or 1.
+func ScanBool(into *bool) sql.Scanner { return scanBool{into} }
 
-func (f flag) Scan(value any) error {
+type scanBool struct{ into *bool }
+
+func (f scanBool) Scan(value any) error {
 	n, ok := value.(int64)
 	if !ok {
 		return fmt.Errorf("a flag is kept as %T", value)
@@ -82,7 +91,7 @@ func (f flag) Scan(value any) error {
 	return nil
 }
 
-func bit(b bool) int64 {
+func Bit(b bool) int64 {
 	if b {
 		return 1
 	}

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -38,35 +38,35 @@ type Config struct {
 	NoMigrate bool
 }
 
-// options are how one user of the database opens it.
-type options struct {
-	name   string                                   // what PostgreSQL shows of our connections
-	shared bool                                     // a SQLite file is kept from what moves it
-	admit  func(ctx context.Context, a asker) error // asked of each new connection of a writer; nil: any will do
+// Options are how one user of the database opens it.
+type Options struct {
+	Name   string                                     // what PostgreSQL shows of our connections
+	Shared bool                                       // a SQLite file is kept from what moves it
+	Admit  func(ctx context.Context, a Querier) error // asked of each new connection of a writer; nil: any will do
 }
 
 // DB is an open database: its connections, and the writers that commit. It knows no table but the counters of identifiers. Its methods
 // may be called by many goroutines at once.
 type DB struct {
-	options
+	Options
 
-	cfg   Config
-	d     *dialect
-	file  string       // the SQLite file; "" on PostgreSQL
-	leave func() error // frees the file for what moves it; nil: it was not shared
-	pools sync.Mutex   // guards dbs once the database is open
-	dbs   []*sql.DB
+	Config  Config
+	Dialect *Dialect
+	File    string       // the SQLite file; "" on PostgreSQL
+	leave   func() error // frees the file for what moves it; nil: it was not shared
+	pools   sync.Mutex   // guards dbs once the database is open
+	dbs     []*sql.DB
 
 	readPools
-	turns turns // at list
+	ListSlots listSlots // at list
 
-	machine clock.Clock // this machine's, whatever cfg.Clock shows
+	LocalClock clock.Clock // this machine's, whatever cfg.Clock shows
 
 	writers
-	watch       *watch        // nil on SQLite
+	Monitor     *Monitor      // nil on SQLite
 	checkpoints *checkpointer // nil on PostgreSQL
 
-	lastCall atomic.Pointer[time.Time] // when a call's task was queued last, by this machine's clock; nil: none was
+	LastCall atomic.Pointer[time.Time] // when a call's task was queued last, by this machine's clock; nil: none was
 	failure  failure
 
 	closed sync.Once
@@ -75,23 +75,23 @@ type DB struct {
 
 // readPools are the connections for reading.
 type readPools struct {
-	read *pool // single things that a call needs, and keys
-	list *pool // what a call lists: it may read much, and never takes a place from the others
-	look *pool // the dispatcher's, and refills
-	work *pool // what maintains the store, which may take its time
-	past *pool // the archiver's
+	CallReads        *ReadPool // single things that a call needs, and keys
+	ListReads        *ReadPool // what a call lists: it may read much, and never takes a place from the others
+	DispatchReads    *ReadPool // the dispatcher's, and refills
+	MaintenanceReads *ReadPool // what maintains the store, which may take its time
+	ArchiveReads     *ReadPool // the archiver's
 }
 
 // writers are those of the database. On SQLite they are one.
 type writers struct {
-	all      []*writer
-	tenants  []*writer // by client
-	claims   *writer
-	records  *writer
-	ledger   *writer // of the sandbox
-	fleet    *writer
-	feeds    *writer // of campaigns
-	archives *writer // the archiver's
+	all           []*Writer
+	TenantWriters []*Writer // by client
+	ClaimWriter   *Writer
+	RecordWriter  *Writer
+	LedgerWriter  *Writer // of the sandbox
+	FleetWriter   *Writer
+	FeedWriter    *Writer // of campaigns
+	ArchiveWriter *Writer // the archiver's
 }
 
 // failure is what went wrong for good.
@@ -101,8 +101,8 @@ type failure struct {
 	closed chan struct{}         // once broken
 }
 
-// openDB opens the database, creating or migrating it where cfg allows. Errors are as those of [Open].
-func openDB(ctx context.Context, cfg Config, o options) (*DB, error) {
+// Open opens the database, creating or migrating it where cfg allows. Errors are as those of [Open].
+func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()
 	}
@@ -115,7 +115,7 @@ func openDB(ctx context.Context, cfg Config, o options) (*DB, error) {
 	if cfg.ListTimeout <= 0 {
 		cfg.ListTimeout = listTimeout
 	}
-	s := &DB{options: o, cfg: cfg, machine: clock.System(), d: &dialect{timeline: untimed}, failure: failure{closed: make(chan struct{})}}
+	s := &DB{Options: o, Config: cfg, LocalClock: clock.System(), Dialect: &Dialect{Timeline: untimed}, failure: failure{closed: make(chan struct{})}}
 	var err error
 	switch database := cfg.Database; {
 	case database == "" && cfg.Data == "":
@@ -131,13 +131,13 @@ func openDB(ctx context.Context, cfg Config, o options) (*DB, error) {
 		err = errors.New("the database must begin with sqlite: or postgres://")
 	}
 	if err != nil {
-		return nil, errors.Join(outward(fmt.Errorf("open the store: %w", err)), s.Close())
+		return nil, errors.Join(PublicError(fmt.Errorf("open the store: %w", err)), s.Close())
 	}
 	return s, nil
 }
 
-// closeWriters refuses new tasks, and waits for what is queued to be committed.
-func (s *DB) closeWriters() {
+// CloseWriters refuses new tasks, and waits for what is queued to be committed.
+func (s *DB) CloseWriters() {
 	for _, w := range s.writers.all {
 		w.close()
 	}
@@ -146,9 +146,9 @@ func (s *DB) closeWriters() {
 // Close refuses new calls, waits for what is queued to be committed, and closes the database. It may be called twice.
 func (s *DB) Close() error {
 	s.closed.Do(func() {
-		s.closeWriters()
+		s.CloseWriters()
 		s.checkpoints.close()
-		s.watch.close()
+		s.Monitor.close()
 		s.pools.Lock()
 		defer s.pools.Unlock()
 		for _, db := range s.dbs {
@@ -164,14 +164,22 @@ func (s *DB) Close() error {
 // fail makes the store refuse everything: what the disk holds after a failed write is known only after opening anew.
 func (s *DB) fail(err error) {
 	if s.failure.broken.CompareAndSwap(nil, &err) {
-		if s.file != "" && damage(err) {
+		if s.File != "" && damage(err) {
 			s.markSuspect(err)
-			s.cfg.Logger.Error("the database file is damaged, nothing is written any more: restore a backup", "error", err)
+			s.Config.Logger.Error("the database file is damaged, nothing is written any more: restore a backup", "error", err)
 		} else {
-			s.cfg.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
+			s.Config.Logger.Error("the disk failed under the database; restart once it is sound", "error", err)
 		}
 		close(s.failure.closed)
 	}
+}
+
+// Damage is what PostgreSQL told of damage; nil where it told nothing.
+func (s *DB) Damage() error {
+	if err := s.failure.damage.Load(); err != nil {
+		return *err
+	}
+	return nil
 }
 
 // Failed is closed once the disk under the database failed: nothing is written any more, and the process should end, so
@@ -201,10 +209,10 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) 
 		return s.compare(ctx, db, which)
 	case !errors.Is(err, migration.ErrEmpty) && !errors.Is(err, migration.ErrOlder):
 		return err
-	case s.cfg.NoMigrate:
+	case s.Config.NoMigrate:
 		return fmt.Errorf("%w: run the command migrate first", err)
 	}
-	if err := migration.Up(ctx, db, which, s.cfg.Logger); err != nil {
+	if err := migration.Up(ctx, db, which, s.Config.Logger); err != nil {
 		return err
 	}
 	if err := migration.Check(ctx, db, which); err != nil {
@@ -218,7 +226,7 @@ func (s *DB) migrate(ctx context.Context, db *sql.DB, which migration.Database) 
 func (s *DB) compare(ctx context.Context, db *sql.DB, which migration.Database) error {
 	err := migration.Compare(ctx, db, which)
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok && p.Code == "42501" {
-		s.cfg.Logger.Warn("the tables were not compared with what this program needs", "error", err)
+		s.Config.Logger.Warn("the tables were not compared with what this program needs", "error", err)
 		return nil
 	}
 	return err

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"encoding/base64"
@@ -7,15 +7,15 @@ import (
 	"puntuale"
 )
 
-// defaultLimit is the length of a page whose caller names none.
-const defaultLimit = 100
+// DefaultLimit is the length of a page whose caller names none.
+const DefaultLimit = 100
 
-// after reads a page's cursor: the identifier of the last row already given, kept with the list's name so that a
+// ReadCursor reads a page's cursor: the identifier of the last row already given, kept with the list's name so that a
 // cursor of another list is noticed.
-func after(p puntuale.Page, noun string) (last int64, limit int, err error) {
+func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {
-		limit = defaultLimit
+		limit = DefaultLimit
 	}
 	if p.Cursor == "" {
 		return 0, limit, nil
@@ -27,22 +27,22 @@ func after(p puntuale.Page, noun string) (last int64, limit int, err error) {
 			return last, limit, nil
 		}
 	}
-	return 0, 0, errCursor(p)
+	return 0, 0, BadCursor(p)
 }
 
-func errCursor(p puntuale.Page) error {
+func BadCursor(p puntuale.Page) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Message: "is not a cursor of this list", Value: p.Cursor})
 }
 
-// cut makes a page of the rows read, one more than it shows, and returns the next page's cursor, "" at the end.
-func cut[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
+// CutPage makes a page of the rows read, one more than it shows, and returns the next page's cursor, "" at the end.
+func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, string) {
 	if len(rows) <= limit {
 		return rows, ""
 	}
 	rows = rows[:limit]
-	return rows, cursorAt(noun, id(&rows[limit-1]))
+	return rows, CursorAt(noun, id(&rows[limit-1]))
 }
 
-func cursorAt(noun string, id int64) string {
+func CursorAt(noun string, id int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

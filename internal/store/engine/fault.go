@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -27,11 +27,11 @@ func passing(err error) bool {
 	if s, ok := errors.AsType[*sqlite.Error](err); ok {
 		return s.Code()&0xff == sqlite3.SQLITE_BUSY
 	}
-	return errors.Is(err, errAgain)
+	return errors.Is(err, ErrAgain)
 }
 
-// errAgain makes a transaction run again from its beginning: what it had read no longer held when it came to write.
-var errAgain = errors.New("changed while it was read")
+// ErrAgain makes a transaction run again from its beginning: what it had read no longer held when it came to write.
+var ErrAgain = errors.New("changed while it was read")
 
 // lost reports that the connection is of no more use.
 func lost(err error) bool {
@@ -61,9 +61,9 @@ func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// unsure reports that nobody can tell from COMMIT's error on which side of it the transaction is: PostgreSQL did not answer
+// Unsure reports that nobody can tell from COMMIT's error on which side of it the transaction is: PostgreSQL did not answer
 // that it rolled it back. (40003: it says so itself.)
-func unsure(err error) bool {
+func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"
 }
@@ -77,11 +77,11 @@ func exhausted(err error) bool {
 // tooLong reports a statement that the server gave up: somebody else holds what it needs.
 func tooLong(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && p.Code == "57014" || lockedOut(err)
+	return ok && p.Code == "57014" || LockedOut(err)
 }
 
-// lockedOut reports a statement that waited for a lock as long as it may (postgres.go).
-func lockedOut(err error) bool {
+// LockedOut reports a statement that waited for a lock as long as it may (postgres.go).
+func LockedOut(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && p.Code == "55P03"
 }
@@ -89,9 +89,9 @@ func lockedOut(err error) bool {
 // errTwin is joined to the error of a call that could not take its idempotency key.
 var errTwin = errors.New("the idempotency key is held")
 
-// onKey marks an error of taking idempotency keys.
-func onKey(err error) error {
-	if lockedOut(err) {
+// OnKey marks an error of taking idempotency keys.
+func OnKey(err error) error {
+	if LockedOut(err) {
 		return fmt.Errorf("%w: %w", errTwin, err)
 	}
 	return err
@@ -130,8 +130,8 @@ func broken(err error) bool {
 	return false
 }
 
-// repeated reports a violated unique constraint.
-func repeated(err error) bool {
+// Repeated reports a violated unique constraint.
+func Repeated(err error) bool {
 	if p, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return p.Code == "23505"
 	}
@@ -141,8 +141,8 @@ func repeated(err error) bool {
 	return false
 }
 
-// outward gives an error the code that crosses the package's border.
-func outward(err error) error {
+// PublicError gives an error the code that crosses the package's border.
+func PublicError(err error) error {
 	if err == nil || errors.Is(err, puntuale.ErrFenced) || errors.Is(err, puntuale.ErrStale) {
 		return err
 	}
@@ -189,11 +189,11 @@ func inDoubt(err error) error {
 		Message: "the store was lost while it accepted this: it may have been done; the same call with the same Idempotency-Key tells"}
 }
 
-// foundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
-func foundOr(found bool, err error, noun string) error { return outward(thereOr(found, err, noun)) }
+// FoundOr makes the one answer for what is missing and for what belongs to another tenant, outside a transaction.
+func FoundOr(found bool, err error, noun string) error { return PublicError(ThereOr(found, err, noun)) }
 
-// thereOr is foundOr inside a transaction, which may have to run again.
-func thereOr(found bool, err error, noun string) error {
+// ThereOr is foundOr inside a transaction, which may have to run again.
+func ThereOr(found bool, err error, noun string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read a %s: %w", noun, err)

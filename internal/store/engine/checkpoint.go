@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -23,9 +23,9 @@ type checkpointer struct {
 
 // Pages of SQLite's log. A smaller checkpointFrom writes a page that changes often more often to the file.
 const (
-	checkpointFrom  = 2000                  // the checkpointer begins to copy
-	checkpointLast  = 400                   // few enough for the writer
-	checkpointEnd   = 4000                  // the writer copies the last pages
+	CheckpointFrom  = 2000                  // the checkpointer begins to copy
+	CheckpointLast  = 400                   // few enough for the writer
+	CheckpointEnd   = 4000                  // the writer copies the last pages
 	checkpointEach  = 20000                 // every commit copies, should the checkpointer not get there
 	checkpointEvery = 20 * time.Millisecond // between two looks at the log
 )
@@ -48,7 +48,7 @@ func (k *checkpointer) close() {
 
 // committed tells that the log may have grown, and copies the last pages when it is time for them. The writer calls it
 // between two transactions, with its connection.
-func (k *checkpointer) committed(l *link) {
+func (k *checkpointer) committed(l *Conn) {
 	if k == nil {
 		return
 	}
@@ -81,13 +81,13 @@ func (k *checkpointer) loop(ctx context.Context) {
 // copy copies until few pages are left. A reader in the middle of a long list keeps newer pages from being copied.
 func (k *checkpointer) copy(ctx context.Context) {
 	size, copied, err := pages(ctx, k.db, "noop")
-	for err == nil && size >= checkpointFrom && size-copied > checkpointLast {
+	for err == nil && size >= CheckpointFrom && size-copied > CheckpointLast {
 		before := copied
 		if size, copied, err = pages(ctx, k.db, "passive"); copied <= before {
 			return
 		}
 	}
-	if err != nil || size >= checkpointEnd {
+	if err != nil || size >= CheckpointEnd {
 		k.last.Store(true)
 	}
 }

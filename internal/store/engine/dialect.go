@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// dialect is one of the two databases. A statement has one text for both, written as PostgreSQL reads it, with these
+// Dialect is one of the two databases. A statement has one text for both, written as PostgreSQL reads it, with these
 // signs of our own:
 //
 //	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
@@ -21,18 +21,18 @@ import (
 // ignored, so no statement passes one. Where more differs, there are two texts with the reason above them.
 //
 // RETURNING comes in no particular order; callers match rows by key.
-type dialect struct {
-	postgres bool
-	timeline string   // how the timeline is asked for; set before the first statement
+type Dialect struct {
+	Postgres bool
+	Timeline string   // how the timeline is asked for; set before the first statement
 	texts    sync.Map // as written → as sent
 }
 
-// batch is the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length. On
+// Columns is the rows of a $u(...), one slice for each column: []int64, []string or [][]byte, all of the same length. On
 // SQLite also []any, of what may be null.
-type batch []any
+type Columns []any
 
-// pick makes a column of a batch.
-func pick[T, V any](rows []T, field func(*T) V) []V {
+// Column makes a column of a batch.
+func Column[T, V any](rows []T, field func(*T) V) []V {
 	column := make([]V, len(rows))
 	for i := range rows {
 		column[i] = field(&rows[i])
@@ -47,8 +47,8 @@ var (
 	lockSign  = regexp.MustCompile(`\s+for (update|share|key share|no key update)( of [a-z]+)?( skip locked)?`)
 )
 
-// text returns the statement as this database reads it.
-func (d *dialect) text(written string) string {
+// Text returns the statement as this database reads it.
+func (d *Dialect) Text(written string) string {
 	if sent, ok := d.texts.Load(written); ok {
 		return sent.(string)
 	}
@@ -57,15 +57,15 @@ func (d *dialect) text(written string) string {
 	return sent
 }
 
-func (d *dialect) render(text string) string {
+func (d *Dialect) render(text string) string {
 	first := 1
 	for _, m := range parameter.FindAllStringSubmatch(text, -1) {
 		if n, err := strconv.Atoi(m[1]); err == nil {
 			first = max(first, n+1)
 		}
 	}
-	text = strings.ReplaceAll(text, "$timeline", d.timeline)
-	if d.postgres {
+	text = strings.ReplaceAll(text, "$timeline", d.Timeline)
+	if d.Postgres {
 		text = strings.ReplaceAll(text, "$clock", "(extract(epoch from clock_timestamp()) * 1000000)::bigint")
 	} else {
 		text = castSign.ReplaceAllString(text, "")
@@ -80,26 +80,26 @@ func (d *dialect) render(text string) string {
 }
 
 // source is the table u of a batch whose columns are given as "name type".
-func (d *dialect) source(first int, columns []string) string {
+func (d *Dialect) source(first int, columns []string) string {
 	var names, values []string
 	for i, column := range columns {
 		name, kind, _ := strings.Cut(strings.TrimSpace(column), " ")
-		if d.postgres {
+		if d.Postgres {
 			names = append(names, name)
 			values = append(values, fmt.Sprintf("$%d::%s[]", first+i, kind))
 		} else {
 			values = append(values, fmt.Sprintf("c%d as %s", i, name))
 		}
 	}
-	if d.postgres {
+	if d.Postgres {
 		return "unnest(" + strings.Join(values, ", ") + ") as u(" + strings.Join(names, ", ") + ")"
 	}
 	return fmt.Sprintf("(select %s from batch($%d)) as u", strings.Join(values, ", "), first)
 }
 
 // begin opens a transaction that will write: on SQLite it takes the writer's place at once, else it could fail later.
-func (d *dialect) begin() string {
-	if d.postgres {
+func (d *Dialect) begin() string {
+	if d.Postgres {
 		return "begin"
 	}
 	return "begin immediate"
@@ -107,16 +107,16 @@ func (d *dialect) begin() string {
 
 // bind replaces a batch among the arguments by what the database takes, and returns what to call once the statement
 // has been read to its end.
-func (d *dialect) bind(args []any) ([]any, func()) {
+func (d *Dialect) bind(args []any) ([]any, func()) {
 	if len(args) == 0 {
 		return args, func() {}
 	}
-	b, ok := args[len(args)-1].(batch)
+	b, ok := args[len(args)-1].(Columns)
 	if !ok {
 		return args, func() {}
 	}
 	args = args[: len(args)-1 : len(args)-1]
-	if d.postgres {
+	if d.Postgres {
 		return append(args, b...), func() {}
 	}
 	handle, free := lend(b)

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -44,8 +44,8 @@ var writerSettings = map[string]string{
 }
 
 func (s *DB) openPostgres(ctx context.Context, address string) error {
-	s.d.postgres = true
-	readers, err := s.postgresPool(address, nil, postgresReaders)
+	s.Dialect.Postgres = true
+	readers, err := s.PostgresPool(address, nil, postgresReaders)
 	if err != nil {
 		return err
 	}
@@ -58,72 +58,72 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	if err := s.migratePostgres(ctx, address); err != nil {
 		return err
 	}
-	beats, err := s.postgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one for the watch
+	beats, err := s.PostgresPool(address, map[string]string{"lock_timeout": writerSettings["lock_timeout"]}, 2) // one for the watch
 	if err != nil {
 		return err
 	}
-	s.watch = startWatch(beats, s.cfg.Logger)
+	s.Monitor = startMonitor(beats, s.Config.Logger)
 	// The server itself ends what takes too long: a caller that goes away would leave it running.
-	listers, err := s.postgresPool(address, map[string]string{
-		"statement_timeout": strconv.FormatInt(s.cfg.ListTimeout.Milliseconds(), 10),
+	listers, err := s.PostgresPool(address, map[string]string{
+		"statement_timeout": strconv.FormatInt(s.Config.ListTimeout.Milliseconds(), 10),
 	}, postgresListers)
 	if err != nil {
 		return err
 	}
-	lookers, err := s.postgresPool(address, nil, postgresLookers)
+	lookers, err := s.PostgresPool(address, nil, postgresLookers)
 	if err != nil {
 		return err
 	}
-	workers, err := s.postgresPool(address, map[string]string{
+	workers, err := s.PostgresPool(address, map[string]string{
 		"statement_timeout": strconv.FormatInt(workTimeout.Milliseconds(), 10),
 	}, postgresWorkers)
 	if err != nil {
 		return err
 	}
-	s.work = &pool{d: s.d, db: workers, watch: s.watch, noticed: s.noticed}
-	s.read = &pool{d: s.d, db: readers, watch: s.watch, places: make(chan struct{}, postgresReaders), noticed: s.noticed}
-	s.list = &pool{d: s.d, db: listers, watch: s.watch, within: 2 * s.cfg.ListTimeout, noticed: s.noticed} // half of it to wait for a connection
-	s.look = &pool{d: s.d, db: lookers, watch: s.watch, noticed: s.noticed}
-	writers, err := s.postgresPool(address, writerSettings, postgresTenants+3)
+	s.MaintenanceReads = &ReadPool{d: s.Dialect, Db: workers, watch: s.Monitor, noticed: s.noticed}
+	s.CallReads = &ReadPool{d: s.Dialect, Db: readers, watch: s.Monitor, Permits: make(chan struct{}, postgresReaders), noticed: s.noticed}
+	s.ListReads = &ReadPool{d: s.Dialect, Db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of it to wait for a connection
+	s.DispatchReads = &ReadPool{d: s.Dialect, Db: lookers, watch: s.Monitor, noticed: s.noticed}
+	writers, err := s.PostgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
 		return err
 	}
-	l := link{d: s.d, watch: s.watch, admit: s.admit}
-	on := func(db *sql.DB) *writer {
+	l := Conn{dialect: s.Dialect, watch: s.Monitor, admit: s.Admit}
+	on := func(db *sql.DB) *Writer {
 		l.db = db
 		return s.startWriter(l)
 	}
 	for range postgresTenants {
-		s.tenants = append(s.tenants, on(writers))
+		s.TenantWriters = append(s.TenantWriters, on(writers))
 	}
-	s.claims, s.records, s.ledger, s.fleet = on(writers), on(writers), on(writers), on(beats)
+	s.ClaimWriter, s.RecordWriter, s.LedgerWriter, s.FleetWriter = on(writers), on(writers), on(writers), on(beats)
 	// The archiver reads as writers do, by keys, and meets nobody at their connections: these two are opened at its first use.
-	archivers, err := s.postgresPool(address, writerSettings, 2)
+	archivers, err := s.PostgresPool(address, writerSettings, 2)
 	if err != nil {
 		return err
 	}
-	s.past, s.archives = &pool{d: s.d, db: archivers, watch: s.watch, noticed: s.noticed}, on(archivers)
+	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, Db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
 	// Chunks of campaigns meet calls at rows of their own client alone. This one is opened by the first chunk.
-	feeders, err := s.postgresPool(address, writerSettings, 1)
+	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {
 		return err
 	}
-	s.feeds = on(feeders)
+	s.FeedWriter = on(feeders)
 	return nil
 }
 
 // migratePostgres has connections of its own: a step may take longer than a statement otherwise may.
 func (s *DB) migratePostgres(ctx context.Context, address string) error {
-	patient := &DB{options: s.options, cfg: s.cfg, d: s.d}
-	db, err := patient.postgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
+	patient := &DB{Options: s.Options, Config: s.Config, Dialect: s.Dialect}
+	db, err := patient.PostgresPool(address, map[string]string{"statement_timeout": "0"}, 3)
 	if err != nil {
 		return err
 	}
 	return errors.Join(patient.migrate(ctx, db, migration.Postgres), db.Close())
 }
 
-func (s *DB) postgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {
-	cfg, err := s.postgresConfig(address, settings)
+func (s *DB) PostgresPool(address string, settings map[string]string, size int) (*sql.DB, error) {
+	cfg, err := s.PostgresConfig(address, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *DB) postgresPool(address string, settings map[string]string, size int) 
 	return db, nil
 }
 
-func (s *DB) postgresConfig(address string, settings map[string]string) (*pgx.ConnConfig, error) {
+func (s *DB) PostgresConfig(address string, settings map[string]string) (*pgx.ConnConfig, error) {
 	cfg, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("read the PostgreSQL address: %w", err)
@@ -146,7 +146,7 @@ func (s *DB) postgresConfig(address string, settings map[string]string) (*pgx.Co
 	}
 	maps.Copy(cfg.RuntimeParams, postgresSettings)
 	maps.Copy(cfg.RuntimeParams, settings)
-	cfg.RuntimeParams["application_name"] = s.name
+	cfg.RuntimeParams["application_name"] = s.Name
 	return cfg, nil
 }
 
@@ -181,7 +181,7 @@ const untimed = "0"
 
 // findTimeline chooses how the dialect asks for the timeline.
 func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
-	s.d.timeline = untimed
+	s.Dialect.Timeline = untimed
 	var n sql.NullInt64
 	err := db.QueryRowContext(ctx, "select "+timelineNow).Scan(&n)
 	if _, answered := errors.AsType[*pgconn.PgError](err); err != nil && !answered {
@@ -191,14 +191,14 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		// A standby cannot say; it will once it is promoted. Whoever else cannot say never will.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
-			s.d.timeline = timelineNow
+			s.Dialect.Timeline = timelineNow
 		}
 		return nil // a database without timelines is no fault
 	}
 	if n.Int64 > 0 {
-		s.d.timeline = timelineNow
+		s.Dialect.Timeline = timelineNow
 	}
 	return nil
 }
 
-func (d *dialect) timed() bool { return d.timeline == timelineNow }
+func (d *Dialect) Timed() bool { return d.Timeline == timelineNow }

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 // was out. It then ends the context under which all statements run. Who was reading or waiting is refused as with a
 // store that is gone; a transaction that had not reached COMMIT is lost, and so not stored; one that had is in doubt, and
 // its caller is told so. New calls are refused until a question is answered again.
-type watch struct {
+type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
 	answered atomic.Uint64 // whatever the database answered, anybody
@@ -50,23 +50,23 @@ const (
 // errAway is the cause of what fails because the database does not answer.
 var errAway = errors.New("the database does not answer")
 
-// startWatch asks on connections of db.
-func startWatch(db *sql.DB, logger *slog.Logger) *watch {
+// startMonitor asks on connections of db.
+func startMonitor(db *sql.DB, logger *slog.Logger) *Monitor {
 	ctx, stop := context.WithCancel(context.Background())
-	w := &watch{db: db, logger: logger, stop: stop, done: make(chan struct{})}
+	w := &Monitor{db: db, logger: logger, stop: stop, done: make(chan struct{})}
 	w.begin()
 	go w.loop(ctx)
 	return w
 }
 
-func (w *watch) begin() {
+func (w *Monitor) begin() {
 	l := &life{}
 	l.Context, l.end = context.WithCancelCause(context.Background())
 	w.life.Store(l)
 }
 
 // close ends the watch, and nothing else: statements under way go on.
-func (w *watch) close() {
+func (w *Monitor) close() {
 	if w == nil {
 		return
 	}
@@ -75,15 +75,15 @@ func (w *watch) close() {
 }
 
 // context is what statements run under: it ends when the database no longer answers. A nil watch watches nothing.
-func (w *watch) context() context.Context {
+func (w *Monitor) context() context.Context {
 	if w == nil {
 		return context.Background()
 	}
 	return w.life.Load().Context
 }
 
-// bind joins a caller's context with the watch's, until free is called.
-func (w *watch) bind(ctx context.Context) (joined context.Context, free func()) {
+// Bind joins a caller's context with the watch's, until free is called.
+func (w *Monitor) Bind(ctx context.Context) (joined context.Context, free func()) {
 	if w == nil {
 		return ctx, func() {}
 	}
@@ -95,12 +95,12 @@ func (w *watch) bind(ctx context.Context) (joined context.Context, free func()) 
 	}
 }
 
-// away returns errAway while the database does not answer.
-func (w *watch) away() error { return context.Cause(w.context()) }
+// Away returns errAway while the database does not answer.
+func (w *Monitor) Away() error { return context.Cause(w.context()) }
 
 // heard notes how a statement ended: an answer shows that the database is there, and an error that came because it is
 // not says so.
-func (w *watch) heard(ctx context.Context, err error) error {
+func (w *Monitor) heard(ctx context.Context, err error) error {
 	switch {
 	case w == nil:
 		return err
@@ -116,7 +116,7 @@ func (w *watch) heard(ctx context.Context, err error) error {
 	return err
 }
 
-func (w *watch) loop(ctx context.Context) {
+func (w *Monitor) loop(ctx context.Context) {
 	defer close(w.done)
 	defer w.drop()
 	for w.present(ctx) {
@@ -128,8 +128,8 @@ func (w *watch) loop(ctx context.Context) {
 	}
 }
 
-// leave ends the life.
-func (w *watch) leave() {
+// release ends the life.
+func (w *Monitor) release() {
 	w.logger.Warn("the database does not answer")
 	w.life.Load().end(errAway)
 }
@@ -137,7 +137,7 @@ func (w *watch) leave() {
 // present returns true, and has ended the life, when the database no longer answers; false when ctx ends. Time is counted in ticks that were
 // waited for one after the other, so that a machine that was asleep or starved does not look like a silent database.
 // Making a connection is not silence: it has its own limit (connectTimeout), and running into that one is.
-func (w *watch) present(ctx context.Context) bool {
+func (w *Monitor) present(ctx context.Context) bool {
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
 	answer := make(chan error, 1)
@@ -157,7 +157,7 @@ func (w *watch) present(ctx context.Context) bool {
 			stop()
 			// Any other error is an answer too: whoever meets it is told.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
-				w.leave()
+				w.release()
 				return true
 			}
 			out, silent, quiet = false, 0, 1
@@ -177,7 +177,7 @@ func (w *watch) present(ctx context.Context) bool {
 			continue
 		}
 		if silent++; silent >= silenceMost {
-			w.leave()
+			w.release()
 			cancel()
 			<-answer //nolint:errcheck // only its end matters now
 			return true
@@ -186,7 +186,7 @@ func (w *watch) present(ctx context.Context) bool {
 }
 
 // absent returns true when the database answers again, false when ctx ends.
-func (w *watch) absent(ctx context.Context) bool {
+func (w *Monitor) absent(ctx context.Context) bool {
 	for {
 		if w.ask(ctx, askWait) == nil {
 			return true
@@ -209,7 +209,7 @@ func timedOut(err error) bool {
 
 // ask is the question, on a connection of its own that it makes where there is none. wait bounds the answer alone; 0:
 // only ctx does.
-func (w *watch) ask(ctx context.Context, wait time.Duration) error {
+func (w *Monitor) ask(ctx context.Context, wait time.Duration) error {
 	if w.conn == nil {
 		w.dialling.Store(true)
 		conn, err := w.db.Conn(ctx)
@@ -232,7 +232,7 @@ func (w *watch) ask(ctx context.Context, wait time.Duration) error {
 }
 
 // drop gives the watch's connection up.
-func (w *watch) drop() {
+func (w *Monitor) drop() {
 	if w.conn == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -28,18 +28,18 @@ const (
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):
-	case !s.d.postgres:
+	case !s.Dialect.Postgres:
 		s.fail(err)
 	case s.failure.damage.CompareAndSwap(nil, &err):
-		s.cfg.Logger.Error("the database is damaged: have PostgreSQL mended, then restart this server", "error", err)
+		s.Config.Logger.Error("the database is damaged: have PostgreSQL mended, then restart this server", "error", err)
 	}
 }
 
 // markSuspect makes the next start check the whole file.
 func (s *DB) markSuspect(why error) {
-	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.machine.Now().Format(time.RFC3339), why)
-	if err := os.WriteFile(s.file+suspectMark, []byte(text), 0o600); err != nil {
-		s.cfg.Logger.Error("the damage could not be noted, so the next start may not see it: run puntuale check", "error", err)
+	text := fmt.Sprintf("%s: damage was met; the next start checks the whole file: %v\n", s.LocalClock.Now().Format(time.RFC3339), why)
+	if err := os.WriteFile(s.File+suspectMark, []byte(text), 0o600); err != nil {
+		s.Config.Logger.Error("the damage could not be noted, so the next start may not see it: run puntuale check", "error", err)
 	}
 }
 
@@ -83,7 +83,7 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	case err != nil:
 		return damaged(path, err)
 	case found != "ok":
-		return damaged(path, verdict(found))
+		return damaged(path, integrityResult(found))
 	case suspect: // it was restored, or mended
 		if err := os.Remove(path + suspectMark); err != nil {
 			return fmt.Errorf("remove the mark of damage: %w", err)
@@ -92,22 +92,22 @@ func inspect(ctx context.Context, db *sql.DB, path string, unclean bool) error {
 	return nil
 }
 
-// verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. On SQLite damage
+// Verify reads the whole database and reports what is damaged, as an error that wraps puntuale.ErrUntrusted. On SQLite damage
 // also ends the database.
-func (s *DB) verify(ctx context.Context) error {
-	if s.d.postgres {
+func (s *DB) Verify(ctx context.Context) error {
+	if s.Dialect.Postgres {
 		return s.readAll(ctx)
 	}
-	err := s.verifyFile(ctx, s.file)
+	err := s.VerifyFile(ctx, s.File)
 	if errors.Is(err, puntuale.ErrUntrusted) {
 		s.fail(err)
 	}
 	return err
 }
 
-// verifyFile is verify for one SQLite file.
-func (s *DB) verifyFile(ctx context.Context, path string) error {
-	db, err := s.sqlitePool(path, "", true, 1)
+// VerifyFile is verify for one SQLite file.
+func (s *DB) VerifyFile(ctx context.Context, path string) error {
+	db, err := s.SQLitePool(path, "", true, 1)
 	if err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func checkTables(ctx context.Context, db *sql.DB, path string) error {
 		}
 		if len(found) != 1 || found[0] != "ok" { // a line for each page
 			lines := strings.Split(strings.TrimPrefix(strings.Join(found, "\n"), "*** in database main ***\n"), "\n")
-			return damaged(path, verdict("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
+			return damaged(path, integrityResult("table "+table+": "+strings.Join(lines[:min(len(lines), 3)], "; ")))
 		}
 	}
 	return nil
@@ -144,7 +144,7 @@ func damagedIn(ctx context.Context, path string, err error) error {
 
 // readAll reads every row of our tables on PostgreSQL, which compares the checksums of their pages where it has any.
 func (s *DB) readAll(ctx context.Context) error {
-	db, err := s.postgresPool(s.cfg.Database, map[string]string{"statement_timeout": "0"}, 1)
+	db, err := s.PostgresPool(s.Config.Database, map[string]string{"statement_timeout": "0"}, 1)
 	if err != nil {
 		return err
 	}
@@ -152,7 +152,7 @@ func (s *DB) readAll(ctx context.Context) error {
 	tables, err := texts(ctx, db, `select quote_ident(relname) from pg_class where relkind = 'r'
  and relnamespace = (select relnamespace from pg_class where oid = to_regclass('puntuale_version')) order by relname`)
 	if err != nil {
-		return outward(fmt.Errorf("list the tables: %w", err))
+		return PublicError(fmt.Errorf("list the tables: %w", err))
 	}
 	for _, table := range tables {
 		if _, err := texts(ctx, db, "select sum(length(t::text))::text from "+table+" t"); err != nil {
@@ -160,7 +160,7 @@ func (s *DB) readAll(ctx context.Context) error {
 			if corrupt(err) {
 				return fmt.Errorf("%w: the table %s is damaged (%w); have PostgreSQL mended, or restore a backup", puntuale.ErrUntrusted, table, err)
 			}
-			return outward(fmt.Errorf("read the table %s: %w", table, err))
+			return PublicError(fmt.Errorf("read the table %s: %w", table, err))
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // "batch(handle)" is a table with columns c0, c1, …; handle is what lend returned.
 type batchModule struct{}
 
-const batchColumns = 32
+const mostColumns = 32
 
 // lent holds the batches that statements are reading.
 var (
@@ -28,7 +28,7 @@ var (
 )
 
 // lend makes a batch readable under a handle until free is called.
-func lend(b batch) (handle int64, free func()) {
+func lend(b Columns) (handle int64, free func()) {
 	handle = lastLent.Add(1)
 	lent.Store(handle, b)
 	return handle, func() { lent.Delete(handle) }
@@ -79,7 +79,7 @@ func (m batchModule) Create(c vtab.Context, args []string) (vtab.Table, error) {
 
 func (batchModule) Connect(c vtab.Context, _ []string) (vtab.Table, error) {
 	var b strings.Builder
-	for i := range batchColumns {
+	for i := range mostColumns {
 		fmt.Fprintf(&b, "c%d, ", i)
 	}
 	if err := c.Declare("create table batch (" + b.String() + "handle hidden)"); err != nil {
@@ -93,7 +93,7 @@ type batchTable struct{}
 // BestIndex says that a batch is small and quick to read, so that it is read first and the big tables are looked up.
 func (batchTable) BestIndex(info *vtab.IndexInfo) error {
 	for i := range info.Constraints {
-		if c := &info.Constraints[i]; c.Column == batchColumns && c.Op == vtab.OpEQ && c.Usable {
+		if c := &info.Constraints[i]; c.Column == mostColumns && c.Op == vtab.OpEQ && c.Usable {
 			c.ArgIndex, c.Omit = 0, true
 			info.EstimatedCost, info.EstimatedRows = 1, 10
 			return nil
@@ -108,7 +108,7 @@ func (batchTable) Disconnect() error          { return nil }
 func (batchTable) Destroy() error             { return nil }
 
 type batchCursor struct {
-	rows batch
+	rows Columns
 	row  int
 	n    int
 }
@@ -122,7 +122,7 @@ func (c *batchCursor) Filter(_ int, _ string, args []vtab.Value) error {
 	if !ok {
 		return errors.New("batch: unknown handle")
 	}
-	c.rows, c.row, c.n = b.(batch), 0, 0
+	c.rows, c.row, c.n = b.(Columns), 0, 0
 	if len(c.rows) > 0 {
 		switch column := c.rows[0].(type) {
 		case []int64:

@@ -1,31 +1,31 @@
-package store
+package engine
 
 import (
 	"context"
 	"sync"
 )
 
-// turns let each client read one list at a time, so that whoever asks for several slow ones keeps nobody else from the
+// listSlots let each client read one list at a time, so that whoever asks for several slow ones keeps nobody else from the
 // connections for lists.
-type turns struct {
+type listSlots struct {
 	mu sync.Mutex
-	of map[int64]*turn
+	of map[int64]*listSlot
 }
 
-type turn struct {
+type listSlot struct {
 	place chan struct{} // holds one sign while somebody has the turn
 	asked int           // callers that have it or wait for it
 }
 
-// take waits for the client's turn; done ends it.
-func (t *turns) take(ctx context.Context, client int64) (done func(), err error) {
+// Take waits for the client's turn; done ends it.
+func (t *listSlots) Take(ctx context.Context, client int64) (done func(), err error) {
 	t.mu.Lock()
 	if t.of == nil {
-		t.of = map[int64]*turn{}
+		t.of = map[int64]*listSlot{}
 	}
 	own := t.of[client]
 	if own == nil {
-		own = &turn{place: make(chan struct{}, 1)}
+		own = &listSlot{place: make(chan struct{}, 1)}
 		t.of[client] = own
 	}
 	own.asked++

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"errors"
@@ -17,30 +17,30 @@ const (
 	dispatchLock = ".dispatch" // held by the dispatching process
 )
 
-// onlyDispatcher keeps a second process from dispatching from the same file.
+// LockDispatcher keeps a second process from dispatching from the same file.
 // Codes: conflict (another process dispatches).
-func (s *DB) onlyDispatcher() (release func() error, err error) {
-	return lockFile(s.file+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, "another process dispatches from this file")
+func (s *DB) LockDispatcher() (release func() error, err error) {
+	return lockFile(s.File+dispatchLock, syscall.LOCK_EX|syscall.LOCK_NB, "another process dispatches from this file")
 }
 
-// shareFile keeps an export for good, and an import, from a SQLite file until release. Servers without a dispatcher, and
+// ShareFile keeps an export for good, and an import, from a SQLite file until release. Servers without a dispatcher, and
 // commands, hold nothing else.
 // Codes: conflict (one of these is under way).
-func (s *DB) shareFile() (release func() error, err error) {
-	return lockFile(s.file+useLock, syscall.LOCK_SH|syscall.LOCK_NB, "it is being exported for good, or imported into; try again when that is over")
+func (s *DB) ShareFile() (release func() error, err error) {
+	return lockFile(s.File+useLock, syscall.LOCK_SH|syscall.LOCK_NB, "it is being exported for good, or imported into; try again when that is over")
 }
 
-// holdFile keeps everybody else from using a SQLite file until release, but for exports of a copy.
+// HoldFile keeps everybody else from using a SQLite file until release, but for exports of a copy.
 // Codes: conflict (somebody does).
-func (s *DB) holdFile() (release func() error, err error) {
-	if s.file == "" {
+func (s *DB) HoldFile() (release func() error, err error) {
+	if s.File == "" {
 		return func() error { return nil }, nil
 	}
-	use, err := lockFile(s.file+useLock, syscall.LOCK_EX|syscall.LOCK_NB, "a server or another command works on this file; stop it first")
+	use, err := lockFile(s.File+useLock, syscall.LOCK_EX|syscall.LOCK_NB, "a server or another command works on this file; stop it first")
 	if err != nil {
 		return nil, err
 	}
-	dispatch, err := s.onlyDispatcher() // servers of older programs hold this one alone
+	dispatch, err := s.LockDispatcher() // servers of older programs hold this one alone
 	if err != nil {
 		return nil, errors.Join(err, use())
 	}

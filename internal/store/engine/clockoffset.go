@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -9,17 +9,17 @@ import (
 // slight is how far a machine's clock may be from the database's without being corrected.
 const slight = 2 * time.Second
 
-// skew is how much the database's clock is ahead of this machine's. What one node writes and another judges by the time,
+// ClockOffset is how much the database's clock is ahead of this machine's. What one node writes and another judges by the time,
 // seconds later, is kept by the database's clock, so that it does not matter by how much theirs differ.
-func (s *DB) skew(ctx context.Context, a asker) (time.Duration, error) {
-	if !s.d.postgres {
+func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) {
+	if !s.Dialect.Postgres {
 		return 0, nil
 	}
 	var micro int64
-	if _, err := one(ctx, a, `select $clock`, nil, &micro); err != nil {
+	if _, err := QueryOne(ctx, a, `select $clock`, nil, &micro); err != nil {
 		return 0, fmt.Errorf("ask the database for the time: %w", err)
 	}
-	if ahead := time.UnixMicro(micro).Sub(s.machine.Now()); ahead.Abs() > slight {
+	if ahead := time.UnixMicro(micro).Sub(s.LocalClock.Now()); ahead.Abs() > slight {
 		return ahead, nil
 	}
 	return 0, nil

@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -18,12 +18,12 @@ import (
 type statement struct {
 	text string
 	args []any
-	scan func(r row) error // nil: what it returns is not wanted
+	scan func(r Row) error // nil: what it returns is not wanted
 }
 
 // send runs what is queued and the statement in one round trip. The error is that of the first that failed; what stood
 // behind it was not run.
-func (l *link) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
+func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
 	all := append(l.queued, last)
 	l.queued = nil
 	err = l.conn.Raw(func(c any) error {
@@ -77,7 +77,7 @@ func runAll(ctx context.Context, conn *pgx.Conn, all []statement) (tag pgconn.Co
 	return tag, nil
 }
 
-func scanAll(rows pgx.Rows, scan func(r row) error) error {
+func scanAll(rows pgx.Rows, scan func(r Row) error) error {
 	defer rows.Close()
 	for rows.Next() {
 		if err := scan(rows); err != nil {
@@ -88,9 +88,9 @@ func scanAll(rows pgx.Rows, scan func(r row) error) error {
 }
 
 // ask runs a statement on any connection. One that was found broken before the statement was sent is replaced.
-func (p *pool) ask(ctx context.Context, s statement) error {
+func (p *ReadPool) ask(ctx context.Context, s statement) error {
 	for try := 1; ; try++ {
-		conn, err := p.db.Conn(ctx)
+		conn, err := p.Db.Conn(ctx)
 		if err != nil {
 			return fmt.Errorf("connect: %w", err)
 		}

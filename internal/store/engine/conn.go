@@ -1,0 +1,356 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+
+	"puntuale"
+)
+
+// Row is one of a statement's answer.
+type Row interface {
+	Scan(into ...any) error
+}
+
+// Querier runs statements, inside a transaction or outside.
+type Querier interface {
+	// each runs the statement and calls scan for each row it returns.
+	Query(ctx context.Context, text string, args []any, scan func(r Row) error) error
+	// exec runs the statement and returns how many rows it changed.
+	Exec(ctx context.Context, text string, args ...any) (int64, error)
+	// later runs a statement whose answer is not needed yet: it may go together with the next one, whose error may then be
+	// this one's. scan, which may be nil, is called by then.
+	Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error
+}
+
+// QueryOne scans the only row of a statement, and reports whether there was one.
+func QueryOne(ctx context.Context, a Querier, text string, args []any, into ...any) (found bool, err error) {
+	err = a.Query(ctx, text, args, func(r Row) error {
+		found = true
+		return r.Scan(into...)
+	})
+	return found, err
+}
+
+// QueryAll scans all rows of a statement, as far as the caller's room allows.
+func QueryAll[T any](ctx context.Context, a Querier, text string, args []any, scan func(r Row, into *T) error) ([]T, error) {
+	var all []T
+	err := a.Query(ctx, text, args, func(r Row) error {
+		if len(all)%rowsAtOnce == 0 && len(all) > 0 { // few rows need no room
+			if err := TakeRoom(ctx, rowsAtOnce, 0); err != nil {
+				return err
+			}
+		}
+		var none T
+		all = append(all, none)
+		return scan(r, &all[len(all)-1])
+	})
+	return all, err
+}
+
+// Conn is one connection that a writer keeps, with its prepared statements. (pgx prepares and keeps statements by
+// itself; the SQLite driver would parse the text each time.) One goroutine uses it at a time.
+type Conn struct {
+	dialect *Dialect
+	db      *sql.DB
+	conn    *sql.Conn
+	watch   *Monitor
+	stmts   map[string]*sql.Stmt
+	Open    bool        // a transaction is under way
+	queued  []statement // go with the next one, in one round trip; on PostgreSQL only
+
+	admit func(ctx context.Context, on Querier) error // asked of each new connection; nil: any will do
+}
+
+func (l *Conn) connect(ctx context.Context) error {
+	if l.conn != nil {
+		return nil
+	}
+	conn, err := l.db.Conn(ctx)
+	if err != nil {
+		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
+	}
+	l.conn, l.stmts, l.Open, l.queued = conn, map[string]*sql.Stmt{}, false, nil
+	if l.admit == nil {
+		return nil
+	}
+	if err := l.admit(ctx, l); err != nil {
+		l.drop() // the next use asks again
+		return err
+	}
+	return nil
+}
+
+// drop gives the connection up; the next use opens another.
+func (l *Conn) drop() {
+	if l.conn == nil {
+		return
+	}
+	// What fails here fails because the connection is gone, which is why it is dropped.
+	for _, s := range l.stmts {
+		_ = s.Close()
+	}
+	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = l.conn.Close()
+	l.conn, l.stmts, l.Open, l.queued = nil, nil, false, nil
+}
+
+func (l *Conn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
+	if s, ok := l.stmts[text]; ok {
+		return s, nil
+	}
+	s, err := l.conn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, fmt.Errorf("prepare: %w", err)
+	}
+	l.stmts[text] = s
+	return s, nil
+}
+
+func (l *Conn) Query(ctx context.Context, text string, args []any, scan func(r Row) error) error {
+	args, free := l.dialect.bind(args)
+	defer free()
+	if text = l.dialect.Text(text); l.dialect.Postgres {
+		_, err := l.send(ctx, statement{text, args, scan})
+		return l.watch.heard(ctx, err)
+	}
+	s, err := l.prepared(ctx, text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return drain(rows, scan)
+}
+
+func (l *Conn) Exec(ctx context.Context, text string, args ...any) (int64, error) {
+	args, free := l.dialect.bind(args)
+	defer free()
+	if text = l.dialect.Text(text); l.dialect.Postgres {
+		tag, err := l.send(ctx, statement{text, args, nil})
+		return tag.RowsAffected(), l.watch.heard(ctx, err)
+	}
+	s, err := l.prepared(ctx, text)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.ExecContext(ctx, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// Queue saves a round trip on PostgreSQL; on SQLite there is none.
+func (l *Conn) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
+	if !l.dialect.Postgres {
+		if scan != nil {
+			return l.Query(ctx, text, args, scan)
+		}
+		_, err := l.Exec(ctx, text, args...)
+		return err
+	}
+	args, _ = l.dialect.bind(args)
+	l.queued = append(l.queued, statement{l.dialect.Text(text), args, scan})
+	return nil
+}
+
+func drain(rows *sql.Rows, scan func(r Row) error) error {
+	for rows.Next() {
+		if err := scan(rows); err != nil {
+			return errors.Join(err, rows.Close())
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// ReadPool is several connections for reading.
+type ReadPool struct {
+	d     *Dialect
+	Db    *sql.DB
+	watch *Monitor
+	stmts stmts
+
+	noticed func(error) // is told of every statement's error; nil: nobody is
+
+	Within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
+
+	Permits chan struct{} // one for each connection, for whoever has no patience to wait for one; nil: nobody asks
+}
+
+// acquire waits for a connection to be free, as long as the caller's patience lasts.
+func (p *ReadPool) acquire(ctx context.Context) error {
+	if p.Permits == nil {
+		return nil
+	}
+	select {
+	case p.Permits <- struct{}{}:
+		return nil
+	default:
+	}
+	select {
+	case p.Permits <- struct{}{}:
+		return nil
+	case <-puntuale.PatienceOf(ctx).Ends():
+		return puntuale.Overloaded(0)
+	case <-p.watch.context().Done():
+		return p.watch.Away()
+	case <-ctx.Done():
+		return fmt.Errorf("wait for a connection: %w", ctx.Err())
+	}
+}
+
+func (p *ReadPool) release() {
+	if p.Permits != nil {
+		<-p.Permits
+	}
+}
+
+func (p *ReadPool) Query(ctx context.Context, text string, args []any, scan func(r Row) error) error {
+	err := p.query(ctx, text, args, scan)
+	if err != nil && p.noticed != nil {
+		p.noticed(err)
+	}
+	return err
+}
+
+func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func(r Row) error) error {
+	if err := p.watch.Away(); err != nil {
+		return err
+	}
+	if err := p.acquire(ctx); err != nil {
+		return err
+	}
+	defer p.release()
+	ctx, part := p.watch.Bind(ctx)
+	defer part()
+	if p.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, p.Within)
+		defer cancel()
+	}
+	args, free := p.d.bind(args)
+	defer free()
+	if text = p.d.Text(text); p.d.Postgres {
+		return p.watch.heard(ctx, p.ask(ctx, statement{text, args, scan}))
+	}
+	s, err := p.stmts.get(ctx, p.Db, text)
+	if err != nil {
+		return err
+	}
+	rows, err := s.QueryContext(ctx, args...)
+	if err != nil {
+		return err
+	}
+	return drain(rows, scan)
+}
+
+func (p *ReadPool) Exec(context.Context, string, ...any) (int64, error) {
+	return 0, errors.New("readers do not write")
+}
+
+func (p *ReadPool) Queue(ctx context.Context, text string, args []any, scan func(r Row) error) error {
+	return p.Query(ctx, text, args, scan)
+}
+
+func (l *Conn) Begin(ctx context.Context) error {
+	err := l.Queue(ctx, l.dialect.begin(), nil, nil)
+	l.Open = err == nil
+	return err
+}
+
+func (l *Conn) Commit(ctx context.Context) error {
+	_, err := l.Exec(ctx, "commit")
+	if err == nil {
+		l.Open = false
+	}
+	return err
+}
+
+// Rollback leaves the connection usable, or drops it.
+func (l *Conn) Rollback(ctx context.Context) error {
+	if l.conn == nil || !l.Open {
+		return nil
+	}
+	l.Open, l.queued = false, nil
+	if _, err := l.Exec(ctx, "rollback"); err != nil {
+		l.drop()
+	}
+	return nil
+}
+
+// ScanOne scans a row of one column.
+func ScanOne[T any](rows Row, v *T) error { return rows.Scan(v) }
+
+// OpenMover opens a connection of its own that may take its time, on a store that open returned. The store's Close does not
+// close it; free does.
+func (s *DB) OpenMover(ctx context.Context, readOnly bool) (l *Conn, free func() error, err error) {
+	own := &DB{Options: Options{Name: s.Name}, Config: s.Config, Dialect: s.Dialect}
+	var db *sql.DB
+	if s.Dialect.Postgres {
+		db, err = own.PostgresPool(s.Config.Database, map[string]string{
+			"statement_timeout": "0", "idle_in_transaction_session_timeout": "0", "lock_timeout": writerSettings["lock_timeout"],
+		}, 1)
+	} else {
+		_, query, _ := strings.Cut(s.Config.Database, "?")
+		db, err = own.SQLitePool(s.File, query, readOnly, 1)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return NewConn(ctx, s.Dialect, db)
+}
+
+// NewConn connects to a database that free closes, too.
+func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() error, err error) {
+	l = &Conn{dialect: d, db: db}
+	free = func() error {
+		err := l.Rollback(context.WithoutCancel(ctx))
+		l.drop()
+		return errors.Join(err, db.Close())
+	}
+	if err := l.connect(ctx); err != nil {
+		return nil, nil, errors.Join(err, free())
+	}
+	return l, free, nil
+}
+
+// BeginSnapshot begins a transaction that sees one moment: on SQLite that of its first read.
+func (l *Conn) BeginSnapshot(ctx context.Context) error {
+	begin := "begin"
+	if l.dialect.Postgres {
+		begin = beginSnapshot
+	}
+	if _, err := l.Exec(ctx, begin); err != nil {
+		return fmt.Errorf("begin to read: %w", err)
+	}
+	l.Open = true
+	return nil
+}
+
+// Copy writes rows into a table by PostgreSQL's COPY, which also takes the columns that it numbers by itself.
+func (l *Conn) Copy(ctx context.Context, table string, columns []string, rows pgx.CopyFromSource) error {
+	return l.conn.Raw(func(driver any) error {
+		c, ok := driver.(*stdlib.Conn)
+		if !ok {
+			return fmt.Errorf("the driver's connection is a %T", driver)
+		}
+		if _, err := c.Conn().CopyFrom(ctx, pgx.Identifier{table}, columns, rows); err != nil {
+			return fmt.Errorf("copy: %w", err)
+		}
+		return nil
+	})
+}
+
+// Everything is read in one transaction that sees one moment. It is never long idle, and no limit ends it.
+const beginSnapshot = "begin isolation level repeatable read, read only"

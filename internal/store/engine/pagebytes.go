@@ -1,0 +1,60 @@
+package engine
+
+import (
+	"context"
+
+	"puntuale"
+)
+
+// What a page of a list may hold, and what is taken of a call's room for it. A row is there three times, as read, as
+// converted and as written, and the buffer that it is written into grows by doubling.
+const (
+	PageBytes  = 4 << 20 // of what is long in its rows; a longer page ends early, and has a cursor
+	roomTimes  = 4
+	roomOfRow  = 2 << 10 // bytes, for what is short
+	rowsAtOnce = 64      // room is taken for so many
+)
+
+// TakeRoom takes the room of rows that hold so many bytes of what is long.
+func TakeRoom(ctx context.Context, rows, bytes int) error {
+	return puntuale.TakeRoom(ctx, int64(rows*roomOfRow+bytes*roomTimes))
+}
+
+// SizedRow is a row as a page reckons with it.
+type SizedRow struct {
+	Id    int64
+	Bytes int
+}
+
+// PageSpan is the part of a list that one page shows: its rows' first and last identifiers.
+type PageSpan struct {
+	Rows int
+	Last int64
+	Next string // the cursor of the next page
+}
+
+// ReadPageSpan finds how far a page reaches: limit rows, or as many as hold [pageBytes], but at least one. It takes the room
+// that they need. The statement returns id and length of each row, one row more than the page may show.
+func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any, limit int) (s PageSpan, err error) {
+	all, err := QueryAll(ctx, a, text, args, func(r Row, into *SizedRow) error { return r.Scan(&into.Id, &into.Bytes) })
+	if err != nil {
+		return s, err
+	}
+	return MakePageSpan(ctx, noun, all, limit)
+}
+
+// MakePageSpan is [stretchOf] of rows that were read.
+func MakePageSpan(ctx context.Context, noun string, all []SizedRow, limit int) (s PageSpan, err error) {
+	sum := 0
+	for _, row := range all[:min(limit, len(all))] {
+		if sum+row.Bytes > PageBytes && s.Rows > 0 {
+			break
+		}
+		sum += row.Bytes
+		s.Rows, s.Last = s.Rows+1, row.Id
+	}
+	if s.Rows < len(all) {
+		s.Next = CursorAt(noun, s.Last)
+	}
+	return s, TakeRoom(ctx, 0, sum)
+}

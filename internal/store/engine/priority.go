@@ -1,0 +1,177 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"puntuale"
+)
+
+// Priority says who goes first of those who wait at a writer.
+type Priority int8
+
+const (
+	PrioritySend    Priority = iota // what sends, and what keeps the server in its fleet: it waits for no call
+	PriorityPrevent                 // calls that keep messages from being sent
+	PriorityCall                    // all other calls
+	PriorityFeed                    // what campaigns feed
+)
+
+// priorityOf is the lane of a task that is done for a call with the patience.
+func priorityOf(k *Kind, p *puntuale.Patience, urgent bool) Priority {
+	switch {
+	case urgent:
+		return PrioritySend
+	case p.Prevents():
+		return min(k.Priority, PriorityPrevent)
+	}
+	return k.Priority
+}
+
+// call reports a task that a caller waits for.
+func (t *Task) call() bool {
+	return !t.Kind.Background && (t.priority == PriorityCall || t.priority == PriorityPrevent)
+}
+
+// party is those of a lane who belong together.
+type party struct {
+	owner int64
+	lane  Priority
+}
+
+// fairOrder returns the tasks in the order in which they are to be done: by lane, and within one everybody's first before
+// anybody's second, so that whoever asks for much waits behind himself; of several firsts that of the owner who had his
+// turn longest ago. An owner's own tasks keep their order. w.mu is held.
+func (w *Writer) fairOrder() []*Task {
+	if noChoice(w.Queue) {
+		return w.Queue
+	}
+	type placed struct {
+		*Task
+		turn, served int
+	}
+	turns := make(map[party]int, len(w.Queue))
+	all := make([]placed, len(w.Queue))
+	for i, t := range w.Queue {
+		r := party{t.Owner, t.priority}
+		all[i] = placed{t, turns[r], w.served[r]}
+		if t.priority != PrioritySend { // which is nobody's
+			turns[r]++
+		}
+	}
+	slices.SortStableFunc(all, func(a, b placed) int {
+		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.turn, b.turn), cmp.Compare(a.served, b.served))
+	})
+	return Column(all, func(p *placed) *Task { return p.Task })
+}
+
+// serve notes that a task's owner had a turn, for as long as others wait. w.mu is held.
+func (w *Writer) serve(t *Task) {
+	if t.priority == PrioritySend {
+		return
+	}
+	if w.served == nil || len(w.served) >= queueBound {
+		w.served = map[party]int{}
+	}
+	w.turn++
+	w.served[party{t.Owner, t.priority}] = w.turn
+}
+
+// noChoice reports tasks that one set of statements does, in whatever order, as is usual.
+func noChoice(queue []*Task) bool {
+	weight := 0
+	for _, t := range queue {
+		if t.Kind != queue[0].Kind || t.waited > 0 {
+			return false
+		}
+		if weight += t.Weight; weight > t.Kind.Limit {
+			return len(queue) == 1
+		}
+	}
+	return true
+}
+
+// writerRound is what one transaction does. On PostgreSQL that is one unit, because mixed in one transaction they would break the lock order.
+// On SQLite claims, chunks of campaigns and all else take turns. A claim is alone because its messages are due now, and a chunk because
+// a call should not wait for it. All else that waits goes together, as far as it goes.
+type writerRound struct {
+	alone   bool // one unit
+	units   []*taskGroup
+	joining map[*Kind]*taskGroup
+	tasks   int
+}
+
+// place returns the unit that a task belongs to, made anew or there already; nil when the round has no place for it.
+func (r *writerRound) place(t *Task) *taskGroup {
+	if r.tasks >= roundBound {
+		return nil
+	}
+	u := r.joining[t.Kind]
+	switch {
+	case t.waited > 0 || t.Kind.Limit == 0 || u == nil:
+		if r.alone && len(r.units) > 0 || u != nil && t.Kind.Limit > 0 && t.waited == 0 {
+			return nil
+		}
+		return &taskGroup{kind: t.Kind}
+	case u.weight+t.Weight > t.Kind.Limit:
+		return nil
+	}
+	return u
+}
+
+// add puts the task into its unit.
+func (r *writerRound) add(t *Task, u *taskGroup) {
+	r.tasks++
+	if len(u.tasks) == 0 {
+		r.units = append(r.units, u)
+		if t.Kind.Limit > 0 && t.waited == 0 {
+			r.joining[t.Kind] = u
+		}
+	}
+	u.tasks = append(u.tasks, t)
+	u.weight += t.Weight
+}
+
+// fill takes the tasks of a class, as far as there is a place for them.
+func (r *writerRound) fill(tasks []*Task, of Class) {
+	for _, t := range tasks {
+		if t.Kind.Class != of {
+			continue
+		}
+		u := r.place(t)
+		if u == nil {
+			continue
+		}
+		if t.taken = t.begin(); t.taken {
+			r.add(t, u)
+		}
+	}
+}
+
+// next takes the tasks of the next transaction out of the queue; their callers now get the true result. Classes that wait have their
+// turns one after the other.
+func (w *Writer) next() (units []*taskGroup, closing bool) {
+	w.Mu.Lock()
+	defer w.Mu.Unlock()
+	r := writerRound{joining: map[*Kind]*taskGroup{}}
+	tasks := w.fairOrder()
+	for i := range classes {
+		turn := (w.last + 1 + i) % classes
+		r.alone = w.Conn.dialect.Postgres || turn != classMixed
+		if r.fill(tasks, turn); len(r.units) > 0 {
+			w.last = turn
+			break
+		}
+	}
+	w.Queue = slices.DeleteFunc(w.Queue, func(t *Task) bool { return t.taken || t.State.Load() == taskDropped })
+	if len(w.Queue) == 0 {
+		w.served = nil
+		return r.units, w.closing
+	}
+	for _, u := range r.units {
+		for _, t := range u.tasks {
+			w.serve(t)
+		}
+	}
+	return r.units, w.closing
+}
