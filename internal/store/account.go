@@ -14,7 +14,7 @@ import (
 // CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).
 func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
 	var id int64
-	err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) (err error) {
+	err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) (err error) {
 		if id, err = engine.NextNumber(ctx, a, "partner"); err != nil {
 			return err
 		}

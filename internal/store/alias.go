@@ -91,7 +91,7 @@ func (s *Store) purgeAliases(ctx context.Context) error {
 		return engine.PublicError(fmt.Errorf("look for names of nobody: %w", err))
 	}
 	if len(over) > 0 {
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from alias where (client_id, session_id, alias, phone) in
  (select u.c, u.s, u.a, u.p from $u(c bigint, s bigint, a text, p text))`, engine.Columns{
 				engine.Column(over, func(k *aliasKey) int64 { return k.client }), engine.Column(over, func(k *aliasKey) int64 { return k.session }),

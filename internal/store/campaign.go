@@ -255,7 +255,7 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 	if err != nil {
 		return u, err
 	}
-	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	err = t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.Writes, func(ctx context.Context, a engine.Querier) error {
 		var begun puntuale.Campaign
 		found, err := engine.QueryOne(ctx, a, `select started_at, checked from campaign where client_id = $1 and id = $2`, []any{t.id, id}, engine.ScanTime(&begun.Started), optionalJSON{&begun.Checked})
 		if err := engine.ThereOr(found, err, "campaign"); err != nil {

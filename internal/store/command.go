@@ -127,7 +127,7 @@ func (s *Store) AnswerCommand(ctx context.Context, node puntuale.NodeID, id punt
 
 // asOwner runs a transaction that needs the node's lease.
 func (s *Store) asOwner(ctx context.Context, node puntuale.NodeID, do func(ctx context.Context, a engine.Querier) error) error {
-	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if err := fence(ctx, a, node); err != nil {
 			return err
 		}

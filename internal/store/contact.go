@@ -139,7 +139,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
 	}
 	for part := range slices.Chunk(over, chunk) {
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
  (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{
 				engine.Column(part, func(k *contactKey) int64 { return k.client }),

@@ -186,7 +186,7 @@ const keepHolds = 30 * 24 * time.Hour
 
 // purgeHolds forgets holds of which no report comes any more.
 func (s *Store) purgeHolds(ctx context.Context, now time.Time) error {
-	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from device_hold where until < $1`, engine.Micros(now.Add(-keepHolds))); err != nil {
 			return fmt.Errorf("forget holds: %w", err)
 		}

@@ -50,7 +50,7 @@ func (s *Store) host(ctx context.Context, which string, arg any) (h puntuale.Hos
 
 // writeDoor runs a transaction that belongs to no tenant.
 func (s *Store) writeDoor(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, do), false)
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, do), false)
 }
 
 func (s *Store) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinished) error {

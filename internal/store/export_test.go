@@ -26,7 +26,7 @@ func PlainInsert(s *Store, rows []PlainRow) error {
 		column(func(r *PlainRow) int64 { return r.Due + 48*hour }), column(func(*PlainRow) int64 { return 0 }),
 		column(func(*PlainRow) int64 { return 2 }), engine.Column(rows, func(*PlainRow) string { return "+393331234567" }),
 	}
-	return s.TenantWriters[0].Do(context.Background(), engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	return s.TenantWriters[0].Do(context.Background(), engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, insertMessages, b)
 		return err
 	}), false)
@@ -150,7 +150,7 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 		err = explain(ctx, s.CallReads)
 		return plan, err
 	}
-	err = s.ClaimWriter.Do(ctx, engine.Single(s.kinds.write, explain), false)
+	err = s.ClaimWriter.Do(ctx, engine.Single(s.Writes, explain), false)
 	return plan, err
 }
 
@@ -227,7 +227,7 @@ func SetAside(ctx context.Context, s *Store, since time.Time) error {
 func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 	begun, free := make(chan struct{}), make(chan struct{})
 	go func() {
-		_ = s.TenantWriter(int64(client)).Do(context.Background(), engine.Single(s.kinds.write, func(context.Context, engine.Querier) error {
+		_ = s.TenantWriter(int64(client)).Do(context.Background(), engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 			close(begun)
 			<-free
 			return nil
@@ -294,7 +294,7 @@ func Queued(s *Store, client puntuale.ClientID) int {
 
 // Write queues a transaction of an owner at the writer of the client's calls.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
-	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.kinds.write, func(context.Context, engine.Querier) error {
+	return s.TenantWriter(int64(client)).Do(ctx, engine.Single(s.Writes, func(context.Context, engine.Querier) error {
 		do()
 		return nil
 	}).Of(owner), false)

@@ -25,8 +25,6 @@ func (k keyOf) compare(o keyOf) int {
 	return cmp.Or(cmp.Compare(k.client, o.client), cmp.Compare(k.scope, o.scope), cmp.Compare(k.key, o.key))
 }
 
-var errOtherBody = puntuale.Conflict("the idempotency key was used with another body")
-
 func (t tenant) Replay(ctx context.Context, key puntuale.Idempotency) (*puntuale.StartedRun, error) {
 	var hash string
 	var result []byte
@@ -48,7 +46,7 @@ func (t tenant) Replay(ctx context.Context, key puntuale.Idempotency) (*puntuale
 // replayed is the answer kept under a key, for a call whose body has the hash.
 func replayed(hash string, result []byte, asked string) (answer puntuale.StartedRun, err error) {
 	if hash != asked {
-		return answer, errOtherBody
+		return answer, engine.ErrOtherBody
 	}
 	if err := json.Unmarshal(result, &answer); err != nil {
 		return answer, fmt.Errorf("read a kept answer: %w", err)
@@ -126,7 +124,7 @@ func (b *startBatch) replay(ctx context.Context, old []*engine.Task, byKey map[k
 		t := byKey[k]
 		st := t.Body.(*start)
 		answer, err := replayed(hash, result, st.Idempotency.Hash)
-		if errors.Is(err, errOtherBody) {
+		if errors.Is(err, engine.ErrOtherBody) {
 			t.Refused = err
 			return nil
 		}

@@ -55,7 +55,7 @@ func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.T
 
 // RotateKey answers unauthorized for a key that is not valid at now.
 func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
-	return s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		p := partnerTenant{s: s}
 		var client puntuale.ClientID
 		var old puntuale.KeyID

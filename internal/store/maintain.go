@@ -143,7 +143,7 @@ func purge[T any](ctx context.Context, s *Store, what, find string, below int64,
 			return nil
 		}
 		slices.SortFunc(part, compare)
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			return remove(ctx, a, part)
 		}), false); err != nil {
 			return fmt.Errorf("remove old %s: %w", what, err)

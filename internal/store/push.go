@@ -27,7 +27,7 @@ returning client_id, id, session_id, push, push_failures`
 
 func (s *Store) ClaimPushes(ctx context.Context, now time.Time, most int) ([]puntuale.Push, error) {
 	var claimed []puntuale.Push
-	err := s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) (err error) {
+	err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) (err error) {
 		claimed, err = engine.QueryAll(ctx, a, claimPushes, []any{engine.Micros(now), engine.Micros(now.Add(-pushMargin)), engine.Micros(now.Add(puntuale.PushEvery)), most},
 			func(rows engine.Row, p *puntuale.Push) error {
 				return rows.Scan(&p.Client, &p.Device, &p.Session, &p.Target, &p.Failures)
@@ -66,7 +66,7 @@ func (s *Store) EndPush(ctx context.Context, p puntuale.Push, end puntuale.PushE
 		text = `update device set pushed_at = 0, push_after = $4, push_failures = push_failures + 1 where client_id = $1 and id = $2 and push = $3`
 		args = append(args, engine.Micros(again))
 	}
-	return s.TenantWriter(int64(p.Client)).Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	return s.TenantWriter(int64(p.Client)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, text, args...); err != nil {
 			return fmt.Errorf("record how a push ended: %w", err)
 		}

@@ -47,7 +47,7 @@ func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Cl
 // refill is one client's refill, unless another node has done it: the moment that was seen is compared, and changed in
 // the same transaction. Unlimited credits stay unlimited.
 func (s *Store) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
-	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		done = false
 		locked, found, err := partnerTenant{s, c.Partner}.lockedClient(ctx, a, c.ID)
 		if err != nil {

@@ -16,7 +16,7 @@ func (s *Store) Secret(ctx context.Context, name string) ([]byte, error) {
 }
 
 func (s *Store) SetSecret(ctx context.Context, name string, old, value []byte) (set bool, err error) {
-	err = s.TenantWriters[0].Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	err = s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		text, args := `insert into secret (name, value) values ($1, $2) on conflict (name) do nothing`, []any{name, value}
 		if old != nil {
 			text, args = `update secret set value = $2 where name = $1 and value = $3`, append(args, old)

@@ -31,7 +31,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, free, stop, cancel, write, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive, campaign, feed *engine.Kind
+	start, free, stop, cancel, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive, campaign, feed *engine.Kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -76,7 +76,7 @@ func newKinds() kinds {
 		return again(k)
 	}
 	return kinds{
-		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), write: newEffect("write"), resend: newEffect("resend"),
+		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)), receive: newReceiveKind(),
 		fleet: engine.NewSingle("fleet", engine.PrioritySend), blank: background(engine.NewSingle("blank", engine.PriorityCall)), erase: again(engine.NewSingle("erase", engine.PriorityPrevent)),
 		evidence: background(engine.NewSingle("evidence", engine.PriorityCall)), heard: background(engine.NewSingle("heard", engine.PriorityPrevent)), archive: background(engine.NewSingle("archive", engine.PriorityCall)),
@@ -109,7 +109,7 @@ func (s *Store) Check(ctx context.Context) error {
 	if err := s.Damage(); err != nil {
 		return puntuale.StoreDamaged(err)
 	}
-	return s.FleetWriter.Do(ctx, engine.Single(s.kinds.write, func(ctx context.Context, a engine.Querier) error {
+	return s.FleetWriter.Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		if err := refuseGone(ctx, a); err != nil {
 			return err
 		}

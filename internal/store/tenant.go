@@ -44,27 +44,27 @@ func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant { return p
 
 // write runs a transaction for the client.
 func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.write, do).Of(int64(t.id)), false)
+	return t.s.Write(ctx, int64(t.id), do)
 }
 
 // writeDated is write for what closes messages.
 func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return t.s.TenantWriter(int64(t.id)).Do(ctx, engine.SingleDated(t.s.kinds.write, do).Of(int64(t.id)), false)
+	return t.s.WriteDated(ctx, int64(t.id), do)
 }
 
 // once runs a transaction for the client, under a key of the caller if o is not nil.
 func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
-	return t.s.once(ctx, t.s.TenantWriter(int64(t.id)), int64(t.id), o, do)
+	return t.s.Once(ctx, int64(t.id), o, do)
 }
 
 // write runs a transaction for the partner.
 func (p partnerTenant) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return p.s.TenantWriters[0].Do(ctx, engine.Single(p.s.kinds.write, do).Of(p.owner()), false)
+	return p.s.Write(ctx, p.owner(), do)
 }
 
 // once runs a transaction for the partner, under a key of the caller if o is not nil.
 func (p partnerTenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
-	return p.s.once(ctx, p.s.TenantWriters[0], p.owner(), o, do)
+	return p.s.Once(ctx, p.owner(), o, do)
 }
 
 // changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
@@ -99,3 +99,16 @@ func (l clientLists) Queue(ctx context.Context, text string, args []any, scan fu
 func (clientLists) Exec(context.Context, string, ...any) (int64, error) {
 	return 0, errors.New("lists do not write")
 }
+
+func (t tenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
+	answer, err := engine.KeptAnswer(ctx, t.s.CallReads, int64(t.id), o)
+	return answer, engine.PublicError(err)
+}
+
+func (p partnerTenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
+	answer, err := engine.KeptAnswer(ctx, p.s.CallReads, p.owner(), o)
+	return answer, engine.PublicError(err)
+}
+
+// owner keeps a partner's idempotency keys apart from those of clients.
+func (p partnerTenant) owner() int64 { return -int64(p.id) }

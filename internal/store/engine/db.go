@@ -63,6 +63,7 @@ type DB struct {
 	LocalClock clock.Clock // this machine's, whatever cfg.Clock shows
 
 	writers
+	Writes      *Kind         // a transaction of one caller
 	Monitor     *Monitor      // nil on SQLite
 	checkpoints *checkpointer // nil on PostgreSQL
 
@@ -115,7 +116,7 @@ func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.ListTimeout <= 0 {
 		cfg.ListTimeout = listTimeout
 	}
-	s := &DB{Options: o, Config: cfg, LocalClock: clock.System(), Dialect: &Dialect{Timeline: untimed}, failure: failure{closed: make(chan struct{})}}
+	s := &DB{Options: o, Config: cfg, LocalClock: clock.System(), Dialect: &Dialect{Timeline: untimed}, Writes: NewEffect("write"), failure: failure{closed: make(chan struct{})}}
 	var err error
 	switch database := cfg.Database; {
 	case database == "" && cfg.Data == "":

@@ -367,7 +367,7 @@ const (
 	lockWaits        = 5                // times that a task waits for a lock, with others let by in between
 )
 
-// TenantWriter is the writer of a client's calls, always the same of this node.
-func (s *DB) TenantWriter(client int64) *Writer {
-	return s.TenantWriters[uint64(client)%uint64(len(s.TenantWriters))]
+// TenantWriter is the writer of a client's calls, always the same of this node. Partners, who are negative, and 0 have the first.
+func (s *DB) TenantWriter(owner int64) *Writer {
+	return s.TenantWriters[uint64(max(0, owner))%uint64(len(s.TenantWriters))]
 }
