@@ -46,6 +46,7 @@ var Rules = []Rule{
 	{Package: "internal/connector", Module: []string{".", "internal/clock"}, Library: []string{"*"}},
 	{Package: "internal/store", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/engine", Module: []string{".", "internal/clock", "internal/store/migration"}, Library: []string{"*"}, Never: []string{"net/http"}},
+	{Package: "internal/store/fleet", Module: []string{".", "internal/store/engine"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},

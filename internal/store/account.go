@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -70,7 +72,7 @@ func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o
 		}
 		s := n.Session
 		s.Default = true
-		created.Session, err = insertSession(ctx, a, created.Client, s)
+		created.Session, err = fleet.InsertSession(ctx, a, created.Client, s)
 		return created, err
 	})
 	if err != nil {

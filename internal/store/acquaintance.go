@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -56,10 +58,10 @@ func scanMoment(rows engine.Row, at *time.Time) error { return rows.Scan(engine.
 func (s *Store) SessionsThere(ctx context.Context, sessions []puntuale.SessionID) (map[puntuale.SessionID]bool, error) {
 	there := make(map[puntuale.SessionID]bool, len(sessions))
 	for len(sessions) > 0 {
-		part := sessions[:min(chunk, len(sessions))]
+		part := sessions[:min(engine.Chunk, len(sessions))]
 		sessions = sessions[len(part):]
 		found, err := engine.QueryAll(ctx, s.MaintenanceReads, `select s.id from $u(i bigint) join session s on s.id = u.i where s.deleted_at = 0`,
-			[]any{sessionColumn(part)}, engine.ScanOne[puntuale.SessionID])
+			[]any{fleet.SessionColumn(part)}, engine.ScanOne[puntuale.SessionID])
 		if err != nil {
 			return nil, engine.PublicError(fmt.Errorf("look for sessions: %w", err))
 		}

@@ -12,9 +12,6 @@ import (
 	"puntuale"
 )
 
-// chunk bounds the rows that one transaction cancels, so that a big cancellation does not hold everybody else up.
-const chunk = 1000
-
 // A message is cancelled only while its intent is 0: nobody has begun to send it, and after this nobody will, because
 // every claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead,
 // by a negative valid_until: it is never repeated or tried again, and should the attempt come back without having reached
@@ -165,7 +162,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 	slices.SortFunc(refs, compareRefs)
 	refs = slices.Compact(refs)
 	for !c.counted || len(refs) > 0 {
-		part := refs[:min(chunk, len(refs))]
+		part := refs[:min(engine.Chunk, len(refs))]
 		refs = refs[len(part):]
 		var done []puntuale.CancelledMessage
 		task := engine.Single(c.kind, func(ctx context.Context, a engine.Querier) (err error) {

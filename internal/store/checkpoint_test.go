@@ -36,11 +36,11 @@ func TestLogIsCopiedBesideTheWriter(t *testing.T) {
 	w := storetest.NewWorld(t, storetest.SQLite(t))
 	c, db := w.Client(puntuale.AccountFull), w.DB.SQL
 	fillLog(t, c, db, store.CheckpointEnd)
-	until(t, "the log is copied", func() bool {
+	storetest.Until(t, "the log is copied", func() bool {
 		size, copied := logPages(t, db)
 		return size-copied <= store.CheckpointLast
 	})
-	until(t, "the log begins anew", func() bool {
+	storetest.Until(t, "the log begins anew", func() bool {
 		c.MustStart(someone, storetest.Begin, 1)
 		size, _ := logPages(t, db)
 		return size < store.CheckpointFrom
@@ -69,7 +69,7 @@ func TestLogWaitsForReader(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the log begins anew", func() bool {
+	storetest.Until(t, "the log begins anew", func() bool {
 		c.MustStart(someone, storetest.Begin, 1)
 		size, _ := logPages(t, other)
 		return size < store.CheckpointFrom

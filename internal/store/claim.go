@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -67,12 +69,12 @@ func (b *claimBatch) run(ctx context.Context) error {
 	b.answers = make([]puntuale.Granted, len(b.Messages))
 	b.granted, b.marked, b.returned = nil, false, map[puntuale.ClientID]int64{}
 	if len(b.Messages) == 0 {
-		return fence(ctx, b.a, b.Node)
+		return fleet.Fence(ctx, b.a, b.Node)
 	}
 	held := func() error { return nil }
 	if b.Node != 0 { // a device's claim is no node's (take.go)
 		var err error
-		if held, err = leased(ctx, b.a, b.Node); err != nil {
+		if held, err = fleet.Leased(ctx, b.a, b.Node); err != nil {
 			return err
 		}
 	}
@@ -92,42 +94,6 @@ func (b *claimBatch) run(ctx context.Context) error {
 		return err
 	}
 	return b.charge(ctx)
-}
-
-// fence locks the node's row so that it cannot be removed before we commit, or answers that it is gone. Removing it is
-// how another node takes over (fleet.go); a lease of another timeline is none (timeline.go).
-func fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
-	if !claimsAreFenced {
-		return nil
-	}
-	var n int64
-	alive, err := engine.QueryOne(ctx, a, liveNode, []any{node}, &n)
-	return fenced(alive, err)
-}
-
-const liveNode = `select id from node where id = $1 and lease_until > $clock and timeline = $timeline for key share`
-
-func fenced(alive bool, err error) error {
-	switch {
-	case err != nil:
-		return fmt.Errorf("look for the node's lease: %w", err)
-	case !alive:
-		return puntuale.ErrFenced
-	}
-	return nil
-}
-
-// leased is fence whose answer, held, is there once the next statement was answered.
-func leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
-	if !claimsAreFenced {
-		return func() error { return nil }, nil
-	}
-	alive := false
-	err = a.Queue(ctx, liveNode, []any{node}, func(engine.Row) error { alive = true; return nil })
-	if err != nil {
-		return nil, fenced(false, err)
-	}
-	return func() error { return fenced(alive, nil) }, nil
 }
 
 // sort leaves out the messages of clients that may not send, and puts the others in the order of locks.

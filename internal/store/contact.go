@@ -37,7 +37,7 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 		slices.SortFunc(refs, compareRefs)
 		refs = slices.Compact(refs)
 		for first := true; first || len(refs) > 0; first = false {
-			part := refs[:min(chunk, len(refs))]
+			part := refs[:min(engine.Chunk, len(refs))]
 			refs = refs[len(part):]
 			var done []puntuale.CancelledMessage
 			if err := s.TenantWriter(int64(h.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) (err error) {
@@ -138,7 +138,7 @@ func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	}); err != nil {
 		return engine.PublicError(fmt.Errorf("look for old contacts: %w", err))
 	}
-	for part := range slices.Chunk(over, chunk) {
+	for part := range slices.Chunk(over, engine.Chunk) {
 		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `delete from contact where window_until < $1 and preference_at = 0 and met_at = 0 and (client_id, phone, session_id) in
  (select u.c, u.p, u.s from $u(c bigint, p text, s bigint))`, before, engine.Columns{

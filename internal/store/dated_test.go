@@ -42,7 +42,7 @@ func TestMomentsAreOfTheCommit(t *testing.T) {
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- write(w, c, item, token) }()
-			until(t, "it waits for the row", func() bool {
+			storetest.Until(t, "it waits for the row", func() bool {
 				return w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") > 0
 			})
 			d.Clock.Advance(1500 * time.Millisecond)
@@ -102,7 +102,7 @@ func TestLedgerMomentsAreOfTheCommit(t *testing.T) {
 			go func() {
 				ended <- w.Receive(context.Background(), puntuale.SandboxMessage{Client: c.ID, Message: 1, ConnectorID: "a", Phone: someone, Received: storetest.Begin})
 			}()
-			until(t, "it waits", func() bool {
+			storetest.Until(t, "it waits", func() bool {
 				if d.Postgres {
 					return w.Int("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()") > 0
 				}

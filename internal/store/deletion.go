@@ -77,7 +77,7 @@ const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, nu
 // cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
 	slices.SortFunc(refs, compareRefs)
-	for part := range slices.Chunk(refs, chunk) {
+	for part := range slices.Chunk(refs, engine.Chunk) {
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
 			_, err := cancelOpen(ctx, a, part, now)
 			return err
@@ -133,7 +133,7 @@ func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time
 			if err != nil {
 				return err
 			}
-			more = len(refs) == chunk
+			more = len(refs) == engine.Chunk
 			open, err := d.lock(ctx, a, refs)
 			if err != nil {
 				return err
@@ -213,7 +213,7 @@ func (d *departure) empty(ctx context.Context, a engine.Querier) (more bool, err
 	if err != nil {
 		return false, err
 	}
-	return len(refs) == chunk, d.settle(ctx, a, slices.DeleteFunc(open, func(m openMessage) bool { return m.intent != 0 }))
+	return len(refs) == engine.Chunk, d.settle(ctx, a, slices.DeleteFunc(open, func(m openMessage) bool { return m.intent != 0 }))
 }
 
 // finish ends a chunk of whatever is left, and deletes the session with the last one. It holds the lock of the client's
@@ -229,7 +229,7 @@ func (d *departure) finish(ctx context.Context, a engine.Querier) (more bool, er
 	if err != nil {
 		return false, err
 	}
-	more = len(refs) == chunk
+	more = len(refs) == engine.Chunk
 	if !more { // before the messages are locked
 		if _, err := a.Exec(ctx, `update sequence set session_id = $3 where client_id = $1 and session_id = $2`,
 			d.tenant.id, d.id, d.moveTo); err != nil {
@@ -291,7 +291,7 @@ func (d *departure) campaigns(ctx context.Context, a engine.Querier) error {
 // becomes meanwhile of those that it names.
 func (d *departure) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
- where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, chunk}, args...), scanRef)
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), scanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}

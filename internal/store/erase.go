@@ -89,7 +89,7 @@ func (x *erasing) cancel(ctx context.Context) error {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
 	slices.SortFunc(refs, compareRefs)
-	for part := range slices.Chunk(slices.Compact(refs), chunk) {
+	for part := range slices.Chunk(slices.Compact(refs), engine.Chunk) {
 		var done []puntuale.CancelledMessage
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 			done, err = cancelOpen(ctx, a, part, x.present())

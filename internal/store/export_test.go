@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -160,34 +162,8 @@ func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
 	return foreign, err
 }
 
-// Hear and Word read and write what notifications carry.
-var Hear = hear
-
-func Word(session puntuale.SessionID, due time.Time) string {
-	return notice{changed: due.IsZero(), until: due}.word(session)
-}
-
-// Words is what a notification carries of one session's hints.
-func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
-	t := &teller{waiting: map[puntuale.SessionID]notice{}, wake: make(chan struct{}, 1)}
-	if changed {
-		t.add(session, time.Time{})
-	}
-	for _, at := range due {
-		t.add(session, at)
-	}
-	return t.take()[0]
-}
-
 // OnMachine gives a store that was just opened the clock of another machine.
 func OnMachine(s *Store, c clock.Clock) { s.LocalClock = c }
-
-// Waiting counts the sessions that other nodes are still to be told of.
-func Waiting(s *Store) int {
-	s.teller.mu.Lock()
-	defer s.teller.mu.Unlock()
-	return len(s.teller.waiting)
-}
 
 // ListWithoutEnd lists what has no end.
 func ListWithoutEnd(ctx context.Context, s *Store) error {
@@ -212,14 +188,14 @@ func Listing(s *Store) bool {
 
 // SetAside does what joining does after a failover of which the server says what it had replayed last.
 func SetAside(ctx context.Context, s *Store, since time.Time) error {
-	var f *failover
-	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-		f, err = s.sameTimeline(ctx, a)
+	var f *fleet.Failover
+	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+		f, err = s.SameTimeline(ctx, a)
 		return err
 	}); err != nil {
 		return err
 	}
-	f.since = since
+	f.Since = since
 	return s.settleTimeline(ctx, f)
 }
 

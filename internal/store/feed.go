@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -101,7 +103,7 @@ func (f *feeding) run(ctx context.Context) error {
 	for _, t := range f.runs {
 		t.Refused, t.Later = nil, false
 	}
-	held, err := leased(ctx, f.a, f.node)
+	held, err := fleet.Leased(ctx, f.a, f.node)
 	if err != nil {
 		return err
 	}
@@ -284,7 +286,7 @@ func (s *Store) onCampaign(ctx context.Context, node puntuale.NodeID, client pun
 	t := tenant{s: s, id: client}
 	err = s.FeedWriter.Do(ctx, engine.SingleDated(s.kinds.feed, func(ctx context.Context, a engine.Querier) error {
 		still = false
-		if err := fence(ctx, a, node); err != nil {
+		if err := fleet.Fence(ctx, a, node); err != nil {
 			return err
 		}
 		c, err := t.lockCampaign(ctx, a, id, func(s puntuale.CampaignState) bool { still = s == state; return true })
@@ -397,12 +399,12 @@ const openOfCampaign = `select m.client_id, m.id from message m where m.campaign
 func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (done bool, err error) {
 	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignCancelling, func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error {
 		done = false
-		refs, err := engine.QueryAll(ctx, a, openOfCampaign, []any{id, client, chunk}, scanRef)
+		refs, err := engine.QueryAll(ctx, a, openOfCampaign, []any{id, client, engine.Chunk}, scanRef)
 		if err != nil {
 			return fmt.Errorf("look for a campaign's messages: %w", err)
 		}
 		slices.SortFunc(refs, compareRefs)
-		if _, err := cancelOpen(ctx, a, refs, now); err != nil || len(refs) == chunk {
+		if _, err := cancelOpen(ctx, a, refs, now); err != nil || len(refs) == engine.Chunk {
 			return err
 		}
 		done = true

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -19,40 +21,11 @@ import (
 //   - On PostgreSQL the export sees who is there. Whoever was cut off just then is not, and may come back: so the mark is
 //     looked at on every connection that is to write, once, when it is made.
 
-// ErrMoved is returned for an installation that was exported for good.
-var ErrMoved = errors.New("this installation was exported for good")
-
-func movedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
-	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
-		return at, fmt.Errorf("look whether the installation moved: %w", err)
-	}
-	return at, nil
-}
-
-func refuseMoved(ctx context.Context, a engine.Querier) error {
-	at, err := movedAt(ctx, a)
-	if err == nil && !at.IsZero() {
-		err = fmt.Errorf("%w on %s; serve where it was imported, for what is sent from both arrives twice. "+
-			"If nothing was ever sent from there, the command reopen gives this one back", ErrMoved, at.Format(time.DateTime+" MST"))
-	}
-	return err
-}
-
-// refuseGone is refuseMoved for a store that is open.
-// Codes: unavailable (the installation was exported for good in the meantime).
-func refuseGone(ctx context.Context, a engine.Querier) error {
-	err := refuseMoved(ctx, a)
-	if errors.Is(err, ErrMoved) {
-		return puntuale.Unavailable(err)
-	}
-	return err
-}
-
 // markMoved keeps servers from starting from now on, and refuses while one runs. An installation that is marked already
 // keeps its mark. The caller holds the file.
 func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
-	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into moved (one, at) values (1, $1) on conflict (one) do nothing`, engine.Micros(now))
 		fresh = n > 0
 		return err
@@ -72,7 +45,7 @@ func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context
 }
 
 func (s *Store) unmark(ctx context.Context) error {
-	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from moved`)
 		return err
 	}); err != nil {
@@ -94,7 +67,7 @@ func (s *Store) refuseServers(ctx context.Context) error {
 	}
 	for try := 1; ; try++ {
 		var nodes, connections int64
-		if _, err := engine.QueryOne(ctx, s.CallReads, serversThere, []any{serverName}, &nodes, &connections); err != nil {
+		if _, err := engine.QueryOne(ctx, s.CallReads, serversThere, []any{fleet.ServerName}, &nodes, &connections); err != nil {
 			return fmt.Errorf("look for servers: %w", err)
 		}
 		switch {
@@ -137,9 +110,12 @@ func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	at, err := movedAt(ctx, s.CallReads)
+	at, err := fleet.MovedAt(ctx, s.CallReads)
 	if err != nil || at.IsZero() {
 		return false, engine.PublicError(err)
 	}
 	return true, s.unmark(ctx)
 }
+
+// moverName is what PostgreSQL shows of connections that move an installation.
+const moverName = "moving puntuale"

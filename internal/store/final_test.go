@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -126,9 +128,9 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 		if err == nil {
 			t.Fatal("a call was accepted")
 		}
-		return puntuale.CodeOf(err) == puntuale.CodeUnavailable && errors.Is(err, store.ErrMoved)
+		return puntuale.CodeOf(err) == puntuale.CodeUnavailable && errors.Is(err, fleet.ErrMoved)
 	})
-	if err := in.Check(ctx); puntuale.CodeOf(err) != puntuale.CodeUnavailable || !errors.Is(err, store.ErrMoved) {
+	if err := in.Check(ctx); puntuale.CodeOf(err) != puntuale.CodeUnavailable || !errors.Is(err, fleet.ErrMoved) {
 		t.Errorf("readiness: %v", err)
 	}
 	if n := in.Int("select count(*) from run"); n != exported {
@@ -151,7 +153,7 @@ func TestCheckFindsTheMark(t *testing.T) {
 	if _, err := d.SQL.Exec("insert into moved (one, at) values (1, 1)"); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Check(context.Background()); puntuale.CodeOf(err) != puntuale.CodeUnavailable || !errors.Is(err, store.ErrMoved) {
+	if err := s.Check(context.Background()); puntuale.CodeOf(err) != puntuale.CodeUnavailable || !errors.Is(err, fleet.ErrMoved) {
 		t.Errorf("%v", err)
 	}
 }

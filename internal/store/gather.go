@@ -280,7 +280,7 @@ func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 // note stores what was looked at: first the runs that will be looked at again, then how far.
 func (l *looked) note(ctx context.Context, t *tenure) error {
 	slices.SortFunc(l.late, func(x, y lateRun) int { return compareRuns(x.RunRef, y.RunRef) })
-	for part := range slices.Chunk(l.late, chunk) {
+	for part := range slices.Chunk(l.late, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
 			return err
 		}
@@ -290,7 +290,7 @@ func (l *looked) note(ctx context.Context, t *tenure) error {
 		clients = append(clients, int64(c))
 	}
 	slices.Sort(clients)
-	for part := range slices.Chunk(clients, chunk) {
+	for part := range slices.Chunk(clients, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error {
 			_, err := a.Exec(ctx, `insert into archive_place (client_id, run_id) select u.c, u.i from $u(c bigint, i bigint) where true
  on conflict (client_id) do update set run_id = excluded.run_id where archive_place.run_id < excluded.run_id`,

@@ -34,7 +34,7 @@ func (x *erasing) answers(ctx context.Context) error {
 		text = answersNamingPostgres
 	}
 	for last := (keptText{}); ; {
-		part, err := engine.QueryAll(ctx, x.s.CallReads, text, []any{x.id, []byte(x.Phone), last.scope, last.key, chunk}, scanKept)
+		part, err := engine.QueryAll(ctx, x.s.CallReads, text, []any{x.id, []byte(x.Phone), last.scope, last.key, engine.Chunk}, scanKept)
 		if err != nil {
 			return engine.PublicError(fmt.Errorf("look for kept answers: %w", err))
 		}

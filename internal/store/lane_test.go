@@ -57,7 +57,7 @@ func TestWritersTakeTurns(t *testing.T) {
 			go func() {
 				ended <- store.Write(ctx, w.Store, c.ID, owner, func() { order = append(order, name) })
 			}()
-			until(t, name+" waits", func() bool { return store.Queued(w.Store, c.ID) > n })
+			storetest.Until(t, name+" waits", func() bool { return store.Queued(w.Store, c.ID) > n })
 		}
 		queue("greedy 1", 1, false)
 		queue("greedy 2", 1, false)
@@ -91,7 +91,7 @@ func TestClaimIsAlone(t *testing.T) {
 		go func() {
 			wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() { <-hold })
 		}()
-		until(t, "the call waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
+		storetest.Until(t, "the call waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
 		claimed := make(chan error, 1)
 		go func() {
 			granted, err := w.Claim(t.Context(), puntuale.Claim{
@@ -103,7 +103,7 @@ func TestClaimIsAlone(t *testing.T) {
 			claimed <- err
 		}()
 		if !w.DB.Postgres { // there claims have a writer of their own
-			until(t, "the claim waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
+			storetest.Until(t, "the claim waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
 		}
 		release()
 		soon(t, claimed, "the claim waits for a call's transaction")
@@ -138,11 +138,11 @@ func TestChunkIsAlone(t *testing.T) {
 		<-begun
 		go func() { fed <- store.Feeding(w.Store, func() { <-second }) }()
 		if !w.DB.Postgres { // there chunks have a writer of their own
-			until(t, "the chunk waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
+			storetest.Until(t, "the chunk waits", func() bool { return store.Queued(w.Store, c.ID) == 1 })
 		}
 		go func() { wrote <- store.Write(t.Context(), w.Store, c.ID, int64(c.ID), func() {}) }()
 		if !w.DB.Postgres {
-			until(t, "the call waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
+			storetest.Until(t, "the call waits", func() bool { return store.Queued(w.Store, c.ID) == 2 })
 		}
 		close(first)
 		soon(t, wrote, "the call waits for the chunk behind it")
@@ -181,7 +181,7 @@ func TestStartLosesPatience(t *testing.T) {
 			_, err := c.Start(ctx, keyed)
 			refused <- err
 		}()
-		until(t, "the start waits", func() bool { return store.Queued(w.Store, c.ID) > 0 })
+		storetest.Until(t, "the start waits", func() bool { return store.Queued(w.Store, c.ID) > 0 })
 		lose()
 		if err := <-refused; puntuale.CodeOf(err) != puntuale.CodeOverloaded {
 			t.Fatalf("%v", err)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"puntuale/internal/store/engine"
@@ -15,10 +14,10 @@ import (
 
 // How long what no longer matters is kept.
 const (
-	keepKeys   = 48 * time.Hour // idempotency records: twice what callers are promised
-	keepDays   = 400            // calls counted by day
-	keepIntent = 48 * time.Hour // attempts of a deleted session, whose outcome nobody looks for
-	sweepBound = 10 * chunk     // messages of one call
+	keepKeys   = 48 * time.Hour    // idempotency records: twice what callers are promised
+	keepDays   = 400               // calls counted by day
+	keepIntent = 48 * time.Hour    // attempts of a deleted session, whose outcome nobody looks for
+	sweepBound = 10 * engine.Chunk // messages of one call
 )
 
 // Open messages of deleted sessions: the rest of a deletion that failed half way, and attempts whose outcome never came. Sessions are probed one by one, in the index of open messages.
@@ -40,7 +39,7 @@ select g.client_id, g.day from client c cross join lateral (
 )
 
 func (s *Store) Maintain(ctx context.Context, now, blank time.Time) error {
-	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now), s.purgeCommands(ctx, now), s.purgeUploads(ctx, now), s.purgeNetworkIDs(ctx, now), s.purgeHolds(ctx, now),
+	return errors.Join(s.sweep(ctx, now), s.purgeKeys(ctx, now), s.purgeDays(ctx, now), s.PurgeCommands(ctx, now), s.purgeUploads(ctx, now), s.purgeNetworkIDs(ctx, now), s.purgeHolds(ctx, now),
 		s.purgeContacts(ctx, now), s.purgeAliases(ctx), s.PurgeDoor(ctx, now), s.tally(ctx, now), s.blank(ctx, now, blank), s.blankRecipients(ctx, blank), s.forgetLists(ctx, now))
 }
 
@@ -82,7 +81,7 @@ type ownedKey struct {
 
 func (s *Store) purgeKeys(ctx context.Context, now time.Time) error {
 	before := engine.Micros(now.Add(-keepKeys))
-	return purge(ctx, s, "idempotency records", `select client_id, scope, key from idempotency where at < $1 order by at limit $2`, before,
+	return engine.Purge(ctx, s.DB, "idempotency records", `select client_id, scope, key from idempotency where at < $1 order by at limit $2`, before,
 		func(rows engine.Row, k *ownedKey) error { return rows.Scan(&k.owner, &k.scope, &k.key) },
 		func(a, b ownedKey) int {
 			return cmp.Or(cmp.Compare(a.owner, b.owner), cmp.Compare(a.scope, b.scope), cmp.Compare(a.key, b.key))
@@ -109,7 +108,7 @@ func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 	if s.Dialect.Postgres {
 		text = oldDaysLateral
 	}
-	return purge(ctx, s, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
+	return engine.Purge(ctx, s.DB, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
 		func(rows engine.Row, d *dayOf) error {
 			var day int
 			err := rows.Scan(&d.client, &day)
@@ -128,28 +127,4 @@ func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 			_, err := a.Exec(ctx, `delete from api_usage where (client_id, day) in (select u.c, u.d from $u(c bigint, d integer))`, columns)
 			return err
 		})
-}
-
-// purge removes what a statement finds below a bound, a chunk a transaction, whose rows it locks in order.
-func purge[T any](ctx context.Context, s *Store, what, find string, below int64, scan func(engine.Row, *T) error,
-	compare func(a, b T) int, remove func(ctx context.Context, a engine.Querier, part []T) error,
-) error {
-	for {
-		part, err := engine.QueryAll(ctx, s.MaintenanceReads, find, []any{below, chunk}, scan)
-		if err != nil {
-			return engine.PublicError(fmt.Errorf("look for old %s: %w", what, err))
-		}
-		if len(part) == 0 {
-			return nil
-		}
-		slices.SortFunc(part, compare)
-		if err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
-			return remove(ctx, a, part)
-		}), false); err != nil {
-			return fmt.Errorf("remove old %s: %w", what, err)
-		}
-		if len(part) < chunk {
-			return nil
-		}
-	}
 }

@@ -204,12 +204,6 @@ func plain(values []any, t archive.Table) {
 	}
 }
 
-// Names of our connections on PostgreSQL.
-const (
-	serverName = "puntuale"
-	moverName  = "moving puntuale"
-)
-
 // Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
 type Progress func(stage Stage, done, total int64)
 

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
@@ -516,7 +518,7 @@ func TestFinalExport(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if _, err := store.Open(ctx, d.Config); !errors.Is(err, store.ErrMoved) {
+			if _, err := store.Open(ctx, d.Config); !errors.Is(err, fleet.ErrMoved) {
 				t.Errorf("the old one: %v", err)
 			}
 			to := storetest.SQLite(t)

@@ -27,7 +27,7 @@ func TestSlowLists(t *testing.T) {
 			for range lists {
 				go func() { ended <- store.ListWithoutEnd(ctx, w.Store) }()
 			}
-			until(t, "lists are being read", func() bool { return store.Listing(w.Store) })
+			storetest.Until(t, "lists are being read", func() bool { return store.Listing(w.Store) })
 			node := w.MustJoin()
 			answered := 0
 			for ; len(ended) == 0; answered++ {

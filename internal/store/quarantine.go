@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -28,7 +30,7 @@ import (
 // timeline is renewed last, in the transaction that finds nothing more. Until then nobody can join, so nobody can claim.
 type quarantine struct {
 	s *Store
-	failover
+	fleet.Failover
 	token int64
 	now   time.Time
 	count int
@@ -50,11 +52,11 @@ const (
 )
 
 // settleTimeline does what a failover asks for and renews the record.
-func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
-	q := &quarantine{s: s, failover: *f, now: s.Config.Clock.Now()}
-	log := s.Config.Logger.With("timeline", f.to, "before", f.from, "since", f.since)
-	if f.lossless || !forgottenIsSetAside {
-		if err := s.onFleet(ctx, q.finish); err != nil {
+func (s *Store) settleTimeline(ctx context.Context, f *fleet.Failover) error {
+	q := &quarantine{s: s, Failover: *f, now: s.Config.Clock.Now()}
+	log := s.Config.Logger.With("timeline", f.To, "before", f.From, "since", f.Since)
+	if f.Lossless || !forgottenIsSetAside {
+		if err := s.Do(ctx, q.finish); err != nil {
 			return err
 		}
 		log.Warn("the database is another server's, with synchronous replication: nothing was lost")
@@ -62,7 +64,7 @@ func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
 	}
 	log.Error("the database is another server's, or was restored, and may have lost what it accepted last; " +
 		"what was due is set aside before anything is sent")
-	if f.since.IsZero() {
+	if f.Since.IsZero() {
 		log.Warn("the server does not know when it took over, so whatever is due counts as accepted before")
 	}
 	if err := q.run(ctx); err != nil {
@@ -75,7 +77,7 @@ func (s *Store) settleTimeline(ctx context.Context, f *failover) error {
 
 func (q *quarantine) run(ctx context.Context) error {
 	var sessions []puntuale.SessionID
-	if err := q.s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := q.s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := engine.NextNumber(ctx, a, "node")
 		if err != nil {
 			return err
@@ -95,7 +97,7 @@ func (q *quarantine) run(ctx context.Context) error {
 			return nil
 		}
 	}
-	return q.s.onFleet(ctx, q.finish)
+	return q.s.Do(ctx, q.finish)
 }
 
 // due is the latest moment for which a message may have been claimed.
@@ -103,21 +105,21 @@ func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(clockSlack)) }
 
 // accepted is the latest moment at which a message may have been accepted on the old timeline.
 func (q *quarantine) accepted() int64 {
-	if q.since.IsZero() {
+	if q.Since.IsZero() {
 		return math.MaxInt64
 	}
-	return engine.Micros(q.since.Add(clockSlack))
+	return engine.Micros(q.Since.Add(clockSlack))
 }
 
 // numbered is the greatest identifier that a message may have got on the old timeline. (A message that is sent again keeps
 // the moment at which its run was accepted, and identifiers grow with the clock.) It may be ahead of the clock by the
 // blocks that several writers took at once, and for an hour after a failover by the leap that was made then.
 func (q *quarantine) numbered() int64 {
-	if q.since.IsZero() {
+	if q.Since.IsZero() {
 		return math.MaxInt64
 	}
-	latest := q.since
-	if leapt := q.joined.Add(idLeap); leapt.After(latest) {
+	latest := q.Since
+	if leapt := q.Joined.Add(idLeap); leapt.After(latest) {
 		latest = leapt
 	}
 	return firstID(latest.Add(clockSlack + idAhead))
@@ -139,7 +141,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from plac
 	for {
 		var n, read int
 		var last place
-		err := q.s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		err := q.s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 			n = 0
 			rows, err := q.candidates(ctx, a, id, from)
 			if read = len(rows); err != nil || read == 0 {
@@ -168,7 +170,7 @@ select m.client_id, m.id, m.next_at from message m join run r on r.client_id = m
 where m.session_id = $1 and m.priority = $8::smallint and m.state = 0 and m.next_at <= $2 and (m.next_at, m.id) > ($3::bigint, $4::bigint) and m.intent = 0
  and case when m.resent_from <> 0 then m.id <= $7 else r.received_at <= $5 end
  and not exists (select 1 from blacklist b where b.client_id = m.client_id and b.phone = m.phone)
-order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), chunk, q.numbered(), from.priority},
+order by m.next_at, m.id limit $6`, []any{id, q.due(), from.next, from.id, q.accepted(), engine.Chunk, q.numbered(), from.priority},
 		func(rows engine.Row, g *grantedRow) error { return rows.Scan(&g.Client, &g.ID, &g.due) })
 }
 
@@ -178,7 +180,7 @@ func (q *quarantine) still(ctx context.Context, a engine.Querier) (bool, error) 
 	if _, err := engine.QueryOne(ctx, a, `select timeline from cluster where one = 1 for update`, nil, &timeline); err != nil {
 		return false, fmt.Errorf("read the timeline: %w", err)
 	}
-	q.over = timeline != q.from
+	q.over = timeline != q.From
 	return !q.over, nil
 }
 
@@ -193,7 +195,7 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 	standing := known[client]
 	paid := standing.Credits != nil
 	standing.Credits = nil
-	if standing.Hold(q.since) != "" {
+	if standing.Hold(q.Since) != "" {
 		return 0, nil
 	}
 	if rows, err = stillOpen(ctx, a, rows); err != nil || len(rows) == 0 {
@@ -256,13 +258,13 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 		{`update session set owner = 0 where owner <> 0`, nil},
 		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
 		{engine.TakeBlock, []any{idLeap.Microseconds()}},
-		{`update cluster set timeline = $1::bigint, synchronous = ` + synchronousNow + `, since = $clock where one = 1`, []any{q.to}},
+		{`update cluster set timeline = $1::bigint, synchronous = ` + fleet.SynchronousNow + `, since = $clock where one = 1`, []any{q.To}},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {
 			return fmt.Errorf("renew the timeline: %w", err)
 		}
 	}
-	if q.lossless {
+	if q.Lossless {
 		return nil
 	}
 	if err := pauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -138,7 +140,7 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 		return nil
 	}
 	if s.Dialect.Postgres {
-		err = s.DispatchReads.Query(ctx, retryingOfSessions, []any{engine.Micros(since), engine.Micros(until), most, sessionColumn(sessions)}, keep)
+		err = s.DispatchReads.Query(ctx, retryingOfSessions, []any{engine.Micros(since), engine.Micros(until), most, fleet.SessionColumn(sessions)}, keep)
 	} else {
 		for _, id := range sessions {
 			if err = s.DispatchReads.Query(ctx, retryingOfSession, []any{engine.Micros(since), engine.Micros(until), most, id}, keep); err != nil {
@@ -164,10 +166,6 @@ func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by tim
 // compareDue puts what a campaign fed behind all else.
 func compareDue(a, b puntuale.DueMessage) int {
 	return cmp.Or(cmp.Compare(engine.Bit(a.Campaign != 0), engine.Bit(b.Campaign != 0)), a.Next.Compare(b.Next), cmp.Compare(a.ID, b.ID))
-}
-
-func sessionColumn(sessions []puntuale.SessionID) engine.Columns {
-	return engine.Columns{engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
 }
 
 // Contents decodes one run at a time and keeps what was asked of it: a run is up to a mebibyte, a step a few kilobytes. To look

@@ -20,7 +20,7 @@ func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 	present := s.from(now)
 	for len(all) > 0 {
 		n := 1
-		for n < len(all) && n < chunk && all[n].Client == all[0].Client {
+		for n < len(all) && n < engine.Chunk && all[n].Client == all[0].Client {
 			n++
 		}
 		part := all[:n]

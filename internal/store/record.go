@@ -19,7 +19,7 @@ func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Re
 	}
 	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
 	present := s.from(now)
-	for part := range slices.Chunk(order, chunk) {
+	for part := range slices.Chunk(order, engine.Chunk) {
 		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.kinds.record, func(ctx context.Context, a engine.Querier) error {
 			for _, i := range part {
 				applied[i] = false

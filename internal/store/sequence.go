@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -160,11 +162,11 @@ func (t tenant) LastStarted(ctx context.Context, limit int) ([]puntuale.Sequence
 func (t tenant) StartInfo(ctx context.Context, id puntuale.SequenceID) (puntuale.Sequence, puntuale.Session, error) {
 	var q puntuale.Sequence
 	var s puntuale.Session
-	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+sequenceColumns+`, `+sessionColumns+` from sequence q
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+sequenceColumns+`, `+fleet.SessionColumns+` from sequence q
  join session s on s.client_id = q.client_id and s.deleted_at = 0
   and (s.id = q.session_id or q.session_id = 0 and s.is_default = 1)
  where q.client_id = $1 and q.id = $2 and q.deleted_at = 0`,
-		[]any{t.id, id}, append(sequenceFields(&q), sessionFields(&s)...)...)
+		[]any{t.id, id}, append(sequenceFields(&q), fleet.SessionFields(&s)...)...)
 	if err := engine.FoundOr(found, err, "sequence"); err != nil {
 		return q, s, err
 	}
@@ -268,7 +270,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 		t.id, id, puntuale.CampaignNoSequence); err != nil {
 		return false, fmt.Errorf("cancel campaigns: %w", err)
 	}
-	refs, err := engine.QueryAll(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, chunk}, func(rows engine.Row, m *puntuale.MessageRef) error {
+	refs, err := engine.QueryAll(ctx, a, sequencePending+` and m.valid_until > 0 limit $3`, []any{t.id, id, engine.Chunk}, func(rows engine.Row, m *puntuale.MessageRef) error {
 		var intent int64
 		return rows.Scan(&m.Client, &m.ID, &intent)
 	})
@@ -277,7 +279,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 	}
 	slices.SortFunc(refs, compareRefs)
 	_, err = cancelOpen(ctx, a, refs, now)
-	return len(refs) == chunk, err
+	return len(refs) == engine.Chunk, err
 }
 
 // namedThere refuses a sequence that names a session or a template which is not there.

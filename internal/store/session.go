@@ -4,36 +4,17 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
+
+	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
 
 	"puntuale"
 )
 
-const sessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
- s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
-
-func sessionFields(s *puntuale.Session) []any {
-	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, engine.ScanBool(&s.Sandbox), engine.ScanBool(&s.Default), &s.Pace.PerMinute, &s.Pace.PerDay,
-		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
-		engine.ScanTime(&s.Created), &s.Owner}
+func scanLinked(rows engine.Row, s *puntuale.Session) error {
+	return rows.Scan(fleet.LinkedFields(s)...)
 }
-
-// With their links sessions are read where the answer shows them, and by nodes that look for theirs; a start needs none.
-const linkedColumns = sessionColumns + `, s.link, s.link_at, s.number, s.link_detail, s.code, s.code_until,
- s.link_condition, s.limited_until`
-
-// shownColumns are those of an answer: an owner whose lease has ended is none. Nobody may be left to take its place.
-var shownColumns = strings.Replace(linkedColumns, "s.owner",
-	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
-
-func linkedFields(s *puntuale.Session) []any {
-	return append(sessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, &s.Link.Detail, engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
-		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
-}
-
-func scanLinked(rows engine.Row, s *puntuale.Session) error { return rows.Scan(linkedFields(s)...) }
 
 func (t tenant) CreateSession(ctx context.Context, s puntuale.Session, o *puntuale.Once) (puntuale.SessionID, error) {
 	return t.createSession(ctx, s, nil, o)
@@ -54,7 +35,7 @@ func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.
 	if err := t.roomFor(ctx, a, puntuale.QuotaSessions); err != nil {
 		return 0, err
 	}
-	id, err := insertSession(ctx, a, t.id, s)
+	id, err := fleet.InsertSession(ctx, a, t.id, s)
 	if err != nil || seal == nil {
 		return id, err
 	}
@@ -64,29 +45,10 @@ func (t tenant) insertSession(ctx context.Context, a engine.Querier, s puntuale.
 	return id, nil
 }
 
-func insertSession(ctx context.Context, a engine.Querier, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {
-	id, err := engine.NextNumber(ctx, a, "session")
-	if err != nil {
-		return 0, err
-	}
-	_, err = a.Exec(ctx, `insert into session (client_id, id, name, type, sandbox, is_default, start_sequence,
- stop_sequence, created_at, per_min, per_day, cold_per_min, cold_per_day, jitter, way)
- values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`,
-		client, id, s.Name, s.Type, engine.Bit(s.Sandbox), engine.Bit(s.Default), s.Start, s.Stop, engine.Micros(s.Created),
-		s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter, string(s.Way))
-	if err != nil {
-		if engine.Repeated(err) {
-			return 0, puntuale.Conflict("the client has a default session already")
-		}
-		return 0, fmt.Errorf("insert a session: %w", err)
-	}
-	return puntuale.SessionID(id), nil
-}
-
 func (t tenant) Session(ctx context.Context, id puntuale.SessionID) (puntuale.Session, error) {
 	var s puntuale.Session
-	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+shownColumns+` from session s
- where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, linkedFields(&s)...)
+	found, err := engine.QueryOne(ctx, t.s.CallReads, `select `+fleet.ShownColumns+` from session s
+ where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, fleet.LinkedFields(&s)...)
 	return s, engine.FoundOr(found, err, "session")
 }
 
@@ -95,7 +57,7 @@ func (t tenant) Sessions(ctx context.Context, p puntuale.Page) ([]puntuale.Sessi
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+shownColumns+` from session s
+	all, err := engine.QueryAll(ctx, t.s.CallReads, `select `+fleet.ShownColumns+` from session s
  where s.client_id = $1 and s.id > $2 and s.deleted_at = 0 order by s.id limit $3`, []any{t.id, last, limit + 1}, scanLinked)
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("list sessions: %w", err))
@@ -163,7 +125,7 @@ func (t tenant) lockedSession(ctx context.Context, a engine.Querier, id puntuale
 	if locked, err := t.lockSessions(ctx, a, id); err != nil || len(locked) == 0 {
 		return s, engine.ThereOr(false, err, "session")
 	}
-	found, err := engine.QueryOne(ctx, a, `select `+sessionColumns+` from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, sessionFields(&s)...)
+	found, err := engine.QueryOne(ctx, a, `select `+fleet.SessionColumns+` from session s where s.client_id = $1 and s.id = $2 and s.deleted_at = 0`, []any{t.id, id}, fleet.SessionFields(&s)...)
 	return s, engine.ThereOr(found, err, "session")
 }
 
@@ -182,7 +144,7 @@ func (t tenant) sessionThere(ctx context.Context, a engine.Querier, id puntuale.
 func (t tenant) lockSessions(ctx context.Context, a engine.Querier, ids ...puntuale.SessionID) ([]lockedSession, error) {
 	slices.Sort(ids)
 	all, err := engine.QueryAll(ctx, a, `select s.id, s.is_default from $u(i bigint) join session s on s.client_id = $1 and s.id = u.i
- where s.deleted_at = 0 order by s.id for update of s`, []any{t.id, sessionColumn(slices.Compact(ids))}, scanLocked)
+ where s.deleted_at = 0 order by s.id for update of s`, []any{t.id, fleet.SessionColumn(slices.Compact(ids))}, scanLocked)
 	if err != nil {
 		return nil, fmt.Errorf("lock sessions: %w", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -36,7 +38,7 @@ func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	all = slices.Clone(all)
 	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return compareRefs(a.MessageRef, b.MessageRef) })
 	present := s.from(now)
-	for part := range slices.Chunk(all, chunk) {
+	for part := range slices.Chunk(all, engine.Chunk) {
 		if err := s.RecordWriter.Do(ctx, engine.SingleDated(s.kinds.settle, func(ctx context.Context, a engine.Querier) error {
 			return settle(ctx, a, node, present(), part)
 		}), false); err != nil {
@@ -48,7 +50,7 @@ func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 
 func settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
-		if err := fence(ctx, a, node); err != nil {
+		if err := fleet.Fence(ctx, a, node); err != nil {
 			return err
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"puntuale/internal/store/fleet"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -16,10 +18,7 @@ import (
 // goroutines at once.
 type Store struct {
 	*engine.DB
-
-	beaten   atomic.Pointer[acknowledged]
-	teller   *teller   // nil on SQLite
-	listener *listener // nil until Listen
+	*fleet.Fleet
 
 	lastContact   atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
 	lastAlias     atomic.Pointer[aliasKey]   // likewise
@@ -31,18 +30,18 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, free, stop, cancel, resend, claim, record, settle, receive, fleet, blank, erase, evidence, heard, archive, campaign, feed *engine.Kind
+	start, free, stop, cancel, resend, claim, record, settle, receive, blank, erase, evidence, heard, archive, campaign, feed *engine.Kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
 // it must not be used as it is, and says why; [ErrMoved], that its installation is elsewhere now; one with CodeConflict,
 // that it is moving just now; one with CodeUnavailable, that the database could not be reached.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
-	s, err := open(ctx, cfg, engine.Options{Name: serverName, Shared: true, Admit: refuseGone})
+	s, err := open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
 		return nil, err
 	}
-	if err := refuseMoved(ctx, s.CallReads); err != nil {
+	if err := fleet.RefuseMoved(ctx, s.CallReads); err != nil {
 		return nil, errors.Join(engine.PublicError(err), s.Close())
 	}
 	return s, nil
@@ -55,10 +54,8 @@ func open(ctx context.Context, cfg engine.Config, o engine.Options) (*Store, err
 		return nil, err
 	}
 	s := &Store{DB: db, kinds: newKinds()}
-	if s.Dialect.Postgres {
-		if s.teller, err = s.newTeller(); err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
+	if s.Fleet, err = fleet.New(db, s.settleTimeline); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
 }
@@ -78,7 +75,7 @@ func newKinds() kinds {
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
 		claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)), receive: newReceiveKind(),
-		fleet: engine.NewSingle("fleet", engine.PrioritySend), blank: background(engine.NewSingle("blank", engine.PriorityCall)), erase: again(engine.NewSingle("erase", engine.PriorityPrevent)),
+		blank: background(engine.NewSingle("blank", engine.PriorityCall)), erase: again(engine.NewSingle("erase", engine.PriorityPrevent)),
 		evidence: background(engine.NewSingle("evidence", engine.PriorityCall)), heard: background(engine.NewSingle("heard", engine.PriorityPrevent)), archive: background(engine.NewSingle("archive", engine.PriorityCall)),
 		campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
 	}
@@ -98,8 +95,7 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 func (s *Store) Close() error {
 	s.closing.Do(func() {
 		s.CloseWriters() // they tell other nodes of what they commit
-		s.teller.close()
-		s.listener.close()
+		s.Fleet.Close()
 	})
 	return s.DB.Close()
 }
@@ -110,7 +106,7 @@ func (s *Store) Check(ctx context.Context) error {
 		return puntuale.StoreDamaged(err)
 	}
 	return s.FleetWriter.Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
-		if err := refuseGone(ctx, a); err != nil {
+		if err := fleet.RefuseGone(ctx, a); err != nil {
 			return err
 		}
 		_, err := engine.NextNumber(ctx, a, "check")

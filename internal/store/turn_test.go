@@ -31,7 +31,7 @@ func testListsOfOneClient(t *testing.T, w *storetest.World) {
 	for range lists {
 		go func() { ended <- store.ListOwnWithoutEnd(ctx, w.Store, greedy.ID) }()
 	}
-	until(t, "a list is being read", func() bool { return store.ListsRead(w.Store) > 0 })
+	storetest.Until(t, "a list is being read", func() bool { return store.ListsRead(w.Store) > 0 })
 	answered := 0
 	for range 20 {
 		if _, _, err := other.Messages(t.Context(), puntuale.MessageFilter{}, puntuale.Page{Limit: 10}); err != nil {
@@ -45,7 +45,7 @@ func testListsOfOneClient(t *testing.T, w *storetest.World) {
 		t.Error("nothing was answered while lists were read")
 	}
 	go func() { ended <- store.ListWithoutEnd(ctx, w.Store) }() // the rest of the connections
-	until(t, "lists take all connections", func() bool { return store.Listing(w.Store) })
+	storetest.Until(t, "lists take all connections", func() bool { return store.Listing(w.Store) })
 	if err := w.Maintain(t.Context(), storetest.Begin, storetest.Begin.Add(-time.Hour)); err != nil {
 		t.Errorf("maintain: %v", err)
 	}

@@ -1,5 +1,5 @@
 //go:build mutate_fence
 
-package store
+package fleet
 
 const claimsAreFenced = false

@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 	"puntuale"
 )
 
-// synchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has
+// SynchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has
 // only received is lost when its machine fails too. Any standby that synchronous_standby_names lets count is taken as one
 // that will be promoted; promoting another is the operator's loss (docs/operate.md).
-const synchronousNow = `case when current_setting('synchronous_standby_names') <> ''
+const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 
 // acknowledged is the last heartbeat that the database said it had stored.
@@ -22,46 +22,46 @@ type acknowledged struct {
 	until int64 // of its lease, by the database's clock
 }
 
-// failover is a change of timeline that no node has dealt with yet.
-type failover struct {
-	from, to int64
-	lossless bool
-	since    time.Time // what was accepted later may be missing; zero: unknown
-	joined   time.Time // when the failover before was dealt with, or the first node joined
+// Failover is a change of timeline that no node has dealt with yet.
+type Failover struct {
+	From, To int64
+	Lossless bool
+	Since    time.Time // what was accepted later may be missing; zero: unknown
+	Joined   time.Time // when the failover before was dealt with, or the first node joined
 }
 
-// sameTimeline compares the server's timeline with the one that the nodes joined in, and keeps its record locked until
+// SameTimeline compares the server's timeline with the one that the nodes joined in, and keeps its record locked until
 // the transaction ends. A failover that nobody has dealt with is returned.
-func (s *Store) sameTimeline(ctx context.Context, a engine.Querier) (*failover, error) {
+func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, error) {
 	if !s.Dialect.Timed() {
 		return nil, nil
 	}
 	if _, err := a.Exec(ctx, `insert into cluster (one, timeline, synchronous, since)
- values (1, $timeline, `+synchronousNow+`, $clock) on conflict (one) do nothing`); err != nil {
+ values (1, $timeline, `+SynchronousNow+`, $clock) on conflict (one) do nothing`); err != nil {
 		return nil, fmt.Errorf("note the timeline: %w", err)
 	}
-	f := &failover{}
+	f := &Failover{}
 	if _, err := engine.QueryOne(ctx, a, `select timeline, synchronous, $timeline,
  coalesce((extract(epoch from pg_last_xact_replay_timestamp()) * 1000000)::bigint, 0), since
- from cluster where one = 1 for update`, nil, &f.from, engine.ScanBool(&f.lossless), &f.to, engine.ScanTime(&f.since), engine.ScanTime(&f.joined)); err != nil {
+ from cluster where one = 1 for update`, nil, &f.From, engine.ScanBool(&f.Lossless), &f.To, engine.ScanTime(&f.Since), engine.ScanTime(&f.Joined)); err != nil {
 		return nil, fmt.Errorf("read the timeline: %w", err)
 	}
-	if f.from == f.to {
+	if f.From == f.To {
 		return nil, s.noteSynchronous(ctx, a)
 	}
-	if f.lossless {
+	if f.Lossless {
 		kept, err := s.keptHeartbeat(ctx, a)
 		if err != nil {
 			return nil, err
 		}
-		f.lossless = kept
+		f.Lossless = kept
 	}
 	return f, nil
 }
 
 // keptHeartbeat reports that the last heartbeat this process was told of is there. The record that says "synchronous" came
 // with the same log as everything else: a standby that was left behind, and promoted all the same, still says so.
-func (s *Store) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
+func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
 		return true, nil
@@ -74,12 +74,12 @@ func (s *Store) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, erro
 }
 
 // noteSynchronous renews the record of how the server commits; it writes only when that has changed.
-func (s *Store) noteSynchronous(ctx context.Context, a engine.Querier) error {
+func (s *Fleet) noteSynchronous(ctx context.Context, a engine.Querier) error {
 	if !s.Dialect.Timed() {
 		return nil
 	}
-	if _, err := a.Exec(ctx, `update cluster set synchronous = `+synchronousNow+`
- where timeline = $timeline and synchronous <> `+synchronousNow); err != nil {
+	if _, err := a.Exec(ctx, `update cluster set synchronous = `+SynchronousNow+`
+ where timeline = $timeline and synchronous <> `+SynchronousNow); err != nil {
 		return fmt.Errorf("note how the server commits: %w", err)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -20,7 +20,7 @@ update session set link_at = case when u.b > 0 then u.b when session.link = u.l 
 from $u(s bigint, l smallint, n text, d text, c bytea, e bigint, k smallint, m bigint, b bigint)
 where session.id = u.s and session.owner = $1 and session.deleted_at = 0`
 
-func (s *Store) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Time, links map[puntuale.SessionID]puntuale.Link) error {
+func (s *Fleet) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Time, links map[puntuale.SessionID]puntuale.Link) error {
 	if len(links) == 0 {
 		return nil
 	}
@@ -34,7 +34,7 @@ func (s *Store) SetLinks(ctx context.Context, node puntuale.NodeID, now time.Tim
 	return s.asOwner(ctx, node, func(ctx context.Context, a engine.Querier) error {
 		if _, err := engine.QueryAll(ctx, a, `select session.id from $u(s bigint) join session on session.id = u.s
  where session.owner = $1 and session.deleted_at = 0 order by session.id for no key update of session`,
-			[]any{node, sessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID]); err != nil {
+			[]any{node, SessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID]); err != nil {
 			return fmt.Errorf("lock sessions: %w", err)
 		}
 		_, err := a.Exec(ctx, setLinks, node, engine.Micros(now), engine.Columns{

@@ -1,10 +1,11 @@
-package store
+package fleet
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"puntuale/internal/store/engine"
@@ -19,17 +20,47 @@ import (
 // These calls have a writer of their own with its own connection, and on SQLite the first place in the only queue: a
 // node must not lose its lease because it has much to write.
 
-func (s *Store) onFleet(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return s.FleetWriter.Do(ctx, engine.Single(s.kinds.fleet, do), true)
+// Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkKeeper; its methods may be called by
+// many goroutines at once.
+type Fleet struct {
+	*engine.DB
+
+	kind   *engine.Kind
+	settle func(ctx context.Context, f *Failover) error
+
+	beaten   atomic.Pointer[acknowledged]
+	notifier   *notifier // nil on SQLite
+	listener *listener // nil until Listen
 }
 
-func (s *Store) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID, error) {
+// New returns the fleet of a database. settle does what a failover asks for, before any node joins.
+func New(db *engine.DB, settle func(ctx context.Context, f *Failover) error) (*Fleet, error) {
+	s := &Fleet{DB: db, kind: engine.NewSingle("fleet", engine.PrioritySend), settle: settle}
+	if !db.Dialect.Postgres {
+		return s, nil
+	}
+	var err error
+	s.notifier, err = s.newNotifier()
+	return s, err
+}
+
+// Close tells and hears nothing more. The database stays open.
+func (s *Fleet) Close() {
+	s.notifier.close()
+	s.listener.close()
+}
+
+func (s *Fleet) Do(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return s.FleetWriter.Do(ctx, engine.Single(s.kind, do), true)
+}
+
+func (s *Fleet) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID, error) {
 	for {
-		var f *failover
+		var f *Failover
 		var last *acknowledged
-		err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+		err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 			var err error
-			if f, err = s.sameTimeline(ctx, a); err != nil || f != nil {
+			if f, err = s.SameTimeline(ctx, a); err != nil || f != nil {
 				return err
 			}
 			last, err = s.register(ctx, a, lease)
@@ -42,13 +73,13 @@ func (s *Store) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID,
 			s.beaten.Store(last)
 			return last.node, nil
 		}
-		if err := s.settleTimeline(ctx, f); err != nil {
+		if err := s.settle(ctx, f); err != nil {
 			return 0, err
 		}
 	}
 }
 
-func (s *Store) register(ctx context.Context, a engine.Querier, lease time.Duration) (*acknowledged, error) {
+func (s *Fleet) register(ctx context.Context, a engine.Querier, lease time.Duration) (*acknowledged, error) {
 	id, err := engine.NextNumber(ctx, a, "node")
 	if err != nil {
 		return nil, err
@@ -59,9 +90,9 @@ func (s *Store) register(ctx context.Context, a engine.Querier, lease time.Durat
 	return last, err
 }
 
-func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
+func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
 	last := &acknowledged{node: node}
-	err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+	err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := s.noteSynchronous(ctx, a); err != nil {
 			return err
 		}
@@ -80,8 +111,8 @@ func (s *Store) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 
 // Reap leaves what somebody holds to its next call: a node that stands still inside a claim must not make the others
 // wait here, behind whose calls their own leases would end. Until its row is gone its sessions stay its own.
-func (s *Store) Reap(ctx context.Context) (freed int, err error) {
-	err = s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
+	err = s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
  select id from node where lease_until <= $clock order by id for update skip locked)`); err != nil {
 			return fmt.Errorf("remove dead nodes: %w", err)
@@ -99,14 +130,14 @@ func (s *Store) Reap(ctx context.Context) (freed int, err error) {
 const sendsCampaigns = `case when exists (select 1 from campaign c where c.session_id = s.id and c.state in (3, 7, 8, 9)
  and (c.state = 3 or exists (select 1 from message m where m.campaign_id = c.id and m.state = 0))) then 1 else 0 end`
 
-func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.NodeID, []puntuale.Session, error) {
+func (s *Fleet) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.NodeID, []puntuale.Session, error) {
 	nodes, err := engine.QueryAll(ctx, s.DispatchReads, `select id from node where lease_until > $clock order by id`, nil, engine.ScanOne[puntuale.NodeID])
 	if err != nil {
 		return nil, nil, engine.PublicError(fmt.Errorf("read nodes: %w", err))
 	}
 	sessions, err := engine.QueryAll(ctx, s.DispatchReads, `select `+linkedColumns+`, `+sendsCampaigns+` from session s join client k on k.id = s.client_id and k.deleted_at = 0
  where s.deleted_at = 0 and s.owner in (0, $1) order by s.id`, []any{node}, func(rows engine.Row, s *puntuale.Session) error {
-		return rows.Scan(append(linkedFields(s), engine.ScanBool(&s.Campaigns))...)
+		return rows.Scan(append(LinkedFields(s), engine.ScanBool(&s.Campaigns))...)
 	})
 	if err != nil {
 		return nil, nil, engine.PublicError(fmt.Errorf("read sessions: %w", err))
@@ -114,29 +145,29 @@ func (s *Store) Roster(ctx context.Context, node puntuale.NodeID) ([]puntuale.No
 	return nodes, sessions, nil
 }
 
-func (s *Store) Assign(ctx context.Context, from, to puntuale.NodeID, sessions []puntuale.SessionID) (moved []puntuale.SessionID, err error) {
+func (s *Fleet) Assign(ctx context.Context, from, to puntuale.NodeID, sessions []puntuale.SessionID) (moved []puntuale.SessionID, err error) {
 	if len(sessions) == 0 {
 		return nil, nil
 	}
 	sessions = slices.Sorted(slices.Values(sessions))
-	err = s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		if to != 0 {
-			if err := fence(ctx, a, to); err != nil {
+			if err := Fence(ctx, a, to); err != nil {
 				return err
 			}
 		}
 		var err error
 		moved, err = engine.QueryAll(ctx, a, `update session set owner = $1::bigint from $u(s bigint)
  where session.id = u.s and session.owner = $2 and session.deleted_at = 0 returning session.id`,
-			[]any{to, from, sessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID])
+			[]any{to, from, SessionColumn(sessions)}, engine.ScanOne[puntuale.SessionID])
 		return err
 	})
 	slices.Sort(moved)
 	return moved, err
 }
 
-func (s *Store) Leave(ctx context.Context, node puntuale.NodeID) error {
-	return s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
+	return s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id = $1`, node); err != nil {
 			return fmt.Errorf("remove the node: %w", err)
 		}
@@ -149,7 +180,7 @@ func (s *Store) Leave(ctx context.Context, node puntuale.NodeID) error {
 // apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
 // are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
 // Codes: conflict (another process dispatches).
-func (s *Store) LockDispatch(ctx context.Context) (release func() error, err error) {
+func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil
 	}
@@ -157,7 +188,7 @@ func (s *Store) LockDispatch(ctx context.Context) (release func() error, err err
 	if err != nil {
 		return nil, err
 	}
-	if err := s.onFleet(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node`); err != nil {
 			return err
 		}

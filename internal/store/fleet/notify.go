@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -37,8 +37,8 @@ const (
 	lastWait  = time.Second           // for the last one, and for taking leave of a connection
 )
 
-// teller sends hints. Its goroutine opens the connection with the first one.
-type teller struct {
+// notifier sends hints. Its goroutine opens the connection with the first one.
+type notifier struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
@@ -62,19 +62,19 @@ type notice struct {
 	until   time.Time // the latest
 }
 
-func (s *Store) newTeller() (*teller, error) {
+func (s *Fleet) newNotifier() (*notifier, error) {
 	cfg, err := s.PostgresConfig(s.Config.Database, map[string]string{"synchronous_commit": "off"})
 	if err != nil {
 		return nil, err
 	}
 	cfg.RuntimeParams["application_name"] += hintName
-	return startTeller(cfg, s.Monitor, s.Config.Logger), nil
+	return startNotifier(cfg, s.Monitor, s.Config.Logger), nil
 }
 
-func startTeller(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *teller {
+func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *notifier {
 	cfg.DefaultQueryExecMode = pgx.QueryExecModeExec // a statement to prepare would cost a round trip on each new connection
 	ctx, stop := context.WithCancel(context.Background())
-	t := &teller{
+	t := &notifier{
 		cfg: cfg, watch: w, logger: logger, origin: rand.Text()[:8], waiting: map[puntuale.SessionID]notice{},
 		wake: make(chan struct{}, 1), stop: stop, done: make(chan struct{}),
 	}
@@ -85,13 +85,13 @@ func startTeller(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) *t
 // Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed; session
 // 0: which node has which session changed. It never blocks, and it is for what is on disk already. On SQLite, which has
 // one dispatching process, it does nothing.
-func (s *Store) Hint(session puntuale.SessionID, due time.Time) {
-	if s.teller != nil {
-		s.teller.add(session, due)
+func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
+	if s.notifier != nil {
+		s.notifier.add(session, due)
 	}
 }
 
-func (t *teller) add(session puntuale.SessionID, due time.Time) {
+func (t *notifier) add(session puntuale.SessionID, due time.Time) {
 	t.mu.Lock()
 	n, known := t.waiting[session]
 	if !known && len(t.waiting) >= hintsMost {
@@ -114,7 +114,7 @@ func (t *teller) add(session puntuale.SessionID, due time.Time) {
 }
 
 // close sends what waits, which takes a moment at most, and ends.
-func (t *teller) close() {
+func (t *notifier) close() {
 	if t == nil {
 		return
 	}
@@ -122,7 +122,7 @@ func (t *teller) close() {
 	<-t.done
 }
 
-func (t *teller) loop(ctx context.Context) {
+func (t *notifier) loop(ctx context.Context) {
 	defer close(t.done)
 	defer t.drop()
 	for {
@@ -143,7 +143,7 @@ func (t *teller) loop(ctx context.Context) {
 }
 
 // send notifies of all that waits, and reports whether the database took it. What it did not take is forgotten.
-func (t *teller) send(ctx context.Context, within time.Duration) bool {
+func (t *notifier) send(ctx context.Context, within time.Duration) bool {
 	payloads := t.take()
 	if len(payloads) == 0 {
 		return true
@@ -177,7 +177,7 @@ func (t *teller) send(ctx context.Context, within time.Duration) bool {
 	return err == nil
 }
 
-func (t *teller) notify(ctx context.Context, payloads []string) (err error) {
+func (t *notifier) notify(ctx context.Context, payloads []string) (err error) {
 	if t.conn == nil {
 		if t.conn, err = pgx.ConnectConfig(ctx, t.cfg); err != nil {
 			t.conn = nil
@@ -190,7 +190,7 @@ func (t *teller) notify(ctx context.Context, payloads []string) (err error) {
 	return err
 }
 
-func (t *teller) drop() {
+func (t *notifier) drop() {
 	bye(t.conn)
 	t.conn = nil
 }
@@ -206,7 +206,7 @@ func bye(conn *pgx.Conn) {
 }
 
 // take empties what waits into payloads.
-func (t *teller) take() (payloads []string) {
+func (t *notifier) take() (payloads []string) {
 	t.mu.Lock()
 	waiting := t.waiting
 	t.waiting = map[puntuale.SessionID]notice{}

@@ -1,4 +1,4 @@
-package store
+package fleet
 
 import (
 	"context"
@@ -21,7 +21,7 @@ type listener struct {
 	cfg    *pgx.ConnConfig
 	watch  *engine.Monitor
 	logger *slog.Logger
-	teller *teller
+	teller *notifier
 	heard  puntuale.Hint
 
 	echoes uint64 // of the teller's own notifications
@@ -41,15 +41,15 @@ const (
 // Listen has heard called with what other nodes hint, until the store is closed: at most once for each store, with a
 // function that does not wait. Hints that come while the database is away, or behind a pooler that works by
 // transaction, are lost. On SQLite none ever come.
-func (s *Store) Listen(heard puntuale.Hint) {
-	if s.teller == nil || s.listener != nil {
+func (s *Fleet) Listen(heard puntuale.Hint) {
+	if s.notifier == nil || s.listener != nil {
 		return
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	cfg := s.teller.cfg.Copy()
+	cfg := s.notifier.cfg.Copy()
 	cfg.RuntimeParams["application_name"] = s.Name + listenName
 	s.listener = &listener{
-		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.teller, heard: heard, stop: stop, done: make(chan struct{}),
+		cfg: cfg, watch: s.Monitor, logger: s.Config.Logger, teller: s.notifier, heard: heard, stop: stop, done: make(chan struct{}),
 	}
 	go s.listener.loop(ctx)
 }

@@ -1,0 +1,33 @@
+package fleet
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// Hear and Word read and write what notifications carry.
+var Hear = hear
+
+func Word(session puntuale.SessionID, due time.Time) string {
+	return notice{changed: due.IsZero(), until: due}.word(session)
+}
+
+// Words is what a notification carries of one session's wakeups.
+func Words(session puntuale.SessionID, changed bool, due ...time.Time) string {
+	t := &notifier{waiting: map[puntuale.SessionID]notice{}, wake: make(chan struct{}, 1)}
+	if changed {
+		t.add(session, time.Time{})
+	}
+	for _, at := range due {
+		t.add(session, at)
+	}
+	return t.take()[0]
+}
+
+// Waiting counts the sessions that other nodes are still to be told of.
+func Waiting(s *Fleet) int {
+	s.notifier.mu.Lock()
+	defer s.notifier.mu.Unlock()
+	return len(s.notifier.waiting)
+}

@@ -1,0 +1,45 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// Fence locks the node's row so that it cannot be removed before we commit, or answers that it is gone. Removing it is
+// how another node takes over (fleet.go); a lease of another timeline is none (timeline.go).
+func Fence(ctx context.Context, a engine.Querier, node puntuale.NodeID) error {
+	if !claimsAreFenced {
+		return nil
+	}
+	var n int64
+	alive, err := engine.QueryOne(ctx, a, liveNode, []any{node}, &n)
+	return fenced(alive, err)
+}
+
+const liveNode = `select id from node where id = $1 and lease_until > $clock and timeline = $timeline for key share`
+
+func fenced(alive bool, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the node's lease: %w", err)
+	case !alive:
+		return puntuale.ErrFenced
+	}
+	return nil
+}
+
+// Leased is fence whose answer, held, is there once the next statement was answered.
+func Leased(ctx context.Context, a engine.Querier, node puntuale.NodeID) (held func() error, err error) {
+	if !claimsAreFenced {
+		return func() error { return nil }, nil
+	}
+	alive := false
+	err = a.Queue(ctx, liveNode, []any{node}, func(engine.Row) error { alive = true; return nil })
+	if err != nil {
+		return nil, fenced(false, err)
+	}
+	return func() error { return fenced(alive, nil) }, nil
+}

@@ -1,0 +1,43 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// ErrMoved is returned for an installation that was exported for good.
+var ErrMoved = errors.New("this installation was exported for good")
+
+func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
+	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
+		return at, fmt.Errorf("look whether the installation moved: %w", err)
+	}
+	return at, nil
+}
+
+func RefuseMoved(ctx context.Context, a engine.Querier) error {
+	at, err := MovedAt(ctx, a)
+	if err == nil && !at.IsZero() {
+		err = fmt.Errorf("%w on %s; serve where it was imported, for what is sent from both arrives twice. "+
+			"If nothing was ever sent from there, the command reopen gives this one back", ErrMoved, at.Format(time.DateTime+" MST"))
+	}
+	return err
+}
+
+// RefuseGone is refuseMoved for a store that is open.
+// Codes: unavailable (the installation was exported for good in the meantime).
+func RefuseGone(ctx context.Context, a engine.Querier) error {
+	err := RefuseMoved(ctx, a)
+	if errors.Is(err, ErrMoved) {
+		return puntuale.Unavailable(err)
+	}
+	return err
+}
+
+// ServerName is what PostgreSQL shows of a server's connections.
+const ServerName = "puntuale"

@@ -1,0 +1,114 @@
+package fleet_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"puntuale"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/storetest"
+)
+
+const patience = 30 * time.Second
+
+// A burst becomes a few notifications, each within what PostgreSQL takes, and what is beyond all measure is dropped.
+func TestHintsAreFew(t *testing.T) {
+	t.Parallel()
+	d := storetest.Postgres(t)
+	w := storetest.NewWorld(t, d)
+	ctx := context.Background()
+	raw, err := pgx.Connect(ctx, d.Config.Database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close(ctx)
+	if _, err := raw.Exec(ctx, "listen puntuale_hint"); err != nil {
+		t.Fatal(err)
+	}
+	const callers, sessions = 8, 3000
+	began := time.Now()
+	var all sync.WaitGroup
+	for range callers {
+		all.Go(func() {
+			for i := range 20 * sessions {
+				w.Hint(puntuale.SessionID(1<<40+i%sessions), storetest.Begin.Add(time.Duration(i)))
+			}
+		})
+	}
+	all.Wait()
+	rounds := 2 + int(time.Since(began)/(50*time.Millisecond))
+	heard := map[puntuale.SessionID]bool{}
+	var payloads int
+	for len(heard) < sessions {
+		wait, cancel := context.WithTimeout(ctx, patience)
+		n, err := raw.WaitForNotification(wait)
+		cancel()
+		if err != nil {
+			t.Fatalf("%d sessions of %d were told of: %v", len(heard), sessions, err)
+		}
+		if payloads++; len(n.Payload) >= 8000 {
+			t.Errorf("a payload of %d bytes", len(n.Payload))
+		}
+		fleet.Hear(n.Payload[8:], func(session puntuale.SessionID, _ time.Time) { heard[session] = true })
+	}
+	const words = 2 * 20 // bytes of a session in a round: its first moment and its last
+	if most := rounds * (1 + sessions*words/7900); payloads > most {
+		t.Errorf("%d notifications of %d hints, want at most %d", payloads, callers*20*sessions, most)
+	}
+	t.Logf("%d hints in %v: %d notifications", callers*20*sessions, time.Since(began), payloads)
+	for i := range 1_000_000 { // nobody waits, and memory stays small
+		w.Hint(puntuale.SessionID(1+i), time.Time{})
+	}
+	if n := fleet.Waiting(w.Store.Fleet); n > 4096 {
+		t.Errorf("%d hints wait", n)
+	}
+}
+
+// Of several moments of a session the latest and the earliest are told, also where it changed besides.
+func TestWordsOfHints(t *testing.T) {
+	t.Parallel()
+	due := storetest.Begin
+	for _, changed := range []bool{false, true} {
+		var heard []time.Time
+		fleet.Hear(fleet.Words(7, changed, due, due.Add(time.Second), due.Add(-time.Second)), func(_ puntuale.SessionID, at time.Time) {
+			heard = append(heard, at)
+		})
+		want := []time.Time{due.Add(time.Second), due.Add(-time.Second)}
+		if changed {
+			want = append([]time.Time{{}}, want...)
+		}
+		if !slices.EqualFunc(heard, want, time.Time.Equal) {
+			t.Errorf("changed %v: heard %v, want %v", changed, heard, want)
+		}
+	}
+}
+
+func FuzzHear(f *testing.F) {
+	for _, payload := range []string{"", " 1", "1.2", "1!2 z.zz", "-1 . ! 1. 1.x x!", "zzzzzzzzzzzzzzzzzzzzz.1"} {
+		f.Add(payload)
+	}
+	f.Fuzz(func(t *testing.T, payload string) {
+		var again string
+		heard := map[puntuale.SessionID]time.Time{}
+		fleet.Hear(payload, func(session puntuale.SessionID, due time.Time) {
+			if session < 0 {
+				t.Errorf("session %d", session)
+			}
+			if _, twice := heard[session]; twice {
+				return
+			}
+			heard[session] = due
+			again += " " + fleet.Word(session, due)
+		})
+		fleet.Hear(again, func(session puntuale.SessionID, due time.Time) {
+			if want, ok := heard[session]; !ok || !want.Equal(due) {
+				t.Errorf("%q was heard as %q: session %d at %v, not %v", payload, again, session, due, want)
+			}
+		})
+	})
+}
