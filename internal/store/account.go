@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
@@ -104,7 +106,7 @@ func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, i
 	if c.Credits == nil {
 		return nil
 	}
-	return enter(ctx, a, "grant", c.Created, []puntuale.ClientID{id}, []int64{*c.Credits})
+	return queue.Enter(ctx, a, "grant", c.Created, []puntuale.ClientID{id}, []int64{*c.Credits})
 }
 
 const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.refill_to, c.refill_at,

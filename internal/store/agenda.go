@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -43,7 +45,7 @@ func (t tenant) Ended(ctx context.Context, from, to time.Time, failed bool, limi
 
 // openIn names no column of the message that the index of open messages does not have: a crowded day is read from the
 // index alone. A session is one client's.
-const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and ` + bothQueues + ` and m.state = 0`
+const openIn = ` from session s cross join message m where s.client_id = $1 and m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0`
 
 const upcomingMessages = `with f as (select m.id as i, m.next_at as n` + openIn + ` and m.next_at >= $2 and m.next_at < $3 order by m.next_at, m.id limit $4)` +
 	agendaDetails + ` order by f.n, m.id`
@@ -164,4 +166,22 @@ func scanReceived(rows engine.Row, m *puntuale.SandboxMessage) error {
 		return nil
 	}
 	return json.Unmarshal([]byte(content), &m.Content)
+}
+
+func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntuale.SandboxMessage, string, error) {
+	last, limit, err := engine.ReadCursor(p, "sandbox")
+	if err != nil {
+		return nil, "", err
+	}
+	page, err := engine.ReadPageSpan(ctx, t.lists(), "sandbox", `select seq, octet_length(content)
+ from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1}, limit)
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("list what the sandbox received: %w", err))
+	}
+	all, err := engine.QueryAll(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
+ from sandbox_message where client_id = $1 and seq > $2 and seq <= $3 order by seq`, []any{t.id, last, page.Last}, scanReceived)
+	if err != nil {
+		return nil, "", engine.PublicError(fmt.Errorf("list what the sandbox received: %w", err))
+	}
+	return all, page.Next, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 )
 
@@ -19,8 +21,8 @@ type Backlog struct {
 const overdue = `
 select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
  select case when s.way = '' and s.link >= 3 or s.sandbox = 1 and s.link = 0 then 1 else 0 end as ready,
-  (select count(*) from message m where m.session_id = s.id and ` + bothQueues + ` and m.state = 0 and m.next_at <= $1) as n,
-  (select min(m.next_at) from message m where m.session_id = s.id and ` + bothQueues + ` and m.state = 0 and m.next_at <= $1) as first
+  (select count(*) from message m where m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0 and m.next_at <= $1) as n,
+  (select min(m.next_at) from message m where m.session_id = s.id and ` + queue.BothQueues + ` and m.state = 0 and m.next_at <= $1) as first
  from session s) as sessions
 group by ready`
 

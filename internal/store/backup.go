@@ -132,7 +132,7 @@ func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	return s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into backup as g (one, at) values (1, $1)
  on conflict (one) do update set at = greatest(g.at, excluded.at)`, engine.Micros(at))
 		return err

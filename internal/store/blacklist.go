@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -13,34 +15,18 @@ import (
 
 func (t tenant) AddBlacklisted(ctx context.Context, e puntuale.BlacklistEntry, day puntuale.Date, o *puntuale.Once) error {
 	return t.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
 			return nil, err
 		}
-		_, err := addBlacklisted(ctx, a, t.id, e)
+		_, err := queue.AddBlacklisted(ctx, a, t.id, e)
 		return nil, err
 	})
-}
-
-// addBlacklisted returns how many entries were made: none where the phone, or its mark, was there.
-func addBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, e puntuale.BlacklistEntry) (int64, error) {
-	id, err := engine.NextNumber(ctx, a, "blacklist")
-	if err != nil {
-		return 0, err
-	}
-	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
- select $1::bigint, $2::text, $3::bigint, $4::text, $5::bigint
- where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = $6)
- on conflict (client_id, phone) do nothing`, client, e.Phone, id, e.Reason, engine.Micros(e.Added), e.Mark)
-	if err != nil {
-		return 0, fmt.Errorf("add to the blacklist: %w", err)
-	}
-	return n, nil
 }
 
 func (t tenant) RemoveBlacklisted(ctx context.Context, phone, mark string, day puntuale.Date) (bool, error) {
 	var n int64
 	err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone in ($2, $3)`, t.id, phone, mark)
@@ -124,7 +110,7 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 	for part := range slices.Chunk(all, mostBlacklisted) {
 		var n int64
 		err := t.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-			n, err = addAllBlacklisted(ctx, a, t.id, part)
+			n, err = queue.AddAllBlacklisted(ctx, a, t.id, part)
 			return err
 		})
 		if err != nil {
@@ -133,31 +119,6 @@ func (t tenant) AddAllBlacklisted(ctx context.Context, all []puntuale.BlacklistE
 		added += int(n)
 	}
 	return added, nil
-}
-
-func addAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {
-	last, err := engine.NextNumbers(ctx, a, "blacklist", len(all))
-	if err != nil {
-		return 0, err
-	}
-	ids := make([]int64, len(all))
-	for i := range ids {
-		ids[i] = last - int64(len(all)-1-i)
-	}
-	n, err := a.Exec(ctx, `insert into blacklist (client_id, phone, id, reason, added_at)
- select $1::bigint, u.p, u.i, u.r, u.t from $u(p text, m text, i bigint, r text, t bigint)
- where not exists (select 1 from blacklist b where b.client_id = $1 and b.phone = u.m)
- on conflict (client_id, phone) do nothing`, client, engine.Columns{
-		engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Phone }),
-		engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Mark }),
-		ids,
-		engine.Column(all, func(e *puntuale.BlacklistEntry) string { return e.Reason }),
-		engine.Column(all, func(e *puntuale.BlacklistEntry) int64 { return engine.Micros(e.Added) }),
-	})
-	if err != nil {
-		return 0, fmt.Errorf("add to the blacklist: %w", err)
-	}
-	return n, nil
 }
 
 func (t tenant) RemoveBlacklistEntry(ctx context.Context, id int64) error {

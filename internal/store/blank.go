@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -83,7 +85,7 @@ func (b *blanking) late(ctx context.Context) error {
 // due walks on in the runs of some clients, in turns, so that one with much to do keeps no other waiting.
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
-	until := firstID(b.before)
+	until := queue.FirstID(b.before)
 	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, blankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *walk) error {
 		return rows.Scan(&w.client, &w.from, &w.anything)
 	})
@@ -124,10 +126,6 @@ func (b *blanking) due(ctx context.Context) error {
 	b.s.blankedClient.Store(last)
 	return nil
 }
-
-// firstID is the least identifier that a run which starts at the moment may have, but for the few seconds that a block
-// of identifiers is in use.
-func firstID(at time.Time) int64 { return engine.Micros(at) - engine.IdEpoch }
 
 // perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
 // (client, id), then what belongs to them, then the client.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -227,27 +229,7 @@ func moveCampaign(ctx context.Context, a engine.Querier, client puntuale.ClientI
 	if err != nil {
 		return fmt.Errorf("change a campaign's state: %w", err)
 	}
-	return noteCampaigns(ctx, a, c, `c.client_id = $8 and c.id = $9`, client, stored.ID)
-}
-
-// noteCampaigns puts a change of state into the audit log, for the campaigns that a condition finds. Its arguments begin at $8.
-func noteCampaigns(ctx context.Context, a engine.Querier, c puntuale.CampaignChange, which string, args ...any) error {
-	_, err := a.Exec(ctx, `insert into audit (partner_id, client_id, login_id, who, entry, action, target, at, address)
- select l.partner_id, c.client_id, $1::bigint, $2::text, $3::bigint, $4::text, cast(c.id as text) || $5::text, $6::bigint, $7::text
- from campaign c join client l on l.id = c.client_id where `+which,
-		append([]any{c.By.User, c.By.Who, engine.Bit(c.By.Entry), "campaign." + c.To.String(), prefixed(" ", c.Reason), engine.Micros(c.Now), c.By.Address}, args...)...)
-	if err != nil {
-		return fmt.Errorf("note a campaign's state: %w", err)
-	}
-	return nil
-}
-
-// prefixed puts a sign before a text that is not empty.
-func prefixed(sign, text string) string {
-	if text == "" {
-		return ""
-	}
-	return sign + text
+	return queue.NoteCampaigns(ctx, a, c, `c.client_id = $8 and c.id = $9`, client, stored.ID)
 }
 
 func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c puntuale.CampaignStart) (u puntuale.Usage, err error) {
@@ -262,11 +244,11 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 			return err
 		}
 		if !begun.Started.IsZero() && begun.Checked.Digest == c.Digest {
-			u, err = countAlways(ctx, a, dayOf{t.id, c.Day}, 0)
+			u, err = queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: c.Day}, 0)
 			return err
 		}
 		var over bool
-		if u, over, err = t.countOne(ctx, a, dayOf{t.id, c.Day}); err != nil {
+		if u, over, err = t.countOne(ctx, a, queue.DayOf{Client: t.id, Day: c.Day}); err != nil {
 			return err
 		}
 		if err := t.sessionThere(ctx, a, c.Session); err != nil {
@@ -293,18 +275,18 @@ func (t tenant) StartCampaign(ctx context.Context, id puntuale.CampaignID, c pun
 		if _, err := a.Exec(ctx, `update campaign_feed set next_at = $3 where client_id = $1 and campaign_id = $2`, t.id, id, engine.Micros(c.First)); err != nil {
 			return fmt.Errorf("start a campaign: %w", err)
 		}
-		return noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $8 and c.id = $9`, t.id, id)
+		return queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignRunning, By: c.By, Now: c.Now}, `c.client_id = $8 and c.id = $9`, t.id, id)
 	}).Of(int64(t.id)), false)
 	return u, err
 }
 
 // countOne counts one call, and reports whether it is over the cap.
-func (t tenant) countOne(ctx context.Context, a engine.Querier, day dayOf) (u puntuale.Usage, over bool, err error) {
+func (t tenant) countOne(ctx context.Context, a engine.Querier, day queue.DayOf) (u puntuale.Usage, over bool, err error) {
 	if t.free {
-		u, err = countAlways(ctx, a, day, 0)
+		u, err = queue.CountAlways(ctx, a, day, 0)
 		return u, false, err
 	}
-	counts, err := count(ctx, a.Query, []dayOf{day}, []int64{1})
+	counts, err := queue.Count(ctx, a.Query, []queue.DayOf{day}, []int64{1})
 	if err != nil {
 		return u, false, err
 	}
@@ -312,17 +294,5 @@ func (t tenant) countOne(ctx context.Context, a engine.Querier, day dayOf) (u pu
 	if !ok {
 		return u, false, puntuale.NotFound("client")
 	}
-	return c.usage(c.used - c.prev), c.used == c.prev, nil
-}
-
-// pauseCampaigns pauses whatever sends, for a reason of ours: what a person resumes is told.
-func pauseCampaigns(ctx context.Context, a engine.Querier, reason string, now time.Time) error {
-	if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignPaused, Reason: reason, Now: now}, `c.state in (3, 5)`); err != nil {
-		return err
-	}
-	_, err := a.Exec(ctx, `update campaign set paused_at = case when state = 3 then $2::bigint else paused_at end, state = 4, reason = $1 where state in (3, 5)`, reason, engine.Micros(now))
-	if err != nil {
-		return fmt.Errorf("pause campaigns: %w", err)
-	}
-	return nil
+	return c.Usage(c.Used - c.Prev), c.Used == c.Prev, nil
 }

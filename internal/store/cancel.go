@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -33,12 +35,12 @@ func cancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 	if len(refs) == 0 {
 		return nil, nil
 	}
-	if cancelsBackwards {
+	if queue.CancelsBackwards {
 		refs = slices.Clone(refs)
 		slices.Reverse(refs)
 	}
 	var done []puntuale.CancelledMessage
-	err := a.Query(ctx, cancelMessages, []any{engine.Micros(now), refColumns(refs)}, func(rows engine.Row) error {
+	err := a.Query(ctx, cancelMessages, []any{engine.Micros(now), queue.RefColumns(refs)}, func(rows engine.Row) error {
 		var m puntuale.CancelledMessage
 		var state puntuale.State
 		var planned time.Time
@@ -55,13 +57,6 @@ func cancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRe
 		return nil, fmt.Errorf("cancel messages: %w", err)
 	}
 	return done, nil
-}
-
-func refColumns(refs []puntuale.MessageRef) engine.Columns {
-	return engine.Columns{
-		engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(r.Client) }),
-		engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(r.ID) }),
-	}
 }
 
 // What a stop or a cancellation may reach is read before its first transaction: a message that is scheduled later was
@@ -95,7 +90,7 @@ where s.client_id = $1 and m.session_id = s.id and m.state = 0 and m.client_id +
 )
 
 func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone string, day puntuale.Date, now time.Time) (puntuale.Stopped, error) {
-	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence}, scanRef)
+	refs, err := engine.QueryAll(ctx, t.s.CallReads, stopCandidates, []any{t.id, phone, sequence}, queue.ScanRef)
 	if err != nil {
 		return puntuale.Stopped{}, engine.PublicError(fmt.Errorf("look for messages to stop: %w", err))
 	}
@@ -130,7 +125,7 @@ func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, da
 	text = fmt.Sprintf("select o.client_id, o.id from (%s) o order by o.id + 0 limit %d", text, cancelRound)
 	c := cancellation{t: t, kind: t.s.kinds.cancel, day: day, now: now, took: took}
 	for {
-		refs, err := engine.QueryAll(ctx, t.s.CallReads, text, args, scanRef)
+		refs, err := engine.QueryAll(ctx, t.s.CallReads, text, args, queue.ScanRef)
 		if err != nil {
 			return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 		}
@@ -159,7 +154,7 @@ type cancellation struct {
 
 // cancel cancels messages. It counts the call at its first transaction, even where there are none.
 func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) error {
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	refs = slices.Compact(refs)
 	for !c.counted || len(refs) > 0 {
 		part := refs[:min(engine.Chunk, len(refs))]
@@ -167,7 +162,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 		var done []puntuale.CancelledMessage
 		task := engine.Single(c.kind, func(ctx context.Context, a engine.Querier) (err error) {
 			if !c.counted {
-				if c.usage, err = countAlways(ctx, a, dayOf{c.t.id, c.day}, c.t.calls()); err != nil {
+				if c.usage, err = queue.CountAlways(ctx, a, queue.DayOf{Client: c.t.id, Day: c.day}, c.t.calls()); err != nil {
 					return err
 				}
 			}
@@ -192,11 +187,11 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	refs := sortedRefs(t.id, ids)
 	var done []puntuale.CancelledMessage
 	err := t.s.TenantWriter(int64(t.id)).Do(ctx, engine.Single(t.s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		there, err := engine.QueryAll(ctx, a, `select message.id from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i`,
-			[]any{refColumns(refs)}, engine.ScanOne[puntuale.MessageID])
+			[]any{queue.RefColumns(refs)}, engine.ScanOne[puntuale.MessageID])
 		if err != nil {
 			return fmt.Errorf("look for messages to cancel: %w", err)
 		}
@@ -212,5 +207,3 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 	slices.SortFunc(done, func(a, b puntuale.CancelledMessage) int { return cmp.Compare(a.ID, b.ID) })
 	return done, nil
 }
-
-func scanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }

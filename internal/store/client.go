@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -158,7 +160,7 @@ func storeClient(ctx context.Context, a engine.Querier, old, c puntuale.Client, 
 		dayNumber(c.Expires), engine.Micros(c.ExpiresAt), c.Zone, c.Region, closed, engine.Bit(c.Suspended), features, c.Revision); err != nil {
 		return fmt.Errorf("update a client: %w", err)
 	}
-	return enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
+	return queue.Enter(ctx, a, "set", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(c) - creditsOf(old)})
 }
 
 // creditsOf counts unlimited credits as none: the ledger holds nothing of them.

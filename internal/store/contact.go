@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -30,11 +32,11 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 		if at.After(now) {
 			at = now
 		}
-		refs, err := engine.QueryAll(ctx, s.CallReads, replyCandidates, []any{h.Client, h.Phone, h.Session, engine.Micros(at)}, scanRef)
+		refs, err := engine.QueryAll(ctx, s.CallReads, replyCandidates, []any{h.Client, h.Phone, h.Session, engine.Micros(at)}, queue.ScanRef)
 		if err != nil {
 			return cancelled, engine.PublicError(fmt.Errorf("look for messages that a reply stops: %w", err))
 		}
-		slices.SortFunc(refs, compareRefs)
+		slices.SortFunc(refs, queue.CompareRefs)
 		refs = slices.Compact(refs)
 		for first := true; first || len(refs) > 0; first = false {
 			part := refs[:min(engine.Chunk, len(refs))]
@@ -90,7 +92,7 @@ func (s *Store) KeepPreference(ctx context.Context, now time.Time, p puntuale.Pr
 			return nil
 		}
 		if p.Stop {
-			n, err = addBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: puntuale.PreferenceReason + p.Reason, Added: now})
+			n, err = queue.AddBlacklisted(ctx, a, p.Client, puntuale.BlacklistEntry{Phone: p.Phone, Mark: p.Mark, Reason: puntuale.PreferenceReason + p.Reason, Added: now})
 		} else {
 			n, err = a.Exec(ctx, `delete from blacklist where client_id = $1 and phone = $2 and reason like $3`, p.Client, p.Phone, puntuale.PreferenceReason+"%")
 		}

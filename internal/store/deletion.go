@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -19,7 +21,7 @@ func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, n
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
 		return err
 	}
-	refs, err := engine.QueryAll(ctx, p.s.CallReads, openCandidates, []any{id}, scanRef)
+	refs, err := engine.QueryAll(ctx, p.s.CallReads, openCandidates, []any{id}, queue.ScanRef)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
@@ -76,7 +78,7 @@ const endSessions = `update session set deleted_at = $2, owner = 0, link = 1, nu
 
 // cancelAll cancels those of the messages that are open and not in flight, a chunk a transaction.
 func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now time.Time) error {
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
 			_, err := cancelOpen(ctx, a, part, now)
@@ -100,7 +102,7 @@ type openMessage struct {
 // be repeated.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
-	present := t.s.from(now)
+	present := t.s.From(now)
 	for _, step := range []func(ctx context.Context, a engine.Querier) (bool, error){d.empty, d.finish} {
 		for more := true; more; {
 			if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -118,7 +120,7 @@ func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel
 // GiveUp ends attempts a chunk a transaction.
 func (t tenant) GiveUp(ctx context.Context, id puntuale.SessionID, now time.Time) error {
 	d := &departure{tenant: t, id: id}
-	present := t.s.from(now)
+	present := t.s.From(now)
 	for more := true; more; {
 		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 			d.now = present()
@@ -276,7 +278,7 @@ func (d *departure) campaigns(ctx context.Context, a engine.Querier) error {
  ended_at = case when state between 3 and 6 then $4::bigint else ended_at end, checked = case when state < 3 then '' else checked end,
  state = case when state < 3 then 0 when state between 3 and 6 then 8 else state end where client_id = $1 and session_id = $2`,
 			[]any{d.tenant.id, d.id, puntuale.CampaignNoSession, engine.Micros(d.now)}
-		if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelled, Reason: puntuale.CampaignNoSession, Now: d.now},
+		if err := queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelled, Reason: puntuale.CampaignNoSession, Now: d.now},
 			`c.client_id = $8 and c.session_id = $9 and c.state between 3 and 6`, d.tenant.id, d.id); err != nil {
 			return err
 		}
@@ -291,11 +293,11 @@ func (d *departure) campaigns(ctx context.Context, a engine.Querier) error {
 // becomes meanwhile of those that it names.
 func (d *departure) candidates(ctx context.Context, a engine.Querier, which string, args ...any) ([]puntuale.MessageRef, error) {
 	refs, err := engine.QueryAll(ctx, a, `select m.client_id, m.id from message m
- where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), scanRef)
+ where m.client_id + 0 = $1 and m.session_id = $2 and m.state = 0`+which+` limit $3`, append([]any{d.tenant.id, d.id, engine.Chunk}, args...), queue.ScanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for pending messages: %w", err)
 	}
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	return refs, nil
 }
 
@@ -303,7 +305,7 @@ func (d *departure) candidates(ctx context.Context, a engine.Querier, which stri
 func (d *departure) lock(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]openMessage, error) {
 	open, err := engine.QueryAll(ctx, a, `select message.client_id, message.id, message.intent, message.next_at > message.intent_at from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent >= 0
- order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows engine.Row, m *openMessage) error {
+ order by message.client_id, message.id for update of message`, []any{queue.RefColumns(refs)}, func(rows engine.Row, m *openMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent, &m.uncertain)
 	})
 	if err != nil {
@@ -337,14 +339,14 @@ func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMes
 	if len(free) == 0 {
 		return nil
 	}
-	if _, err := a.Exec(ctx, moveMessages, d.moveTo, refColumns(free)); err != nil {
+	if _, err := a.Exec(ctx, moveMessages, d.moveTo, queue.RefColumns(free)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil
 }
 
 func (d *departure) giveUp(ctx context.Context, a engine.Querier, lost []openMessage) error {
-	return settle(ctx, a, 0, d.now, engine.Column(lost, func(m *openMessage) puntuale.Settlement {
+	return queue.Settle(ctx, a, 0, d.now, engine.Column(lost, func(m *openMessage) puntuale.Settlement {
 		return puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain}
 	}))
 }

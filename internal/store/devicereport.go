@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -56,10 +58,10 @@ type reported struct {
 
 func (t tenant) Report(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, reports []puntuale.DeviceReport, now time.Time) ([]puntuale.ReportResult, error) {
 	b := &reporting{tenant: t, session: session, device: device, reports: reports}
-	present := t.s.from(now)
+	present := t.s.From(now)
 	err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
 		b.a, b.now = a, present()
-		return b.run(ctx)
+		return b.Run(ctx)
 	})
 	return b.results, err
 }
@@ -79,14 +81,14 @@ func (b *reporting) ref(i int) puntuale.MessageRef {
 	return puntuale.MessageRef{Client: b.tenant.id, ID: b.reports[i].Message}
 }
 
-func (b *reporting) run(ctx context.Context) error {
+func (b *reporting) Run(ctx context.Context) error {
 	b.results = make([]puntuale.ReportResult, len(b.reports))
 	refs := make([]puntuale.MessageRef, len(b.reports))
 	for i := range refs {
 		b.results[i], refs[i] = puntuale.ReportLate, b.ref(i)
 	}
-	slices.SortFunc(refs, compareRefs)
-	if err := lockMessages(ctx, b.a, slices.Compact(refs)); err != nil {
+	slices.SortFunc(refs, queue.CompareRefs)
+	if err := queue.LockMessages(ctx, b.a, slices.Compact(refs)); err != nil {
 		return err
 	}
 	found, err := b.read(ctx, slices.Compact(refs))
@@ -125,7 +127,7 @@ func (b *reporting) read(ctx context.Context, refs []puntuale.MessageRef) (map[p
  from $u(c bigint, i bigint) join device_hold h on h.client_id = u.c and h.message_id = u.i
  join message m on m.client_id = h.client_id and m.id = h.message_id
  left join device d on d.client_id = h.client_id and d.id = h.device_id
- where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, refColumns(refs)}, func(rows engine.Row) error {
+ where h.session_id = $1 and h.device_id = $2`, []any{b.session, b.device, queue.RefColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
 		var h reported
 		err := rows.Scan(&ref.Client, &ref.ID, &h.token, engine.ScanBool(&h.done), engine.ScanTime(&h.until), engine.ScanTime(&h.next), engine.ScanBool(&h.dedupes))
@@ -143,23 +145,23 @@ func (b *reporting) record(ctx context.Context, results []puntuale.Result, order
 	if len(order) == 0 {
 		return nil
 	}
-	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
-	r := &recordBatch{a: b.a, now: b.now, results: results, order: order, applied: make([]bool, len(results))}
-	if err := r.run(ctx); err != nil {
+	slices.SortFunc(order, func(i, j int) int { return queue.CompareRefs(results[i].MessageRef, results[j].MessageRef) })
+	r := &queue.RecordBatch{A: b.a, Now: b.now, Results: results, Order: order, Applied: make([]bool, len(results))}
+	if err := r.Run(ctx); err != nil {
 		return err
 	}
-	sent, err := b.sentAfterAll(ctx, results, order, r.applied)
+	sent, err := b.sentAfterAll(ctx, results, order, r.Applied)
 	if err != nil {
 		return err
 	}
 	var done, open, back, refused []puntuale.MessageRef
 	for _, i := range order {
 		ref := results[i].MessageRef
-		if r.applied[i] || sent[ref] {
+		if r.Applied[i] || sent[ref] {
 			b.results[i] = puntuale.ReportRecorded
 		}
 		switch verdict := results[i].Outcome.Verdict; {
-		case !r.applied[i]:
+		case !r.Applied[i]:
 			done = append(done, ref)
 		case verdict == puntuale.Retry:
 			back = append(back, ref)
@@ -184,7 +186,7 @@ func (b *reporting) record(ctx context.Context, results []puntuale.Result, order
 		if len(change.refs) == 0 {
 			continue
 		}
-		if _, err := b.a.Exec(ctx, change.text, append(change.args, refColumns(change.refs))...); err != nil {
+		if _, err := b.a.Exec(ctx, change.text, append(change.args, queue.RefColumns(change.refs))...); err != nil {
 			return fmt.Errorf("end holds: %w", err)
 		}
 	}
@@ -205,9 +207,9 @@ func (b *reporting) sentAfterAll(ctx context.Context, results []puntuale.Result,
 		return sent, nil
 	}
 	err := b.a.Query(ctx, `select m.client_id, m.id from $u(c bigint, i bigint) join message m on m.client_id = u.c and m.id = u.i where m.outcome = 1`,
-		[]any{refColumns(refs)}, func(rows engine.Row) error {
+		[]any{queue.RefColumns(refs)}, func(rows engine.Row) error {
 			var ref puntuale.MessageRef
-			err := scanRef(rows, &ref)
+			err := queue.ScanRef(rows, &ref)
 			sent[ref] = true
 			return err
 		})

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -27,7 +29,7 @@ type erasing struct {
 const eraseWeight = 500
 
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
-	x := &erasing{tenant: t, Erasure: e, present: t.s.from(e.Now)}
+	x := &erasing{tenant: t, Erasure: e, present: t.s.From(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
@@ -84,11 +86,11 @@ func (x *erasing) recipients(ctx context.Context) error {
 
 // cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.
 func (x *erasing) cancel(ctx context.Context) error {
-	refs, err := engine.QueryAll(ctx, x.s.CallReads, phoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, scanRef)
+	refs, err := engine.QueryAll(ctx, x.s.CallReads, phoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(slices.Compact(refs), engine.Chunk) {
 		var done []puntuale.CancelledMessage
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
@@ -125,7 +127,7 @@ func (x *erasing) runs(ctx context.Context) error {
 		var some erasedRuns
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 			some = erasedRuns{erasing: x, a: a, refs: part}
-			return some.run(ctx)
+			return some.Run(ctx)
 		}); err != nil {
 			return err
 		}
@@ -156,7 +158,7 @@ type erasedMessage struct {
 	quiet      bool // nobody is sending it, nor will before its next look
 }
 
-func (x *erasedRuns) run(ctx context.Context) error {
+func (x *erasedRuns) Run(ctx context.Context) error {
 	refs, err := x.members(ctx)
 	if err != nil {
 		return err
@@ -179,11 +181,11 @@ func (x *erasedRuns) run(ctx context.Context) error {
 
 // members are the messages of the runs, planned and re-sent.
 func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error) {
-	refs, err := engine.QueryAll(ctx, x.a, runMembers, []any{runColumns(x.refs)}, scanRef)
+	refs, err := engine.QueryAll(ctx, x.a, runMembers, []any{runColumns(x.refs)}, queue.ScanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for messages of runs: %w", err)
 	}
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	return refs, nil
 }
 
@@ -203,7 +205,7 @@ func (x *erasedRuns) lock(ctx context.Context, refs []puntuale.MessageRef) ([]er
  message.next_at > message.intent_at and message.next_at > $1::bigint and not exists (select 1 from device_hold h
  where h.client_id = message.client_id and h.message_id = message.id and h.token = message.intent and h.done = 0 and h.until > $2::bigint)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
-order by message.client_id, message.id for update of message`, []any{later, engine.Micros(x.Now), refColumns(refs)}, func(rows engine.Row, m *erasedMessage) error {
+order by message.client_id, message.id for update of message`, []any{later, engine.Micros(x.Now), queue.RefColumns(refs)}, func(rows engine.Row, m *erasedMessage) error {
 		return rows.Scan(&m.Client, &m.ID, &m.run, &m.intent, &m.generation, &m.quiet)
 	})
 	if err != nil {
@@ -256,7 +258,7 @@ func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 		return err
 	}
 	x.done.Cancelled = len(done)
-	return settle(ctx, x.a, 0, x.present(), lost)
+	return queue.Settle(ctx, x.a, 0, x.present(), lost)
 }
 
 // wipe removes the number and all texts.
@@ -267,11 +269,11 @@ func (x *erasedRuns) wipe(ctx context.Context, messages []erasedMessage) error {
 	refs := engine.Column(messages, func(m *erasedMessage) puntuale.MessageRef { return m.MessageRef })
 	// A reason is a fixed sentence; should one name the number all the same, the state's sentence stands in for it.
 	if _, err := x.a.Exec(ctx, `update message set phone = '', detail = '', reason = case when message.reason like $1::text then '' else message.reason end
-from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", refColumns(refs)); err != nil {
+from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`, "%"+strings.TrimPrefix(x.Phone, "+")+"%", queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase messages: %w", err)
 	}
 	if _, err := x.a.Exec(ctx, `update event set detail = '' from $u(c bigint, i bigint)
- where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, refColumns(refs)); err != nil {
+ where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase events: %w", err)
 	}
 	var copies []copyOf
@@ -351,7 +353,7 @@ func (x *erasing) finish(ctx context.Context) error {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
 	}
 	return x.tenant.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		_, err := countAlways(ctx, a, dayOf{x.id, x.Day}, x.calls())
+		_, err := queue.CountAlways(ctx, a, queue.DayOf{Client: x.id, Day: x.Day}, x.calls())
 		return err
 	})
 }

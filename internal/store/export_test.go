@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
@@ -53,7 +55,7 @@ var Statements = map[string]Statement{
 	"among":     {amongBlacklisted, []any{int64(1), engine.Columns{oneText}}},
 	"recent":    {lastStarted, []any{int64(1), 5}},
 	"resent as": {resentAs, []any{int64(1), int64(1), int64(1)}},
-	"campaigns": {campaignsOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
+	"campaigns": {queue.CampaignsOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
 	"ahead":     {aheadOfSession, []any{int64(1), int64(9), 10}},
 	"sending":   {stillSending, []any{int64(1), int64(9)}},
 	"counts":    {campaignCounts, []any{int64(1), int64(1)}},
@@ -65,16 +67,16 @@ var Statements = map[string]Statement{
 	"movable":   {movable, []any{int64(1), int64(1), engine.Columns{one1}}},
 	"moved":     {movedContents, []any{int64(1), engine.Columns{one1}}},
 	"by pause":  {moveByPause, []any{int64(1), engine.Columns{one1, one1, one1, one1}}},
-	"due":       {dueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
-	"retrying":  {retryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
-	"expiring":  {expiringOfSession, []any{int64(1), int64(1), 10}},
-	"claim":     {claimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
-	"marked":    {markedMessages, []any{engine.Columns{one1, one1, oneText}}},
-	"close":     {closeResults, []any{int64(1), engine.Columns{one1, one1, one1, one1, oneText, oneText}}},
-	"reopen":    {reopenResults, []any{engine.Columns{one1, one1, one1, one1, one1, one1, oneText}}},
+	"due":       {queue.DueOfSession, []any{int64(1), 10, int64(1), int64(0), int64(0)}},
+	"retrying":  {queue.RetryingOfSession, []any{int64(1), int64(2), 10, int64(1)}},
+	"expiring":  {queue.ExpiringOfSession, []any{int64(1), int64(1), 10}},
+	"claim":     {queue.ClaimMessages, []any{int64(1), int64(1), engine.Columns{one1, one1, one1, one1, one1}}},
+	"marked":    {queue.MarkedMessages, []any{engine.Columns{one1, one1, oneText}}},
+	"close":     {queue.CloseResults, []any{int64(1), engine.Columns{one1, one1, one1, one1, oneText, oneText}}},
+	"reopen":    {queue.ReopenResults, []any{engine.Columns{one1, one1, one1, one1, one1, one1, oneText}}},
 	"cancel":    {cancelMessages, []any{int64(1), engine.Columns{one1, one1}}},
-	"fail":      {failMessages, []any{int64(1), engine.Columns{one1, one1, one1, oneText, oneText}}},
-	"postpone":  {postponeMessages, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
+	"fail":      {queue.FailMessages, []any{int64(1), engine.Columns{one1, one1, one1, oneText, oneText}}},
+	"postpone":  {queue.PostponeMessages, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
 	"stop":      {stopCandidates, []any{int64(1), "+391", int64(1)}},
 	"phones":    {phoneCandidates, []any{int64(1), engine.Columns{oneText}}},
 	"all":       {openCandidates, []any{int64(1)}},
@@ -82,8 +84,8 @@ var Statements = map[string]Statement{
 	"running":   {runningMessages, []any{engine.Columns{one1, one1, oneText, one1}}},
 	"details":   {messageDetails, []any{int64(1), engine.Columns{one1}}},
 	"contents":  {`select r.id, r.content, r.request` + runContents, []any{int64(1), engine.Columns{one1}}},
-	"usage":     {countCalls, []any{engine.Columns{one1, one1, one1}}},
-	"standings": {standingsOf, []any{engine.Columns{one1}}},
+	"usage":     {queue.CountCalls, []any{engine.Columns{one1, one1, one1}}},
+	"standings": {queue.StandingsOf, []any{engine.Columns{one1}}},
 
 	"outcomes":        {messageOutcomes, []any{int64(1), int64(1), int64(9), int64(1), int64(1), 10}},
 	"resendable":      {readResendable, []any{engine.Columns{one1, one1}}},
@@ -114,8 +116,8 @@ func (l listing) explained(f puntuale.MessageFilter) Statement {
 
 // ForPostgres are the statements that PostgreSQL has in words of its own.
 var ForPostgres = map[string]Statement{
-	"due":             {dueOfSessions, []any{int64(1), 10, engine.Columns{one1, one1, one1, one1}}},
-	"retrying":        {retryingOfSessions, []any{int64(1), int64(2), 10, engine.Columns{one1}}},
+	"due":             {queue.DueOfSessions, []any{int64(1), 10, engine.Columns{one1, one1, one1, one1}}},
+	"retrying":        {queue.RetryingOfSessions, []any{int64(1), int64(2), 10, engine.Columns{one1}}},
 	"list":            listedOnPostgres(puntuale.MessageFilter{}),
 	"list a phone":    listedOnPostgres(puntuale.MessageFilter{Phone: "+391", Origin: puntuale.OriginSingle}),
 	"list a campaign": listedOnPostgres(puntuale.MessageFilter{Campaign: 1}),
@@ -189,14 +191,14 @@ func Listing(s *Store) bool {
 // SetAside does what joining does after a failover of which the server says what it had replayed last.
 func SetAside(ctx context.Context, s *Store, since time.Time) error {
 	var f *fleet.Failover
-	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) (err error) {
+	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) (err error) {
 		f, err = s.SameTimeline(ctx, a)
 		return err
 	}); err != nil {
 		return err
 	}
 	f.Since = since
-	return s.settleTimeline(ctx, f)
+	return queue.SettleTimeline(ctx, s.Fleet, f)
 }
 
 // Occupy keeps the writer of the client's calls busy until release.
@@ -214,7 +216,11 @@ func Occupy(s *Store, client puntuale.ClientID) (release func()) {
 }
 
 // Claiming has claims at the writer of the client's calls until end: while one is done, two wait.
-func Claiming(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.claim) }
+func Claiming(s *Store, client puntuale.ClientID) (end func()) {
+	k := engine.NewSingle("claim", engine.PrioritySend)
+	k.Class = engine.ClassClaim
+	return busy(s, client, k)
+}
 
 // Calling has calls there.
 func Calling(s *Store, client puntuale.ClientID) (end func()) { return busy(s, client, s.kinds.stop) }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
@@ -26,7 +28,7 @@ func newFeedKind() *engine.Kind {
 			return tasks[0].Run(ctx, &w.Conn)
 		}
 		f.a = &w.Conn
-		return f.run(ctx)
+		return f.Run(ctx)
 	}}
 }
 
@@ -59,7 +61,7 @@ func (s *Store) Feed(ctx context.Context, node puntuale.NodeID, c puntuale.FeedC
 		if r.Reason != "" {
 			continue
 		}
-		st := &start{StartRun: r.Start, client: c.Client, day: dayOf{c.Client, c.Day}}
+		st := &start{StartRun: r.Start, client: c.Client, day: queue.DayOf{Client: c.Client, Day: c.Day}}
 		var err error
 		if st.steps, err = engine.ToJSON(r.Start.Run.Steps); err != nil {
 			return false, err
@@ -98,7 +100,7 @@ func (s *Store) FeedRoom() (rows int, calls bool) {
 	return sqliteChunk, calls
 }
 
-func (f *feeding) run(ctx context.Context) error {
+func (f *feeding) Run(ctx context.Context) error {
 	f.done = false
 	for _, t := range f.runs {
 		t.Refused, t.Later = nil, false
@@ -377,7 +379,7 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 		return fmt.Errorf("read what is moved: %w", err)
 	}
 	slices.SortFunc(all, func(x, y message) int {
-		return compareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
+		return queue.CompareRefs(puntuale.MessageRef{ID: x.id}, puntuale.MessageRef{ID: y.id})
 	})
 	length := c.Resumed.Sub(c.Paused).Microseconds()
 	by, limit := make([]int64, len(all)), make([]int64, len(all))
@@ -387,7 +389,7 @@ func (t tenant) move(ctx context.Context, a engine.Querier, c puntuale.Campaign,
 			by[i], limit[i] = 0, engine.Micros(frozen[m.step.Step].Limit)
 		}
 	}
-	if _, err := a.Exec(ctx, moveByPause, length, append(refColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
+	if _, err := a.Exec(ctx, moveByPause, length, append(queue.RefColumns(engine.Column(all, func(m *message) puntuale.MessageRef { return puntuale.MessageRef{Client: t.id, ID: m.id} })), by, limit)); err != nil {
 		return fmt.Errorf("move messages: %w", err)
 	}
 	return nil
@@ -399,11 +401,11 @@ const openOfCampaign = `select m.client_id, m.id from message m where m.campaign
 func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client puntuale.ClientID, id puntuale.CampaignID, now time.Time) (done bool, err error) {
 	still, err := s.onCampaign(ctx, node, client, id, puntuale.CampaignCancelling, func(ctx context.Context, a engine.Querier, t tenant, c puntuale.Campaign) error {
 		done = false
-		refs, err := engine.QueryAll(ctx, a, openOfCampaign, []any{id, client, engine.Chunk}, scanRef)
+		refs, err := engine.QueryAll(ctx, a, openOfCampaign, []any{id, client, engine.Chunk}, queue.ScanRef)
 		if err != nil {
 			return fmt.Errorf("look for a campaign's messages: %w", err)
 		}
-		slices.SortFunc(refs, compareRefs)
+		slices.SortFunc(refs, queue.CompareRefs)
 		if _, err := cancelOpen(ctx, a, refs, now); err != nil || len(refs) == engine.Chunk {
 			return err
 		}

@@ -25,7 +25,7 @@ import (
 // keeps its mark. The caller holds the file.
 func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
-	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into moved (one, at) values (1, $1) on conflict (one) do nothing`, engine.Micros(now))
 		fresh = n > 0
 		return err
@@ -45,7 +45,7 @@ func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context
 }
 
 func (s *Store) unmark(ctx context.Context) error {
-	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from moved`)
 		return err
 	}); err != nil {

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -91,7 +93,7 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
-		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, pastClients, []any{t.from, firstID(t.before), engine.Micros(t.before), gatherClients},
+		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, pastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
 			func(rows engine.Row, w *walk) error { return rows.Scan(&w.client, &w.from) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
@@ -127,7 +129,7 @@ func (t *tenure) late(ctx context.Context, w walk, p *past) error {
 // next walks on in the client's runs. It does not go past one that is to be blanked first.
 func (t *tenure) next(ctx context.Context, w walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return pastNext, []any{w.client, int64(after), firstID(t.before), gatherRuns}
+		return pastNext, []any{w.client, int64(after), queue.FirstID(t.before), gatherRuns}
 	}, puntuale.RunID(w.from), func(r seenRun) bool {
 		if !r.blanked && r.ended <= engine.Micros(t.before) {
 			t.rests = true
@@ -221,10 +223,10 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 
 // hanging reads what hangs on messages.
 func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, messages []puntuale.MessageRef, copies []copyOf) error {
-	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, refColumns(messages)); err != nil {
+	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
-	if err := t.read(ctx, a, p, pastReceipts, pastReceiptsOf, refColumns(messages)); err != nil {
+	if err := t.read(ctx, a, p, pastReceipts, pastReceiptsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
 	return t.read(ctx, a, p, pastSandbox, pastSandboxOf, copyColumns(copies))

@@ -62,7 +62,7 @@ func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConf
 		return file.Header, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	return file.Header, engine.PublicError(m.run(ctx))
+	return file.Header, engine.PublicError(m.Run(ctx))
 }
 
 // importer is one run of Import.
@@ -79,7 +79,7 @@ type importer struct {
 	block  int64
 }
 
-func (m *importer) run(ctx context.Context) (err error) {
+func (m *importer) Run(ctx context.Context) (err error) {
 	var free func() error
 	if m.link, free, err = m.s.OpenMover(ctx, false); err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -109,16 +111,16 @@ func (s *Store) purgeDays(ctx context.Context, now time.Time) error {
 		text = oldDaysLateral
 	}
 	return engine.Purge(ctx, s.DB, "counted days", text, int64(puntuale.DateOf(now.UTC()).AddDays(-keepDays).Int()),
-		func(rows engine.Row, d *dayOf) error {
+		func(rows engine.Row, d *queue.DayOf) error {
 			var day int
-			err := rows.Scan(&d.client, &day)
-			d.day = puntuale.DateFromInt(day)
+			err := rows.Scan(&d.Client, &day)
+			d.Day = puntuale.DateFromInt(day)
 			return err
-		}, dayOf.compare,
-		func(ctx context.Context, a engine.Querier, part []dayOf) error {
+		}, queue.DayOf.Compare,
+		func(ctx context.Context, a engine.Querier, part []queue.DayOf) error {
 			columns := engine.Columns{
-				engine.Column(part, func(d *dayOf) int64 { return int64(d.client) }),
-				engine.Column(part, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+				engine.Column(part, func(d *queue.DayOf) int64 { return int64(d.Client) }),
+				engine.Column(part, func(d *queue.DayOf) int64 { return int64(d.Day.Int()) }),
 			}
 			if _, err := engine.QueryAll(ctx, a, `select g.client_id from $u(c bigint, d integer) join api_usage g
  on g.client_id = u.c and g.day = u.d order by g.client_id, g.day for update of g`, []any{columns}, engine.ScanOne[int64]); err != nil {

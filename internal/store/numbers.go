@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -29,15 +31,6 @@ import (
 //   - Keys for new states (whatsmeow_pre_keys) are numbered and used once. The network may hold later ones, so a restore
 //     skips numbers. It marks those that it has as handed out.
 //   - Who the device is does not change, so the number stays linked.
-
-// renewals do that. Numbers of keys have 24 bits.
-var renewals = []string{
-	`delete from whatsmeow_sessions`,
-	`delete from whatsmeow_sender_keys`,
-	`update whatsmeow_pre_keys set uploaded = true where uploaded = false`,
-	`insert into whatsmeow_pre_keys (jid, key_id, key, uploaded) select p.jid, p.key_id + 10000, p.key, true from whatsmeow_pre_keys p
- where p.key_id = (select max(q.key_id) from whatsmeow_pre_keys q where q.jid = p.jid) and p.key_id < 16777215 - 10000`,
-}
 
 // linkedNumbers are the tables of linked numbers, in a transaction.
 type linkedNumbers struct {
@@ -217,17 +210,7 @@ func (n *linkedNumbers) load(ctx context.Context, backup *archive.BackupReader) 
 	return linked, nil
 }
 
-func (n *linkedNumbers) renew(ctx context.Context) error { return renewNumbers(ctx, n.link) }
-
-// renewNumbers makes keys that are older than what the network knows safe to go on with.
-func renewNumbers(ctx context.Context, a engine.Querier) error {
-	for _, text := range renewals {
-		if _, err := a.Exec(ctx, text); err != nil {
-			return fmt.Errorf("renew the keys of linked numbers: %w", err)
-		}
-	}
-	return nil
-}
+func (n *linkedNumbers) renew(ctx context.Context) error { return queue.RenewNumbers(ctx, n.link) }
 
 // Commit ends a transaction of its own; on PostgreSQL the caller's goes on.
 func (n *linkedNumbers) Commit(ctx context.Context) error {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -20,7 +22,7 @@ update device set pushed_at = $2::bigint, push_after = $3::bigint
 where push_after <= $1 and (client_id, id) in (
  select d.client_id, d.id from device d
  where d.push is not null and d.push_after <= $1 and exists (
-  select 1 from message m where m.session_id = d.session_id and ` + bothQueues + ` and m.state = 0 and m.next_at > d.pushed_at and m.next_at <= $2
+  select 1 from message m where m.session_id = d.session_id and ` + queue.BothQueues + ` and m.state = 0 and m.next_at > d.pushed_at and m.next_at <= $2
    and m.client_id = d.client_id and m.intent = 0 and m.valid_until > $1)
  order by d.push_after limit $4)
 returning client_id, id, session_id, push, push_failures`

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -143,7 +145,7 @@ func (p *past) recall(run *pastRun) ([]Recalled, error) {
 		}
 		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b Recalled) int { return compareRefs(a.ref(), b.ref()) })
+	slices.SortFunc(all, func(a, b Recalled) int { return queue.CompareRefs(a.ref(), b.ref()) })
 	return all, nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -66,7 +68,7 @@ func (s *Store) refill(ctx context.Context, c puntuale.Client, next, now time.Ti
 			return fmt.Errorf("update a client: %w", err)
 		}
 		done = true
-		return enter(ctx, a, "refill", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(fresh) - creditsOf(locked)})
+		return queue.Enter(ctx, a, "refill", now, []puntuale.ClientID{c.ID}, []int64{creditsOf(fresh) - creditsOf(locked)})
 	}), false)
 	return done, err
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -170,9 +172,9 @@ func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) 
 		messages = append(messages, r.refs()...)
 		copies = append(copies, r.copies()...)
 	}
-	slices.SortFunc(messages, compareRefs)
+	slices.SortFunc(messages, queue.CompareRefs)
 	now := newPast(x.tables)
-	if err := x.read(ctx, a, now, pastMessages, lockPastMessages, refColumns(messages)); err != nil {
+	if err := x.read(ctx, a, now, pastMessages, lockPastMessages, queue.RefColumns(messages)); err != nil {
 		return nil, err
 	}
 	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, runColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
@@ -211,8 +213,8 @@ func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun)
 	}{
 		{deletePastMessages, []any{x.client, engine.Columns{engine.Column(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
 		{deletePastRuns, []any{x.client, engine.Columns{engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
-		{deletePastEvents, []any{refColumns(events)}, len(events) > 0},
-		{deletePastReceipts, []any{refColumns(receipts)}, len(receipts) > 0},
+		{deletePastEvents, []any{queue.RefColumns(events)}, len(events) > 0},
+		{deletePastReceipts, []any{queue.RefColumns(receipts)}, len(receipts) > 0},
 		{deletePastSandbox, []any{copyColumns(copies)}, len(copies) > 0},
 		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{runColumns(refs)}, true},
 	} {

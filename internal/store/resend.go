@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -49,7 +51,7 @@ func (t tenant) Resend(ctx context.Context, r puntuale.Resend) (puntuale.Resent,
 // run refuses in the order of the API: what is not there, what contradicts, the cap. The usage row is locked first all
 // the same.
 func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
-	day := dayOf{b.t.id, b.Day}
+	day := queue.DayOf{Client: b.t.id, Day: b.Day}
 	usage, over, err := b.count(ctx, day)
 	if err != nil {
 		return puntuale.Resent{}, err
@@ -80,7 +82,7 @@ func (b *resend) run(ctx context.Context) (puntuale.Resent, error) {
 }
 
 // count counts the call, and reports whether it is over the cap.
-func (b *resend) count(ctx context.Context, day dayOf) (u puntuale.Usage, over bool, err error) {
+func (b *resend) count(ctx context.Context, day queue.DayOf) (u puntuale.Usage, over bool, err error) {
 	return b.t.countOne(ctx, b.a, day)
 }
 
@@ -91,7 +93,7 @@ func (b *resend) refs() []puntuale.MessageRef {
 
 func sortedRefs(client puntuale.ClientID, ids []puntuale.MessageID) []puntuale.MessageRef {
 	refs := engine.Column(ids, func(id *puntuale.MessageID) puntuale.MessageRef { return puntuale.MessageRef{Client: client, ID: *id} })
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	return slices.Compact(refs)
 }
 
@@ -105,7 +107,7 @@ order by message.client_id, message.id for update of message`
 
 func (b *resend) read(ctx context.Context) error {
 	b.found = make(map[puntuale.MessageID]resendable, len(b.Messages))
-	err := b.a.Query(ctx, readResendable, []any{refColumns(b.refs())}, func(rows engine.Row) error {
+	err := b.a.Query(ctx, readResendable, []any{queue.RefColumns(b.refs())}, func(rows engine.Row) error {
 		var id puntuale.MessageID
 		var m resendable
 		if err := rows.Scan(&id, &m.run, &m.intent, &m.state, &m.session); err != nil {
@@ -205,7 +207,7 @@ func (b *resend) successors(ctx context.Context, refs []puntuale.MessageRef) (ma
 	err := b.a.Query(ctx, `
 select u.i, m.id from $u(c bigint, i bigint, r bigint) join message m
  on m.client_id = u.c and m.run_id = u.r and m.resent_from <> 0 and m.resent_from = u.i`,
-		[]any{append(refColumns(refs), engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
+		[]any{append(queue.RefColumns(refs), engine.Column(refs, func(r *puntuale.MessageRef) int64 { return int64(b.found[r.ID].run) }))},
 		func(rows engine.Row) error {
 			var from, to puntuale.MessageID
 			err := rows.Scan(&from, &to)
@@ -240,7 +242,7 @@ func (b *resend) store(ctx context.Context) error {
 			return err
 		}
 	}
-	if _, err := b.a.Exec(ctx, rescheduleMessages, engine.Micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, refColumns(b.refs())); err != nil {
+	if _, err := b.a.Exec(ctx, rescheduleMessages, engine.Micros(b.Now), puntuale.SaysBlacklisted, puntuale.SaysFailed, queue.RefColumns(b.refs())); err != nil {
 		return fmt.Errorf("reschedule messages: %w", err)
 	}
 	type M = puntuale.ResendMessage

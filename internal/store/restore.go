@@ -8,6 +8,8 @@ import (
 	"os"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -188,7 +190,7 @@ const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 // setAside does what a restore asks for, inside a transaction that nobody works beside.
 func (s *Store) setAside(ctx context.Context, a engine.Querier, r aside) (done Restored, err error) {
-	if r.since.After(r.now.Add(clockSlack)) {
+	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
 			Message: fmt.Sprintf("lies ahead: the copy is of %s, and this machine's clock shows %s", r.since.Format(time.RFC3339), r.now.Format(time.RFC3339))})
 	}
@@ -198,7 +200,7 @@ func (s *Store) setAside(ctx context.Context, a engine.Querier, r aside) (done R
 		return done, err
 	}
 	token := node<<32 | 1
-	due, now := engine.Micros(r.now.Add(clockSlack)), engine.Micros(r.now)
+	due, now := engine.Micros(r.now.Add(queue.ClockSlack)), engine.Micros(r.now)
 	if done.Unknown, err = a.Exec(ctx, `insert into unknown_message (client_id, message_id, since, at)
  select client_id, id, $2::bigint, $3::bigint from message`+unknownDue+` on conflict do nothing`, due, engine.Micros(r.since), now); err != nil {
 		return done, fmt.Errorf("list what is unknown: %w", err)
@@ -224,7 +226,7 @@ func (s *Store) setAside(ctx context.Context, a engine.Querier, r aside) (done R
 			return done, fmt.Errorf("hold the clients: %w", err)
 		}
 	}
-	if err := pauseCampaigns(ctx, a, puntuale.CampaignByRestore, r.now); err != nil {
+	if err := queue.PauseCampaigns(ctx, a, puntuale.CampaignByRestore, r.now); err != nil {
 		return done, err
 	}
 	return done, s.beginAnew(ctx, a)
@@ -247,14 +249,14 @@ func chargeAside(ctx context.Context, a engine.Querier, token int64, now time.Ti
 	if len(clients) == 0 {
 		return nil
 	}
-	taken, err := takeCredits(ctx, a, clients, amounts)
+	taken, err := queue.TakeCredits(ctx, a, clients, amounts)
 	if err != nil {
 		return err
 	}
 	for i, n := range taken {
 		taken[i] = -n
 	}
-	if err := enter(ctx, a, "reserve", now, clients, taken); err != nil {
+	if err := queue.Enter(ctx, a, "reserve", now, clients, taken); err != nil {
 		return err
 	}
 	for i, n := range taken {
@@ -279,8 +281,8 @@ func (s *Store) beginAnew(ctx context.Context, a engine.Querier) error {
 	}{
 		{`delete from node`, nil},
 		{`update session set owner = 0 where owner <> 0`, nil},
-		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
-		{leap, []any{idLeap.Microseconds()}},
+		{`update counter set next = next + $1::bigint`, []any{int64(queue.ForgottenJump)}},
+		{leap, []any{queue.IdLeap.Microseconds()}},
 		{`update cluster set timeline = $timeline, since = $clock where one = 1`, nil},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {

@@ -1,10 +1,11 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
+
+	"puntuale/internal/store/queue"
 
 	"puntuale/internal/store/engine"
 
@@ -16,10 +17,6 @@ type runningMessage struct {
 	puntuale.MessageRef
 	intent  int64
 	stopped bool // while it was in flight: nothing more of it will be sent
-}
-
-func compareRefs(a, b puntuale.MessageRef) int {
-	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
 // "intent >= 0" means open.
@@ -65,7 +62,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 	now := asking[0].Body.(*start).Now
 	for _, t := range asking {
 		st := t.Body.(*start)
-		slices.SortFunc(st.running, func(a, b runningMessage) int { return compareRefs(a.MessageRef, b.MessageRef) })
+		slices.SortFunc(st.running, func(a, b runningMessage) int { return queue.CompareRefs(a.MessageRef, b.MessageRef) })
 		if st.IfRunning != puntuale.IfRunningRestart {
 			st.running = slices.DeleteFunc(st.running, func(m runningMessage) bool { return m.stopped })
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
@@ -262,7 +264,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 		}
 		return false, nil
 	}
-	if err := noteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelling, Reason: puntuale.CampaignNoSequence, Now: now},
+	if err := queue.NoteCampaigns(ctx, a, puntuale.CampaignChange{To: puntuale.CampaignCancelling, Reason: puntuale.CampaignNoSequence, Now: now},
 		`c.client_id = $8 and c.sequence_id = $9 and c.state in (3, 4, 5)`, t.id, id); err != nil {
 		return false, err
 	}
@@ -277,7 +279,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 	if err != nil {
 		return false, fmt.Errorf("look for pending messages: %w", err)
 	}
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, queue.CompareRefs)
 	_, err = cancelOpen(ctx, a, refs, now)
 	return len(refs) == engine.Chunk, err
 }
@@ -294,7 +296,7 @@ func (t tenant) namedThere(ctx context.Context, a engine.Querier, q puntuale.Seq
 // before, and its messages are seen, or it comes after and sees what this transaction changed.
 func (t tenant) lockDays(ctx context.Context, a engine.Querier, now time.Time) error {
 	for d := -1; d <= 1; d++ {
-		if _, err := countAlways(ctx, a, dayOf{t.id, puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: puntuale.DateOf(now.UTC()).AddDays(d)}, 0); err != nil {
 			return err
 		}
 	}

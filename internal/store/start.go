@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -23,14 +25,14 @@ type start struct {
 	passed  bool  // counted and not refused: to be stored
 	gone    error // what it was planned from is not so any more
 	answer  puntuale.StartedRun
-	day     dayOf
+	day     queue.DayOf
 	running []runningMessage // with if_running other than allow
 }
 
 func (s *start) ref(i int) puntuale.MessageID { return puntuale.MessageID(s.first + int64(i)) }
 
 func (t tenant) Start(ctx context.Context, r puntuale.StartRun) (puntuale.StartedRun, error) {
-	st := &start{StartRun: r, client: t.id, day: dayOf{t.id, r.Day}}
+	st := &start{StartRun: r, client: t.id, day: queue.DayOf{Client: t.id, Day: r.Day}}
 	if len(r.Run.Steps) != len(r.Messages) {
 		st.Run.Steps = make([]puntuale.FrozenStep, len(r.Messages))
 		for i, m := range r.Messages {
@@ -104,11 +106,11 @@ type startBatch struct {
 	free  bool // nothing is counted; the days are locked all the same
 
 	keyed      []*engine.Task // hold an idempotency key of this batch
-	days       []dayOf
-	counts     map[dayOf]counted
-	calls      map[dayOf][]*engine.Task // in order
-	waiting    map[dayOf][]*engine.Task // counted
-	over       map[dayOf][]*engine.Task // beyond the cap, if nothing before them is taken back
+	days       []queue.DayOf
+	counts     map[queue.DayOf]queue.Counted
+	calls      map[queue.DayOf][]*engine.Task // in order
+	waiting    map[queue.DayOf][]*engine.Task // counted
+	over       map[queue.DayOf][]*engine.Task // beyond the cap, if nothing before them is taken back
 	capRefused int
 }
 
@@ -123,7 +125,7 @@ func (b *startBatch) live(yield func(*engine.Task, *start) bool) {
 
 // count counts the live calls by client and day.
 func (b *startBatch) count(ctx context.Context) (err error) {
-	b.calls = map[dayOf][]*engine.Task{}
+	b.calls = map[queue.DayOf][]*engine.Task{}
 	for t, st := range b.live {
 		b.calls[st.day] = append(b.calls[st.day], t)
 	}
@@ -133,8 +135,8 @@ func (b *startBatch) count(ctx context.Context) (err error) {
 	for d := range b.calls {
 		b.days = append(b.days, d)
 	}
-	slices.SortFunc(b.days, dayOf.compare)
-	b.counts, err = count(ctx, b.a.Queue, b.days, engine.Column(b.days, func(d *dayOf) int64 {
+	slices.SortFunc(b.days, queue.DayOf.Compare)
+	b.counts, err = queue.Count(ctx, b.a.Queue, b.days, engine.Column(b.days, func(d *queue.DayOf) int64 {
 		if b.free {
 			return 0
 		}
@@ -200,7 +202,7 @@ func (b *startBatch) findStale(ctx context.Context) error {
 // pass lets the calls go on that their client's cap allows. A call planned from memory is refused for that before
 // anything else: also when its key was used before, or its client's cap is reached.
 func (b *startBatch) pass(context.Context) error {
-	b.waiting, b.over = map[dayOf][]*engine.Task{}, map[dayOf][]*engine.Task{}
+	b.waiting, b.over = map[queue.DayOf][]*engine.Task{}, map[queue.DayOf][]*engine.Task{}
 	for d, tasks := range b.calls {
 		c, ok := b.counts[d]
 		if !ok {
@@ -209,7 +211,7 @@ func (b *startBatch) pass(context.Context) error {
 			}
 			continue
 		}
-		passed := int(c.used - c.prev)
+		passed := int(c.Used - c.Prev)
 		if b.free {
 			passed = len(tasks)
 		}
@@ -229,7 +231,7 @@ func (b *startBatch) pass(context.Context) error {
 
 // settleCounts takes back what was counted for refused calls, and gives every other call its position.
 func (b *startBatch) settleCounts(ctx context.Context) error {
-	var days []dayOf
+	var days []queue.DayOf
 	var back []int64
 	for _, d := range b.days {
 		c, ok := b.counts[d]
@@ -247,7 +249,7 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 			if !b.free {
 				i++
 			}
-			st.answer.Usage = c.usage(i)
+			st.answer.Usage = c.Usage(i)
 		}
 		if lost > 0 && !b.free {
 			days, back = append(days, d), append(back, lost)
@@ -260,12 +262,12 @@ func (b *startBatch) settleCounts(ctx context.Context) error {
 				t.Later = true // there is room again
 				continue
 			}
-			u := c.usage(c.used - c.prev)
+			u := c.Usage(c.Used - c.Prev)
 			t.Refused = &puntuale.Error{Code: puntuale.CodeCapReached, Message: "the daily cap is reached", Usage: &u}
 			b.capRefused++
 		}
 	}
-	return uncount(ctx, b.a, days, back)
+	return queue.Uncount(ctx, b.a, days, back)
 }
 
 const insertRuns = `

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
@@ -19,6 +21,7 @@ import (
 type Store struct {
 	*engine.DB
 	*fleet.Fleet
+	*queue.Queue
 
 	lastContact   atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
 	lastAlias     atomic.Pointer[aliasKey]   // likewise
@@ -30,7 +33,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, free, stop, cancel, resend, claim, record, settle, receive, blank, erase, evidence, heard, archive, campaign, feed *engine.Kind
+	start, free, stop, cancel, resend, blank, erase, heard, archive, campaign, feed *engine.Kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -53,8 +56,8 @@ func open(ctx context.Context, cfg engine.Config, o engine.Options) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, kinds: newKinds()}
-	if s.Fleet, err = fleet.New(db, s.settleTimeline); err != nil {
+	s := &Store{DB: db, Queue: queue.New(db), kinds: newKinds()}
+	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	return s, nil
@@ -74,9 +77,8 @@ func newKinds() kinds {
 	}
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
-		claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)), receive: newReceiveKind(),
 		blank: background(engine.NewSingle("blank", engine.PriorityCall)), erase: again(engine.NewSingle("erase", engine.PriorityPrevent)),
-		evidence: background(engine.NewSingle("evidence", engine.PriorityCall)), heard: background(engine.NewSingle("heard", engine.PriorityPrevent)), archive: background(engine.NewSingle("archive", engine.PriorityCall)),
+		heard: background(engine.NewSingle("heard", engine.PriorityPrevent)), archive: background(engine.NewSingle("archive", engine.PriorityCall)),
 		campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
 	}
 }

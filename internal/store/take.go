@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -34,13 +36,13 @@ type hold struct {
 // holds reads the client's attempts of devices without an outcome, by their ends. which narrows them, from $2 on.
 func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args ...any) ([]hold, error) {
 	var h hold
-	due := newDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
+	due := queue.NewDueRow(&h.device, engine.ScanBool(&h.dedupes), &h.take, engine.ScanTime(&h.until))
 	var all []hold
-	err := a.Query(ctx, `select `+dueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
+	err := a.Query(ctx, `select `+queue.DueColumns+`, h.device_id, coalesce(d.dedupes, 0), h.take, h.until
  from device_hold h join message m on m.client_id = h.client_id and m.id = h.message_id and m.intent = h.token
  left join device d on d.client_id = h.client_id and d.id = h.device_id
  where h.client_id = $1 and h.done = 0 and m.state = 0`+which+` order by h.until, h.message_id`, append([]any{t.id}, args...), func(rows engine.Row) error {
-		err := due.scan(rows, &h.DueMessage)
+		err := due.Scan(rows, &h.DueMessage)
 		all = append(all, h)
 		return err
 	})
@@ -53,7 +55,7 @@ func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args 
 // refs names the attempts of holds, in the order of locks, as the columns of a batch: client, message, token.
 func holdColumns(held []hold) engine.Columns {
 	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
-	return append(refColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
+	return append(queue.RefColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),
 		engine.Column(held, func(h *hold) int64 { return h.Intent }))
 }
 
@@ -94,8 +96,8 @@ func (t tenant) lookForDevice(ctx context.Context, session puntuale.SessionID, d
 		if err != nil || len(found.outside) == 0 {
 			return found.free, err
 		}
-		slices.SortFunc(found.outside, func(x, y puntuale.Settlement) int { return compareRefs(x.MessageRef, y.MessageRef) })
-		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error { return settle(ctx, a, 0, now, found.outside) }); err != nil {
+		slices.SortFunc(found.outside, func(x, y puntuale.Settlement) int { return queue.CompareRefs(x.MessageRef, y.MessageRef) })
+		if err := t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error { return queue.Settle(ctx, a, 0, now, found.outside) }); err != nil {
 			return nil, err
 		}
 	}
@@ -350,16 +352,16 @@ func (b *taking) claim(ctx context.Context, a engine.Querier, free []puntuale.He
 		return err
 	}
 	token := puntuale.DeviceToken | rand.Int64N(puntuale.DeviceToken) //nolint:gosec // a device reports what it took itself, whatever it guesses
-	claim := &claimBatch{a: a, done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
+	claim := &queue.ClaimBatch{A: a, Done: b.k.Now, Claim: puntuale.Claim{Token: token, Now: b.k.Now, Messages: make([]puntuale.ClaimItem, len(free))}}
 	for i, h := range free {
 		claim.Messages[i] = puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: h.Client, ID: h.ID}, Session: b.k.Session, Campaign: h.Campaign, Phone: h.Phone, Mark: b.k.Mark(h.Phone), Intent: h.Intent}
 	}
-	if err := claim.run(ctx); err != nil {
+	if err := claim.Run(ctx); err != nil {
 		return err
 	}
 	var mine []hold
 	for i, h := range free {
-		if claim.answers[i] == puntuale.ClaimGranted {
+		if claim.Answers[i] == puntuale.ClaimGranted {
 			h.Intent, h.Until = token, b.k.Until
 			b.taken = append(b.taken, h)
 			mine = append(mine, hold{DueMessage: h.DueMessage})

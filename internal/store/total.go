@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -234,7 +236,7 @@ func (p partnerTenant) addPending(ctx context.Context, clients []clientZone, now
 	zones := zonesOf(clients)
 	bound := func(c *clientZone) int64 { return engine.Micros(t.to.AddDays(1).At(0, zones[c.id])) }
 	return p.s.ListReads.Query(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) cross join session s cross join message m
- where s.client_id = u.c and s.deleted_at = 0 and m.session_id = s.id and `+bothQueues+` and m.state = 0 and m.next_at < u.n group by 1, 2`,
+ where s.client_id = u.c and s.deleted_at = 0 and m.session_id = s.id and `+queue.BothQueues+` and m.state = 0 and m.next_at < u.n group by 1, 2`,
 		[]any{quarter, ofDays(clients, bound)}, func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var at, n int64

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -55,7 +57,7 @@ type unknownRow struct {
 func lockUnknown(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef) ([]unknownRow, error) {
 	rows, err := engine.QueryAll(ctx, a, `select m.client_id, m.id, m.intent, m.state from $u(c bigint, i bigint)
  join unknown_message x on x.client_id = u.c and x.message_id = u.i join message m on m.client_id = x.client_id and m.id = x.message_id
- where true`+unknownStill+` order by m.client_id, m.id for update of m`, []any{refColumns(refs)}, func(rows engine.Row, m *unknownRow) error {
+ where true`+unknownStill+` order by m.client_id, m.id for update of m`, []any{queue.RefColumns(refs)}, func(rows engine.Row, m *unknownRow) error {
 		return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state)
 	})
 	if err != nil {
@@ -72,21 +74,21 @@ func decide(ctx context.Context, a engine.Querier, now time.Time, rows []unknown
 			open = append(open, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
 		}
 	}
-	if err := settle(ctx, a, 0, now, open); err != nil {
+	if err := queue.Settle(ctx, a, 0, now, open); err != nil {
 		return err
 	}
 	refs := engine.Column(rows, func(m *unknownRow) puntuale.MessageRef { return m.MessageRef })
 	if _, err := a.Exec(ctx, `delete from unknown_message where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
-		refColumns(refs)); err != nil {
+		queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("take messages out of the list: %w", err)
 	}
 	return nil
 }
 
 func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day puntuale.Date, now time.Time) (closed []puntuale.MessageID, err error) {
-	present := t.s.from(now)
+	present := t.s.From(now)
 	err = t.writeDated(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		rows, err := lockUnknown(ctx, a, sortedRefs(t.id, ids))
@@ -101,7 +103,7 @@ func (t tenant) CloseUnknown(ctx context.Context, ids []puntuale.MessageID, day 
 
 func (t tenant) Release(ctx context.Context, day puntuale.Date) error {
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		if _, err := countAlways(ctx, a, dayOf{t.id, day}, t.calls()); err != nil {
+		if _, err := queue.CountAlways(ctx, a, queue.DayOf{Client: t.id, Day: day}, t.calls()); err != nil {
 			return err
 		}
 		_, err := a.Exec(ctx, `update client set held_at = 0 where id = $1`, t.id)

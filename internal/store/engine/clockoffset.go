@@ -24,3 +24,11 @@ func (s *DB) ClockOffset(ctx context.Context, a Querier) (time.Duration, error) 
 	}
 	return 0, nil
 }
+
+// From returns a clock that shows now at first. Outcomes are listed by the moment at which they were recorded, and a
+// reader goes on from the last one it saw: so each bears the moment of its transaction, and not that of a call which
+// waited in a queue, or for a lost connection.
+func (s *DB) From(now time.Time) func() time.Time {
+	begun := s.Config.Clock.Now()
+	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }
+}

@@ -26,15 +26,15 @@ type Fleet struct {
 	*engine.DB
 
 	kind   *engine.Kind
-	settle func(ctx context.Context, f *Failover) error
+	settle func(ctx context.Context, s *Fleet, f *Failover) error
 
 	beaten   atomic.Pointer[acknowledged]
-	notifier   *notifier // nil on SQLite
+	notifier *notifier // nil on SQLite
 	listener *listener // nil until Listen
 }
 
 // New returns the fleet of a database. settle does what a failover asks for, before any node joins.
-func New(db *engine.DB, settle func(ctx context.Context, f *Failover) error) (*Fleet, error) {
+func New(db *engine.DB, settle func(ctx context.Context, s *Fleet, f *Failover) error) (*Fleet, error) {
 	s := &Fleet{DB: db, kind: engine.NewSingle("fleet", engine.PrioritySend), settle: settle}
 	if !db.Dialect.Postgres {
 		return s, nil
@@ -50,7 +50,7 @@ func (s *Fleet) Close() {
 	s.listener.close()
 }
 
-func (s *Fleet) Do(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+func (s *Fleet) OnFleet(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return s.FleetWriter.Do(ctx, engine.Single(s.kind, do), true)
 }
 
@@ -58,7 +58,7 @@ func (s *Fleet) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID,
 	for {
 		var f *Failover
 		var last *acknowledged
-		err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+		err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 			var err error
 			if f, err = s.SameTimeline(ctx, a); err != nil || f != nil {
 				return err
@@ -73,7 +73,7 @@ func (s *Fleet) Join(ctx context.Context, lease time.Duration) (puntuale.NodeID,
 			s.beaten.Store(last)
 			return last.node, nil
 		}
-		if err := s.settle(ctx, f); err != nil {
+		if err := s.settle(ctx, s, f); err != nil {
 			return 0, err
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Fleet) register(ctx context.Context, a engine.Querier, lease time.Durat
 
 func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Duration) error {
 	last := &acknowledged{node: node}
-	err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := s.noteSynchronous(ctx, a); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 // Reap leaves what somebody holds to its next call: a node that stands still inside a claim must not make the others
 // wait here, behind whose calls their own leases would end. Until its row is gone its sessions stay its own.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
-	err = s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
  select id from node where lease_until <= $clock order by id for update skip locked)`); err != nil {
 			return fmt.Errorf("remove dead nodes: %w", err)
@@ -150,7 +150,7 @@ func (s *Fleet) Assign(ctx context.Context, from, to puntuale.NodeID, sessions [
 		return nil, nil
 	}
 	sessions = slices.Sorted(slices.Values(sessions))
-	err = s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if to != 0 {
 			if err := Fence(ctx, a, to); err != nil {
 				return err
@@ -167,7 +167,7 @@ func (s *Fleet) Assign(ctx context.Context, from, to puntuale.NodeID, sessions [
 }
 
 func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
-	return s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id = $1`, node); err != nil {
 			return fmt.Errorf("remove the node: %w", err)
 		}
@@ -188,7 +188,7 @@ func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err err
 	if err != nil {
 		return nil, err
 	}
-	if err := s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node`); err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// stored is what a message looks like to evidence that comes for an attempt whose token no longer stands.
-type stored struct {
+// StoredMessage is what a message looks like to evidence that comes for an attempt whose token no longer stands.
+type StoredMessage struct {
 	puntuale.MessageRef
 	intent int64
 	state  puntuale.State
@@ -24,40 +24,40 @@ type stored struct {
 // outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain
 // (even if it was sent again since: then its outcome changes, and its state stays). A message that somebody cancelled
 // or that was closed for another reason stays what it is, with an event beside it.
-func (m stored) outweighed() bool {
+func (m StoredMessage) outweighed() bool {
 	gaveUp := m.reason == puntuale.SaysUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp
 }
 
 // merge takes the outcomes that found another intent than theirs. Evidence of delivery is never dropped.
-func (b *recordBatch) merge(ctx context.Context) error {
+func (b *RecordBatch) merge(ctx context.Context) error {
 	var late []int
-	for _, i := range b.order {
-		if !b.applied[i] {
+	for _, i := range b.Order {
+		if !b.Applied[i] {
 			late = append(late, i)
 		}
 	}
 	if len(late) == 0 {
 		return nil
 	}
-	rows, err := engine.QueryAll(ctx, b.a, `
+	rows, err := engine.QueryAll(ctx, b.A, `
 select message.client_id, message.id, message.intent, message.state, message.reason, message.credit, message.phone = ''
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
-order by message.client_id, message.id for update of message`, []any{refColumns(b.refs(late))},
-		func(rows engine.Row, m *stored) error {
+order by message.client_id, message.id for update of message`, []any{RefColumns(b.refs(late))},
+		func(rows engine.Row, m *StoredMessage) error {
 			return rows.Scan(&m.Client, &m.ID, &m.intent, &m.state, &m.reason, &m.credit, &m.erased)
 		})
 	if err != nil {
 		return fmt.Errorf("read messages with late outcomes: %w", err)
 	}
-	found := make(map[puntuale.MessageRef]stored, len(rows))
+	found := make(map[puntuale.MessageRef]StoredMessage, len(rows))
 	for _, m := range rows {
 		found[m.MessageRef] = m
 	}
 	var sent []int
 	var unpaid []puntuale.MessageRef
 	for _, i := range late {
-		r := b.results[i]
+		r := b.Results[i]
 		m, ok := found[r.MessageRef]
 		if !ok {
 			continue // purged: nothing is brought back to life
@@ -87,26 +87,26 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 
 // complete makes messages COMPLETED that evidence says were delivered. Whose credit had been given back pays now, if
 // there is one left.
-func (b *recordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
-	if _, err := b.a.Exec(ctx, `
+func (b *RecordBatch) complete(ctx context.Context, sent []int, unpaid []puntuale.MessageRef) error {
+	if _, err := b.A.Exec(ctx, `
 update message set intent = -1, state = case when message.state = 5 then 5 else 1 end, outcome = 1, done_at = $1::bigint, reason = u.r,
  detail = case when message.phone = '' then '' else u.d end,
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
-		engine.Micros(b.now), append(refColumns(b.refs(sent)),
-			engine.Column(sent, func(i *int) string { return b.results[*i].Outcome.Reason }),
-			engine.Column(sent, func(i *int) string { return b.results[*i].Outcome.Detail }))); err != nil {
+		engine.Micros(b.Now), append(RefColumns(b.refs(sent)),
+			engine.Column(sent, func(i *int) string { return b.Results[*i].Outcome.Reason }),
+			engine.Column(sent, func(i *int) string { return b.Results[*i].Outcome.Detail }))); err != nil {
 		return fmt.Errorf("merge late outcomes: %w", err)
 	}
 	return b.pay(ctx, unpaid)
 }
 
-func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) error {
+func (b *RecordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) error {
 	owed := map[puntuale.ClientID]int64{}
 	for _, m := range unpaid {
 		owed[m.Client]++
 	}
-	known, _, err := standings(ctx, b.a, slices.Sorted(maps.Keys(owed)))
+	known, _, err := standings(ctx, b.A, slices.Sorted(maps.Keys(owed)))
 	if err != nil {
 		return err
 	}
@@ -115,11 +115,11 @@ func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 		return nil
 	}
 	clients := slices.Sorted(maps.Keys(owed))
-	taken, err := takeCredits(ctx, b.a, clients, engine.Column(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }))
+	taken, err := TakeCredits(ctx, b.A, clients, engine.Column(clients, func(c *puntuale.ClientID) int64 { return owed[*c] }))
 	if err != nil {
 		return err
 	}
-	if err := enter(ctx, b.a, "late", b.now, clients, engine.Column(taken, func(n *int64) int64 { return -*n })); err != nil {
+	if err := Enter(ctx, b.A, "late", b.Now, clients, engine.Column(taken, func(n *int64) int64 { return -*n })); err != nil {
 		return err
 	}
 	for i, c := range clients {
@@ -129,8 +129,8 @@ func (b *recordBatch) pay(ctx context.Context, unpaid []puntuale.MessageRef) err
 		owed[m.Client]--
 		return owed[m.Client] < 0
 	})
-	if _, err := b.a.Exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
- where message.client_id = u.c and message.id = u.i`, refColumns(paid)); err != nil {
+	if _, err := b.A.Exec(ctx, `update message set credit = 1 from $u(c bigint, i bigint)
+ where message.client_id = u.c and message.id = u.i`, RefColumns(paid)); err != nil {
 		return fmt.Errorf("mark messages as paid: %w", err)
 	}
 	return nil

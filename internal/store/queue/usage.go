@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"cmp"
@@ -11,26 +11,26 @@ import (
 	"puntuale"
 )
 
-// dayOf names the row that counts a client's calls of one day. Whoever holds that row's lock decides alone for the
+// DayOf names the row that counts a client's calls of one day. Whoever holds that row's lock decides alone for the
 // client.
-type dayOf struct {
-	client puntuale.ClientID
-	day    puntuale.Date
+type DayOf struct {
+	Client puntuale.ClientID
+	Day    puntuale.Date
 }
 
-func (d dayOf) compare(o dayOf) int {
-	return cmp.Or(cmp.Compare(d.client, o.client), cmp.Compare(d.day.Int(), o.day.Int()))
+func (d DayOf) Compare(o DayOf) int {
+	return cmp.Or(cmp.Compare(d.Client, o.Client), cmp.Compare(d.Day.Int(), o.Day.Int()))
 }
 
-// counted is what a client's calls of one statement came to: prev calls before them, used after.
-type counted struct {
+// Counted is what a client's calls of one statement came to: prev calls before them, used after.
+type Counted struct {
 	cap        sql.NullInt64
-	prev, used int64
+	Prev, Used int64
 }
 
-// usage is the position of the client after its ith passed call, i from 1.
-func (c counted) usage(i int64) puntuale.Usage {
-	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.prev + i}
+// Usage is the position of the client after its ith passed call, i from 1.
+func (c Counted) Usage(i int64) puntuale.Usage {
+	u := puntuale.Usage{Cap: puntuale.UncountedCap, Used: c.Prev + i}
 	if c.cap.Valid {
 		u.Cap = c.cap.Int64
 	}
@@ -39,7 +39,7 @@ func (c counted) usage(i int64) puntuale.Usage {
 
 // For many calls at once: used - prev of each client's calls pass, call i of them answers prev + i. A client without a
 // cap is counted and never refused. The batch is sorted, so rows are locked in order.
-const countCalls = `
+const CountCalls = `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, u.d, k.cap, u.n, 0, case when k.cap is null or k.cap > u.n then u.n else k.cap end
 from $u(c bigint, d integer, n bigint) join client k on k.id = u.c where k.deleted_at = 0
@@ -48,22 +48,22 @@ on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked
   when g.used > excluded.cap then g.used else excluded.cap end
 returning client_id, day, cap, prev, used`
 
-// count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
+// Count counts calls[i] calls of days[i], which are sorted and without repetition. Days of clients that are gone are
 // missing in the answer. ask is an asker's each or later, and with later the answer comes as late.
-func count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []dayOf, calls []int64) (map[dayOf]counted, error) {
-	result := make(map[dayOf]counted, len(days))
-	err := ask(ctx, countCalls, []any{engine.Columns{
-		engine.Column(days, func(d *dayOf) int64 { return int64(d.client) }),
-		engine.Column(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+func Count(ctx context.Context, ask func(context.Context, string, []any, func(engine.Row) error) error, days []DayOf, calls []int64) (map[DayOf]Counted, error) {
+	result := make(map[DayOf]Counted, len(days))
+	err := ask(ctx, CountCalls, []any{engine.Columns{
+		engine.Column(days, func(d *DayOf) int64 { return int64(d.Client) }),
+		engine.Column(days, func(d *DayOf) int64 { return int64(d.Day.Int()) }),
 		calls,
 	}}, func(r engine.Row) error {
 		var client puntuale.ClientID
 		var day int
-		var c counted
-		if err := r.Scan(&client, &day, &c.cap, &c.prev, &c.used); err != nil {
+		var c Counted
+		if err := r.Scan(&client, &day, &c.cap, &c.Prev, &c.Used); err != nil {
 			return err
 		}
-		result[dayOf{client, puntuale.DateFromInt(day)}] = c
+		result[DayOf{client, puntuale.DateFromInt(day)}] = c
 		return nil
 	})
 	if err != nil {
@@ -72,15 +72,15 @@ func count(ctx context.Context, ask func(context.Context, string, []any, func(en
 	return result, nil
 }
 
-// uncount takes back calls that were counted in this transaction and then refused.
-func uncount(ctx context.Context, a engine.Querier, days []dayOf, calls []int64) error {
+// Uncount takes back calls that were counted in this transaction and then refused.
+func Uncount(ctx context.Context, a engine.Querier, days []DayOf, calls []int64) error {
 	if len(days) == 0 {
 		return nil
 	}
 	_, err := a.Exec(ctx, `update api_usage set used = used - u.n from $u(c bigint, d integer, n bigint)
  where api_usage.client_id = u.c and api_usage.day = u.d`, engine.Columns{
-		engine.Column(days, func(d *dayOf) int64 { return int64(d.client) }),
-		engine.Column(days, func(d *dayOf) int64 { return int64(d.day.Int()) }),
+		engine.Column(days, func(d *DayOf) int64 { return int64(d.Client) }),
+		engine.Column(days, func(d *DayOf) int64 { return int64(d.Day.Int()) }),
 		calls,
 	})
 	if err != nil {
@@ -89,20 +89,20 @@ func uncount(ctx context.Context, a engine.Querier, days []dayOf, calls []int64)
 	return nil
 }
 
-// countAlways counts calls that are never refused, or none, and locks the client's day.
-func countAlways(ctx context.Context, a engine.Querier, d dayOf, n int64) (puntuale.Usage, error) {
-	var c counted
+// CountAlways counts calls that are never refused, or none, and locks the client's day.
+func CountAlways(ctx context.Context, a engine.Querier, d DayOf, n int64) (puntuale.Usage, error) {
+	var c Counted
 	found, err := engine.QueryOne(ctx, a, `
 insert into api_usage as g (client_id, day, cap, asked, prev, used)
 select k.id, $2::integer, k.cap, $3::bigint, 0, $3::bigint from client k where k.id = $1 and k.deleted_at = 0
 on conflict (client_id, day) do update set prev = g.used, asked = excluded.asked, cap = excluded.cap,
  used = g.used + excluded.asked
-returning cap, prev, used`, []any{d.client, d.day.Int(), n}, &c.cap, &c.prev, &c.used)
+returning cap, prev, used`, []any{d.Client, d.Day.Int(), n}, &c.cap, &c.Prev, &c.Used)
 	switch {
 	case err != nil:
 		return puntuale.Usage{}, fmt.Errorf("count a call: %w", err)
 	case !found:
 		return puntuale.Usage{}, puntuale.NotFound("client")
 	}
-	return c.usage(n), nil
+	return c.Usage(n), nil
 }

@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"cmp"
@@ -15,8 +15,8 @@ import (
 	"puntuale"
 )
 
-// dueColumns have a campaign where the message waits behind others: one that a person sent again does not.
-const dueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
+// DueColumns have a campaign where the message waits behind others: one that a person sent again does not.
+const DueColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.phone, m.due_at, m.next_at, m.valid_until,
  m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.campaign_id * m.priority`
 
 // dueRow reads dueColumns, one row after another. Nothing is read more often, and only plain integers are read without reflection.
@@ -26,15 +26,15 @@ type dueRow struct {
 	into                                                                                                 []any
 }
 
-// newDueRow reads into more what stands behind.
-func newDueRow(more ...any) *dueRow {
+// NewDueRow reads into more what stands behind.
+func NewDueRow(more ...any) *dueRow {
 	d := &dueRow{}
 	d.into = append([]any{&d.client, &d.id, &d.session, &d.run, &d.step, &d.phone, &d.due, &d.next, &d.until,
 		&d.intent, &d.at, &d.attempt, &d.repeats, &d.generation, &d.campaign}, more...)
 	return d
 }
 
-func (d *dueRow) scan(rows engine.Row, m *puntuale.DueMessage) error {
+func (d *dueRow) Scan(rows engine.Row, m *puntuale.DueMessage) error {
 	if err := rows.Scan(d.into...); err != nil {
 		return err
 	}
@@ -47,8 +47,8 @@ func (d *dueRow) scan(rows engine.Row, m *puntuale.DueMessage) error {
 	return nil
 }
 
-// bothQueues are the priorities, named so that statements over both queues of a session read their index by ranges.
-const bothQueues = `m.priority in (0, 1)`
+// BothQueues are the priorities, named so that statements over both queues of a session read their index by ranges.
+const BothQueues = `m.priority in (0, 1)`
 
 // heldCampaign is true of a message, called m, whose campaign may not send now.
 const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.client_id and c.id = m.campaign_id and c.state between 4 and 6)`
@@ -56,56 +56,80 @@ const heldCampaign = `exists (select 1 from campaign c where c.client_id = m.cli
 // The open messages of a queue in the order of its index, from which reading stops at the limit. PostgreSQL does it for
 // all queues in one round trip; SQLite has no lateral join and no round trips.
 const (
-	dueOfSessions = `
-select ` + dueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
+	DueOfSessions = `
+select ` + DueColumns + ` from $u(s bigint, k smallint, n bigint, i bigint) cross join lateral (
  select * from message m where m.session_id = u.s and m.priority = u.k and m.state = 0 and m.next_at <= $1 and (m.next_at, m.id) > (u.n, u.i)
  and (u.k = 0 or not ` + heldCampaign + `)
  order by m.next_at, m.id limit $2) m`
-	dueOfSession = `
-select ` + dueColumns + ` from message m where m.session_id = $3 and m.priority = 0 and m.state = 0 and m.next_at between $4 and $1
+	DueOfSession = `
+select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 0 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) order by m.next_at, m.id limit $2`
-	campaignsOfSession = `
-select ` + dueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
+	CampaignsOfSession = `
+select ` + DueColumns + ` from message m where m.session_id = $3 and m.priority = 1 and m.state = 0 and m.next_at between $4 and $1
  and (m.next_at > $4 or m.id > $5) and not ` + heldCampaign + ` order by m.next_at, m.id limit $2`
 
 	// A message in retry was tried before its next moment, so none that was tried after $1 stands before it.
-	retryingOfSessions = `
-select ` + dueColumns + `, m.place from $u(s bigint) cross join lateral (
+	RetryingOfSessions = `
+select ` + DueColumns + `, m.place from $u(s bigint) cross join lateral (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
  where o.session_id = u.s and o.priority in (0, 1) and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
 where m.intent = 0 and m.intent_at > $1 or m.place = $3`
-	retryingOfSession = `
-select ` + dueColumns + `, m.place from (
+	RetryingOfSession = `
+select ` + DueColumns + `, m.place from (
  select o.*, row_number() over (order by o.next_at, o.id) as place from message o
  where o.session_id = $4 and o.priority in (0, 1) and o.state = 0 and o.next_at > $1 and o.next_at <= $2 order by o.next_at, o.id limit $3) m
 where m.intent = 0 and m.intent_at > $1 or m.place = $3`
 
-	expiringOfSession = `
-select ` + dueColumns + ` from message m where m.session_id = $1 and ` + bothQueues + ` and m.state = 0 and m.next_at <= $2
+	ExpiringOfSession = `
+select ` + DueColumns + ` from message m where m.session_id = $1 and ` + BothQueues + ` and m.state = 0 and m.next_at <= $2
  and m.valid_until <= $2 and m.intent = 0 and (m.priority = 0 or not ` + heldCampaign + `) order by m.valid_until, m.id limit $3`
 )
 
-func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
+// Queue answers the dispatcher: what is due, what it may send, and what came of it. It implements puntuale.Queue and
+// puntuale.SandboxLedger; its methods may be called by many goroutines at once.
+type Queue struct {
+	*engine.DB
+
+	claim, record, settle, receive, evidence *engine.Kind
+}
+
+// New returns the queue of a database.
+func New(db *engine.DB) *Queue {
+	// A second run finds what the first one did: outcomes and settlements compare the intent that they saw, and what was told
+	// before changes nothing.
+	again := func(k *engine.Kind) *engine.Kind {
+		k.Check = engine.RunAgain
+		return k
+	}
+	s := &Queue{
+		DB: db, claim: newClaimKind(), record: again(engine.NewSingle("record", engine.PrioritySend)), settle: again(engine.NewSingle("settle", engine.PrioritySend)),
+		receive: newReceiveKind(), evidence: again(engine.NewSingle("evidence", engine.PriorityCall)),
+	}
+	s.evidence.Background = true // what networks report of messages comes as fast as messages leave
+	return s
+}
+
+func (s *Queue) Due(ctx context.Context, from []puntuale.Place, horizon time.Time, limit int) ([]puntuale.DueMessage, error) {
 	if len(from) == 0 || limit <= 0 {
 		return nil, nil
 	}
 	var all []puntuale.DueMessage
 	var err error
 	if s.Dialect.Postgres {
-		all, err = engine.QueryAll(ctx, s.DispatchReads, dueOfSessions, []any{engine.Micros(horizon), limit, engine.Columns{
+		all, err = engine.QueryAll(ctx, s.DispatchReads, DueOfSessions, []any{engine.Micros(horizon), limit, engine.Columns{
 			engine.Column(from, func(p *puntuale.Place) int64 { return int64(p.Session) }),
 			engine.Column(from, func(p *puntuale.Place) int64 { return engine.Bit(p.Campaign) }),
 			engine.Column(from, func(p *puntuale.Place) int64 { return engine.Micros(p.Next) }),
 			engine.Column(from, func(p *puntuale.Place) int64 { return int64(p.ID) }),
-		}}, newDueRow().scan)
+		}}, NewDueRow().Scan)
 	} else {
 		for _, p := range from {
 			var some []puntuale.DueMessage
-			text := dueOfSession
+			text := DueOfSession
 			if p.Campaign {
-				text = campaignsOfSession
+				text = CampaignsOfSession
 			}
-			if some, err = engine.QueryAll(ctx, s.DispatchReads, text, []any{engine.Micros(horizon), limit, p.Session, engine.Micros(p.Next), p.ID}, newDueRow().scan); err != nil {
+			if some, err = engine.QueryAll(ctx, s.DispatchReads, text, []any{engine.Micros(horizon), limit, p.Session, engine.Micros(p.Next), p.ID}, NewDueRow().Scan); err != nil {
 				break
 			}
 			all = append(all, some...)
@@ -118,17 +142,17 @@ func (s *Store) Due(ctx context.Context, from []puntuale.Place, horizon time.Tim
 	return all, nil
 }
 
-func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, since, until time.Time, most int) (
+func (s *Queue) Retrying(ctx context.Context, sessions []puntuale.SessionID, since, until time.Time, most int) (
 	tried []puntuale.DueMessage, crowded []puntuale.SessionID, err error,
 ) {
 	if len(sessions) == 0 || most <= 0 {
 		return nil, nil, nil
 	}
 	var place int
-	due := newDueRow(&place)
+	due := NewDueRow(&place)
 	keep := func(rows engine.Row) error {
 		var m puntuale.DueMessage
-		if err := due.scan(rows, &m); err != nil {
+		if err := due.Scan(rows, &m); err != nil {
 			return err
 		}
 		if place == most {
@@ -140,10 +164,10 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 		return nil
 	}
 	if s.Dialect.Postgres {
-		err = s.DispatchReads.Query(ctx, retryingOfSessions, []any{engine.Micros(since), engine.Micros(until), most, fleet.SessionColumn(sessions)}, keep)
+		err = s.DispatchReads.Query(ctx, RetryingOfSessions, []any{engine.Micros(since), engine.Micros(until), most, fleet.SessionColumn(sessions)}, keep)
 	} else {
 		for _, id := range sessions {
-			if err = s.DispatchReads.Query(ctx, retryingOfSession, []any{engine.Micros(since), engine.Micros(until), most, id}, keep); err != nil {
+			if err = s.DispatchReads.Query(ctx, RetryingOfSession, []any{engine.Micros(since), engine.Micros(until), most, id}, keep); err != nil {
 				break
 			}
 		}
@@ -155,8 +179,8 @@ func (s *Store) Retrying(ctx context.Context, sessions []puntuale.SessionID, sin
 	return tried, crowded, nil
 }
 
-func (s *Store) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
-	all, err := engine.QueryAll(ctx, s.DispatchReads, expiringOfSession, []any{session, engine.Micros(by), limit}, newDueRow().scan)
+func (s *Queue) Expiring(ctx context.Context, session puntuale.SessionID, by time.Time, limit int) ([]puntuale.DueMessage, error) {
+	all, err := engine.QueryAll(ctx, s.DispatchReads, ExpiringOfSession, []any{session, engine.Micros(by), limit}, NewDueRow().Scan)
 	if err != nil {
 		return nil, engine.PublicError(fmt.Errorf("read expiring messages: %w", err))
 	}
@@ -170,7 +194,7 @@ func compareDue(a, b puntuale.DueMessage) int {
 
 // Contents decodes one run at a time and keeps what was asked of it: a run is up to a mebibyte, a step a few kilobytes. To look
 // for where a step begins would take as long as to decode all of them.
-func (s *Store) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
+func (s *Queue) Contents(ctx context.Context, steps []puntuale.StepRef) (map[puntuale.StepRef]puntuale.StepContent, error) {
 	contents := make(map[puntuale.StepRef]puntuale.StepContent, len(steps))
 	if len(steps) == 0 {
 		return contents, nil
@@ -214,12 +238,12 @@ select r.client_id, r.id, r.zone, r.content from $u(c bigint, i bigint) join run
 	return contents, nil
 }
 
-func (s *Store) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
+func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Standing, error) {
 	all, _, err := standings(ctx, s.DispatchReads, clients)
 	return all, engine.PublicError(err)
 }
 
-const standingsOf = `
+const StandingsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 
 // erasures counts the erasures that made a blacklisted number a mark. The database reads it once a statement.
@@ -231,7 +255,7 @@ func standings(ctx context.Context, a engine.Querier, clients []puntuale.ClientI
 	if len(clients) == 0 {
 		return all, 0, nil
 	}
-	err = a.Query(ctx, standingsOf, []any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
+	err = a.Query(ctx, StandingsOf, []any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}},
 		func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var deleted, held int64

@@ -1,6 +1,6 @@
 //go:build !mutate_timeline
 
-package store
+package queue
 
 // forgottenIsSetAside makes a failover that may have lost commits set aside what was due. The build with the tag
 // mutate_timeline shows that the tests notice when it does not.

@@ -1,5 +1,5 @@
 //go:build mutate_timeline
 
-package store
+package queue
 
 const forgottenIsSetAside = false

@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"cmp"
@@ -15,14 +15,14 @@ import (
 	"puntuale"
 )
 
-func (s *Store) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
+func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
 	var answers []puntuale.Granted
-	present := s.from(c.Now)
-	t := &engine.Task{Kind: s.kinds.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
+	present := s.From(c.Now)
+	t := &engine.Task{Kind: s.claim, Weight: 1, Dated: true, Done: make(chan error, 1)}
 	t.Run = func(ctx context.Context, a engine.Querier) error {
-		b := &claimBatch{Claim: c, a: a, done: present()}
-		err := b.run(ctx)
-		answers = b.answers
+		b := &ClaimBatch{Claim: c, A: a, Done: present()}
+		err := b.Run(ctx)
+		answers = b.Answers
 		t.Body = b
 		return err
 	}
@@ -39,13 +39,13 @@ func newClaimKind() *engine.Kind {
 	return k
 }
 
-// claimBatch is the work of one claim. Locks are taken in the order node, campaigns, messages by (client, id), clients.
-type claimBatch struct {
+// ClaimBatch is the work of one claim. Locks are taken in the order node, campaigns, messages by (client, id), clients.
+type ClaimBatch struct {
 	puntuale.Claim
-	a    engine.Querier
-	done time.Time // of what is closed
+	A    engine.Querier
+	Done time.Time // of what is closed
 
-	answers   []puntuale.Granted
+	Answers   []puntuale.Granted
 	order     []int // indexes of Messages, sorted by (client, id): those that are written
 	standings map[puntuale.ClientID]puntuale.Standing
 	erased    int64 // erasures when standings were read
@@ -65,16 +65,16 @@ type grantedRow struct {
 	charged bool // takes a credit
 }
 
-func (b *claimBatch) run(ctx context.Context) error {
-	b.answers = make([]puntuale.Granted, len(b.Messages))
+func (b *ClaimBatch) Run(ctx context.Context) error {
+	b.Answers = make([]puntuale.Granted, len(b.Messages))
 	b.granted, b.marked, b.returned = nil, false, map[puntuale.ClientID]int64{}
 	if len(b.Messages) == 0 {
-		return fleet.Fence(ctx, b.a, b.Node)
+		return fleet.Fence(ctx, b.A, b.Node)
 	}
 	held := func() error { return nil }
 	if b.Node != 0 { // a device's claim is no node's (take.go)
 		var err error
-		if held, err = fleet.Leased(ctx, b.a, b.Node); err != nil {
+		if held, err = fleet.Leased(ctx, b.A, b.Node); err != nil {
 			return err
 		}
 	}
@@ -97,7 +97,7 @@ func (b *claimBatch) run(ctx context.Context) error {
 }
 
 // sort leaves out the messages of clients that may not send, and puts the others in the order of locks.
-func (b *claimBatch) sort(ctx context.Context) error {
+func (b *ClaimBatch) sort(ctx context.Context) error {
 	clients := map[puntuale.ClientID]bool{}
 	for _, m := range b.Messages {
 		clients[m.Client] = true
@@ -106,7 +106,7 @@ func (b *claimBatch) sort(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if b.standings, b.erased, err = standings(ctx, b.a, slices.Sorted(maps.Keys(clients))); err != nil {
+	if b.standings, b.erased, err = standings(ctx, b.A, slices.Sorted(maps.Keys(clients))); err != nil {
 		return err
 	}
 	b.order = b.order[:0]
@@ -115,20 +115,20 @@ func (b *claimBatch) sort(ctx context.Context) error {
 		st, ok := b.standings[m.Client]
 		switch {
 		case !ok:
-			b.answers[i] = puntuale.ClaimGone
+			b.Answers[i] = puntuale.ClaimGone
 		case held[campaignRef{m.Client, m.Campaign}]:
-			b.answers[i] = puntuale.ClaimPaused
+			b.Answers[i] = puntuale.ClaimPaused
 		case st.Erased && m.Mark == "":
-			b.answers[i] = puntuale.ClaimUnmarked
+			b.Answers[i] = puntuale.ClaimUnmarked
 		case m.Intent > 0 && st.Hold(b.Now) == puntuale.SaysNoCredit: // a repeat takes no credit
 			b.order = append(b.order, i)
 		case st.Hold(b.Now) != "":
-			b.answers[i] = puntuale.ClaimHeld
+			b.Answers[i] = puntuale.ClaimHeld
 		default:
 			b.order = append(b.order, i)
 		}
 	}
-	slices.SortFunc(b.order, func(i, j int) int { return compareRefs(b.Messages[i].MessageRef, b.Messages[j].MessageRef) })
+	slices.SortFunc(b.order, func(i, j int) int { return CompareRefs(b.Messages[i].MessageRef, b.Messages[j].MessageRef) })
 	return nil
 }
 
@@ -140,7 +140,7 @@ type campaignRef struct {
 
 // heldCampaigns locks the campaigns of the batch until we have committed: when a pause has committed, no claim that saw the
 // campaign run is still open. Only changes of state write these rows.
-func (b *claimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
+func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
 	seen := map[campaignRef]bool{}
 	var refs []campaignRef
 	for _, m := range b.Messages {
@@ -154,7 +154,7 @@ func (b *claimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, e
 	}
 	slices.SortFunc(refs, func(x, y campaignRef) int { return cmp.Or(cmp.Compare(x.client, y.client), cmp.Compare(x.id, y.id)) })
 	held := map[campaignRef]bool{}
-	err := b.a.Query(ctx, lockCampaigns, []any{engine.Columns{
+	err := b.A.Query(ctx, lockCampaigns, []any{engine.Columns{
 		engine.Column(refs, func(r *campaignRef) int64 { return int64(r.client) }),
 		engine.Column(refs, func(r *campaignRef) int64 { return int64(r.id) }),
 	}}, func(rows engine.Row) error {
@@ -180,7 +180,7 @@ order by c.client_id, c.id for share of c`
 //
 // An erasure may make a number in the blacklist a mark after the standings were read, and this statement would find
 // neither. It returns the number of erasures that it saw, so that the claim can tell and run again.
-const claimMessages = `
+const ClaimMessages = `
 update message set intent = $1::bigint, attempt = message.attempt + 1,
  repeats = message.repeats + case when u.x > 0 then 1 else 0 end,
  intent_at = case when u.x > 0 then message.intent_at else $2::bigint end,
@@ -193,10 +193,10 @@ returning message.client_id, message.id, message.due_at, message.attempt,
  exists (select 1 from blacklist b where b.client_id = message.client_id and b.phone = message.phone), ` + erasures
 
 // Only for clients that erased persons: numbers are looked for by their marks, too.
-const markedMessages = `
+const MarkedMessages = `
 select u.c, u.i from $u(c bigint, i bigint, e text) join blacklist b on b.client_id = u.c and b.phone = u.e`
 
-func (b *claimBatch) write(ctx context.Context) error {
+func (b *ClaimBatch) write(ctx context.Context) error {
 	index := make(map[puntuale.MessageRef]int, len(b.order))
 	for _, i := range b.order {
 		index[b.Messages[i].MessageRef] = i
@@ -206,7 +206,7 @@ func (b *claimBatch) write(ctx context.Context) error {
 	var client, id, due, attempt int64
 	var blocked bool
 	into := []any{&client, &id, &due, &attempt, &blocked, &seen}
-	err := b.a.Query(ctx, claimMessages, []any{b.Token, engine.Micros(b.Now), engine.Columns{
+	err := b.A.Query(ctx, ClaimMessages, []any{b.Token, engine.Micros(b.Now), engine.Columns{
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).Client) }),
 		engine.Column(b.order, func(i *int) int64 { return int64(item(i).ID) }),
 		engine.Column(b.order, func(i *int) int64 { return item(i).Intent }),
@@ -230,23 +230,23 @@ func (b *claimBatch) write(ctx context.Context) error {
 		return fmt.Errorf("a number was erased meanwhile: %w", engine.ErrAgain)
 	}
 	for _, g := range b.granted {
-		b.answers[g.index] = puntuale.ClaimGranted
+		b.Answers[g.index] = puntuale.ClaimGranted
 	}
-	slices.SortFunc(b.granted, func(x, y grantedRow) int { return compareRefs(x.MessageRef, y.MessageRef) })
+	slices.SortFunc(b.granted, func(x, y grantedRow) int { return CompareRefs(x.MessageRef, y.MessageRef) })
 	return nil
 }
 
 // findMarked finds messages to numbers whose marks are in the blacklist.
-func (b *claimBatch) findMarked(ctx context.Context) error {
+func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	if !b.marked || len(b.granted) == 0 {
 		return nil
 	}
 	blocked := map[puntuale.MessageRef]bool{}
 	refs := engine.Column(b.granted, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
 	marks := engine.Column(b.granted, func(g *grantedRow) string { return b.Messages[g.index].Mark })
-	if err := b.a.Query(ctx, markedMessages, []any{append(refColumns(refs), marks)}, func(rows engine.Row) error {
+	if err := b.A.Query(ctx, MarkedMessages, []any{append(RefColumns(refs), marks)}, func(rows engine.Row) error {
 		var ref puntuale.MessageRef
-		err := scanRef(rows, &ref)
+		err := ScanRef(rows, &ref)
 		blocked[ref] = true
 		return err
 	}); err != nil {
@@ -262,7 +262,7 @@ func (b *claimBatch) findMarked(ctx context.Context) error {
 
 // closeBlocked closes what is for numbers in the blacklist; the rows are ours already. What was set aside after a failover
 // (quarantine.go) keeps its credit, because the network may have it; but not to a number that was blocked all along.
-func (b *claimBatch) closeBlocked(ctx context.Context) error {
+func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
 	var credit []int64 // what becomes of it: 0 none was taken, 1 kept, -1 given back
 	b.granted = slices.DeleteFunc(b.granted, func(g grantedRow) bool {
@@ -273,16 +273,16 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 			return false
 		}
 		refs, credit = append(refs, g.MessageRef), append(credit, engine.Bit(repeat)-2*engine.Bit(repeat && g.marked))
-		b.answers[g.index] = puntuale.ClaimBlacklisted
+		b.Answers[g.index] = puntuale.ClaimBlacklisted
 		return true
 	})
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := b.a.Query(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
+	if err := b.A.Query(ctx, `update message set intent = -1, state = 4, outcome = 2, done_at = $1::bigint, attempt = message.attempt - 1,
  credit = message.credit * u.k from $u(c bigint, i bigint, k smallint)
  where message.client_id = u.c and message.id = u.i and message.intent = $2 returning message.client_id, message.credit`,
-		[]any{engine.Micros(b.done), b.Token, append(refColumns(refs), credit)}, func(rows engine.Row) error {
+		[]any{engine.Micros(b.Done), b.Token, append(RefColumns(refs), credit)}, func(rows engine.Row) error {
 			var c puntuale.ClientID
 			var back int
 			err := rows.Scan(&c, &back)
@@ -298,7 +298,7 @@ func (b *claimBatch) closeBlocked(ctx context.Context) error {
 
 // charge takes the credits and gives some back. Where a client has too few, its first due messages get them, and the
 // intents of the others are taken back.
-func (b *claimBatch) charge(ctx context.Context) error {
+func (b *ClaimBatch) charge(ctx context.Context) error {
 	want := map[puntuale.ClientID][]grantedRow{}
 	for _, g := range b.granted {
 		if g.charged {
@@ -315,7 +315,7 @@ func (b *claimBatch) charge(ctx context.Context) error {
 	}
 	clients := slices.Sorted(maps.Keys(want))
 	amounts := engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(len(want[*c])) })
-	taken, err := takeCredits(ctx, b.a, clients, amounts)
+	taken, err := TakeCredits(ctx, b.A, clients, amounts)
 	if err != nil {
 		return err
 	}
@@ -325,13 +325,13 @@ func (b *claimBatch) charge(ctx context.Context) error {
 		slices.SortFunc(rows, func(x, y grantedRow) int { return cmp.Or(cmp.Compare(x.due, y.due), cmp.Compare(x.ID, y.ID)) })
 		for _, g := range rows[taken[i]:] {
 			back = append(back, g.MessageRef)
-			b.answers[g.index] = puntuale.ClaimHeld
+			b.Answers[g.index] = puntuale.ClaimHeld
 		}
 	}
-	if err := enter(ctx, b.a, "reserve", b.Now, clients, engine.Column(taken, func(n *int64) int64 { return -*n })); err != nil {
+	if err := Enter(ctx, b.A, "reserve", b.Now, clients, engine.Column(taken, func(n *int64) int64 { return -*n })); err != nil {
 		return err
 	}
-	if err := giveBack(ctx, b.a, b.Now, b.returned); err != nil {
+	if err := giveBack(ctx, b.A, b.Now, b.returned); err != nil {
 		return err
 	}
 	return b.release(ctx, back)
@@ -339,15 +339,15 @@ func (b *claimBatch) charge(ctx context.Context) error {
 
 // release undoes intents that this transaction wrote. The moment of an earlier attempt is not kept: it says nothing
 // about a message whose answer is known.
-func (b *claimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
+func (b *ClaimBatch) release(ctx context.Context, refs []puntuale.MessageRef) error {
 	if len(refs) == 0 {
 		return nil
 	}
-	slices.SortFunc(refs, compareRefs)
-	if _, err := b.a.Exec(ctx, `update message set intent = 0, attempt = message.attempt - 1, credit = 0,
+	slices.SortFunc(refs, CompareRefs)
+	if _, err := b.A.Exec(ctx, `update message set intent = 0, attempt = message.attempt - 1, credit = 0,
  intent_at = case when message.attempt > 1 then message.intent_at else 0 end
  from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i and message.intent = $1`,
-		b.Token, refColumns(refs)); err != nil {
+		b.Token, RefColumns(refs)); err != nil {
 		return fmt.Errorf("take intents back: %w", err)
 	}
 	return nil
@@ -357,12 +357,12 @@ func (b *claimBatch) release(ctx context.Context, refs []puntuale.MessageRef) er
 // then carries its token. Locking the row waits for a commit still under way. A claim that granted nothing runs again:
 // what it did besides, a second run finds done.
 func checkClaim(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
-	b, ok := tasks[0].Body.(*claimBatch)
+	b, ok := tasks[0].Body.(*ClaimBatch)
 	if !ok {
 		return false, nil
 	}
 	// Not any row: the intents of those that got no credit were taken back again.
-	i := slices.IndexFunc(b.granted, func(g grantedRow) bool { return b.answers[g.index] == puntuale.ClaimGranted })
+	i := slices.IndexFunc(b.granted, func(g grantedRow) bool { return b.Answers[g.index] == puntuale.ClaimGranted })
 	if i < 0 {
 		return false, nil
 	}

@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"context"
@@ -11,21 +11,21 @@ import (
 	"puntuale"
 )
 
-func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
+func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {
 	applied := make([]bool, len(results))
 	order := make([]int, len(results))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(i, j int) int { return compareRefs(results[i].MessageRef, results[j].MessageRef) })
-	present := s.from(now)
+	slices.SortFunc(order, func(i, j int) int { return CompareRefs(results[i].MessageRef, results[j].MessageRef) })
+	present := s.From(now)
 	for part := range slices.Chunk(order, engine.Chunk) {
-		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.kinds.record, func(ctx context.Context, a engine.Querier) error {
+		err := s.RecordWriter.Do(ctx, engine.SingleDated(s.record, func(ctx context.Context, a engine.Querier) error {
 			for _, i := range part {
 				applied[i] = false
 			}
-			b := &recordBatch{a: a, now: present(), results: results, order: part, applied: applied}
-			return b.run(ctx)
+			b := &RecordBatch{A: a, Now: present(), Results: results, Order: part, Applied: applied}
+			return b.Run(ctx)
 		}), false)
 		if err != nil {
 			return applied, err
@@ -34,28 +34,20 @@ func (s *Store) Record(ctx context.Context, now time.Time, results []puntuale.Re
 	return applied, nil
 }
 
-// from returns a clock that shows now at first. Outcomes are listed by the moment at which they were recorded, and a
-// reader goes on from the last one it saw: so each bears the moment of its transaction, and not that of a call which
-// waited in a queue, or for a lost connection.
-func (s *Store) from(now time.Time) func() time.Time {
-	begun := s.Config.Clock.Now()
-	return func() time.Time { return now.Add(max(0, s.Config.Clock.Now().Sub(begun))) }
-}
-
-// recordBatch is the work of one batch of outcomes. Locks are taken in the order messages by (client, id), clients.
-type recordBatch struct {
-	a       engine.Querier
-	now     time.Time
-	results []puntuale.Result
-	order   []int // indexes of results, sorted by (client, id)
-	applied []bool
+// RecordBatch is the work of one batch of outcomes. Locks are taken in the order messages by (client, id), clients.
+type RecordBatch struct {
+	A       engine.Querier
+	Now     time.Time
+	Results []puntuale.Result
+	Order   []int // indexes of results, sorted by (client, id)
+	Applied []bool
 
 	returned map[puntuale.ClientID]int64 // credits to give back
 	events   []event
 	stopped  []puntuale.MessageRef // came back for a retry after they were stopped
 }
 
-func (b *recordBatch) run(ctx context.Context) error {
+func (b *RecordBatch) Run(ctx context.Context) error {
 	b.returned = map[puntuale.ClientID]int64{}
 	b.stopped = nil
 	if err := b.write(ctx); err != nil {
@@ -64,10 +56,10 @@ func (b *recordBatch) run(ctx context.Context) error {
 	if err := b.merge(ctx); err != nil {
 		return err
 	}
-	if err := giveBack(ctx, b.a, b.now, b.returned); err != nil {
+	if err := giveBack(ctx, b.A, b.Now, b.returned); err != nil {
 		return err
 	}
-	return writeEvents(ctx, b.a, b.now, b.events)
+	return writeEvents(ctx, b.A, b.Now, b.events)
 }
 
 // Outcomes close a message (sent, refused) or leave it open (retry, uncertain). These are two statements because an
@@ -77,7 +69,7 @@ func (b *recordBatch) run(ctx context.Context) error {
 // Closing from uncertain sets next_at, which had moved to the next look, back to the moment of the attempt. credit
 // turns negative where it is given back, so that the rows which had one can be told.
 const (
-	closeResults = `
+	CloseResults = `
 update message set intent = -1, state = u.s, outcome = u.s, done_at = $1::bigint, reason = u.r, detail = u.d,
  credit = case when u.s = 1 then message.credit else -message.credit end,
  next_at = case when message.next_at > message.intent_at then message.intent_at else message.next_at end
@@ -87,7 +79,7 @@ returning message.client_id, message.id, message.credit, 0`
 
 	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts. What was stopped in flight
 	// (cancelMessages) is told, to be cancelled once it is open.
-	reopenResults = `
+	ReopenResults = `
 update message set intent = case when u.k = 1 then 0 else message.intent end, next_at = u.n, detail = u.d,
  credit = case when u.k = 1 then -message.credit else message.credit end,
  attempt = message.attempt - u.f
@@ -101,23 +93,23 @@ from $u(c bigint, i bigint)
 where message.client_id = u.c and message.id = u.i and message.intent = 0`
 )
 
-func (b *recordBatch) write(ctx context.Context) error {
+func (b *RecordBatch) write(ctx context.Context) error {
 	var closing, open []int
-	for _, i := range b.order {
-		if b.results[i].Token <= 0 {
+	for _, i := range b.Order {
+		if b.Results[i].Token <= 0 {
 			continue // no attempt's token; 0 would match a message that nobody tried
 		}
-		switch b.results[i].Outcome.Verdict {
+		switch b.Results[i].Outcome.Verdict {
 		case puntuale.Sent, puntuale.Refused:
 			closing = append(closing, i)
 		case puntuale.Retry, puntuale.Uncertain:
 			open = append(open, i)
 		default:
-			return fmt.Errorf("message %d: unknown verdict %v", b.results[i].ID, b.results[i].Outcome.Verdict)
+			return fmt.Errorf("message %d: unknown verdict %v", b.Results[i].ID, b.Results[i].Outcome.Verdict)
 		}
 	}
 	if len(closing) > 0 && len(open) > 0 {
-		if err := lockMessages(ctx, b.a, b.refs(b.order)); err != nil {
+		if err := LockMessages(ctx, b.A, b.refs(b.Order)); err != nil {
 			return err
 		}
 	}
@@ -127,73 +119,73 @@ func (b *recordBatch) write(ctx context.Context) error {
 	return b.reopen(ctx, open)
 }
 
-func (b *recordBatch) close(ctx context.Context, which []int) error {
+func (b *RecordBatch) close(ctx context.Context, which []int) error {
 	if len(which) == 0 {
 		return nil
 	}
 	columns := append(b.columns(which),
 		engine.Column(which, func(i *int) int64 {
-			if b.results[*i].Outcome.Verdict == puntuale.Sent {
+			if b.Results[*i].Outcome.Verdict == puntuale.Sent {
 				return int64(puntuale.Completed)
 			}
 			return int64(puntuale.Failed)
 		}),
-		engine.Column(which, func(i *int) string { return b.results[*i].Outcome.Reason }),
-		engine.Column(which, func(i *int) string { return b.results[*i].Outcome.Detail }))
-	if err := b.apply(ctx, closeResults, []any{engine.Micros(b.now), columns}, which); err != nil {
+		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Reason }),
+		engine.Column(which, func(i *int) string { return b.Results[*i].Outcome.Detail }))
+	if err := b.apply(ctx, CloseResults, []any{engine.Micros(b.Now), columns}, which); err != nil {
 		return fmt.Errorf("close messages: %w", err)
 	}
 	return nil
 }
 
-func (b *recordBatch) reopen(ctx context.Context, which []int) error {
+func (b *RecordBatch) reopen(ctx context.Context, which []int) error {
 	if len(which) == 0 {
 		return nil
 	}
-	outcome := func(i *int) *puntuale.Outcome { return &b.results[*i].Outcome }
+	outcome := func(i *int) *puntuale.Outcome { return &b.Results[*i].Outcome }
 	columns := append(b.columns(which),
 		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry) }),
 		engine.Column(which, func(i *int) int64 { return engine.Bit(outcome(i).Verdict == puntuale.Retry && !outcome(i).Failed) }),
 		engine.Column(which, func(i *int) int64 { return engine.Micros(outcome(i).Next) }),
 		engine.Column(which, func(i *int) string { return outcome(i).Detail }))
-	if err := b.apply(ctx, reopenResults, []any{columns}, which); err != nil {
+	if err := b.apply(ctx, ReopenResults, []any{columns}, which); err != nil {
 		return fmt.Errorf("reopen messages: %w", err)
 	}
 	if len(b.stopped) == 0 {
 		return nil
 	}
-	slices.SortFunc(b.stopped, compareRefs) // the rows are ours already
-	if _, err := b.a.Exec(ctx, cancelStopped, engine.Micros(b.now), refColumns(b.stopped)); err != nil {
+	slices.SortFunc(b.stopped, CompareRefs) // the rows are ours already
+	if _, err := b.A.Exec(ctx, cancelStopped, engine.Micros(b.Now), RefColumns(b.stopped)); err != nil {
 		return fmt.Errorf("cancel stopped messages: %w", err)
 	}
 	return nil
 }
 
 // columns are those that every outcome's statement begins with.
-func (b *recordBatch) columns(which []int) engine.Columns {
-	return append(refColumns(b.refs(which)), engine.Column(which, func(i *int) int64 { return b.results[*i].Token }))
+func (b *RecordBatch) columns(which []int) engine.Columns {
+	return append(RefColumns(b.refs(which)), engine.Column(which, func(i *int) int64 { return b.Results[*i].Token }))
 }
 
-func (b *recordBatch) refs(which []int) []puntuale.MessageRef {
-	return engine.Column(which, func(i *int) puntuale.MessageRef { return b.results[*i].MessageRef })
+func (b *RecordBatch) refs(which []int) []puntuale.MessageRef {
+	return engine.Column(which, func(i *int) puntuale.MessageRef { return b.Results[*i].MessageRef })
 }
 
 // apply runs one of the statements and notes which outcomes it took, what they give back and what is worth an event.
-func (b *recordBatch) apply(ctx context.Context, text string, args []any, which []int) error {
+func (b *RecordBatch) apply(ctx context.Context, text string, args []any, which []int) error {
 	index := make(map[puntuale.MessageRef]int, len(which))
 	for _, i := range which {
-		index[b.results[i].MessageRef] = i
+		index[b.Results[i].MessageRef] = i
 	}
 	var client, id, credit, stopped int64
 	into := []any{&client, &id, &credit, &stopped}
-	return b.a.Query(ctx, text, args, func(rows engine.Row) error {
+	return b.A.Query(ctx, text, args, func(rows engine.Row) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		ref := puntuale.MessageRef{Client: puntuale.ClientID(client), ID: puntuale.MessageID(id)}
 		i := index[ref]
-		b.applied[i] = true
-		o := b.results[i].Outcome
+		b.Applied[i] = true
+		o := b.Results[i].Outcome
 		if credit < 0 {
 			b.returned[ref.Client]++
 		}
@@ -218,11 +210,11 @@ func words(o puntuale.Outcome) string {
 	return o.Reason + ": " + o.Detail
 }
 
-// lockMessages locks messages in their order, for a transaction that writes them by several statements.
-func lockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {
+// LockMessages locks messages in their order, for a transaction that writes them by several statements.
+func LockMessages(ctx context.Context, a engine.Querier, sorted []puntuale.MessageRef) error {
 	err := a.Query(ctx, `select message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i order by message.client_id, message.id for update of message`,
-		[]any{refColumns(sorted)}, func(engine.Row) error { return nil })
+		[]any{RefColumns(sorted)}, func(engine.Row) error { return nil })
 	if err != nil {
 		return fmt.Errorf("lock messages: %w", err)
 	}

@@ -1,5 +1,5 @@
 //go:build mutate_claim
 
-package store
+package queue
 
 const claimCompares = ""

@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 // that an unanswered attempt holds stays spent. One that was stopped in flight and opened again by a node of the version
 // before (cancel.go) looks as if its time were over; it is CANCELLED. The validity of what a campaign holds does not run out.
 const (
-	failMessages = `
+	FailMessages = `
 update message set intent = -1, state = case when message.intent = 0 and message.valid_until < 0 then 3 else 2 end,
  outcome = case when message.intent = 0 and message.valid_until < 0 then 0 else 2 end, done_at = $1::bigint,
  reason = case when message.intent = 0 and message.valid_until < 0 then '' else u.r end, valid_until = abs(message.valid_until),
@@ -28,19 +28,19 @@ where message.client_id = u.c and message.id = u.i and message.intent = u.x
  and not (message.campaign_id <> 0 and message.intent = 0 and exists (select 1 from campaign c
  where c.client_id = message.client_id and c.id = message.campaign_id and c.state between 4 and 6))`
 
-	postponeMessages = `
+	PostponeMessages = `
 update message set next_at = u.n, detail = case when u.d = '' then message.detail else u.d end
 from $u(c bigint, i bigint, x bigint, n bigint, d text)
 where message.client_id = u.c and message.id = u.i and message.intent = u.x`
 )
 
-func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
+func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	all = slices.Clone(all)
-	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return compareRefs(a.MessageRef, b.MessageRef) })
-	present := s.from(now)
+	slices.SortFunc(all, func(a, b puntuale.Settlement) int { return CompareRefs(a.MessageRef, b.MessageRef) })
+	present := s.From(now)
 	for part := range slices.Chunk(all, engine.Chunk) {
-		if err := s.RecordWriter.Do(ctx, engine.SingleDated(s.kinds.settle, func(ctx context.Context, a engine.Querier) error {
-			return settle(ctx, a, node, present(), part)
+		if err := s.RecordWriter.Do(ctx, engine.SingleDated(s.settle, func(ctx context.Context, a engine.Querier) error {
+			return Settle(ctx, a, node, present(), part)
 		}), false); err != nil {
 			return err
 		}
@@ -48,7 +48,7 @@ func (s *Store) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
-func settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
+func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {
 			return err
@@ -69,19 +69,19 @@ func settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now tim
 	}
 	if len(failed) > 0 && len(moved) > 0 { // two statements: lock in order first
 		refs := engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })
-		if err := lockMessages(ctx, a, refs); err != nil {
+		if err := LockMessages(ctx, a, refs); err != nil {
 			return err
 		}
 	}
 	if len(failed) > 0 {
-		if _, err := a.Exec(ctx, failMessages, engine.Micros(now), append(settleColumns(failed),
+		if _, err := a.Exec(ctx, FailMessages, engine.Micros(now), append(settleColumns(failed),
 			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Reason }),
 			engine.Column(failed, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
 			return fmt.Errorf("fail messages: %w", err)
 		}
 	}
 	if len(moved) > 0 {
-		if _, err := a.Exec(ctx, postponeMessages, append(settleColumns(moved),
+		if _, err := a.Exec(ctx, PostponeMessages, append(settleColumns(moved),
 			engine.Column(moved, func(m *puntuale.Settlement) int64 { return engine.Micros(m.Next) }),
 			engine.Column(moved, func(m *puntuale.Settlement) string { return m.Detail }))); err != nil {
 			return fmt.Errorf("postpone messages: %w", err)
@@ -91,6 +91,6 @@ func settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now tim
 }
 
 func settleColumns(all []puntuale.Settlement) engine.Columns {
-	return append(refColumns(engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })),
+	return append(RefColumns(engine.Column(all, func(m *puntuale.Settlement) puntuale.MessageRef { return m.MessageRef })),
 		engine.Column(all, func(m *puntuale.Settlement) int64 { return m.Intent }))
 }

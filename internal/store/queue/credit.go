@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"puntuale"
 )
 
-// takeCredits subtracts from each of the sorted clients what it has of the amount asked, and returns that. The rows are
+// TakeCredits subtracts from each of the sorted clients what it has of the amount asked, and returns that. The rows are
 // locked in order before any is judged.
-func takeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
+func TakeCredits(ctx context.Context, a engine.Querier, clients []puntuale.ClientID, amounts []int64) ([]int64, error) {
 	left := map[puntuale.ClientID]sql.NullInt64{}
 	err := a.Query(ctx, `select k.id, k.credits from $u(c bigint) join client k on k.id = u.c order by k.id for no key update of k`,
 		[]any{engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) })}}, func(rows engine.Row) error {
@@ -48,9 +48,9 @@ func creditColumns(clients []puntuale.ClientID, amounts []int64) engine.Columns 
 	return engine.Columns{engine.Column(clients, func(c *puntuale.ClientID) int64 { return int64(*c) }), amounts}
 }
 
-// enter writes the ledger's entries for changes of credits made in the same transaction. The sum of a client's entries
+// Enter writes the ledger's entries for changes of credits made in the same transaction. The sum of a client's entries
 // is its credits.
-func enter(ctx context.Context, a engine.Querier, kind string, at time.Time, clients []puntuale.ClientID, amounts []int64) error {
+func Enter(ctx context.Context, a engine.Querier, kind string, at time.Time, clients []puntuale.ClientID, amounts []int64) error {
 	_, err := a.Exec(ctx, `insert into credit_entry (client_id, at, kind, amount)
  select u.c, $1::bigint, $2::text, u.n from $u(c bigint, n bigint) where u.n <> 0`, engine.Micros(at), kind, creditColumns(clients, amounts))
 	if err != nil {
@@ -86,5 +86,5 @@ func giveBack(ctx context.Context, a engine.Querier, at time.Time, counts map[pu
 			amounts[i] = 0
 		}
 	}
-	return enter(ctx, a, "return", at, clients, amounts)
+	return Enter(ctx, a, "return", at, clients, amounts)
 }

@@ -1,6 +1,6 @@
 //go:build !mutate_claim
 
-package store
+package queue
 
 // claimCompares makes a claim depend on the intent the dispatcher saw. The build with the tag mutate_claim shows that
 // the tests notice when it does not.

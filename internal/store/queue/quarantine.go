@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"context"
@@ -29,7 +29,7 @@ import (
 // The work is done in chunks, by whoever joins, in any order and as often as it is interrupted; the record of the
 // timeline is renewed last, in the transaction that finds nothing more. Until then nobody can join, so nobody can claim.
 type quarantine struct {
-	s *Store
+	s *fleet.Fleet
 	fleet.Failover
 	token int64
 	now   time.Time
@@ -38,25 +38,25 @@ type quarantine struct {
 }
 
 const (
-	// clockSlack is by how much the clocks of servers and databases may differ.
-	clockSlack = 5 * time.Second
+	// ClockSlack is by how much the clocks of servers and databases may differ.
+	ClockSlack = 5 * time.Second
 
-	// forgottenJump is how far counters are moved on, beyond any number that was given out and forgotten.
-	forgottenJump = 100_000
+	// ForgottenJump is how far counters are moved on, beyond any number that was given out and forgotten.
+	ForgottenJump = 100_000
 
-	// idLeap is how far identifiers are moved on, and idAhead how far they may be before the clock without it.
-	idLeap  = time.Hour
+	// IdLeap is how far identifiers are moved on, and idAhead how far they may be before the clock without it.
+	IdLeap  = time.Hour
 	idAhead = 10 * time.Second
 
 	quarantineDetail = "esito incerto: il database è passato a un altro server, e le ultime registrazioni possono mancare"
 )
 
-// settleTimeline does what a failover asks for and renews the record.
-func (s *Store) settleTimeline(ctx context.Context, f *fleet.Failover) error {
+// SettleTimeline does what a failover asks for and renews the record.
+func SettleTimeline(ctx context.Context, s *fleet.Fleet, f *fleet.Failover) error {
 	q := &quarantine{s: s, Failover: *f, now: s.Config.Clock.Now()}
 	log := s.Config.Logger.With("timeline", f.To, "before", f.From, "since", f.Since)
 	if f.Lossless || !forgottenIsSetAside {
-		if err := s.Do(ctx, q.finish); err != nil {
+		if err := s.OnFleet(ctx, q.finish); err != nil {
 			return err
 		}
 		log.Warn("the database is another server's, with synchronous replication: nothing was lost")
@@ -67,7 +67,7 @@ func (s *Store) settleTimeline(ctx context.Context, f *fleet.Failover) error {
 	if f.Since.IsZero() {
 		log.Warn("the server does not know when it took over, so whatever is due counts as accepted before")
 	}
-	if err := q.run(ctx); err != nil {
+	if err := q.Run(ctx); err != nil {
 		return err
 	}
 	log.LogAttrs(ctx, slog.LevelError, "messages that were due count as sent with an unknown outcome; calls answered "+
@@ -75,16 +75,16 @@ func (s *Store) settleTimeline(ctx context.Context, f *fleet.Failover) error {
 	return nil
 }
 
-func (q *quarantine) run(ctx context.Context) error {
+func (q *quarantine) Run(ctx context.Context) error {
 	var sessions []puntuale.SessionID
-	if err := q.s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+	if err := q.s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := engine.NextNumber(ctx, a, "node")
 		if err != nil {
 			return err
 		}
 		q.token = n<<32 | 1
 		sessions, err = engine.QueryAll(ctx, a, `select s.id from session s cross join lateral (
- select 1 from message m where m.session_id = s.id and `+bothQueues+` and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, engine.ScanOne[puntuale.SessionID])
+ select 1 from message m where m.session_id = s.id and `+BothQueues+` and m.state = 0 and m.next_at <= $1 limit 1) due order by s.id`, []any{q.due()}, engine.ScanOne[puntuale.SessionID])
 		return err
 	}); err != nil {
 		return fmt.Errorf("find what was due: %w", err)
@@ -97,18 +97,18 @@ func (q *quarantine) run(ctx context.Context) error {
 			return nil
 		}
 	}
-	return q.s.Do(ctx, q.finish)
+	return q.s.OnFleet(ctx, q.finish)
 }
 
 // due is the latest moment for which a message may have been claimed.
-func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(clockSlack)) }
+func (q *quarantine) due() int64 { return engine.Micros(q.now.Add(ClockSlack)) }
 
 // accepted is the latest moment at which a message may have been accepted on the old timeline.
 func (q *quarantine) accepted() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
 	}
-	return engine.Micros(q.Since.Add(clockSlack))
+	return engine.Micros(q.Since.Add(ClockSlack))
 }
 
 // numbered is the greatest identifier that a message may have got on the old timeline. (A message that is sent again keeps
@@ -119,10 +119,10 @@ func (q *quarantine) numbered() int64 {
 		return math.MaxInt64
 	}
 	latest := q.Since
-	if leapt := q.Joined.Add(idLeap); leapt.After(latest) {
+	if leapt := q.Joined.Add(IdLeap); leapt.After(latest) {
 		latest = leapt
 	}
-	return firstID(latest.Add(clockSlack + idAhead))
+	return FirstID(latest.Add(ClockSlack + idAhead))
 }
 
 // place is where reading one of a session's queues goes on.
@@ -141,7 +141,7 @@ func (q *quarantine) queue(ctx context.Context, id puntuale.SessionID, from plac
 	for {
 		var n, read int
 		var last place
-		err := q.s.Do(ctx, func(ctx context.Context, a engine.Querier) error {
+		err := q.s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 			n = 0
 			rows, err := q.candidates(ctx, a, id, from)
 			if read = len(rows); err != nil || read == 0 {
@@ -202,22 +202,22 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 		return 0, err
 	}
 	if paid {
-		taken, err := takeCredits(ctx, a, []puntuale.ClientID{client}, []int64{int64(len(rows))})
+		taken, err := TakeCredits(ctx, a, []puntuale.ClientID{client}, []int64{int64(len(rows))})
 		if err != nil {
 			return 0, err
 		}
-		if err := enter(ctx, a, "reserve", q.now, []puntuale.ClientID{client}, []int64{-taken[0]}); err != nil {
+		if err := Enter(ctx, a, "reserve", q.now, []puntuale.ClientID{client}, []int64{-taken[0]}); err != nil {
 			return 0, err
 		}
 		rows = rows[:taken[0]]
 	}
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, CompareRefs)
 	// attempt 0: none that we know of. A claim knows by it that the blacklist is still to be asked.
 	if _, err := a.Exec(ctx, `update message set intent = $1::bigint, intent_at = $2::bigint, attempt = 0, repeats = 0,
  credit = $3::smallint, detail = $4::text from $u(c bigint, i bigint)
  where message.client_id = u.c and message.id = u.i and message.intent = 0`,
-		q.token, engine.Micros(q.now), engine.Bit(paid), quarantineDetail, refColumns(refs)); err != nil {
+		q.token, engine.Micros(q.now), engine.Bit(paid), quarantineDetail, RefColumns(refs)); err != nil {
 		return 0, fmt.Errorf("set messages aside: %w", err)
 	}
 	return len(rows), writeEvents(ctx, a, q.now, engine.Column(refs, func(r *puntuale.MessageRef) event {
@@ -228,11 +228,11 @@ func (q *quarantine) mark(ctx context.Context, a engine.Querier, rows []grantedR
 // stillOpen locks messages in their order and leaves out those that are no longer open.
 func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]grantedRow, error) {
 	refs := engine.Column(rows, func(g *grantedRow) puntuale.MessageRef { return g.MessageRef })
-	slices.SortFunc(refs, compareRefs)
+	slices.SortFunc(refs, CompareRefs)
 	open := make(map[puntuale.MessageRef]bool, len(refs))
 	err := a.Query(ctx, `select message.client_id, message.id from $u(c bigint, i bigint)
  join message on message.client_id = u.c and message.id = u.i where message.intent = 0
- order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(r engine.Row) error {
+ order by message.client_id, message.id for update of message`, []any{RefColumns(refs)}, func(r engine.Row) error {
 		var ref puntuale.MessageRef
 		err := r.Scan(&ref.Client, &ref.ID)
 		open[ref] = true
@@ -256,8 +256,8 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	}{
 		{`delete from node`, nil},
 		{`update session set owner = 0 where owner <> 0`, nil},
-		{`update counter set next = next + $1::bigint`, []any{int64(forgottenJump)}},
-		{engine.TakeBlock, []any{idLeap.Microseconds()}},
+		{`update counter set next = next + $1::bigint`, []any{int64(ForgottenJump)}},
+		{engine.TakeBlock, []any{IdLeap.Microseconds()}},
 		{`update cluster set timeline = $1::bigint, synchronous = ` + fleet.SynchronousNow + `, since = $clock where one = 1`, []any{q.To}},
 	} {
 		if _, err := a.Exec(ctx, step.text, step.args...); err != nil {
@@ -267,7 +267,7 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if q.Lossless {
 		return nil
 	}
-	if err := pauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
+	if err := PauseCampaigns(ctx, a, puntuale.CampaignByFailover, q.now); err != nil {
 		return err
 	}
 	var linked bool // numbers, in the same database
@@ -275,5 +275,5 @@ func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 		nil, &linked); err != nil || !linked {
 		return err
 	}
-	return renewNumbers(ctx, a)
+	return RenewNumbers(ctx, a)
 }

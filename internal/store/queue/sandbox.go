@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"cmp"
@@ -28,17 +28,17 @@ func newReceiveKind() *engine.Kind {
 	return &engine.Kind{Name: "sandbox", Priority: engine.PrioritySend, Limit: receiveWeight, Run: runReceive}
 }
 
-func (s *Store) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
+func (s *Queue) Receive(ctx context.Context, m puntuale.SandboxMessage) error {
 	content, err := engine.ToJSON(m.Content)
 	if err != nil {
 		return err
 	}
-	t := engine.Joined(s.kinds.receive, 1, &received{m, content, s.from(m.Received)})
+	t := engine.Joined(s.receive, 1, &received{m, content, s.From(m.Received)})
 	t.Dated = true
 	return s.LedgerWriter.Do(ctx, t, false)
 }
 
-func (s *Store) Received(ctx context.Context, client puntuale.ClientID, connectorID string) (bool, error) {
+func (s *Queue) Received(ctx context.Context, client puntuale.ClientID, connectorID string) (bool, error) {
 	var found int64
 	there, err := engine.QueryOne(ctx, s.DispatchReads, `select 1 from sandbox_message where client_id = $1 and connector_id = $2`,
 		[]any{client, connectorID}, &found)
@@ -82,22 +82,4 @@ on conflict (client_id, connector_id) do update set copies = g.copies + excluded
 		return fmt.Errorf("receive messages: %w", err)
 	}
 	return nil
-}
-
-func (t tenant) SandboxMessages(ctx context.Context, p puntuale.Page) ([]puntuale.SandboxMessage, string, error) {
-	last, limit, err := engine.ReadCursor(p, "sandbox")
-	if err != nil {
-		return nil, "", err
-	}
-	page, err := engine.ReadPageSpan(ctx, t.lists(), "sandbox", `select seq, octet_length(content)
- from sandbox_message where client_id = $1 and seq > $2 order by seq limit $3`, []any{t.id, last, limit + 1}, limit)
-	if err != nil {
-		return nil, "", engine.PublicError(fmt.Errorf("list what the sandbox received: %w", err))
-	}
-	all, err := engine.QueryAll(ctx, t.lists(), `select seq, client_id, message_id, connector_id, phone, content, received_at, copies
- from sandbox_message where client_id = $1 and seq > $2 and seq <= $3 order by seq`, []any{t.id, last, page.Last}, scanReceived)
-	if err != nil {
-		return nil, "", engine.PublicError(fmt.Errorf("list what the sandbox received: %w", err))
-	}
-	return all, page.Next, nil
 }

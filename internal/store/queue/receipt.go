@@ -1,4 +1,4 @@
-package store
+package queue
 
 import (
 	"cmp"
@@ -14,10 +14,10 @@ import (
 )
 
 // KeepEvidence works on one client's evidence at a time: a webhook brings no other.
-func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.Evidence) (unknown int, err error) {
+func (s *Queue) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.Evidence) (unknown int, err error) {
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b puntuale.Evidence) int { return compareRefs(a.MessageRef, b.MessageRef) })
-	present := s.from(now)
+	slices.SortStableFunc(all, func(a, b puntuale.Evidence) int { return CompareRefs(a.MessageRef, b.MessageRef) })
+	present := s.From(now)
 	for len(all) > 0 {
 		n := 1
 		for n < len(all) && n < engine.Chunk && all[n].Client == all[0].Client {
@@ -26,9 +26,9 @@ func (s *Store) KeepEvidence(ctx context.Context, now time.Time, all []puntuale.
 		part := all[:n]
 		all = all[n:]
 		b := &evidenceBatch{evidence: part}
-		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.evidence, func(ctx context.Context, a engine.Querier) error {
+		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.evidence, func(ctx context.Context, a engine.Querier) error {
 			b.a, b.now, b.unknown = a, present(), 0
-			return b.run(ctx)
+			return b.Run(ctx)
 		}).Of(int64(part[0].Client)), false); err != nil {
 			return unknown, err
 		}
@@ -45,9 +45,9 @@ type evidenceBatch struct {
 	unknown  int
 }
 
-// told is a message that evidence speaks of.
-type told struct {
-	stored
+// receiptTarget is a message that evidence speaks of.
+type receiptTarget struct {
+	StoredMessage
 	session  puntuale.SessionID
 	phone    string
 	campaign puntuale.CampaignID
@@ -60,13 +60,13 @@ type told struct {
 	block    string
 }
 
-func (b *evidenceBatch) run(ctx context.Context) error {
+func (b *evidenceBatch) Run(ctx context.Context) error {
 	refs := slices.Compact(engine.Column(b.evidence, func(e *puntuale.Evidence) puntuale.MessageRef { return e.MessageRef }))
 	found, err := b.lock(ctx, refs)
 	if err != nil {
 		return err
 	}
-	var kept, changed, complete, fail []*told
+	var kept, changed, complete, fail []*receiptTarget
 	var events []event
 	for i := range b.evidence {
 		e := &b.evidence[i]
@@ -119,13 +119,13 @@ func (b *evidenceBatch) run(ctx context.Context) error {
 }
 
 // lock reads the messages and what is known of them.
-func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*told, error) {
+func (b *evidenceBatch) lock(ctx context.Context, refs []puntuale.MessageRef) (map[puntuale.MessageRef]*receiptTarget, error) {
 	rows, err := engine.QueryAll(ctx, b.a, `
 select message.client_id, message.id, message.session_id, message.intent, message.state, message.outcome = 2, message.reason, message.credit, message.phone,
  message.campaign_id, coalesce(r.billed, 0), coalesce(r.sent_at, 0), coalesce(r.delivered_at, 0), coalesce(r.read_at, 0), coalesce(r.failed_at, 0)
 from $u(c bigint, i bigint) join message on message.client_id = u.c and message.id = u.i
  left join receipt r on r.client_id = message.client_id and r.message_id = message.id
-order by message.client_id, message.id for update of message`, []any{refColumns(refs)}, func(rows engine.Row, m *told) error {
+order by message.client_id, message.id for update of message`, []any{RefColumns(refs)}, func(rows engine.Row, m *receiptTarget) error {
 		r := &m.receipts
 		return rows.Scan(&m.Client, &m.ID, &m.session, &m.intent, &m.state, &m.failed, &m.reason, &m.credit, &m.phone, &m.campaign, engine.ScanBool(&m.billed),
 			engine.ScanTime(&r.Sent), engine.ScanTime(&r.Delivered), engine.ScanTime(&r.Read), engine.ScanTime(&r.Failed))
@@ -133,7 +133,7 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 	if err != nil {
 		return nil, fmt.Errorf("read messages with evidence: %w", err)
 	}
-	found := make(map[puntuale.MessageRef]*told, len(rows))
+	found := make(map[puntuale.MessageRef]*receiptTarget, len(rows))
 	for i := range rows {
 		m := &rows[i]
 		m.erased = m.phone == ""
@@ -143,7 +143,7 @@ order by message.client_id, message.id for update of message`, []any{refColumns(
 }
 
 // add joins evidence to what is known. A failure of another attempt than the present one says nothing of the message.
-func (m *told) add(e *puntuale.Evidence) {
+func (m *receiptTarget) add(e *puntuale.Evidence) {
 	if arrived := e.Kind == puntuale.EvidenceDelivered || e.Kind == puntuale.EvidenceRead; arrived && e.Charge.Category != "" && m.campaign != 0 && !m.billed {
 		m.billed, m.charge = true, &e.Charge
 	}
@@ -164,7 +164,7 @@ func (m *told) add(e *puntuale.Evidence) {
 }
 
 // verdict is what the message becomes now, 0 when it stays.
-func (m *told) verdict() puntuale.Verdict {
+func (m *receiptTarget) verdict() puntuale.Verdict {
 	arrived := !m.receipts.Delivered.IsZero() || !m.receipts.Read.IsZero()
 	wrong := m.failed && m.state != puntuale.Blacklisted && (arrived || m.reason == puntuale.SaysUncertain)
 	switch v := m.receipts.Verdict(); {
@@ -176,23 +176,23 @@ func (m *told) verdict() puntuale.Verdict {
 	return 0
 }
 
-func (m *told) event(kind string) event {
+func (m *receiptTarget) event(kind string) event {
 	if m.erased {
 		return event{m.MessageRef, kind, ""}
 	}
 	return event{m.MessageRef, kind, words(puntuale.Outcome{Reason: m.last.Reason, Detail: m.last.Detail})}
 }
 
-func toldColumns(all []*told) engine.Columns {
-	return refColumns(engine.Column(all, func(m **told) puntuale.MessageRef { return (*m).MessageRef }))
+func toldColumns(all []*receiptTarget) engine.Columns {
+	return RefColumns(engine.Column(all, func(m **receiptTarget) puntuale.MessageRef { return (*m).MessageRef }))
 }
 
-func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*told) error {
+func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
 	}
 	at := func(f func(r *puntuale.Receipts) time.Time) []int64 {
-		return engine.Column(all, func(m **told) int64 { return engine.Micros(f(&(*m).receipts)) })
+		return engine.Column(all, func(m **receiptTarget) int64 { return engine.Micros(f(&(*m).receipts)) })
 	}
 	if _, err := b.a.Exec(ctx, `insert into receipt as g (client_id, message_id, sent_at, delivered_at, read_at, failed_at, billed)
  select u.c, u.i, u.s, u.d, u.r, u.f, u.b from $u(c bigint, i bigint, s bigint, d bigint, r bigint, f bigint, b smallint) where true
@@ -200,14 +200,14 @@ func (b *evidenceBatch) keepReceipts(ctx context.Context, all []*told) error {
  read_at = excluded.read_at, failed_at = excluded.failed_at, billed = excluded.billed`, append(toldColumns(all),
 		at(func(r *puntuale.Receipts) time.Time { return r.Sent }), at(func(r *puntuale.Receipts) time.Time { return r.Delivered }),
 		at(func(r *puntuale.Receipts) time.Time { return r.Read }), at(func(r *puntuale.Receipts) time.Time { return r.Failed }),
-		engine.Column(all, func(m **told) int64 { return engine.Bit((*m).billed) }))); err != nil {
+		engine.Column(all, func(m **receiptTarget) int64 { return engine.Bit((*m).billed) }))); err != nil {
 		return fmt.Errorf("keep receipts: %w", err)
 	}
 	return nil
 }
 
 // countCharges counts what the network bills for messages of campaigns. Rows are locked in the order of their key.
-func (b *evidenceBatch) countCharges(ctx context.Context, all []*told) error {
+func (b *evidenceBatch) countCharges(ctx context.Context, all []*receiptTarget) error {
 	counts := map[chargeKey]int64{}
 	for _, m := range all {
 		if c := m.charge; c != nil {
@@ -243,15 +243,15 @@ func (k chargeKey) compare(o chargeKey) int {
 }
 
 // complete makes messages COMPLETED as late evidence of any other source does.
-func (b *evidenceBatch) complete(ctx context.Context, all []*told) error {
+func (b *evidenceBatch) complete(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
 	}
-	r := &recordBatch{a: b.a, now: b.now}
+	r := &RecordBatch{A: b.a, Now: b.now}
 	var which []int
 	var unpaid []puntuale.MessageRef
 	for i, m := range all {
-		r.results = append(r.results, puntuale.Result{MessageRef: m.MessageRef, Outcome: puntuale.Outcome{Detail: m.last.Detail}})
+		r.Results = append(r.Results, puntuale.Result{MessageRef: m.MessageRef, Outcome: puntuale.Outcome{Detail: m.last.Detail}})
 		which = append(which, i)
 		if m.credit != 1 {
 			unpaid = append(unpaid, m.MessageRef)
@@ -261,7 +261,7 @@ func (b *evidenceBatch) complete(ctx context.Context, all []*told) error {
 }
 
 // fail makes messages FAILED that the network gave up; their credits go back.
-func (b *evidenceBatch) fail(ctx context.Context, all []*told) error {
+func (b *evidenceBatch) fail(ctx context.Context, all []*receiptTarget) error {
 	if len(all) == 0 {
 		return nil
 	}
@@ -277,8 +277,8 @@ update message set intent = -1, state = 2, outcome = 2, done_at = $1::bigint, re
  next_at = case when message.intent_at > 0 and message.next_at > message.intent_at then message.intent_at else message.next_at end
 from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and message.id = u.i`,
 		engine.Micros(b.now), append(toldColumns(all),
-			engine.Column(all, func(m **told) string { return (*m).last.Reason }),
-			engine.Column(all, func(m **told) string { return (*m).last.Detail }))); err != nil {
+			engine.Column(all, func(m **receiptTarget) string { return (*m).last.Reason }),
+			engine.Column(all, func(m **receiptTarget) string { return (*m).last.Detail }))); err != nil {
 		return fmt.Errorf("turn outcomes: %w", err)
 	}
 	return giveBack(ctx, b.a, b.now, returned)
@@ -286,12 +286,12 @@ from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and me
 
 // block adds recipients to the blacklist, each once for each failure that says so: whoever takes one out again is not
 // overruled by a repeat.
-func (b *evidenceBatch) block(ctx context.Context, all []*told) error {
+func (b *evidenceBatch) block(ctx context.Context, all []*receiptTarget) error {
 	for _, m := range all {
 		if m.block == "" || m.erased {
 			continue
 		}
-		if _, err := addBlacklisted(ctx, b.a, m.Client, puntuale.BlacklistEntry{Phone: m.phone, Reason: puntuale.PreferenceReason + m.block, Added: b.now}); err != nil {
+		if _, err := AddBlacklisted(ctx, b.a, m.Client, puntuale.BlacklistEntry{Phone: m.phone, Reason: puntuale.PreferenceReason + m.block, Added: b.now}); err != nil {
 			return err
 		}
 	}

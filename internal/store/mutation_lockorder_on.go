@@ -1,5 +1,0 @@
-//go:build mutate_lockorder
-
-package store
-
-const cancelsBackwards = true

@@ -1,0 +1,5 @@
+//go:build mutate_lockorder
+
+package queue
+
+const CancelsBackwards = true

@@ -1,0 +1,27 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+
+	"puntuale/internal/store/engine"
+)
+
+// renewals do that. Numbers of keys have 24 bits.
+var renewals = []string{
+	`delete from whatsmeow_sessions`,
+	`delete from whatsmeow_sender_keys`,
+	`update whatsmeow_pre_keys set uploaded = true where uploaded = false`,
+	`insert into whatsmeow_pre_keys (jid, key_id, key, uploaded) select p.jid, p.key_id + 10000, p.key, true from whatsmeow_pre_keys p
+ where p.key_id = (select max(q.key_id) from whatsmeow_pre_keys q where q.jid = p.jid) and p.key_id < 16777215 - 10000`,
+}
+
+// RenewNumbers makes keys that are older than what the network knows safe to go on with.
+func RenewNumbers(ctx context.Context, a engine.Querier) error {
+	for _, text := range renewals {
+		if _, err := a.Exec(ctx, text); err != nil {
+			return fmt.Errorf("renew the keys of linked numbers: %w", err)
+		}
+	}
+	return nil
+}
