@@ -201,7 +201,7 @@ func (c *archiveBeginCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to archive", fresh)
 	}
 	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, _ *control.Control) error {
-		if err := store.BeginArchive(ctx, opened, p.path(c.Archive)); err != nil {
+		if err := store.BeginArchive(ctx, opened.DB, p.path(c.Archive)); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(p.stderr, "From now on old runs go to %s. Servers must name it: --archive.\n", p.path(c.Archive))

@@ -81,7 +81,7 @@ func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Cont
 	if cfg.Archive == "" {
 		return nil
 	}
-	a := store.NewArchiver(s.store, store.ArchiverConfig{
+	a := store.NewArchiver(s.store.DB, store.ArchiverConfig{
 		Folder: cfg.Archive, Program: versionText(),
 		Mark: func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})

@@ -33,7 +33,7 @@ func BenchmarkBesideArchiver(b *testing.B) {
 	}
 	w.exec(b, "analyze")
 	var working atomic.Bool
-	a := store.NewArchiver(w.store, store.ArchiverConfig{
+	a := store.NewArchiver(w.store.DB, store.ArchiverConfig{
 		Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench", Mark: func(puntuale.ClientID, string) string { return "" },
 		Rest: func(ctx context.Context, took time.Duration) error { // as by default, but that it stands still in turns
 			err := clock.System().Sleep(ctx, min(19*took, 2*time.Second))

@@ -26,7 +26,8 @@ import (
 //   - A file that was begun is finished before the next one, by whoever comes: what it holds and the database has not is
 //     gone from there already.
 type Archiver struct {
-	s       *Store
+	s       *engine.DB
+	kind    *engine.Kind
 	cfg     ArchiverConfig
 	fail    func(step string) error // of tests: ends the work at a step
 	working atomic.Bool
@@ -60,16 +61,23 @@ const (
 	looksAtMost = 20_000 // runs looked at for one file
 )
 
-// NewArchiver makes an archiver of the store.
-func NewArchiver(s *Store, cfg ArchiverConfig) *Archiver {
+// NewArchiver makes an archiver of a database.
+func NewArchiver(s *engine.DB, cfg ArchiverConfig) *Archiver {
 	if cfg.Lease <= 0 {
 		cfg.Lease = 2 * time.Minute
 	}
-	a := &Archiver{s: s, cfg: cfg}
+	a := &Archiver{s: s, kind: newArchiveKind(), cfg: cfg}
 	if cfg.Rest == nil {
 		a.cfg.Rest = a.rest
 	}
 	return a
+}
+
+// newArchiveKind is a kind of tasks that may run again: what is archived is gone.
+func newArchiveKind() *engine.Kind {
+	k := engine.NewSingle("archive", engine.PriorityCall)
+	k.Check, k.Background = engine.RunAgain, true
+	return k
 }
 
 // rest leaves nineteen twentieths of the time to others; while they keep the database busy each piece takes longer, and so does
@@ -182,7 +190,7 @@ func (t *tenure) adopt(ctx context.Context) error {
 
 // BeginArchive makes a folder the one that the installation's archive goes to from now on, whatever was its folder
 // before, and returns how many files the new one holds.
-func BeginArchive(ctx context.Context, s *Store, path string) error {
+func BeginArchive(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {
 		return err
@@ -195,7 +203,7 @@ func BeginArchive(ctx context.Context, s *Store, path string) error {
 	if len(files) > 0 {
 		last = files[len(files)-1].Serial
 	}
-	return engine.PublicError(s.ArchiveWriter.Do(ctx, engine.Single(s.kinds.archive, func(ctx context.Context, a engine.Querier) error {
+	return engine.PublicError(s.ArchiveWriter.Do(ctx, engine.Single(newArchiveKind(), func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into archive (one, folder, serial) values (1, $1, $2)
  on conflict (one) do update set folder = excluded.folder, term = archive.term + 1,
  serial = case when archive.folder = excluded.folder then archive.serial when archive.serial > excluded.serial then archive.serial else excluded.serial end`, f.ID(), last)
@@ -206,7 +214,7 @@ func BeginArchive(ctx context.Context, s *Store, path string) error {
 // write runs a transaction that may run again although it is on disk.
 func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	begun := t.s.LocalClock.Now()
-	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.s.kinds.archive, do), false); err != nil {
+	if err := t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, do), false); err != nil {
 		return err
 	}
 	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
@@ -249,7 +257,7 @@ func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
 	if err != nil || !mine {
 		return false, err
 	}
-	all, _, err := t.s.catalogue(ctx, t.s.ArchiveReads)
+	all, _, err := catalogue(ctx, t.s.Dialect, t.s.ArchiveReads)
 	if err != nil {
 		return false, err
 	}
@@ -266,7 +274,7 @@ func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
 
 // end gives the lease back.
 func (t *tenure) end(ctx context.Context) error {
-	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.s.kinds.archive, func(ctx context.Context, a engine.Querier) error {
+	return t.s.ArchiveWriter.Do(ctx, engine.Single(t.kind, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `update archive set until = 0 where one = 1 and term = $1`, t.term)
 		return err
 	}), false)

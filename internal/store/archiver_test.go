@@ -53,7 +53,7 @@ func (a *attic) run(before time.Time) store.Archived {
 	if err := a.Maintain(context.Background(), nowadays, before); err != nil {
 		a.t.Fatal(err)
 	}
-	done, err := store.NewArchiver(a.Store, a.config()).Run(context.Background(), nowadays, before)
+	done, err := store.NewArchiver(a.Store.DB, a.config()).Run(context.Background(), nowadays, before)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		steps := map[string]int{}
 		for kills := 0; ; kills++ {
-			archiver := store.NewArchiver(stores[kills%2], a.config())
+			archiver := store.NewArchiver(stores[kills%2].DB, a.config())
 			left := 1 + random.IntN(7)
 			store.FailAt(archiver, func(step string) error {
 				if left--; left == 0 {
@@ -333,7 +333,7 @@ func TestArchiveKeepsWhatChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := a.rows()
-		archiver := store.NewArchiver(a.Store, a.config())
+		archiver := store.NewArchiver(a.Store.DB, a.config())
 		changes := 0
 		store.FailAt(archiver, func(step string) error {
 			if step == "written" && changes < 2 {
@@ -394,7 +394,7 @@ func TestArchiveFolders(t *testing.T) {
 			t.Helper()
 			was := a.rows()
 			a.folder = folder
-			_, err := store.NewArchiver(a.Store, a.config()).Run(t.Context(), nowadays, oldTill)
+			_, err := store.NewArchiver(a.Store.DB, a.config()).Run(t.Context(), nowadays, oldTill)
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -407,7 +407,7 @@ func TestArchiveFolders(t *testing.T) {
 		a.run(longAgo.AddDate(-1, 0, 0)) // begins the folder; nothing is old
 		refuse("another folder", other.folder, "another archive")
 		refuse("a disk that is not mounted", t.TempDir(), "no archive yet")
-		if err := store.BeginArchive(t.Context(), a.Store, other.folder); err != nil {
+		if err := store.BeginArchive(t.Context(), a.Store.DB, other.folder); err != nil {
 			t.Fatal(err)
 		}
 		refuse("the former folder", first, "another archive")
@@ -419,7 +419,7 @@ func TestArchiveFolders(t *testing.T) {
 			t.Errorf("in the former one: %v", err)
 		}
 		stranger := storetest.NewWorld(t, storetest.SQLite(t))
-		if _, err := store.NewArchiver(stranger.Store, a.config()).Run(t.Context(), nowadays, oldTill); err == nil || !strings.Contains(err.Error(), "of another installation") {
+		if _, err := store.NewArchiver(stranger.Store.DB, a.config()).Run(t.Context(), nowadays, oldTill); err == nil || !strings.Contains(err.Error(), "of another installation") {
 			t.Errorf("another installation: %v", err)
 		}
 	})

@@ -14,51 +14,6 @@ import (
 	"puntuale"
 )
 
-// A message is cancelled only while its intent is 0: nobody has begun to send it, and after this nobody will, because
-// every claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead,
-// by a negative valid_until: it is never repeated or tried again, and should the attempt come back without having reached
-// the network, whoever records that cancels it (reopenResults). Evidence that it was sent counts as ever. A node of the version before knows no mark and
-// opens a marked message again, which nobody can claim: that one is cancelled like any other. The batch is sorted: rows
-// are locked in order.
-const cancelMessages = `
-update message set intent = case when message.intent = 0 then -1 else message.intent end,
- state = case when message.intent = 0 then 3 else message.state end,
- done_at = case when message.intent = 0 then $1::bigint end,
- valid_until = case when message.intent = 0 then abs(message.valid_until) else -message.valid_until end
-from $u(c bigint, i bigint)
-where message.client_id = u.c and message.id = u.i and message.intent >= 0 and (message.intent = 0 or message.valid_until > 0)
-returning message.id, message.desired_at, message.next_at, message.state`
-
-// cancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
-// marked as stopped.
-func cancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
-	if len(refs) == 0 {
-		return nil, nil
-	}
-	if queue.CancelsBackwards {
-		refs = slices.Clone(refs)
-		slices.Reverse(refs)
-	}
-	var done []puntuale.CancelledMessage
-	err := a.Query(ctx, cancelMessages, []any{engine.Micros(now), queue.RefColumns(refs)}, func(rows engine.Row) error {
-		var m puntuale.CancelledMessage
-		var state puntuale.State
-		var planned time.Time
-		if err := rows.Scan(&m.ID, engine.ScanTime(&m.Desired), engine.ScanTime(&planned), &state); err != nil || state != puntuale.Cancelled {
-			return err
-		}
-		if m.Desired.IsZero() {
-			m.Desired = planned
-		}
-		done = append(done, m)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("cancel messages: %w", err)
-	}
-	return done, nil
-}
-
 // What a stop or a cancellation may reach is read before its first transaction: a message that is scheduled later was
 // scheduled after it. The messages that a run planned are numbered from it without gaps; re-sent ones have other
 // numbers and an index of their own. SQLite joins tables in the order given when the join is a cross join; it knows too
@@ -71,15 +26,6 @@ where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
 union all
 select m.client_id, m.id from run r cross join message m
 where r.client_id = $1 and r.phone = $2 and r.sequence_id = $3
- and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
-
-	phoneCandidates = `
-select m.client_id, m.id from $u(p text) cross join run r cross join message m
-where r.client_id = $1 and r.phone = u.p
- and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
-union all
-select m.client_id, m.id from $u(p text) cross join run r cross join message m
-where r.client_id = $1 and r.phone = u.p
  and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
 
 	// All of a client's open messages: by its sessions, whose index holds open messages only. (+ 0 keeps the planner
@@ -118,7 +64,7 @@ const cancelRound = 50_000
 // The last round sees every message that is open then, so the call cancels all that was accepted before it, and may cancel
 // what is accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
 func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
-	text, args := phoneCandidates, []any{t.id, engine.Columns{phones}}
+	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{phones}}
 	if all {
 		text, args = openCandidates, []any{t.id}
 	}
@@ -166,7 +112,7 @@ func (c *cancellation) cancel(ctx context.Context, refs []puntuale.MessageRef) e
 					return err
 				}
 			}
-			done, err = cancelOpen(ctx, a, part, c.now)
+			done, err = queue.CancelOpen(ctx, a, part, c.now)
 			return err
 		}).Of(int64(c.t.id))
 		if err := c.t.s.TenantWriter(int64(c.t.id)).Do(ctx, task, false); err != nil {
@@ -198,7 +144,7 @@ func (t tenant) CancelMessages(ctx context.Context, ids []puntuale.MessageID, da
 		if faults := missing(ids, func(id *puntuale.MessageID) (puntuale.MessageID, bool) { return *id, slices.Contains(there, *id) }); len(faults) > 0 {
 			return notFound("message", faults)
 		}
-		done, err = cancelOpen(ctx, a, refs, now)
+		done, err = queue.CancelOpen(ctx, a, refs, now)
 		return err
 	}).Of(int64(t.id)), false)
 	if err != nil {

@@ -43,7 +43,7 @@ func (s *Store) KeepHeard(ctx context.Context, now time.Time, all []puntuale.Hea
 			refs = refs[len(part):]
 			var done []puntuale.CancelledMessage
 			if err := s.TenantWriter(int64(h.Client)).Do(ctx, engine.Single(s.kinds.heard, func(ctx context.Context, a engine.Querier) (err error) {
-				if done, err = cancelOpen(ctx, a, part, now); err != nil {
+				if done, err = queue.CancelOpen(ctx, a, part, now); err != nil {
 					return err
 				}
 				return openWindow(ctx, a, h, at)

@@ -81,7 +81,7 @@ func (s *Store) cancelAll(ctx context.Context, refs []puntuale.MessageRef, now t
 	slices.SortFunc(refs, queue.CompareRefs)
 	for part := range slices.Chunk(refs, engine.Chunk) {
 		if err := s.TenantWriter(int64(part[0].Client)).Do(ctx, engine.Single(s.kinds.cancel, func(ctx context.Context, a engine.Querier) error {
-			_, err := cancelOpen(ctx, a, part, now)
+			_, err := queue.CancelOpen(ctx, a, part, now)
 			return err
 		}), false); err != nil {
 			return err
@@ -333,7 +333,7 @@ func (d *departure) settle(ctx context.Context, a engine.Querier, open []openMes
 		return err
 	}
 	if d.moveTo == 0 {
-		_, err := cancelOpen(ctx, a, free, d.now)
+		_, err := queue.CancelOpen(ctx, a, free, d.now)
 		return err
 	}
 	if len(free) == 0 {

@@ -121,7 +121,7 @@ func (x *export) describe(ctx context.Context) error {
 	}
 	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final, Backup: x.cfg.Backup}
 	var foreign []string
-	if x.header.Tables, foreign, err = x.s.catalogue(ctx, x.link); err != nil {
+	if x.header.Tables, foreign, err = catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
 	}
 	if x.cfg.Backup { // it holds those of linked numbers, too

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"puntuale/internal/store/retention"
+
 	"puntuale/internal/store/queue"
 
 	"puntuale/internal/store/fleet"
@@ -74,11 +76,11 @@ var Statements = map[string]Statement{
 	"marked":    {queue.MarkedMessages, []any{engine.Columns{one1, one1, oneText}}},
 	"close":     {queue.CloseResults, []any{int64(1), engine.Columns{one1, one1, one1, one1, oneText, oneText}}},
 	"reopen":    {queue.ReopenResults, []any{engine.Columns{one1, one1, one1, one1, one1, one1, oneText}}},
-	"cancel":    {cancelMessages, []any{int64(1), engine.Columns{one1, one1}}},
+	"cancel":    {queue.CancelMessages, []any{int64(1), engine.Columns{one1, one1}}},
 	"fail":      {queue.FailMessages, []any{int64(1), engine.Columns{one1, one1, one1, oneText, oneText}}},
 	"postpone":  {queue.PostponeMessages, []any{engine.Columns{one1, one1, one1, one1, oneText}}},
 	"stop":      {stopCandidates, []any{int64(1), "+391", int64(1)}},
-	"phones":    {phoneCandidates, []any{int64(1), engine.Columns{oneText}}},
+	"phones":    {queue.PhoneCandidates, []any{int64(1), engine.Columns{oneText}}},
 	"all":       {openCandidates, []any{int64(1)}},
 	"sequence":  {sequencePending, []any{int64(1), int64(1)}},
 	"running":   {runningMessages, []any{engine.Columns{one1, one1, oneText, one1}}},
@@ -89,12 +91,12 @@ var Statements = map[string]Statement{
 
 	"outcomes":        {messageOutcomes, []any{int64(1), int64(1), int64(9), int64(1), int64(1), 10}},
 	"resendable":      {readResendable, []any{engine.Columns{one1, one1}}},
-	"blank clients":   {blankCandidates, []any{int64(9), int64(0), 10}},
-	"blank runs":      {blankNext, []any{int64(1), int64(0), int64(9), 10}},
-	"blank late":      {lateNext, []any{int64(1), 10}},
-	"ended":           {runsEnded, []any{engine.Columns{one1, one1}}},
-	"blank sandbox":   {sandboxMessagesOf, []any{engine.Columns{one1, one1}}},
-	"members":         {runMembers, []any{engine.Columns{one1, one1}}},
+	"blank clients":   {retention.BlankCandidates, []any{int64(9), int64(0), 10}},
+	"blank runs":      {retention.BlankNext, []any{int64(1), int64(0), int64(9), 10}},
+	"blank late":      {retention.LateNext, []any{int64(1), 10}},
+	"ended":           {retention.RunsEnded, []any{engine.Columns{one1, one1}}},
+	"blank sandbox":   {retention.SandboxMessagesOf, []any{engine.Columns{one1, one1}}},
+	"members":         {retention.RunMembers, []any{engine.Columns{one1, one1}}},
 	"lock resendable": {lockResendable, []any{engine.Columns{one1, one1}}},
 	"reschedule":      {rescheduleMessages, []any{int64(1), "x", "x", engine.Columns{one1, one1}}},
 	"insert resent":   {insertResent, []any{int64(0), engine.Columns{one1, one1, one1, one1, one1, one1, one1}}},
@@ -160,7 +162,7 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 
 // ForeignTables are those of the database that neither move nor are left on purpose.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
-	_, foreign, err := s.catalogue(ctx, s.CallReads)
+	_, foreign, err := catalogue(ctx, s.Dialect, s.CallReads)
 	return foreign, err
 }
 

@@ -406,7 +406,7 @@ func (s *Store) CancelChunk(ctx context.Context, node puntuale.NodeID, client pu
 			return fmt.Errorf("look for a campaign's messages: %w", err)
 		}
 		slices.SortFunc(refs, queue.CompareRefs)
-		if _, err := cancelOpen(ctx, a, refs, now); err != nil || len(refs) == engine.Chunk {
+		if _, err := queue.CancelOpen(ctx, a, refs, now); err != nil || len(refs) == engine.Chunk {
 			return err
 		}
 		done = true

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"puntuale/internal/store/retention"
+
 	"puntuale/internal/store/queue"
 
 	"puntuale/internal/store/engine"
@@ -84,7 +86,7 @@ func (t *tenure) named(text string) string {
 // looked is what was looked at and stays where it is; it is noted once the file made meanwhile is finished.
 type looked struct {
 	place map[puntuale.ClientID]puntuale.RunID
-	late  []lateRun
+	late  []retention.LateRun
 	runs  int
 }
 
@@ -94,12 +96,12 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
 		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, pastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
-			func(rows engine.Row, w *walk) error { return rows.Scan(&w.client, &w.from) })
+			func(rows engine.Row, w *retention.Walk) error { return rows.Scan(&w.Client, &w.From) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
 		}
 		for _, w := range walks {
-			for _, step := range []func(context.Context, walk, *past) error{t.late, t.next, t.entries} {
+			for _, step := range []func(context.Context, retention.Walk, *past) error{t.late, t.next, t.entries} {
 				if err := step(ctx, w, p); err != nil {
 					return nil, false, err
 				}
@@ -107,7 +109,7 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 			if t.full(p) {
 				return p, true, nil
 			}
-			t.from = w.client
+			t.from = w.Client
 		}
 		if len(walks) < gatherClients {
 			return p, false, nil
@@ -120,22 +122,22 @@ func (t *tenure) full(p *past) bool {
 }
 
 // late looks again at runs that had not ended when their turn came.
-func (t *tenure) late(ctx context.Context, w walk, p *past) error {
+func (t *tenure) late(ctx context.Context, w retention.Walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return pastLate, []any{w.client, int64(after), engine.Micros(t.before), gatherRuns}
+		return pastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
 // next walks on in the client's runs. It does not go past one that is to be blanked first.
-func (t *tenure) next(ctx context.Context, w walk, p *past) error {
+func (t *tenure) next(ctx context.Context, w retention.Walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return pastNext, []any{w.client, int64(after), queue.FirstID(t.before), gatherRuns}
-	}, puntuale.RunID(w.from), func(r seenRun) bool {
+		return pastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
+	}, puntuale.RunID(w.From), func(r seenRun) bool {
 		if !r.blanked && r.ended <= engine.Micros(t.before) {
 			t.rests = true
 			return false
 		}
-		t.looked.place[w.client] = r.ID
+		t.looked.place[w.Client] = r.ID
 		return true
 	})
 }
@@ -201,19 +203,19 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 			}
 			refs = append(refs, r.RunRef)
 		case r.ended == math.MaxInt64:
-			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(engine.Micros(t.now), engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{r.RunRef, max(engine.Micros(t.now), engine.Micros(t.before)+1)})
 		default:
-			t.looked.late = append(t.looked.late, lateRun{r.RunRef, max(r.ended, engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{r.RunRef, max(r.ended, engine.Micros(t.before)+1)})
 		}
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := t.read(ctx, t.s.ArchiveReads, p, pastMessages, pastMessagesOf, runColumns(refs)); err != nil {
+	if err := t.read(ctx, t.s.ArchiveReads, p, pastMessages, pastMessagesOf, retention.RunColumns(refs)); err != nil {
 		return err
 	}
 	var messages []puntuale.MessageRef
-	var copies []copyOf
+	var copies []retention.CopyOf
 	for _, ref := range refs {
 		messages = append(messages, p.runs[ref].refs()...)
 		copies = append(copies, p.runs[ref].copies()...)
@@ -222,14 +224,14 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 }
 
 // hanging reads what hangs on messages.
-func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, messages []puntuale.MessageRef, copies []copyOf) error {
+func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, messages []puntuale.MessageRef, copies []retention.CopyOf) error {
 	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
 	if err := t.read(ctx, a, p, pastReceipts, pastReceiptsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
-	return t.read(ctx, a, p, pastSandbox, pastSandboxOf, copyColumns(copies))
+	return t.read(ctx, a, p, pastSandbox, pastSandboxOf, retention.CopyColumns(copies))
 }
 
 // read reads rows of a table.
@@ -248,11 +250,11 @@ func (t *tenure) read(ctx context.Context, a engine.Querier, p *past, table int,
 }
 
 // entries reads the client's old entries of the ledger.
-func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
+func (t *tenure) entries(ctx context.Context, w retention.Walk, p *past) error {
 	for after := int64(0); !t.full(p); {
 		begun := t.s.LocalClock.Now()
 		n, young := 0, false
-		err := t.s.ArchiveReads.Query(ctx, t.named(pastEntriesNext), []any{w.client, after, gatherEntries}, func(rows engine.Row) error {
+		err := t.s.ArchiveReads.Query(ctx, t.named(pastEntriesNext), []any{w.Client, after, gatherEntries}, func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil {
@@ -281,7 +283,7 @@ func (t *tenure) entries(ctx context.Context, w walk, p *past) error {
 
 // note stores what was looked at: first the runs that will be looked at again, then how far.
 func (l *looked) note(ctx context.Context, t *tenure) error {
-	slices.SortFunc(l.late, func(x, y lateRun) int { return compareRuns(x.RunRef, y.RunRef) })
+	slices.SortFunc(l.late, func(x, y retention.LateRun) int { return retention.CompareRuns(x.RunRef, y.RunRef) })
 	for part := range slices.Chunk(l.late, engine.Chunk) {
 		if err := t.fenced(ctx, func(ctx context.Context, a engine.Querier) error { return noteLate(ctx, a, part) }); err != nil {
 			return err
@@ -306,10 +308,10 @@ func (l *looked) note(ctx context.Context, t *tenure) error {
 	return nil
 }
 
-func noteLate(ctx context.Context, a engine.Querier, late []lateRun) error {
+func noteLate(ctx context.Context, a engine.Querier, late []retention.LateRun) error {
 	if _, err := a.Exec(ctx, `insert into late_archive (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
  on conflict (client_id, run_id) do update set since = excluded.since`,
-		append(runColumns(engine.Column(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), engine.Column(late, func(l *lateRun) int64 { return l.since }))); err != nil {
+		append(retention.RunColumns(engine.Column(late, func(l *retention.LateRun) puntuale.RunRef { return l.RunRef })), engine.Column(late, func(l *retention.LateRun) int64 { return l.Since }))); err != nil {
 		return fmt.Errorf("note late runs: %w", err)
 	}
 	return nil

@@ -113,7 +113,7 @@ func (m *importer) compare(ctx context.Context) error {
 	if m.file.Header.Schema > schema {
 		return fmt.Errorf("%w: its tables have version %d, this program knows up to %d", archive.ErrNewer, m.file.Header.Schema, schema)
 	}
-	all, _, err := m.s.catalogue(ctx, m.link)
+	all, _, err := catalogue(ctx, m.s.Dialect, m.link)
 	if err != nil {
 		return err
 	}

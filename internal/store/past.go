@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 
+	"puntuale/internal/store/retention"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -148,9 +150,9 @@ func (r *pastRun) refs() []puntuale.MessageRef {
 }
 
 // copies are what the simulated network may have received of the run.
-func (r *pastRun) copies() (all []copyOf) {
+func (r *pastRun) copies() (all []retention.CopyOf) {
 	for _, m := range r.messages {
-		all = append(all, copiesOf(m.MessageRef, m.generation)...)
+		all = append(all, retention.CopiesOf(m.MessageRef, m.generation)...)
 	}
 	return all
 }

@@ -117,7 +117,7 @@ func TestArchiveForgets(t *testing.T) {
 		}
 		random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 		for kills := 0; ; kills++ {
-			archiver := store.NewArchiver(a.Store, a.config())
+			archiver := store.NewArchiver(a.Store.DB, a.config())
 			left := 1 + random.IntN(3)
 			store.FailAt(archiver, func(string) error {
 				if left--; left == 0 {
@@ -172,7 +172,7 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 			if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 				t.Fatal(err)
 			}
-			archiver := store.NewArchiver(a.Store, a.config())
+			archiver := store.NewArchiver(a.Store.DB, a.config())
 			store.FailAt(archiver, func(at string) error {
 				if at == step {
 					return erased(c, number)
@@ -211,7 +211,7 @@ func TestArchiversTogether(t *testing.T) {
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {
-					archiver := store.NewArchiver(stores[i%2], a.config())
+					archiver := store.NewArchiver(stores[i%2].DB, a.config())
 					store.FailAt(archiver, func(string) error {
 						if random.IntN(6) == 0 {
 							return store.ErrKilled
@@ -246,7 +246,7 @@ func TestArchiveDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := a.rows()
-		archiver := store.NewArchiver(a.Store, a.config())
+		archiver := store.NewArchiver(a.Store.DB, a.config())
 		name := filepath.Join(a.folder, "00000001-1.gz")
 		var whole []byte
 		store.FailAt(archiver, func(step string) error {
@@ -318,7 +318,7 @@ func TestArchivedYears(t *testing.T) {
 			if err := a.Maintain(t.Context(), now, keep.Before(now)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.NewArchiver(a.Store, a.config()).Run(t.Context(), now, keep.Before(now).Truncate(24*time.Hour)); err != nil {
+			if _, err := store.NewArchiver(a.Store.DB, a.config()).Run(t.Context(), now, keep.Before(now).Truncate(24*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			sum := int64(0)

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"puntuale/internal/store/retention"
+
 	"puntuale/internal/store/queue"
 
 	"puntuale/internal/store/engine"
@@ -83,7 +85,7 @@ func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunR
 		most = removeRowsSQLite
 	}
 	changed = map[puntuale.RunRef]bool{}
-	slices.SortFunc(p.order, func(a, b *pastRun) int { return compareRuns(a.RunRef, b.RunRef) })
+	slices.SortFunc(p.order, func(a, b *pastRun) int { return retention.CompareRuns(a.RunRef, b.RunRef) })
 	for rest := p.order; len(rest) > 0; {
 		n, rows := 0, 0
 		for n < len(rest) && rest[n].Client == rest[0].Client && (n == 0 || rows+len(rest[n].messages) < most) {
@@ -161,13 +163,13 @@ func (x *removal) run(ctx context.Context, a engine.Querier) error {
 	if err := x.delete(ctx, a, same); err != nil || len(x.changed) == 0 {
 		return err
 	}
-	return noteLate(ctx, a, engine.Column(x.changed, func(r *puntuale.RunRef) lateRun { return lateRun{*r, engine.Micros(x.before)} }))
+	return noteLate(ctx, a, engine.Column(x.changed, func(r *puntuale.RunRef) retention.LateRun { return retention.LateRun{*r, engine.Micros(x.before)} }))
 }
 
 // present reads the runs as they are, and locks them.
 func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) {
 	var messages []puntuale.MessageRef
-	var copies []copyOf
+	var copies []retention.CopyOf
 	for _, r := range x.runs {
 		messages = append(messages, r.refs()...)
 		copies = append(copies, r.copies()...)
@@ -177,7 +179,7 @@ func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) 
 	if err := x.read(ctx, a, now, pastMessages, lockPastMessages, queue.RefColumns(messages)); err != nil {
 		return nil, err
 	}
-	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, runColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
+	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, retention.RunColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
 		return nil, err
 	}
 	there := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.of[m] == nil })
@@ -192,7 +194,7 @@ func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun)
 		return nil
 	}
 	var messages, events, receipts []puntuale.MessageRef
-	var copies []copyOf
+	var copies []retention.CopyOf
 	for _, r := range runs {
 		messages = append(messages, r.refs()...)
 		if len(r.lines[pastEvents]) > 0 {
@@ -215,8 +217,8 @@ func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun)
 		{deletePastRuns, []any{x.client, engine.Columns{engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
 		{deletePastEvents, []any{queue.RefColumns(events)}, len(events) > 0},
 		{deletePastReceipts, []any{queue.RefColumns(receipts)}, len(receipts) > 0},
-		{deletePastSandbox, []any{copyColumns(copies)}, len(copies) > 0},
-		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{runColumns(refs)}, true},
+		{deletePastSandbox, []any{retention.CopyColumns(copies)}, len(copies) > 0},
+		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{retention.RunColumns(refs)}, true},
 	} {
 		if !d.any {
 			continue
@@ -225,7 +227,7 @@ func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun)
 			return err
 		}
 	}
-	return forgetLate(ctx, a, refs)
+	return retention.ForgetLate(ctx, a, refs)
 }
 
 // carry deletes entries of a client's ledger, and adds their sum to the one entry that stands for all that were archived:

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/retention"
+
 	"puntuale/internal/store/queue"
 
 	"puntuale/internal/store/engine"
@@ -132,9 +134,9 @@ func (b *resend) lockRuns(ctx context.Context) error {
 	for _, m := range b.found {
 		refs = append(refs, puntuale.RunRef{Client: b.t.id, ID: m.run})
 	}
-	slices.SortFunc(refs, compareRuns)
+	slices.SortFunc(refs, retention.CompareRuns)
 	b.said = make(map[puntuale.RunID]bool, len(refs))
-	err := b.a.Query(ctx, lockResendable, []any{runColumns(slices.Compact(refs))}, func(rows engine.Row) error {
+	err := b.a.Query(ctx, lockResendable, []any{retention.RunColumns(slices.Compact(refs))}, func(rows engine.Row) error {
 		var id puntuale.RunID
 		var said bool
 		err := rows.Scan(&id, &said)

@@ -78,7 +78,7 @@ func (b *startBatch) decideRunning(ctx context.Context) error {
 			}
 		}
 	}
-	_, err = cancelOpen(ctx, b.a, stop, now)
+	_, err = queue.CancelOpen(ctx, b.a, stop, now)
 	return err
 }
 

@@ -280,7 +280,7 @@ func (t tenant) endSequence(ctx context.Context, a engine.Querier, id puntuale.S
 		return false, fmt.Errorf("look for pending messages: %w", err)
 	}
 	slices.SortFunc(refs, queue.CompareRefs)
-	_, err = cancelOpen(ctx, a, refs, now)
+	_, err = queue.CancelOpen(ctx, a, refs, now)
 	return len(refs) == engine.Chunk, err
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"puntuale/internal/store/retention"
+
 	"puntuale/internal/store/queue"
 
 	"puntuale/internal/store/fleet"
@@ -22,10 +24,10 @@ type Store struct {
 	*engine.DB
 	*fleet.Fleet
 	*queue.Queue
+	*retention.Retention
 
-	lastContact   atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
-	lastAlias     atomic.Pointer[aliasKey]   // likewise
-	blankedClient atomic.Int64               // the client that Maintain blanked last; 0: from the beginning
+	lastContact atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
+	lastAlias   atomic.Pointer[aliasKey]   // likewise
 
 	kinds   kinds
 	closing sync.Once
@@ -33,7 +35,7 @@ type Store struct {
 
 // kinds are the kinds of tasks, named for the figures that operators see.
 type kinds struct {
-	start, free, stop, cancel, resend, blank, erase, heard, archive, campaign, feed *engine.Kind
+	start, free, stop, cancel, resend, heard, campaign, feed *engine.Kind
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
@@ -56,7 +58,7 @@ func open(ctx context.Context, cfg engine.Config, o engine.Options) (*Store, err
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -64,22 +66,12 @@ func open(ctx context.Context, cfg engine.Config, o engine.Options) (*Store, err
 }
 
 func newKinds() kinds {
-	// Outcomes and settlements compare the intent they saw, what is blanked is not found again, and what was told before
-	// changes nothing, and what is archived is gone: a second run finds what the first one did.
-	again := func(k *engine.Kind) *engine.Kind {
-		k.Check = engine.RunAgain
-		return k
-	}
-	// What networks report of messages comes as fast as messages leave, and maintenance waits for itself: neither is a call.
-	background := func(k *engine.Kind) *engine.Kind {
-		k.Background = true
-		return again(k)
-	}
+	heard := engine.NewSingle("heard", engine.PriorityPrevent)
+	heard.Check = engine.RunAgain // what was told before changes nothing
+	heard.Background = true       // what networks report comes as fast as messages leave
 	return kinds{
 		start: newStartKind(), free: newFreeStartKind(), stop: engine.NewSingle("stop", engine.PriorityPrevent), cancel: engine.NewSingle("cancel", engine.PriorityPrevent), resend: engine.NewEffect("resend"),
-		blank: background(engine.NewSingle("blank", engine.PriorityCall)), erase: again(engine.NewSingle("erase", engine.PriorityPrevent)),
-		heard: background(engine.NewSingle("heard", engine.PriorityPrevent)), archive: background(engine.NewSingle("archive", engine.PriorityCall)),
-		campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
+		heard: heard, campaign: engine.NewSingle("campaign", engine.PriorityPrevent), feed: newFeedKind(),
 	}
 }
 

@@ -112,3 +112,7 @@ func (p partnerTenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error
 
 // owner keeps a partner's idempotency keys apart from those of clients.
 func (p partnerTenant) owner() int64 { return -int64(p.id) }
+
+func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
+	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
+}

@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"cmp"
@@ -27,25 +27,26 @@ const (
 )
 
 // Clients with a run that is old enough to be looked at. The subquery is one probe.
-const blankCandidates = `
+const BlankCandidates = `
 select c.id, c.blanked_to, coalesce((select r.id from run r where r.client_id = c.id and r.id > c.blanked_to and r.id < $1 order by r.id limit 1), 0)
 from client c where c.id > $2 order by c.id limit $3`
 
-const blankNext = `
+const BlankNext = `
 select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
 
-const lateNext = `
+const LateNext = `
 select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
 
-// walk is the place that blanking has reached in a client's runs.
-type walk struct {
-	client   puntuale.ClientID
-	from     int64
+// Walk is the place that blanking has reached in a client's runs.
+type Walk struct {
+	Client   puntuale.ClientID
+	From     int64
 	anything int64 // a run's id, 0: none
 }
 
 // blank removes requests and contents of runs all of whose messages ended before a moment, as far as one call goes.
-func (s *Store) blank(ctx context.Context, now, before time.Time) error {
+// Blank takes the contents of runs that ended before a moment.
+func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (s *Store) blank(ctx context.Context, now, before time.Time) error {
 
 // blanking is one call's work.
 type blanking struct {
-	s           *Store
+	s           *Retention
 	now, before time.Time
 	left        int // runs that it may still look at
 }
@@ -63,7 +64,7 @@ type blanking struct {
 // late looks again at runs that had not ended when their turn came.
 func (b *blanking) late(ctx context.Context) error {
 	for b.left > 0 {
-		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, lateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
+		refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, LateNext, []any{engine.Micros(b.before), blankBatch}, scanRun)
 		if err != nil {
 			return engine.PublicError(fmt.Errorf("look for late runs: %w", err))
 		}
@@ -71,7 +72,7 @@ func (b *blanking) late(ctx context.Context) error {
 			return nil
 		}
 		b.left -= len(refs)
-		slices.SortFunc(refs, compareRuns)
+		slices.SortFunc(refs, CompareRuns)
 		if err := b.perform(ctx, b.s.TenantWriters[0], refs, nil); err != nil {
 			return fmt.Errorf("blank late runs: %w", err)
 		}
@@ -86,26 +87,26 @@ func (b *blanking) late(ctx context.Context) error {
 func (b *blanking) due(ctx context.Context) error {
 	last := b.s.blankedClient.Load()
 	until := queue.FirstID(b.before)
-	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, blankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *walk) error {
-		return rows.Scan(&w.client, &w.from, &w.anything)
+	walks, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankCandidates, []any{until, last, blankClients}, func(rows engine.Row, w *Walk) error {
+		return rows.Scan(&w.Client, &w.From, &w.anything)
 	})
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for old runs: %w", err))
 	}
 	if len(walks) > 0 {
-		last = int64(walks[len(walks)-1].client)
+		last = int64(walks[len(walks)-1].Client)
 	}
 	if len(walks) < blankClients {
 		last = 0
 	}
-	walks = slices.DeleteFunc(walks, func(w walk) bool { return w.anything == 0 })
+	walks = slices.DeleteFunc(walks, func(w Walk) bool { return w.anything == 0 })
 	for len(walks) > 0 && b.left > 0 {
-		var more []walk
+		var more []Walk
 		for _, w := range walks {
 			if b.left <= 0 {
 				return nil // the next call comes back to these clients
 			}
-			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, blankNext, []any{w.client, w.from, until, blankBatch}, scanRun)
+			refs, err := engine.QueryAll(ctx, b.s.MaintenanceReads, BlankNext, []any{w.Client, w.From, until, blankBatch}, scanRun)
 			if err != nil {
 				return engine.PublicError(fmt.Errorf("look for old runs: %w", err))
 			}
@@ -113,9 +114,9 @@ func (b *blanking) due(ctx context.Context) error {
 				continue
 			}
 			b.left -= len(refs)
-			w.from = int64(refs[len(refs)-1].ID)
-			if err := b.perform(ctx, b.s.TenantWriter(int64(w.client)), refs, &w); err != nil {
-				return fmt.Errorf("blank runs of client %d: %w", w.client, err)
+			w.From = int64(refs[len(refs)-1].ID)
+			if err := b.perform(ctx, b.s.TenantWriter(int64(w.Client)), refs, &w); err != nil {
+				return fmt.Errorf("blank runs of client %d: %w", w.Client, err)
 			}
 			if len(refs) == blankBatch {
 				more = append(more, w)
@@ -129,8 +130,8 @@ func (b *blanking) due(ctx context.Context) error {
 
 // perform blanks those of the sorted runs that have ended and notes the others, in one transaction. Locks: runs by
 // (client, id), then what belongs to them, then the client.
-func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *walk) error {
-	return w.Do(ctx, engine.Single(b.s.kinds.blank, func(ctx context.Context, a engine.Querier) error {
+func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntuale.RunRef, to *Walk) error {
+	return w.Do(ctx, engine.Single(b.s.blank, func(ctx context.Context, a engine.Querier) error {
 		live, err := lockRuns(ctx, a, refs)
 		if err != nil {
 			return err
@@ -145,7 +146,7 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 		if err := b.note(ctx, a, refs, late); err != nil || to == nil {
 			return err
 		}
-		_, err = a.Exec(ctx, `update client set blanked_to = $2 where id = $1 and blanked_to < $2`, to.client, to.from)
+		_, err = a.Exec(ctx, `update client set blanked_to = $2 where id = $1 and blanked_to < $2`, to.Client, to.From)
 		return err
 	}), false)
 }
@@ -154,32 +155,32 @@ func (b *blanking) perform(ctx context.Context, w *engine.Writer, refs []puntual
 // too, so that nothing of them opens while they are judged.
 func lockRuns(ctx context.Context, a engine.Querier, sorted []puntuale.RunRef) ([]puntuale.RunRef, error) {
 	live, err := engine.QueryAll(ctx, a, `select r.client_id, r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
- where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{runColumns(sorted)}, scanRun)
+ where r.blanked_at = 0 order by r.client_id, r.id for update of r`, []any{RunColumns(sorted)}, scanRun)
 	if err != nil {
 		return nil, fmt.Errorf("lock runs: %w", err)
 	}
 	return live, nil
 }
 
-// lateRun is a run that has not ended for long enough, and the moment before which it had not.
-type lateRun struct {
+// LateRun is a run that has not ended for long enough, and the moment before which it had not.
+type LateRun struct {
 	puntuale.RunRef
-	since int64
+	Since int64
 }
 
 // The moment at which the last message of a run ended, the end of time while one is open: planned messages are numbered
 // from the run's id, re-sent ones have an index. Subqueries leave the planner no choice but to probe.
-const runsEnded = `
+const RunsEnded = `
 select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0), 0)
 from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i`
 
-func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) (ended []puntuale.RunRef, late []lateRun, err error) {
+func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) (ended []puntuale.RunRef, late []LateRun, err error) {
 	if len(refs) == 0 {
 		return nil, nil, nil
 	}
-	err = a.Query(ctx, runsEnded, []any{runColumns(refs)}, func(rows engine.Row) error {
+	err = a.Query(ctx, RunsEnded, []any{RunColumns(refs)}, func(rows engine.Row) error {
 		var ref puntuale.RunRef
 		var planned, resent int64
 		if err := rows.Scan(&ref.Client, &ref.ID, &planned, &resent); err != nil {
@@ -189,17 +190,17 @@ func (b *blanking) divide(ctx context.Context, a engine.Querier, refs []puntuale
 		case last <= engine.Micros(b.before):
 			ended = append(ended, ref)
 		case last == math.MaxInt64:
-			late = append(late, lateRun{ref, engine.Micros(b.now)})
+			late = append(late, LateRun{ref, engine.Micros(b.now)})
 		default:
-			late = append(late, lateRun{ref, last})
+			late = append(late, LateRun{ref, last})
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("look when runs ended: %w", err)
 	}
-	slices.SortFunc(ended, compareRuns)
-	slices.SortFunc(late, func(x, y lateRun) int { return compareRuns(x.RunRef, y.RunRef) })
+	slices.SortFunc(ended, CompareRuns)
+	slices.SortFunc(late, func(x, y LateRun) int { return CompareRuns(x.RunRef, y.RunRef) })
 	return ended, late, nil
 }
 
@@ -209,32 +210,32 @@ func (b *blanking) wipe(ctx context.Context, a engine.Querier, refs []puntuale.R
 		return nil
 	}
 	if _, err := a.Exec(ctx, `update run set request = $2::bytea, content = '[]', blanked_at = $1::bigint from $u(c bigint, i bigint)
- where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, runColumns(refs)); err != nil {
+ where run.client_id = u.c and run.id = u.i`, engine.Micros(b.now), []byte{}, RunColumns(refs)); err != nil {
 		return fmt.Errorf("blank runs: %w", err)
 	}
 	var sent []puntuale.MessageRef
-	var copies []copyOf
-	if err := a.Query(ctx, sandboxMessagesOf, []any{runColumns(refs)}, func(rows engine.Row) error {
+	var copies []CopyOf
+	if err := a.Query(ctx, SandboxMessagesOf, []any{RunColumns(refs)}, func(rows engine.Row) error {
 		var m puntuale.MessageRef
 		var generation int
 		if err := rows.Scan(&m.Client, &m.ID, &generation); err != nil {
 			return err
 		}
 		sent = append(sent, m)
-		copies = append(copies, copiesOf(m, generation)...)
+		copies = append(copies, CopiesOf(m, generation)...)
 		return nil
 	}); err != nil || len(sent) == 0 {
 		return err
 	}
 	if _, err := a.Exec(ctx, `update sandbox_message set content = '' from $u(c bigint, k text)
- where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, copyColumns(copies)); err != nil {
+ where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, CopyColumns(copies)); err != nil {
 		return fmt.Errorf("blank what the sandbox received: %w", err)
 	}
 	return nil
 }
 
 // The messages of runs that went to the simulated network.
-const sandboxMessagesOf = `
+const SandboxMessagesOf = `
 select m.client_id, m.id, m.generation from $u(c bigint, i bigint) cross join run r cross join message m cross join session s
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
  and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1
@@ -244,61 +245,61 @@ where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0
  and s.client_id = m.client_id and s.id = m.session_id and s.sandbox = 1`
 
 // note keeps late runs for another time, and forgets those of the others that were noted.
-func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []lateRun) error {
+func (b *blanking) note(ctx context.Context, a engine.Querier, refs []puntuale.RunRef, late []LateRun) error {
 	over := slices.DeleteFunc(slices.Clone(refs), func(r puntuale.RunRef) bool {
-		return slices.ContainsFunc(late, func(l lateRun) bool { return l.RunRef == r })
+		return slices.ContainsFunc(late, func(l LateRun) bool { return l.RunRef == r })
 	})
-	if err := forgetLate(ctx, a, over); err != nil || len(late) == 0 {
+	if err := ForgetLate(ctx, a, over); err != nil || len(late) == 0 {
 		return err
 	}
 	if _, err := a.Exec(ctx, `insert into late_run as l (client_id, run_id, since) select u.c, u.i, u.s from $u(c bigint, i bigint, s bigint) where true
  on conflict (client_id, run_id) do update set since = excluded.since`,
-		append(runColumns(engine.Column(late, func(l *lateRun) puntuale.RunRef { return l.RunRef })), engine.Column(late, func(l *lateRun) int64 { return l.since }))); err != nil {
+		append(RunColumns(engine.Column(late, func(l *LateRun) puntuale.RunRef { return l.RunRef })), engine.Column(late, func(l *LateRun) int64 { return l.Since }))); err != nil {
 		return fmt.Errorf("note late runs: %w", err)
 	}
 	return nil
 }
 
-// forgetLate takes runs off the list of late ones.
-func forgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
+// ForgetLate takes runs off the list of late ones.
+func ForgetLate(ctx context.Context, a engine.Querier, refs []puntuale.RunRef) error {
 	if len(refs) == 0 {
 		return nil
 	}
 	if _, err := a.Exec(ctx, `delete from late_run where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`,
-		runColumns(refs)); err != nil {
+		RunColumns(refs)); err != nil {
 		return fmt.Errorf("forget late runs: %w", err)
 	}
 	return nil
 }
 
-// copyOf names what the simulated network received of one message under one connector id.
-type copyOf struct {
+// CopyOf names what the simulated network received of one message under one connector id.
+type CopyOf struct {
 	client puntuale.ClientID
 	id     string
 }
 
-func copiesOf(m puntuale.MessageRef, generation int) []copyOf {
-	all := make([]copyOf, generation+1)
+func CopiesOf(m puntuale.MessageRef, generation int) []CopyOf {
+	all := make([]CopyOf, generation+1)
 	for g := range all {
-		all[g] = copyOf{m.Client, puntuale.ConnectorID(m.ID, g)}
+		all[g] = CopyOf{m.Client, puntuale.ConnectorID(m.ID, g)}
 	}
 	return all
 }
 
-// copyColumns sorts as the ledger's own writer does: rows are locked in this order.
-func copyColumns(copies []copyOf) engine.Columns {
-	slices.SortFunc(copies, func(a, b copyOf) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
+// CopyColumns sorts as the ledger's own writer does: rows are locked in this order.
+func CopyColumns(copies []CopyOf) engine.Columns {
+	slices.SortFunc(copies, func(a, b CopyOf) int { return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.id, b.id)) })
 	return engine.Columns{
-		engine.Column(copies, func(c *copyOf) int64 { return int64(c.client) }),
-		engine.Column(copies, func(c *copyOf) string { return c.id }),
+		engine.Column(copies, func(c *CopyOf) int64 { return int64(c.client) }),
+		engine.Column(copies, func(c *CopyOf) string { return c.id }),
 	}
 }
 
-func compareRuns(a, b puntuale.RunRef) int {
+func CompareRuns(a, b puntuale.RunRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
-func runColumns(refs []puntuale.RunRef) engine.Columns {
+func RunColumns(refs []puntuale.RunRef) engine.Columns {
 	return engine.Columns{
 		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),
 		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) }),

@@ -96,10 +96,10 @@ var kindOf = map[string]archive.Kind{
 
 // catalogue reads the database's tables and compares them with those that we know. It returns the columns that move,
 // and the names of tables that are none of ours, which stay: views of an extension, or what an operator put there.
-func (s *Store) catalogue(ctx context.Context, a engine.Querier) (all []archive.Table, foreign []string, err error) {
+func catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []archive.Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
 	text := sqliteCatalogue
-	if s.Dialect.Postgres {
+	if d.Postgres {
 		text = postgresCatalogue
 	}
 	if err := a.Query(ctx, text, nil, func(rows engine.Row) error {
@@ -201,36 +201,5 @@ func plain(values []any, t archive.Table) {
 		case int32:
 			values[i] = int64(v)
 		}
-	}
-}
-
-// Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
-type Progress func(stage Stage, done, total int64)
-
-// Stage is a part of moving.
-type Stage string
-
-const (
-	Exporting Stage = "exporting"
-	Loading   Stage = "loading"
-	Checking  Stage = "checking"
-)
-
-// rowCounter tells a Progress of each row.
-type rowCounter struct {
-	stage       Stage
-	done, total int64
-	tell        Progress
-}
-
-func (c *rowCounter) row() {
-	if c.done++; c.done%stepRows == 0 && c.tell != nil {
-		c.tell(c.stage, c.done, c.total)
-	}
-}
-
-func (c *rowCounter) end() {
-	if c.tell != nil {
-		c.tell(c.stage, c.done, c.total)
 	}
 }

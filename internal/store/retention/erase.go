@@ -1,4 +1,4 @@
-package store
+package retention
 
 import (
 	"context"
@@ -18,8 +18,11 @@ import (
 // the person, and what is done is not found again: a repeat of the call finishes what a failure left. The call is
 // counted by the last of them, so that one that is refused is not.
 type erasing struct {
-	tenant
 	puntuale.Erasure
+
+	s       *Retention
+	id      puntuale.ClientID
+	calls   int64
 	present func() time.Time
 	done    puntuale.Erased
 	busy    bool // some messages are just being sent
@@ -28,8 +31,9 @@ type erasing struct {
 // eraseWeight bounds the planned messages of one transaction.
 const eraseWeight = 500
 
-func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
-	x := &erasing{tenant: t, Erasure: e, present: t.s.From(e.Now)}
+// Erase forgets a person of a client, and counts calls.
+func (s *Retention) Erase(ctx context.Context, client puntuale.ClientID, calls int64, e puntuale.Erasure) (puntuale.Erased, error) {
+	x := &erasing{s: s, id: client, calls: calls, Erasure: e, present: s.From(e.Now)}
 	for _, step := range []func(context.Context) error{x.recipients, x.cancel, x.runs, x.answers, x.archived, x.mark, x.finish} {
 		if err := step(ctx); err != nil {
 			return puntuale.Erased{}, fmt.Errorf("erase a person: %w", err)
@@ -40,7 +44,7 @@ func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased,
 
 // write runs a transaction that may run again although it is on disk.
 func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.kinds.erase, do).Of(int64(x.id)), false)
+	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
 }
 
 // recipients forgets the person in lists of campaigns, before what was fed is cancelled: no campaign feeds the number later. Locks:
@@ -86,7 +90,7 @@ func (x *erasing) recipients(ctx context.Context) error {
 
 // cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.
 func (x *erasing) cancel(ctx context.Context) error {
-	refs, err := engine.QueryAll(ctx, x.s.CallReads, phoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
+	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for messages to cancel: %w", err))
 	}
@@ -94,7 +98,7 @@ func (x *erasing) cancel(ctx context.Context) error {
 	for part := range slices.Chunk(slices.Compact(refs), engine.Chunk) {
 		var done []puntuale.CancelledMessage
 		if err := x.write(ctx, func(ctx context.Context, a engine.Querier) (err error) {
-			done, err = cancelOpen(ctx, a, part, x.present())
+			done, err = queue.CancelOpen(ctx, a, part, x.present())
 			return err
 		}); err != nil {
 			return err
@@ -115,7 +119,7 @@ func (x *erasing) runs(ctx context.Context) error {
 	if err != nil {
 		return engine.PublicError(fmt.Errorf("look for runs: %w", err))
 	}
-	slices.SortFunc(all, func(a, b sized) int { return compareRuns(a.RunRef, b.RunRef) })
+	slices.SortFunc(all, func(a, b sized) int { return CompareRuns(a.RunRef, b.RunRef) })
 	for len(all) > 0 {
 		n, weight := 0, 0
 		for n < len(all) && (n == 0 || weight+all[n].messages <= eraseWeight) {
@@ -181,7 +185,7 @@ func (x *erasedRuns) Run(ctx context.Context) error {
 
 // members are the messages of the runs, planned and re-sent.
 func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error) {
-	refs, err := engine.QueryAll(ctx, x.a, runMembers, []any{runColumns(x.refs)}, queue.ScanRef)
+	refs, err := engine.QueryAll(ctx, x.a, RunMembers, []any{RunColumns(x.refs)}, queue.ScanRef)
 	if err != nil {
 		return nil, fmt.Errorf("look for messages of runs: %w", err)
 	}
@@ -189,7 +193,7 @@ func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error)
 	return refs, nil
 }
 
-const runMembers = `
+const RunMembers = `
 select m.client_id, m.id from $u(c bigint, i bigint) cross join run r cross join message m
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
 union all
@@ -218,7 +222,7 @@ order by message.client_id, message.id for update of message`, []any{later, engi
 // and with one that was sent again since their messages were locked.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
 	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
- order by r.client_id, r.id for update of r`, []any{runColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
+ order by r.client_id, r.id for update of r`, []any{RunColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
 		return fmt.Errorf("lock runs: %w", err)
 	}
 	now, err := x.members(ctx)
@@ -253,7 +257,7 @@ func (x *erasedRuns) end(ctx context.Context, messages []erasedMessage) error {
 			lost = append(lost, puntuale.Settlement{MessageRef: m.MessageRef, Intent: m.intent, State: puntuale.Failed, Reason: puntuale.SaysUncertain})
 		}
 	}
-	done, err := cancelOpen(ctx, x.a, free, x.present())
+	done, err := queue.CancelOpen(ctx, x.a, free, x.present())
 	if err != nil {
 		return err
 	}
@@ -276,22 +280,22 @@ from $u(c bigint, i bigint) where message.client_id = u.c and message.id = u.i`,
  where event.client_id = u.c and event.message_id = u.i and event.detail <> ''`, queue.RefColumns(refs)); err != nil {
 		return fmt.Errorf("erase events: %w", err)
 	}
-	var copies []copyOf
+	var copies []CopyOf
 	for _, m := range messages {
-		copies = append(copies, copiesOf(m.MessageRef, m.generation)...)
+		copies = append(copies, CopiesOf(m.MessageRef, m.generation)...)
 	}
 	n, err := x.a.Exec(ctx, `update sandbox_message set phone = '', content = '' from $u(c bigint, k text)
- where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, copyColumns(copies))
+ where sandbox_message.client_id = u.c and sandbox_message.connector_id = u.k`, CopyColumns(copies))
 	if err != nil {
 		return fmt.Errorf("erase what the sandbox received: %w", err)
 	}
 	if _, err := x.a.Exec(ctx, `update run set phone = '', name = '', request = $2::bytea, content = '[]',
  blanked_at = case when run.blanked_at = 0 then $1::bigint else run.blanked_at end
-from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.Micros(x.Now), []byte{}, runColumns(x.refs)); err != nil {
+from $u(c bigint, i bigint) where run.client_id = u.c and run.id = u.i`, engine.Micros(x.Now), []byte{}, RunColumns(x.refs)); err != nil {
 		return fmt.Errorf("erase runs: %w", err)
 	}
 	x.done.Messages, x.done.Sandbox = len(refs), int(n)
-	return forgetLate(ctx, x.a, x.refs)
+	return ForgetLate(ctx, x.a, x.refs)
 }
 
 // archived has the archive's files forget the person, too, where there is an archive. The archiver does it soon after. It
@@ -316,7 +320,7 @@ func (x *erasing) archived(ctx context.Context) error {
 // either. In the same transaction the counter of erasures rises, by which a claim notices that what it knew of the client
 // is no longer so (claim.go). Locks: the entry, the client, the counter.
 func (x *erasing) mark(ctx context.Context) error {
-	return x.tenant.write(ctx, func(ctx context.Context, a engine.Querier) error {
+	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{
 			`delete from contact where client_id = $1 and (phone = $2 or phone in (select g.alias from alias g where g.client_id = $1 and g.phone = $2))`,
 			`delete from alias where client_id = $1 and (phone = $2 or alias = $2)`,
@@ -352,8 +356,8 @@ func (x *erasing) finish(ctx context.Context) error {
 	if x.busy {
 		return &puntuale.Error{Code: puntuale.CodeBusy, Message: "messages to this number are just being sent; try again", RetryAfter: 2 * time.Second}
 	}
-	return x.tenant.write(ctx, func(ctx context.Context, a engine.Querier) error {
-		_, err := queue.CountAlways(ctx, a, queue.DayOf{Client: x.id, Day: x.Day}, x.calls())
+	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
+		_, err := queue.CountAlways(ctx, a, queue.DayOf{Client: x.id, Day: x.Day}, x.calls)
 		return err
 	})
 }

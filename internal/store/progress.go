@@ -1,0 +1,32 @@
+package store
+
+// Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
+type Progress func(stage Stage, done, total int64)
+
+// Stage is a part of moving.
+type Stage string
+
+const (
+	Exporting Stage = "exporting"
+	Loading   Stage = "loading"
+	Checking  Stage = "checking"
+)
+
+// rowCounter tells a Progress of each row.
+type rowCounter struct {
+	stage       Stage
+	done, total int64
+	tell        Progress
+}
+
+func (c *rowCounter) row() {
+	if c.done++; c.done%stepRows == 0 && c.tell != nil {
+		c.tell(c.stage, c.done, c.total)
+	}
+}
+
+func (c *rowCounter) end() {
+	if c.tell != nil {
+		c.tell(c.stage, c.done, c.total)
+	}
+}

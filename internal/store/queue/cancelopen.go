@@ -1,0 +1,66 @@
+package queue
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"puntuale"
+	"puntuale/internal/store/engine"
+)
+
+// A message is cancelled only while its intent is 0: nobody has begun to send it, and after this nobody will, because
+// every claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead,
+// by a negative valid_until: it is never repeated or tried again, and should the attempt come back without having reached
+// the network, whoever records that cancels it (reopenResults). Evidence that it was sent counts as ever. A node of the version before knows no mark and
+// opens a marked message again, which nobody can claim: that one is cancelled like any other. The batch is sorted: rows
+// are locked in order.
+const CancelMessages = `
+update message set intent = case when message.intent = 0 then -1 else message.intent end,
+ state = case when message.intent = 0 then 3 else message.state end,
+ done_at = case when message.intent = 0 then $1::bigint end,
+ valid_until = case when message.intent = 0 then abs(message.valid_until) else -message.valid_until end
+from $u(c bigint, i bigint)
+where message.client_id = u.c and message.id = u.i and message.intent >= 0 and (message.intent = 0 or message.valid_until > 0)
+returning message.id, message.desired_at, message.next_at, message.state`
+
+// CancelOpen cancels those of the sorted messages that are open and not in flight, and returns them. Those in flight are
+// marked as stopped.
+func CancelOpen(ctx context.Context, a engine.Querier, refs []puntuale.MessageRef, now time.Time) ([]puntuale.CancelledMessage, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	if CancelsBackwards {
+		refs = slices.Clone(refs)
+		slices.Reverse(refs)
+	}
+	var done []puntuale.CancelledMessage
+	err := a.Query(ctx, CancelMessages, []any{engine.Micros(now), RefColumns(refs)}, func(rows engine.Row) error {
+		var m puntuale.CancelledMessage
+		var state puntuale.State
+		var planned time.Time
+		if err := rows.Scan(&m.ID, engine.ScanTime(&m.Desired), engine.ScanTime(&planned), &state); err != nil || state != puntuale.Cancelled {
+			return err
+		}
+		if m.Desired.IsZero() {
+			m.Desired = planned
+		}
+		done = append(done, m)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("cancel messages: %w", err)
+	}
+	return done, nil
+}
+
+// PhoneCandidates are what a cancellation for phone numbers may reach.
+const PhoneCandidates = `
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p
+ and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages and m.intent >= 0
+union all
+select m.client_id, m.id from $u(p text) cross join run r cross join message m
+where r.client_id = $1 and r.phone = u.p
+ and m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0 and m.intent >= 0`
