@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"puntuale/internal/store/archiver"
+
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
@@ -38,7 +40,7 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "FILE\tARCHIVED\tRUNS\tMESSAGES\tCLIENTS\tDUE FROM\tTO\tBYTES")
 	var wrong error
-	err := store.ListArchive(p.path(c.Archive), false, func(f store.ArchivedFile) error {
+	err := archiver.ListArchive(p.path(c.Archive), false, func(f archiver.ArchivedFile) error {
 		wrong = errors.Join(wrong, flaw(f))
 		if f.At.IsZero() { // it could not be read
 			return nil
@@ -58,7 +60,7 @@ func (c *archiveListCommand) Run(_ context.Context, p *program) error {
 }
 
 // flaw says what is wrong with a file, or before it.
-func flaw(f store.ArchivedFile) error {
+func flaw(f archiver.ArchivedFile) error {
 	if f.Missing > 0 {
 		return errors.Join(fmt.Errorf("%d files before %s are missing", f.Missing, f.Name), f.Err)
 	}
@@ -73,7 +75,7 @@ type archiveCheckCommand struct {
 func (c *archiveCheckCommand) Run(ctx context.Context, p *program) error {
 	var wrong error
 	var files, runs, messages int64
-	err := store.ListArchive(p.path(c.Archive), true, func(f store.ArchivedFile) error {
+	err := archiver.ListArchive(p.path(c.Archive), true, func(f archiver.ArchivedFile) error {
 		files, runs, messages = files+1, runs+f.Runs, messages+f.Messages
 		wrong = errors.Join(wrong, flaw(f))
 		return ctx.Err()
@@ -95,7 +97,7 @@ type archiveShowCommand struct {
 	From   string   `local:"" placeholder:"MOMENT" help:"Only what was planned from this moment on: 2026-11-20 or 2026-11-20T09:00:00Z. UTC."`
 	To     string   `local:"" placeholder:"MOMENT" help:"Only what was planned before this moment."`
 
-	recall store.Recall
+	recall archiver.Search
 }
 
 func (c *archiveShowCommand) check() []fault {
@@ -164,7 +166,7 @@ func (c *archiveShowCommand) Run(ctx context.Context, p *program) error {
 	out := json.NewEncoder(p.stdout)
 	out.SetEscapeHTML(false)
 	n := 0
-	err := store.RecallMessages(p.path(c.Archive), c.recall, func(m store.Recalled) error {
+	err := archiver.Find(p.path(c.Archive), c.recall, func(m archiver.Message) error {
 		n++
 		return errors.Join(ctx.Err(), out.Encode(shown(&m)))
 	})
@@ -174,7 +176,7 @@ func (c *archiveShowCommand) Run(ctx context.Context, p *program) error {
 	return err
 }
 
-func shown(m *store.Recalled) shownMessage {
+func shown(m *archiver.Message) shownMessage {
 	s := shownMessage{
 		File: m.File, ID: m.ID, Client: m.Client, Session: m.Session, Run: m.Run, ResentFrom: m.ResentFrom, Attempts: m.Attempt, Done: m.Done,
 		Outcome: [...]string{"", "SENT", "FAILED"}[min(m.Outcome, 2)], Message: httpapi.Detail(&m.MessageDetail),
@@ -201,7 +203,7 @@ func (c *archiveBeginCommand) Run(ctx context.Context, p *program) error {
 		return fmt.Errorf("there is no database %s, and so nothing to archive", fresh)
 	}
 	return p.withStore(ctx, &c.baseSettings, func(opened *store.Store, _ *control.Control) error {
-		if err := store.BeginArchive(ctx, opened.DB, p.path(c.Archive)); err != nil {
+		if err := archiver.Begin(ctx, opened.DB, p.path(c.Archive)); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintf(p.stderr, "From now on old runs go to %s. Servers must name it: --archive.\n", p.path(c.Archive))

@@ -6,12 +6,13 @@ import (
 	"sync"
 	"time"
 
+	"puntuale/internal/store/archiver"
+
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/push"
-	"puntuale/internal/store"
 )
 
 // task is what a server does in the background, again and again until it stops. Each has a loop of its own, so that one
@@ -81,7 +82,7 @@ func (s *server) archive(cfg *serverConfig, vault *auth.Vault) func(context.Cont
 	if cfg.Archive == "" {
 		return nil
 	}
-	a := store.NewArchiver(s.store.DB, store.ArchiverConfig{
+	a := archiver.New(s.store.DB, archiver.Config{
 		Folder: cfg.Archive, Program: versionText(),
 		Mark: func(client puntuale.ClientID, phone string) string { return control.Mark(vault, client, phone) },
 	})

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/archiver"
+
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/dispatch"
-	"puntuale/internal/store"
 )
 
 // BenchmarkBesideArchiver prints how late intents are on disk, and how long starts take, at a steady rate with live starts:
@@ -33,7 +34,7 @@ func BenchmarkBesideArchiver(b *testing.B) {
 	}
 	w.exec(b, "analyze")
 	var working atomic.Bool
-	a := store.NewArchiver(w.store.DB, store.ArchiverConfig{
+	a := archiver.New(w.store.DB, archiver.Config{
 		Folder: filepath.Join(b.TempDir(), "archive"), Program: "bench", Mark: func(puntuale.ClientID, string) string { return "" },
 		Rest: func(ctx context.Context, took time.Duration) error { // as by default, but that it stands still in turns
 			err := clock.System().Sleep(ctx, min(19*took, 2*time.Second))

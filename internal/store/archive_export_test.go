@@ -3,25 +3,29 @@ package store
 import (
 	"strings"
 
+	"puntuale/internal/store/archiver"
+
+	"puntuale/internal/store/archive"
+
 	"puntuale/internal/store/engine"
 )
 
 func init() {
 	for name, st := range map[string]Statement{
-		"past clients":   {pastClients, []any{int64(0), int64(9), int64(9), 10}},
-		"past runs":      {pastNext, []any{int64(1), int64(0), int64(9), 10}},
-		"past late":      {pastLate, []any{int64(1), int64(0), int64(9), 10}},
-		"past messages":  {pastMessagesOf, []any{engine.Columns{one1, one1}}},
-		"past events":    {pastEventsOf, []any{engine.Columns{one1, one1}}},
-		"past sandbox":   {pastSandboxOf, []any{engine.Columns{one1, oneText}}},
-		"past entries":   {pastEntriesNext, []any{int64(1), int64(0), 10}},
-		"past lock":      {lockPastMessages, []any{engine.Columns{one1, one1}}},
-		"past lock runs": {lockPastRuns, []any{engine.Columns{one1, one1}}},
-		"past delete":    {deletePastMessages, []any{int64(1), engine.Columns{one1}}},
-		"past forget":    {deletePastRuns, []any{int64(1), engine.Columns{one1}}},
-		"past unsay":     {deletePastEvents, []any{engine.Columns{one1, one1}}},
+		"past clients":   {archiver.PastClients, []any{int64(0), int64(9), int64(9), 10}},
+		"past runs":      {archiver.PastNext, []any{int64(1), int64(0), int64(9), 10}},
+		"past late":      {archiver.PastLate, []any{int64(1), int64(0), int64(9), 10}},
+		"past messages":  {archiver.PastMessagesOf, []any{engine.Columns{one1, one1}}},
+		"past events":    {archiver.PastEventsOf, []any{engine.Columns{one1, one1}}},
+		"past sandbox":   {archiver.PastSandboxOf, []any{engine.Columns{one1, oneText}}},
+		"past entries":   {archiver.PastEntriesNext, []any{int64(1), int64(0), 10}},
+		"past lock":      {archiver.LockPastMessages, []any{engine.Columns{one1, one1}}},
+		"past lock runs": {archiver.LockPastRuns, []any{engine.Columns{one1, one1}}},
+		"past delete":    {archiver.DeletePastMessages, []any{int64(1), engine.Columns{one1}}},
+		"past forget":    {archiver.DeletePastRuns, []any{int64(1), engine.Columns{one1}}},
+		"past unsay":     {archiver.DeletePastEvents, []any{engine.Columns{one1, one1}}},
 	} {
-		for table, name := range alias {
+		for table, name := range archiver.Alias {
 			st.Text = strings.ReplaceAll(st.Text, ":"+table, name+".client_id")
 		}
 		Statements[name] = st
@@ -29,18 +33,18 @@ func init() {
 }
 
 // FailAt makes an archiver's work end at a step with an error; ErrKilled ends it as a kill would.
-func FailAt(a *Archiver, fail func(step string) error) { a.fail = fail }
+func FailAt(a *archiver.Archiver, fail func(step string) error) { a.Fail = fail }
 
 // ErrKilled is such an error.
-var ErrKilled = errKilled
+var ErrKilled = archiver.ErrKilled
 
 // ArchivedTables are those whose rows go to the archive, with their columns.
 func ArchivedTables() map[string]string {
 	all := map[string]string{}
-	for _, m := range movedTables {
-		for _, name := range pastTables {
-			if m.name == name {
-				all[name] = m.columns
+	for _, m := range archive.MovedTables {
+		for _, name := range archiver.PastTables {
+			if m.Name == name {
+				all[name] = m.Columns
 			}
 		}
 	}

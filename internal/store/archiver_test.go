@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/archiver"
+
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
@@ -41,19 +43,19 @@ func mark(client puntuale.ClientID, phone string) string {
 	return fmt.Sprintf("%s%d:%s", puntuale.MarkPrefix, client, phone)
 }
 
-func (a *attic) config() store.ArchiverConfig {
-	return store.ArchiverConfig{
+func (a *attic) config() archiver.Config {
+	return archiver.Config{
 		Folder: a.folder, Program: "test", Mark: mark, Lease: time.Microsecond,
 		Rest: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
 	}
 }
 
-func (a *attic) run(before time.Time) store.Archived {
+func (a *attic) run(before time.Time) archiver.Archived {
 	a.t.Helper()
 	if err := a.Maintain(context.Background(), nowadays, before); err != nil {
 		a.t.Fatal(err)
 	}
-	done, err := store.NewArchiver(a.Store.DB, a.config()).Run(context.Background(), nowadays, before)
+	done, err := archiver.New(a.Store.DB, a.config()).Run(context.Background(), nowadays, before)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -240,7 +242,7 @@ func TestArchive(t *testing.T) {
 		if n := a.Int("select count(*) from credit_entry where at < $1 and kind <> 'carried'", oldTill.UnixMicro()); n != 0 {
 			t.Errorf("%d old entries of ledgers are left", n)
 		}
-		if done := a.run(oldTill); done != (store.Archived{}) {
+		if done := a.run(oldTill); done != (archiver.Archived{}) {
 			t.Errorf("a second time: %+v", done)
 		}
 
@@ -284,16 +286,16 @@ func TestArchiverKilledAnywhere(t *testing.T) {
 		stores := []*store.Store{w.Store, w.DB.Open(t)}
 		steps := map[string]int{}
 		for kills := 0; ; kills++ {
-			archiver := store.NewArchiver(stores[kills%2].DB, a.config())
+			worker := archiver.New(stores[kills%2].DB, a.config())
 			left := 1 + random.IntN(7)
-			store.FailAt(archiver, func(step string) error {
+			store.FailAt(worker, func(step string) error {
 				if left--; left == 0 {
 					steps[step]++
 					return store.ErrKilled
 				}
 				return nil
 			})
-			_, err := archiver.Run(t.Context(), nowadays, oldTill)
+			_, err := worker.Run(t.Context(), nowadays, oldTill)
 			there := a.rows()
 			for line, n := range a.kept() {
 				there[line] += n
@@ -333,16 +335,16 @@ func TestArchiveKeepsWhatChanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := a.rows()
-		archiver := store.NewArchiver(a.Store.DB, a.config())
+		worker := archiver.New(a.Store.DB, a.config())
 		changes := 0
-		store.FailAt(archiver, func(step string) error {
+		store.FailAt(worker, func(step string) error {
 			if step == "written" && changes < 2 {
 				changes++
 				a.change(was)
 			}
 			return nil
 		})
-		done, err := archiver.Run(t.Context(), nowadays, oldTill)
+		done, err := worker.Run(t.Context(), nowadays, oldTill)
 		if err != nil || done.Files != 3 {
 			t.Errorf("%+v, %v", done, err)
 		}
@@ -394,7 +396,7 @@ func TestArchiveFolders(t *testing.T) {
 			t.Helper()
 			was := a.rows()
 			a.folder = folder
-			_, err := store.NewArchiver(a.Store.DB, a.config()).Run(t.Context(), nowadays, oldTill)
+			_, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), nowadays, oldTill)
 			if err == nil || !strings.Contains(err.Error(), says) {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -407,7 +409,7 @@ func TestArchiveFolders(t *testing.T) {
 		a.run(longAgo.AddDate(-1, 0, 0)) // begins the folder; nothing is old
 		refuse("another folder", other.folder, "another archive")
 		refuse("a disk that is not mounted", t.TempDir(), "no archive yet")
-		if err := store.BeginArchive(t.Context(), a.Store.DB, other.folder); err != nil {
+		if err := archiver.Begin(t.Context(), a.Store.DB, other.folder); err != nil {
 			t.Fatal(err)
 		}
 		refuse("the former folder", first, "another archive")
@@ -419,7 +421,7 @@ func TestArchiveFolders(t *testing.T) {
 			t.Errorf("in the former one: %v", err)
 		}
 		stranger := storetest.NewWorld(t, storetest.SQLite(t))
-		if _, err := store.NewArchiver(stranger.Store.DB, a.config()).Run(t.Context(), nowadays, oldTill); err == nil || !strings.Contains(err.Error(), "of another installation") {
+		if _, err := archiver.New(stranger.Store.DB, a.config()).Run(t.Context(), nowadays, oldTill); err == nil || !strings.Contains(err.Error(), "of another installation") {
 			t.Errorf("another installation: %v", err)
 		}
 	})

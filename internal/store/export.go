@@ -121,7 +121,7 @@ func (x *export) describe(ctx context.Context) error {
 	}
 	x.header = archive.Header{Schema: schema, Program: x.cfg.Program, Database: string(which), At: x.now, Final: x.cfg.Final, Backup: x.cfg.Backup}
 	var foreign []string
-	if x.header.Tables, foreign, err = catalogue(ctx, x.s.Dialect, x.link); err != nil {
+	if x.header.Tables, foreign, err = archive.Catalogue(ctx, x.s.Dialect, x.link); err != nil {
 		return err
 	}
 	if x.cfg.Backup { // it holds those of linked numbers, too
@@ -158,7 +158,7 @@ func writeTables(ctx context.Context, a engine.Querier, to io.Writer, h archive.
 		if err := w.Begin(); err != nil {
 			return err
 		}
-		if err := readTable(ctx, a, t, func(row []any) error {
+		if err := archive.ReadTable(ctx, a, t, func(row []any) error {
 			rows.row()
 			return w.Row(row)
 		}); err != nil {

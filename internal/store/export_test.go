@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"puntuale/internal/store/archive"
+
 	"puntuale/internal/store/retention"
 
 	"puntuale/internal/store/queue"
@@ -162,7 +164,7 @@ func (s *Store) Explain(ctx context.Context, st Statement, reads bool) (plan str
 
 // ForeignTables are those of the database that neither move nor are left on purpose.
 func ForeignTables(ctx context.Context, s *Store) ([]string, error) {
-	_, foreign, err := catalogue(ctx, s.Dialect, s.CallReads)
+	_, foreign, err := archive.Catalogue(ctx, s.Dialect, s.CallReads)
 	return foreign, err
 }
 

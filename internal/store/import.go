@@ -113,7 +113,7 @@ func (m *importer) compare(ctx context.Context) error {
 	if m.file.Header.Schema > schema {
 		return fmt.Errorf("%w: its tables have version %d, this program knows up to %d", archive.ErrNewer, m.file.Header.Schema, schema)
 	}
-	all, _, err := catalogue(ctx, m.s.Dialect, m.link)
+	all, _, err := archive.Catalogue(ctx, m.s.Dialect, m.link)
 	if err != nil {
 		return err
 	}
@@ -157,8 +157,8 @@ func (m *importer) lock(ctx context.Context) error {
 		return nil
 	}
 	names := []string{"node"}
-	for _, t := range movedTables {
-		names = append(names, t.name)
+	for _, t := range archive.MovedTables {
+		names = append(names, t.Name)
 	}
 	if _, err := m.link.Exec(ctx, "lock table "+strings.Join(names, ", ")+" in share row exclusive mode"); err != nil {
 		if engine.LockedOut(err) {
@@ -171,17 +171,17 @@ func (m *importer) lock(ctx context.Context) error {
 
 // refuseFull refuses a database that holds anything.
 func (m *importer) refuseFull(ctx context.Context) error {
-	for _, t := range movedTables {
-		if slices.Contains(beginTables, t.name) {
+	for _, t := range archive.MovedTables {
+		if slices.Contains(archive.BeginTables, t.Name) {
 			continue
 		}
 		var n int64
-		found, err := engine.QueryOne(ctx, m.link, "select 1 from "+t.name+" limit 1", nil, &n)
+		found, err := engine.QueryOne(ctx, m.link, "select 1 from "+t.Name+" limit 1", nil, &n)
 		if err != nil {
-			return fmt.Errorf("look whether %s is empty: %w", t.name, err)
+			return fmt.Errorf("look whether %s is empty: %w", t.Name, err)
 		}
 		if found {
-			return puntuale.Conflict("the database holds an installation already (its table " + t.name +
+			return puntuale.Conflict("the database holds an installation already (its table " + t.Name +
 				" is not empty), so nothing was imported; an import that was interrupted leaves it empty, one that was not is complete")
 		}
 	}
@@ -197,7 +197,7 @@ func (m *importer) clear(ctx context.Context) error {
 	if _, err := engine.QueryOne(ctx, m.link, `select next from id_block where one = 1`, nil, &m.block); err != nil {
 		return fmt.Errorf("read the block counter: %w", err)
 	}
-	for _, name := range beginTables {
+	for _, name := range archive.BeginTables {
 		if _, err := m.link.Exec(ctx, "delete from "+name); err != nil {
 			return fmt.Errorf("empty %s: %w", name, err)
 		}
@@ -212,7 +212,7 @@ func (m *importer) check(ctx context.Context) error {
 	for i, t := range m.loaded {
 		var n int64
 		var digest archive.Digest
-		if err := readTable(ctx, m.link, t, func(row []any) (err error) {
+		if err := archive.ReadTable(ctx, m.link, t, func(row []any) (err error) {
 			if line, err = archive.AppendRow(line[:0], row); err != nil {
 				return err
 			}
@@ -247,14 +247,14 @@ func (m *importer) goOn(ctx context.Context) error {
 	if !m.s.Dialect.Postgres {
 		return nil
 	}
-	for _, t := range movedTables {
-		if t.serial == "" {
+	for _, t := range archive.MovedTables {
+		if t.Serial == "" {
 			continue
 		}
 		var next int64
 		if _, err := engine.QueryOne(ctx, m.link, fmt.Sprintf(`select setval(pg_get_serial_sequence('%[1]s', '%[2]s'), coalesce(max(%[2]s), 0) + 1, false) from %[1]s`,
-			t.name, t.serial), nil, &next); err != nil {
-			return fmt.Errorf("set the numbers of %s: %w", t.name, err)
+			t.Name, t.Serial), nil, &next); err != nil {
+			return fmt.Errorf("set the numbers of %s: %w", t.Name, err)
 		}
 	}
 	return nil

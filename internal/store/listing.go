@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -216,7 +218,7 @@ func (l *listing) found(f puntuale.MessageFilter) string {
 		l.ofMessage += " and m.state + 0 <> 5"
 	}
 	if f.Origin != "" {
-		l.ofRun += " and r.origin + 0 = " + l.bind(originNumber(f.Origin)) // its messages have it, too
+		l.ofRun += " and r.origin + 0 = " + l.bind(queue.OriginNumber(f.Origin)) // its messages have it, too
 	}
 	if !f.From.IsZero() {
 		l.ofMessage += " and " + plannedAt + " >= " + l.bind(engine.Micros(f.From))

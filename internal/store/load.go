@@ -59,7 +59,7 @@ func (m *importer) insert(ctx context.Context, t archive.Table, from *fileRows) 
 	for i := range values {
 		values[i] = fmt.Sprintf("c%d", i)
 	}
-	text := "insert into " + t.Name + " (" + columnNames(t) + ") select " + strings.Join(values, ", ") + " from batch($1)"
+	text := "insert into " + t.Name + " (" + archive.ColumnNames(t) + ") select " + strings.Join(values, ", ") + " from batch($1)"
 	for more := true; more; {
 		columns := make([][]any, len(t.Columns))
 		for n := 0; n < insertRows; n++ {
@@ -106,7 +106,7 @@ type fileRows struct {
 }
 
 func (f *fileRows) Next() bool {
-	if f.n%stepRows == 0 && f.ctx.Err() != nil {
+	if f.n%archive.StepRows == 0 && f.ctx.Err() != nil {
 		f.err = context.Cause(f.ctx)
 	}
 	if f.err != nil {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"puntuale/internal/store/queue"
+
 	"puntuale/internal/store/engine"
 
 	"puntuale"
@@ -44,7 +46,7 @@ type details struct {
 func (d *details) scan(rows engine.Row) error {
 	var m puntuale.MessageDetail
 	var request, content int
-	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, origin{&m.Origin}, &m.Phone, engine.ScanTime(&m.Desired),
+	err := rows.Scan(&m.Client, &m.ID, &m.Session, &m.Run, &m.Step, queue.ScanOrigin(&m.Origin), &m.Phone, engine.ScanTime(&m.Desired),
 		engine.ScanTime(&m.Due), engine.ScanTime(&m.Next), engine.ScanTime(&m.ValidUntil), &m.Intent, engine.ScanTime(&m.IntentAt), &m.Attempt, &m.Repeats,
 		&m.Generation, &m.State, engine.ScanTime(&m.Done), &m.Reason, &m.Detail, &m.ResentFrom, engine.ScanTime(&m.Received), &m.RunName,
 		&m.ClientName, &m.SequenceName, &m.Zone, &m.Blanked, &request, &content,
@@ -104,7 +106,7 @@ func (t tenant) Outlines(ctx context.Context, ids []puntuale.MessageID) ([]puntu
 		}
 		for _, m := range of {
 			if m.Step < 0 || m.Step >= len(steps) {
-				return errStep(m, len(steps))
+				return queue.ErrStep(m, len(steps))
 			}
 			m.Window = steps[m.Step].Window
 		}
@@ -151,16 +153,12 @@ func (t tenant) fill(ctx context.Context, all []puntuale.MessageDetail) error {
 					continue
 				}
 				if m.Step < 0 || m.Step >= len(steps) {
-					return errStep(m, len(steps))
+					return queue.ErrStep(m, len(steps))
 				}
 				m.Content, m.Window, m.Request = steps[m.Step].Content, steps[m.Step].Window, request
 			}
 			return nil
 		})
-}
-
-func errStep(m *puntuale.MessageDetail, n int) error {
-	return fmt.Errorf("message %d has step %d of %d", m.ID, m.Step, n)
 }
 
 // eachRun reads the messages' runs with a statement, and calls use for each with the messages of it.
@@ -190,29 +188,5 @@ func (t tenant) eachRun(ctx context.Context, all []puntuale.MessageDetail, text 
 	}); err != nil {
 		return engine.PublicError(fmt.Errorf("read the runs of messages: %w", err))
 	}
-	return nil
-}
-
-var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
-	4: puntuale.OriginAutomation}
-
-func originNumber(o puntuale.Origin) int64 {
-	for i, known := range origins {
-		if known == o && o != "" {
-			return int64(i)
-		}
-	}
-	return 0 // refused by the table's check
-}
-
-// origin scans the number of an origin.
-type origin struct{ into *puntuale.Origin }
-
-func (o origin) Scan(value any) error {
-	n, ok := value.(int64)
-	if !ok || n < 1 || n >= int64(len(origins)) {
-		return fmt.Errorf("%v is not the number of an origin", value)
-	}
-	*o.into = origins[n]
 	return nil
 }

@@ -92,9 +92,9 @@ func (s *Store) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumb
 
 // describe reads which tables there are.
 func (n *linkedNumbers) describe(ctx context.Context) error {
-	text := sqliteCatalogue
+	text := archive.SqliteCatalogue
 	if n.s.Dialect.Postgres {
-		text = postgresCatalogue
+		text = archive.PostgresCatalogue
 	}
 	versioned := false
 	if err := n.link.Query(ctx, text, nil, func(rows engine.Row) error {
@@ -110,7 +110,7 @@ func (n *linkedNumbers) describe(ctx context.Context) error {
 		if last < 0 || n.tables[last].Name != table {
 			n.tables, last = append(n.tables, archive.Table{Name: table}), last+1
 		}
-		of, ok := kindOf[strings.ToLower(kind)]
+		of, ok := archive.KindOf[strings.ToLower(kind)]
 		if !ok {
 			return fmt.Errorf("its table %s has a column %s of a type %q that this program does not move", table, column, kind)
 		}

@@ -1,5 +1,7 @@
 package store
 
+import "puntuale/internal/store/archive"
+
 // Progress tells how far moving has come; it is called after each thousand rows and at the end of each stage.
 type Progress func(stage Stage, done, total int64)
 
@@ -20,7 +22,7 @@ type rowCounter struct {
 }
 
 func (c *rowCounter) row() {
-	if c.done++; c.done%stepRows == 0 && c.tell != nil {
+	if c.done++; c.done%archive.StepRows == 0 && c.tell != nil {
 		c.tell(c.stage, c.done, c.total)
 	}
 }

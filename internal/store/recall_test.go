@@ -13,15 +13,17 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/archiver"
+
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
 )
 
-func (a *attic) recall(r store.Recall) (all []store.Recalled) {
+func (a *attic) recall(r archiver.Search) (all []archiver.Message) {
 	a.t.Helper()
-	if err := store.RecallMessages(a.folder, r, func(m store.Recalled) error {
+	if err := archiver.Find(a.folder, r, func(m archiver.Message) error {
 		all = append(all, m)
 		return nil
 	}); err != nil {
@@ -60,7 +62,7 @@ func TestRecall(t *testing.T) {
 		if _, err := c.Resend(t.Context(), c.Again(ids[0])); puntuale.CodeOf(err) != puntuale.CodeNotFound {
 			t.Errorf("sent again: %v", err)
 		}
-		got := a.recall(store.Recall{Client: c.ID})
+		got := a.recall(archiver.Search{Client: c.ID})
 		for i := range were {
 			were[i].Request = nil
 			if len(got) != len(were) || fmt.Sprint(got[i].MessageDetail) != fmt.Sprint(were[i]) {
@@ -70,7 +72,7 @@ func TestRecall(t *testing.T) {
 		if e := got[2].Events; len(e) != 1 || e[0].Kind != "refused" || !strings.Contains(e[0].Detail, "131026") || got[2].Outcome != 2 || got[0].Outcome != 1 {
 			t.Errorf("%+v", got[2])
 		}
-		want := func(what string, r store.Recall, ids ...puntuale.MessageID) {
+		want := func(what string, r archiver.Search, ids ...puntuale.MessageID) {
 			t.Helper()
 			var found []puntuale.MessageID
 			for _, m := range a.recall(r) {
@@ -80,12 +82,12 @@ func TestRecall(t *testing.T) {
 				t.Errorf("%s: %v, want %v", what, found, ids)
 			}
 		}
-		want("an id", store.Recall{IDs: failed}, failed...)
-		want("no such id", store.Recall{IDs: []puntuale.MessageID{1}})
-		want("a number", store.Recall{Phone: someone}, slices.Concat(ids, theirs)...)
-		want("a client's number", store.Recall{Phone: someone, Client: other.ID}, theirs...)
-		want("a period", store.Recall{From: longAgo.Add(time.Second), To: longAgo.AddDate(0, 0, 1)}, ids[1])
-		want("to its end, exclusive", store.Recall{From: longAgo.AddDate(0, 0, 1)}, failed...)
+		want("an id", archiver.Search{IDs: failed}, failed...)
+		want("no such id", archiver.Search{IDs: []puntuale.MessageID{1}})
+		want("a number", archiver.Search{Phone: someone}, slices.Concat(ids, theirs)...)
+		want("a client's number", archiver.Search{Phone: someone, Client: other.ID}, theirs...)
+		want("a period", archiver.Search{From: longAgo.Add(time.Second), To: longAgo.AddDate(0, 0, 1)}, ids[1])
+		want("to its end, exclusive", archiver.Search{From: longAgo.AddDate(0, 0, 1)}, failed...)
 	})
 }
 
@@ -117,15 +119,15 @@ func TestArchiveForgets(t *testing.T) {
 		}
 		random := rand.New(rand.NewPCG(rand.Uint64(), 0))
 		for kills := 0; ; kills++ {
-			archiver := store.NewArchiver(a.Store.DB, a.config())
+			worker := archiver.New(a.Store.DB, a.config())
 			left := 1 + random.IntN(3)
-			store.FailAt(archiver, func(string) error {
+			store.FailAt(worker, func(string) error {
 				if left--; left == 0 {
 					return store.ErrKilled
 				}
 				return nil
 			})
-			if _, err := archiver.Run(t.Context(), nowadays, oldTill); err == nil {
+			if _, err := worker.Run(t.Context(), nowadays, oldTill); err == nil {
 				break
 			}
 			if n := a.Int("select count(*) from archive_erasure"); n != 1 && kills == 0 {
@@ -143,7 +145,7 @@ func TestArchiveForgets(t *testing.T) {
 			}
 			n += times
 		}
-		if len(a.recall(store.Recall{Client: c.ID})) != 6 || len(a.recall(store.Recall{Client: c.ID, Phone: someone})) != 3 || len(a.recall(store.Recall{Phone: "+" + number})) != 3 {
+		if len(a.recall(archiver.Search{Client: c.ID})) != 6 || len(a.recall(archiver.Search{Client: c.ID, Phone: someone})) != 3 || len(a.recall(archiver.Search{Phone: "+" + number})) != 3 {
 			t.Errorf("of %d lines %d are left", lines, n)
 		}
 		there, err := os.ReadDir(a.folder)
@@ -172,19 +174,19 @@ func TestArchiveForgetsWhatIsUnderWay(t *testing.T) {
 			if err := a.Maintain(t.Context(), nowadays, oldTill); err != nil {
 				t.Fatal(err)
 			}
-			archiver := store.NewArchiver(a.Store.DB, a.config())
-			store.FailAt(archiver, func(at string) error {
+			worker := archiver.New(a.Store.DB, a.config())
+			store.FailAt(worker, func(at string) error {
 				if at == step {
 					return erased(c, number)
 				}
 				return nil
 			})
-			if _, err := archiver.Run(t.Context(), nowadays, oldTill); err != nil {
+			if _, err := worker.Run(t.Context(), nowadays, oldTill); err != nil {
 				t.Fatal(err)
 			}
 			a.run(oldTill)
-			if len(a.recall(store.Recall{})) != 2 || len(a.recall(store.Recall{Phone: someone})) != 1 || len(a.recall(store.Recall{Phone: number})) != 0 {
-				t.Errorf("%s: the archive shows %+v", step, a.recall(store.Recall{}))
+			if len(a.recall(archiver.Search{})) != 2 || len(a.recall(archiver.Search{Phone: someone})) != 1 || len(a.recall(archiver.Search{Phone: number})) != 0 {
+				t.Errorf("%s: the archive shows %+v", step, a.recall(archiver.Search{}))
 			}
 			if n := a.Int("select count(*) from run where client_id = $1", c.ID); n != 0 {
 				t.Errorf("%s: %d runs are left", step, n)
@@ -211,14 +213,14 @@ func TestArchiversTogether(t *testing.T) {
 			wg.Go(func() {
 				random := rand.New(rand.NewPCG(seed, uint64(i)))
 				for range 10 {
-					archiver := store.NewArchiver(stores[i%2].DB, a.config())
-					store.FailAt(archiver, func(string) error {
+					worker := archiver.New(stores[i%2].DB, a.config())
+					store.FailAt(worker, func(string) error {
 						if random.IntN(6) == 0 {
 							return store.ErrKilled
 						}
 						return nil
 					})
-					_, err := archiver.Run(t.Context(), nowadays, oldTill)
+					_, err := worker.Run(t.Context(), nowadays, oldTill)
 					if err != nil && !errors.Is(err, store.ErrKilled) && !errors.Is(err, archive.ErrTaken) && !errors.Is(err, os.ErrNotExist) {
 						t.Error(err)
 					}
@@ -246,10 +248,10 @@ func TestArchiveDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		was := a.rows()
-		archiver := store.NewArchiver(a.Store.DB, a.config())
+		worker := archiver.New(a.Store.DB, a.config())
 		name := filepath.Join(a.folder, "00000001-1.gz")
 		var whole []byte
-		store.FailAt(archiver, func(step string) error {
+		store.FailAt(worker, func(step string) error {
 			if step != "written" {
 				return nil
 			}
@@ -260,7 +262,7 @@ func TestArchiveDamaged(t *testing.T) {
 			return os.WriteFile(name, whole[:len(whole)/2], 0o600)
 		})
 		for range 2 {
-			if _, err := archiver.Run(t.Context(), nowadays, oldTill); !errors.Is(err, archive.ErrDamaged) || !strings.Contains(err.Error(), name) {
+			if _, err := worker.Run(t.Context(), nowadays, oldTill); !errors.Is(err, archive.ErrDamaged) || !strings.Contains(err.Error(), name) {
 				t.Fatalf("%v", err)
 			}
 		}
@@ -268,7 +270,7 @@ func TestArchiveDamaged(t *testing.T) {
 			t.Errorf("%d rows, were %d", len(there), len(was))
 		}
 		flaws := 0
-		if err := store.ListArchive(a.folder, true, func(f store.ArchivedFile) error {
+		if err := archiver.ListArchive(a.folder, true, func(f archiver.ArchivedFile) error {
 			if f.Err != nil {
 				flaws++
 			}
@@ -318,7 +320,7 @@ func TestArchivedYears(t *testing.T) {
 			if err := a.Maintain(t.Context(), now, keep.Before(now)); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := store.NewArchiver(a.Store.DB, a.config()).Run(t.Context(), now, keep.Before(now).Truncate(24*time.Hour)); err != nil {
+			if _, err := archiver.New(a.Store.DB, a.config()).Run(t.Context(), now, keep.Before(now).Truncate(24*time.Hour)); err != nil {
 				t.Fatal(err)
 			}
 			sum := int64(0)
@@ -334,7 +336,7 @@ func TestArchivedYears(t *testing.T) {
 				break
 			}
 		}
-		if n := int64(len(a.recall(store.Recall{}))) + a.Int("select count(*) from message"); n != int64(started) {
+		if n := int64(len(a.recall(archiver.Search{}))) + a.Int("select count(*) from message"); n != int64(started) {
 			t.Errorf("%d of %d messages are there", n, started)
 		}
 		a.balanced()

@@ -1,4 +1,4 @@
-package store
+package archiver
 
 import (
 	"context"
@@ -28,13 +28,13 @@ import (
 type Archiver struct {
 	s       *engine.DB
 	kind    *engine.Kind
-	cfg     ArchiverConfig
-	fail    func(step string) error // of tests: ends the work at a step
+	cfg     Config
+	Fail    func(step string) error // of tests: ends the work at a step
 	working atomic.Bool
 }
 
-// ArchiverConfig says where to and how.
-type ArchiverConfig struct {
+// Config says where to and how.
+type Config struct {
 	Folder  string // made at the first use
 	Program string // what the files say of the program that made them
 
@@ -61,8 +61,8 @@ const (
 	looksAtMost = 20_000 // runs looked at for one file
 )
 
-// NewArchiver makes an archiver of a database.
-func NewArchiver(s *engine.DB, cfg ArchiverConfig) *Archiver {
+// New makes an archiver of a database.
+func New(s *engine.DB, cfg Config) *Archiver {
 	if cfg.Lease <= 0 {
 		cfg.Lease = 2 * time.Minute
 	}
@@ -124,20 +124,20 @@ func (a *Archiver) Run(ctx context.Context, now, before time.Time) (Archived, er
 	switch {
 	case errors.Is(err, puntuale.ErrFenced): // another server goes on
 		return t.done, nil
-	case !errors.Is(err, errKilled):
+	case !errors.Is(err, ErrKilled):
 		err = errors.Join(err, t.end(context.WithoutCancel(ctx)))
 	}
 	return t.done, engine.PublicError(err)
 }
 
-// errKilled is what tests end the work with as a kill would: without another step.
-var errKilled = errors.New("killed")
+// ErrKilled is what tests end the work with as a kill would: without another step.
+var ErrKilled = errors.New("killed")
 
 func (t *tenure) at(step string) error {
-	if t.fail == nil {
+	if t.Fail == nil {
 		return nil
 	}
-	return t.fail(step)
+	return t.Fail(step)
 }
 
 // enter finds the folder that the database knows, and reports whether there is anything to do.
@@ -188,9 +188,9 @@ func (t *tenure) adopt(ctx context.Context) error {
 	})
 }
 
-// BeginArchive makes a folder the one that the installation's archive goes to from now on, whatever was its folder
+// Begin makes a folder the one that the installation's archive goes to from now on, whatever was its folder
 // before, and returns how many files the new one holds.
-func BeginArchive(ctx context.Context, s *engine.DB, path string) error {
+func Begin(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {
 		return err
@@ -257,11 +257,11 @@ func (t *tenure) begin(ctx context.Context) (mine bool, err error) {
 	if err != nil || !mine {
 		return false, err
 	}
-	all, _, err := catalogue(ctx, t.s.Dialect, t.s.ArchiveReads)
+	all, _, err := archive.Catalogue(ctx, t.s.Dialect, t.s.ArchiveReads)
 	if err != nil {
 		return false, err
 	}
-	for _, name := range pastTables {
+	for _, name := range PastTables {
 		t.tables = append(t.tables, all[slices.IndexFunc(all, func(of archive.Table) bool { return of.Name == name })])
 	}
 	which := migration.SQLite

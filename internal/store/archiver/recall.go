@@ -1,4 +1,4 @@
-package store
+package archiver
 
 import (
 	"encoding/json"
@@ -15,32 +15,32 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// Recall asks for messages of an archive. Zero values do not narrow.
-type Recall struct {
+// Search asks for messages of an archive. Zero values do not narrow.
+type Search struct {
 	IDs      []puntuale.MessageID
 	Client   puntuale.ClientID
 	Phone    string    // as the API shows it
 	From, To time.Time // of the moment that was promised: from inclusive, to exclusive
 }
 
-// Recalled is a message of an archive, with all that is known of it.
-type Recalled struct {
+// Message is a message of an archive, with all that is known of it.
+type Message struct {
 	puntuale.MessageDetail
 	Outcome int // 0 none, 1 sent, 2 failed; survives a re-send
 	Credit  int // 1 spent, -1 given back, 0 none
 	File    string
-	Events  []RecalledEvent
+	Events  []Event
 }
 
-// RecalledEvent is something that was not normal about a message.
-type RecalledEvent struct {
+// Event is something that was not normal about a message.
+type Event struct {
 	At     time.Time
 	Kind   string
 	Detail string
 }
 
 // within reports whether a file may hold what is asked for.
-func (r *Recall) within(h archive.Header) bool {
+func (r *Search) within(h archive.Header) bool {
 	return slices.ContainsFunc(h.Part.Clients, func(s archive.Span) bool {
 		switch {
 		case s.First == 0, r.Client != 0 && int64(r.Client) != s.Client:
@@ -52,7 +52,7 @@ func (r *Recall) within(h archive.Header) bool {
 	})
 }
 
-func (r *Recall) wants(m *Recalled) bool {
+func (r *Search) wants(m *Message) bool {
 	switch {
 	case len(r.IDs) > 0 && !slices.Contains(r.IDs, m.ID), r.Client != 0 && r.Client != m.Client, r.Phone != "" && r.Phone != m.Phone:
 		return false
@@ -60,9 +60,9 @@ func (r *Recall) wants(m *Recalled) bool {
 	return (r.From.IsZero() || !m.Due.Before(r.From)) && (r.To.IsZero() || m.Due.Before(r.To))
 }
 
-// RecallMessages reads the archive of a folder and calls use for each message that is asked for, by file and id. A file
+// Find reads the archive of a folder and calls use for each message that is asked for, by file and id. A file
 // that is damaged is left out; the error names it, and what the others hold was given all the same.
-func RecallMessages(path string, r Recall, use func(Recalled) error) error {
+func Find(path string, r Search, use func(Message) error) error {
 	folder, err := archive.OpenFolder(path)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ func RecallMessages(path string, r Recall, use func(Recalled) error) error {
 		if err == nil && !r.within(h) {
 			continue
 		}
-		var found []Recalled
+		var found []Message
 		if err == nil {
 			found, err = recallFrom(folder, file, &r)
 		}
@@ -94,12 +94,12 @@ func RecallMessages(path string, r Recall, use func(Recalled) error) error {
 	return damaged
 }
 
-func recallFrom(folder *archive.Folder, file archive.File, r *Recall) ([]Recalled, error) {
+func recallFrom(folder *archive.Folder, file archive.File, r *Search) ([]Message, error) {
 	p, _, err := readPast(folder, file)
 	if err != nil {
 		return nil, err
 	}
-	var all []Recalled
+	var all []Message
 	for _, run := range p.order {
 		if r.Client != 0 && r.Client != run.Client || r.Phone != "" && r.Phone != run.phone {
 			continue
@@ -118,7 +118,7 @@ func recallFrom(folder *archive.Folder, file archive.File, r *Recall) ([]Recalle
 }
 
 // recall makes messages of a run's lines.
-func (p *past) recall(run *pastRun) ([]Recalled, error) {
+func (p *past) recall(run *pastRun) ([]Message, error) {
 	of, err := p.parsed(run, pastRuns)
 	if err != nil || len(of) != 1 {
 		return nil, errors.Join(errors.New("it is not whole"), err)
@@ -131,25 +131,25 @@ func (p *past) recall(run *pastRun) ([]Recalled, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]Recalled, 0, len(rows))
+	all := make([]Message, 0, len(rows))
 	for _, row := range rows {
-		m := Recalled{Outcome: int(row.int("outcome")), Credit: int(row.int("credit"))}
+		m := Message{Outcome: int(row.int("outcome")), Credit: int(row.int("credit"))}
 		if m.MessageDetail, err = recalledDetail(of[0], row); err != nil {
 			return nil, err
 		}
 		m.Ended = m.Outcome != 0
 		for _, e := range events {
 			if puntuale.MessageID(e.int("message_id")) == m.ID {
-				m.Events = append(m.Events, RecalledEvent{engine.Instant(e.int("at")), e.Text("kind"), e.Text("detail")})
+				m.Events = append(m.Events, Event{engine.Instant(e.int("at")), e.Text("kind"), e.Text("detail")})
 			}
 		}
 		all = append(all, m)
 	}
-	slices.SortFunc(all, func(a, b Recalled) int { return queue.CompareRefs(a.ref(), b.ref()) })
+	slices.SortFunc(all, func(a, b Message) int { return queue.CompareRefs(a.ref(), b.ref()) })
 	return all, nil
 }
 
-func (m *Recalled) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
+func (m *Message) ref() puntuale.MessageRef { return puntuale.MessageRef{Client: m.Client, ID: m.ID} }
 
 // parsed are the run's rows of a table.
 func (p *past) parsed(run *pastRun, table int) ([]fields, error) {
@@ -179,7 +179,7 @@ func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 		Received: engine.Instant(run.int("received_at")), RunName: run.Text("name"), ClientName: run.Text("client_name"),
 		SequenceName: run.Text("sequence_name"), Zone: run.Text("zone"), Blanked: run.int("blanked_at") != 0,
 	}
-	if err := (origin{&d.Origin}).Scan(m.int("origin")); err != nil {
+	if err := queue.ScanOrigin(&d.Origin).Scan(m.int("origin")); err != nil {
 		return d, err
 	}
 	if d.Blanked {
@@ -187,7 +187,7 @@ func recalledDetail(run, m fields) (puntuale.MessageDetail, error) {
 	}
 	var steps []puntuale.FrozenStep
 	if err := json.Unmarshal([]byte(run.Text("content")), &steps); err != nil || d.Step >= len(steps) {
-		return d, errors.Join(errStep(&d, len(steps)), err)
+		return d, errors.Join(queue.ErrStep(&d, len(steps)), err)
 	}
 	d.Content, d.Window = steps[d.Step].Content, steps[d.Step].Window
 	d.Request, _ = run.value("request").([]byte)

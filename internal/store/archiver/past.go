@@ -1,4 +1,4 @@
-package store
+package archiver
 
 import (
 	"cmp"
@@ -25,7 +25,7 @@ const (
 	pastEntries
 )
 
-var pastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
+var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
 	pastReceipts: "receipt", pastEntries: "credit_entry"}
 
 // past is a part of the past: whole runs with all that hangs on them, and entries of the ledger. Rows are kept as the
@@ -99,7 +99,7 @@ func (p *past) add(t archive.Table, values []any) error {
 	f := fields{t, values}
 	client := puntuale.ClientID(f.int("client_id"))
 	p.rows, p.bytes = p.rows+1, p.bytes+len(line)
-	switch table := slices.Index(pastTables, t.Name); table {
+	switch table := slices.Index(PastTables, t.Name); table {
 	case pastRuns:
 		r := p.run(puntuale.RunRef{Client: client, ID: puntuale.RunID(f.int("id"))})
 		r.phone = f.Text("phone")
@@ -260,6 +260,6 @@ func scanPast(rows engine.Row, t archive.Table, before ...any) ([]any, error) {
 	if err := rows.Scan(into...); err != nil {
 		return nil, err
 	}
-	plain(values, t)
+	archive.Plain(values, t)
 	return values, nil
 }

@@ -1,4 +1,4 @@
-package store
+package archiver
 
 import (
 	"context"
@@ -27,7 +27,7 @@ const (
 )
 
 // Clients with something that may be old. Each subquery is a probe.
-const pastClients = `
+const PastClients = `
 select c.id, coalesce(p.run_id, 0) from client c left join archive_place p on p.client_id = c.id
 where c.id > $1 and (
  exists (select 1 from run r where r.client_id = c.id and r.id > coalesce(p.run_id, 0) and r.id < $2)
@@ -41,42 +41,42 @@ const pastColumns = `r.blanked_at <> 0,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = r.client_id and m.run_id = r.id and m.resent_from <> 0), 0)`
 
 const (
-	pastNext = `
+	PastNext = `
 select ` + pastColumns + `, :run from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
 
-	pastLate = `
+	PastLate = `
 select ` + pastColumns + `, :run from late_archive l cross join run r where l.client_id = $1 and l.run_id > $2 and l.since <= $3
  and r.client_id = l.client_id and r.id = l.run_id and r.blanked_at <> 0 order by l.run_id limit $4`
 
-	pastMessagesOf = `
+	PastMessagesOf = `
 select :message from $u(c bigint, i bigint) cross join run r cross join message m
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages
 union all
 select :message from $u(c bigint, i bigint) cross join message m
 where m.client_id = u.c and m.run_id = u.i and m.resent_from <> 0`
 
-	pastEventsOf = `
+	PastEventsOf = `
 select :event from $u(c bigint, i bigint) cross join event e where e.client_id = u.c and e.message_id = u.i`
 
-	pastSandboxOf = `
+	PastSandboxOf = `
 select :sandbox_message from $u(c bigint, k text) cross join sandbox_message g where g.client_id = u.c and g.connector_id = u.k`
 
 	pastReceiptsOf = `
 select :receipt from $u(c bigint, i bigint) cross join receipt v where v.client_id = u.c and v.message_id = u.i`
 
-	pastEntriesNext = `
+	PastEntriesNext = `
 select e.kind = 'carried', :credit_entry from credit_entry e where e.client_id = $1 and e.id > $2 order by e.id limit $3`
 )
 
-// alias are the tables' names in these statements.
-var alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
+// Alias are the tables' names in these statements.
+var Alias = map[string]string{"run": "r", "message": "m", "event": "e", "sandbox_message": "g", "receipt": "v", "credit_entry": "e"}
 
 // named puts the columns of tables into a statement.
 func (t *tenure) named(text string) string {
 	for _, of := range t.tables {
 		names := make([]string, len(of.Columns))
 		for i, c := range of.Columns {
-			names[i] = alias[of.Name] + "." + c.Name
+			names[i] = Alias[of.Name] + "." + c.Name
 		}
 		text = strings.ReplaceAll(text, ":"+of.Name, strings.Join(names, ", "))
 	}
@@ -95,7 +95,7 @@ func (t *tenure) gather(ctx context.Context) (p *past, more bool, err error) {
 	p = newPast(t.tables)
 	t.looked = looked{place: map[puntuale.ClientID]puntuale.RunID{}}
 	for {
-		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, pastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
+		walks, err := engine.QueryAll(ctx, t.s.ArchiveReads, PastClients, []any{t.from, queue.FirstID(t.before), engine.Micros(t.before), gatherClients},
 			func(rows engine.Row, w *retention.Walk) error { return rows.Scan(&w.Client, &w.From) })
 		if err != nil {
 			return nil, false, fmt.Errorf("look for clients with old runs: %w", err)
@@ -124,14 +124,14 @@ func (t *tenure) full(p *past) bool {
 // late looks again at runs that had not ended when their turn came.
 func (t *tenure) late(ctx context.Context, w retention.Walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return pastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
+		return PastLate, []any{w.Client, int64(after), engine.Micros(t.before), gatherRuns}
 	}, 0, func(seenRun) bool { return true })
 }
 
 // next walks on in the client's runs. It does not go past one that is to be blanked first.
 func (t *tenure) next(ctx context.Context, w retention.Walk, p *past) error {
 	return t.pages(ctx, p, func(after puntuale.RunID) (string, []any) {
-		return pastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
+		return PastNext, []any{w.Client, int64(after), queue.FirstID(t.before), gatherRuns}
 	}, puntuale.RunID(w.From), func(r seenRun) bool {
 		if !r.blanked && r.ended <= engine.Micros(t.before) {
 			t.rests = true
@@ -203,15 +203,15 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 			}
 			refs = append(refs, r.RunRef)
 		case r.ended == math.MaxInt64:
-			t.looked.late = append(t.looked.late, retention.LateRun{r.RunRef, max(engine.Micros(t.now), engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(engine.Micros(t.now), engine.Micros(t.before)+1)})
 		default:
-			t.looked.late = append(t.looked.late, retention.LateRun{r.RunRef, max(r.ended, engine.Micros(t.before)+1)})
+			t.looked.late = append(t.looked.late, retention.LateRun{RunRef: r.RunRef, Since: max(r.ended, engine.Micros(t.before)+1)})
 		}
 	}
 	if len(refs) == 0 {
 		return nil
 	}
-	if err := t.read(ctx, t.s.ArchiveReads, p, pastMessages, pastMessagesOf, retention.RunColumns(refs)); err != nil {
+	if err := t.read(ctx, t.s.ArchiveReads, p, pastMessages, PastMessagesOf, retention.RunColumns(refs)); err != nil {
 		return err
 	}
 	var messages []puntuale.MessageRef
@@ -225,13 +225,13 @@ func (t *tenure) take(ctx context.Context, p *past, runs []seenRun) error {
 
 // hanging reads what hangs on messages.
 func (t *tenure) hanging(ctx context.Context, a engine.Querier, p *past, messages []puntuale.MessageRef, copies []retention.CopyOf) error {
-	if err := t.read(ctx, a, p, pastEvents, pastEventsOf, queue.RefColumns(messages)); err != nil {
+	if err := t.read(ctx, a, p, pastEvents, PastEventsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
 	if err := t.read(ctx, a, p, pastReceipts, pastReceiptsOf, queue.RefColumns(messages)); err != nil {
 		return err
 	}
-	return t.read(ctx, a, p, pastSandbox, pastSandboxOf, retention.CopyColumns(copies))
+	return t.read(ctx, a, p, pastSandbox, PastSandboxOf, retention.CopyColumns(copies))
 }
 
 // read reads rows of a table.
@@ -254,7 +254,7 @@ func (t *tenure) entries(ctx context.Context, w retention.Walk, p *past) error {
 	for after := int64(0); !t.full(p); {
 		begun := t.s.LocalClock.Now()
 		n, young := 0, false
-		err := t.s.ArchiveReads.Query(ctx, t.named(pastEntriesNext), []any{w.Client, after, gatherEntries}, func(rows engine.Row) error {
+		err := t.s.ArchiveReads.Query(ctx, t.named(PastEntriesNext), []any{w.Client, after, gatherEntries}, func(rows engine.Row) error {
 			var carried bool
 			values, err := scanPast(rows, t.tables[pastEntries], &carried)
 			if err != nil {

@@ -1,4 +1,4 @@
-package store
+package archiver
 
 import (
 	"cmp"
@@ -128,17 +128,17 @@ type removal struct {
 }
 
 const (
-	lockPastMessages = `
+	LockPastMessages = `
 select :message from $u(c bigint, i bigint) join message m on m.client_id = u.c and m.id = u.i
 order by m.client_id, m.id for update of m`
 
-	lockPastRuns = `
+	LockPastRuns = `
 select :run from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
 order by r.client_id, r.id for update of r`
 
-	deletePastMessages = `delete from message where client_id = $1 and id in (select u.i from $u(i bigint))`
-	deletePastRuns     = `delete from run where client_id = $1 and id in (select u.i from $u(i bigint))`
-	deletePastEvents   = `delete from event where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`
+	DeletePastMessages = `delete from message where client_id = $1 and id in (select u.i from $u(i bigint))`
+	DeletePastRuns     = `delete from run where client_id = $1 and id in (select u.i from $u(i bigint))`
+	DeletePastEvents   = `delete from event where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`
 	deletePastReceipts = `delete from receipt where (client_id, message_id) in (select u.c, u.i from $u(c bigint, i bigint))`
 	deletePastSandbox  = `delete from sandbox_message where (client_id, connector_id) in (select u.c, u.k from $u(c bigint, k text))`
 )
@@ -163,7 +163,9 @@ func (x *removal) run(ctx context.Context, a engine.Querier) error {
 	if err := x.delete(ctx, a, same); err != nil || len(x.changed) == 0 {
 		return err
 	}
-	return noteLate(ctx, a, engine.Column(x.changed, func(r *puntuale.RunRef) retention.LateRun { return retention.LateRun{*r, engine.Micros(x.before)} }))
+	return noteLate(ctx, a, engine.Column(x.changed, func(r *puntuale.RunRef) retention.LateRun {
+		return retention.LateRun{RunRef: *r, Since: engine.Micros(x.before)}
+	}))
 }
 
 // present reads the runs as they are, and locks them.
@@ -176,10 +178,10 @@ func (x *removal) present(ctx context.Context, a engine.Querier) (*past, error) 
 	}
 	slices.SortFunc(messages, queue.CompareRefs)
 	now := newPast(x.tables)
-	if err := x.read(ctx, a, now, pastMessages, lockPastMessages, queue.RefColumns(messages)); err != nil {
+	if err := x.read(ctx, a, now, pastMessages, LockPastMessages, queue.RefColumns(messages)); err != nil {
 		return nil, err
 	}
-	if err := x.read(ctx, a, now, pastRuns, lockPastRuns, retention.RunColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
+	if err := x.read(ctx, a, now, pastRuns, LockPastRuns, retention.RunColumns(engine.Column(x.runs, func(r **pastRun) puntuale.RunRef { return (*r).RunRef }))); err != nil {
 		return nil, err
 	}
 	there := slices.DeleteFunc(messages, func(m puntuale.MessageRef) bool { return now.of[m] == nil })
@@ -213,9 +215,9 @@ func (x *removal) delete(ctx context.Context, a engine.Querier, runs []*pastRun)
 		args []any
 		any  bool
 	}{
-		{deletePastMessages, []any{x.client, engine.Columns{engine.Column(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
-		{deletePastRuns, []any{x.client, engine.Columns{engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
-		{deletePastEvents, []any{queue.RefColumns(events)}, len(events) > 0},
+		{DeletePastMessages, []any{x.client, engine.Columns{engine.Column(messages, func(m *puntuale.MessageRef) int64 { return int64(m.ID) })}}, true},
+		{DeletePastRuns, []any{x.client, engine.Columns{engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.ID) })}}, true},
+		{DeletePastEvents, []any{queue.RefColumns(events)}, len(events) > 0},
 		{deletePastReceipts, []any{queue.RefColumns(receipts)}, len(receipts) > 0},
 		{deletePastSandbox, []any{retention.CopyColumns(copies)}, len(copies) > 0},
 		{`delete from late_archive where (client_id, run_id) in (select u.c, u.i from $u(c bigint, i bigint))`, []any{retention.RunColumns(refs)}, true},

@@ -1,5 +1,5 @@
 //go:build mutate_archive
 
-package store
+package archiver
 
 const archiveCompares = false

@@ -1,0 +1,203 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"puntuale/internal/store/engine"
+)
+
+// movedTable is a table that moves to another database.
+type movedTable struct {
+	Name    string
+	Columns string // that move, in the file's order
+	left    string // that stay, as they say something of servers that run: the other side has their defaults
+	Serial  string // the column that PostgreSQL numbers
+}
+
+// MovedTables and leftTables name every table and every column, so that none is forgotten silently: a test compares them
+// with the catalogues of both databases, and so do export and import with that of their own. Who adds a column puts it
+// here, and asks what it means to a server that has never seen the old ones.
+var MovedTables = []movedTable{
+	{Name: "secret", Columns: "name value"}, // wrapped, where it is, by a key that does not move
+	{Name: "counter", Columns: "noun next"}, // nodes' too: an attempt's token holds a node that is never there again
+	{Name: "id_block", Columns: "one next"},
+	{Name: "partner", Columns: "id name slug created_at"},
+	{Name: "client", Columns: "id partner_id name email phone type profile refill refill_to refill_at credits cap expires_on expires_at" +
+		" zone region suspended features closed created_at deleted_at blanked_to erased revision held_at"},
+	{Name: "quota", Columns: "client_id noun most"},
+	{Name: "login", Columns: "id partner_id client_id email password created_at name role language stamp second second_last recovery seen_at"},
+	{Name: "invitation", Columns: "login_id hash expires_at"},
+	{Name: "brand", Columns: "partner_id name colour logo logo_kind host mark confirmed"},
+	{Name: "day_total", Columns: "client_id day sent failed"},
+	{Name: "total_mark", Columns: "client_id at"},
+	{Name: "audit", Columns: "id partner_id client_id login_id who entry action target at address times", Serial: "id"},
+	{Name: "api_key", Columns: "id partner_id client_id name prefix hash created_at expires_at revoked_at"},
+	{Name: "session", Columns: "client_id id name type sandbox is_default per_min start_sequence stop_sequence created_at deleted_at link link_at number link_detail keys" +
+		" link_condition limited_until per_day cold_per_min cold_per_day jitter network_mark way",
+		left: "owner code code_until code_mark"},
+	{Name: "sequence", Columns: "client_id id name session_id if_running stop_on_reply steps created_at updated_at deleted_at"},
+	{Name: "template", Columns: "client_id id name text media media_name latitude longitude created_at updated_at official"},
+	{Name: "run", Columns: "client_id id sequence_id session_id phone origin messages name zone received_at request client_name sequence_name" +
+		" content blanked_at campaign_id"},
+	{Name: "late_run", Columns: "client_id run_id since"},
+	{Name: "message", Columns: "client_id id session_id run_id desired_at due_at next_at valid_until intent intent_at done_at resent_from" +
+		" step origin attempt repeats generation state outcome credit phone reason detail campaign_id priority"},
+	{Name: "campaign", Columns: "client_id id session_id sequence_id state name draft frozen list_id checked checked_at reason created_at created_by" +
+		" started_at paused_at resumed_at ended_at final"},
+	{Name: "campaign_feed", Columns: "client_id campaign_id place next_at waiting fed refused"},
+	{Name: "campaign_list", Columns: "client_id id campaign_id columns mapping size written_at"},
+	{Name: "charge", Columns: "client_id campaign_id country category billable messages"},
+	{Name: "recipient", Columns: "client_id list_id n line phone cells state reason value run_id moved_at"},
+	{Name: "unknown_message", Columns: "client_id message_id since at"},
+	{Name: "api_usage", Columns: "client_id day cap asked prev used"},
+	{Name: "idempotency", Columns: "client_id scope key hash at result"},
+	{Name: "credit_entry", Columns: "id client_id at kind amount", Serial: "id"},
+	{Name: "blacklist", Columns: "client_id phone id reason added_at"},
+	{Name: "event", Columns: "id client_id message_id at kind detail", Serial: "id"},
+	{Name: "receipt", Columns: "client_id message_id sent_at delivered_at read_at failed_at billed"},
+	{Name: "contact", Columns: "client_id session_id phone window_until preference_at met_at"},
+	{Name: "upload", Columns: "client_id session_id number hash media until"},
+	{Name: "network_id", Columns: "client_id session_id id message_id token at"},
+	{Name: "device", Columns: "client_id id session_id name token dedupes assisted linked_at seen_at push pushed_at push_after push_failures"},
+	{Name: "device_hold", Columns: "client_id message_id session_id device_id token take at until done"},
+	{Name: "official", Columns: "client_id session_id number account synced_at problem reach_limit"},
+	{Name: "network_template", Columns: "client_id account name language network_id status category quality reason named parts changed_at"},
+	{Name: "alias", Columns: "client_id session_id alias phone"},
+	{Name: "sandbox_message", Columns: "seq client_id message_id connector_id phone content received_at copies", Serial: "seq"},
+	{Name: "archive", Columns: "one folder serial done_to", left: "term until"},
+	{Name: "archive_place", Columns: "client_id run_id"},
+	{Name: "late_archive", Columns: "client_id run_id since"},
+	{Name: "archive_erasure", Columns: "client_id mark times"},
+}
+
+// LeftTables are of servers that run, or of one database.
+var LeftTables = []string{"node", "command", "cluster", "moved", "backup", "visit", "try", "ticket", "puntuale_version", "puntuale_migration_lock"}
+
+// BeginTables are filled from the beginning: that they hold something says nothing.
+var BeginTables = []string{"secret", "counter", "id_block"}
+
+const (
+	PostgresCatalogue = `select table_name, column_name, data_type from information_schema.columns
+ where table_schema = current_schema() order by table_name, ordinal_position`
+	SqliteCatalogue = `select m.name, p.name, p.type from sqlite_schema m, pragma_table_info(m.name) p
+ where m.type = 'table' and m.name not like 'sqlite\_%' escape '\' order by m.name, p.cid`
+)
+
+var KindOf = map[string]Kind{
+	"smallint": Integer, "integer": Integer, "bigint": Integer, "text": Text, "bytea": Bytes,
+	"double precision": Real, "blob": Bytes, "real": Real, "boolean": Boolean, "uuid": Text,
+}
+
+// Catalogue reads the database's tables and compares them with those that we know. It returns the columns that move,
+// and the names of tables that are none of ours, which stay: views of an extension, or what an operator put there.
+func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
+	there := map[string]map[string]string{}
+	text := SqliteCatalogue
+	if d.Postgres {
+		text = PostgresCatalogue
+	}
+	if err := a.Query(ctx, text, nil, func(rows engine.Row) error {
+		var table, column, kind string
+		err := rows.Scan(&table, &column, &kind)
+		if there[table] == nil {
+			there[table] = map[string]string{}
+		}
+		there[table][column] = strings.ToLower(kind)
+		return err
+	}); err != nil {
+		return nil, nil, fmt.Errorf("read the catalogue: %w", err)
+	}
+	for _, name := range LeftTables {
+		delete(there, name)
+	}
+	for _, m := range MovedTables {
+		t, err := m.described(there[m.Name])
+		if err != nil {
+			return nil, nil, err
+		}
+		all = append(all, t)
+		delete(there, m.Name)
+	}
+	return all, slices.Sorted(maps.Keys(there)), nil
+}
+
+// described compares a table with the catalogue's columns, by name, and their types.
+func (m *movedTable) described(there map[string]string) (Table, error) {
+	t := Table{Name: m.Name}
+	for _, name := range strings.Fields(m.Columns) {
+		kind, ok := KindOf[there[name]]
+		if !ok {
+			return t, fmt.Errorf("the table %s has no column %s, or of a type %q that this program does not move", m.Name, name, there[name])
+		}
+		t.Columns = append(t.Columns, Column{Name: name, Kind: kind})
+		delete(there, name)
+	}
+	for _, name := range strings.Fields(m.left) {
+		delete(there, name)
+	}
+	if unknown := slices.Sorted(maps.Keys(there)); len(unknown) > 0 {
+		return t, fmt.Errorf("this program does not know whether to move the columns %s of table %s", strings.Join(unknown, ", "), m.Name)
+	}
+	return t, nil
+}
+
+// ColumnNames joins the names of columns as a statement does.
+func ColumnNames(t Table) string {
+	names := make([]string, len(t.Columns))
+	for i, c := range t.Columns {
+		names[i] = c.Name
+	}
+	return strings.Join(names, ", ")
+}
+
+// StepRows is how many rows go by between two looks at whether to go on.
+const StepRows = 1000
+
+// ReadTable reads a table's columns, each row in the same slice. It takes no more memory for more rows.
+func ReadTable(ctx context.Context, a engine.Querier, t Table, take func([]any) error) error {
+	values, into := make([]any, len(t.Columns)), make([]any, len(t.Columns))
+	for i := range values {
+		into[i] = &values[i]
+	}
+	n := int64(0)
+	err := a.Query(ctx, "select "+ColumnNames(t)+" from "+t.Name, nil, func(r engine.Row) error {
+		if err := r.Scan(into...); err != nil {
+			return err
+		}
+		Plain(values, t)
+		if n++; n%StepRows == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return take(values)
+	})
+	if err != nil {
+		return fmt.Errorf("read table %s: %w", t.Name, err)
+	}
+	return nil
+}
+
+// Plain makes the values of a row what a file keeps, whichever database they were scanned from.
+func Plain(values []any, t Table) {
+	for i, c := range t.Columns {
+		switch v := values[i].(type) {
+		case []byte:
+			if c.Kind == Text {
+				values[i] = string(v)
+			}
+		case int64:
+			if c.Kind == Boolean {
+				values[i] = v != 0
+			}
+		case [16]byte: // a UUID
+			values[i] = fmt.Sprintf("%x-%x-%x-%x-%x", v[:4], v[4:6], v[6:8], v[8:10], v[10:])
+		case int16:
+			values[i] = int64(v)
+		case int32:
+			values[i] = int64(v)
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package queue
+
+import (
+	"database/sql"
+	"fmt"
+
+	"puntuale"
+)
+
+var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
+	4: puntuale.OriginAutomation}
+
+func OriginNumber(o puntuale.Origin) int64 {
+	for i, known := range origins {
+		if known == o && o != "" {
+			return int64(i)
+		}
+	}
+	return 0 // refused by the table's check
+}
+
+// ScanOrigin scans the number of an origin.
+func ScanOrigin(into *puntuale.Origin) sql.Scanner { return origin{into} }
+
+type origin struct{ into *puntuale.Origin }
+
+func (o origin) Scan(value any) error {
+	n, ok := value.(int64)
+	if !ok || n < 1 || n >= int64(len(origins)) {
+		return fmt.Errorf("%v is not the number of an origin", value)
+	}
+	*o.into = origins[n]
+	return nil
+}
+
+func ErrStep(m *puntuale.MessageDetail, n int) error {
+	return fmt.Errorf("message %d has step %d of %d", m.ID, m.Step, n)
+}
