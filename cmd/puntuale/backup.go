@@ -10,8 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale"
-	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
 )
 
@@ -42,10 +43,10 @@ func (c *backupCommand) Run(ctx context.Context, p *program) error {
 	began := p.clock.Now()
 	bar := p.progress()
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	header, err := store.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, store.BackupConfig{
+	header, err := transfer.Backup(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, transfer.BackupConfig{
 		Program: versionText(), Key: key, Progress: bar.tell,
 		Finish: func() error {
-			if err := store.CheckBackup(ctx, out.file.Name()); err != nil {
+			if err := transfer.CheckBackup(ctx, out.file.Name()); err != nil {
 				return fmt.Errorf("the backup was read back: %w", err)
 			}
 			return out.finish()
@@ -109,7 +110,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 	}
 	bar := p.progress()
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	done, err := store.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, store.RestoreConfig{
+	done, err := transfer.Restore(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), backup, transfer.RestoreConfig{
 		Hold: c.Hold, Progress: bar.tell, MakeNumbers: makeNumbers,
 	})
 	bar.end()
@@ -128,7 +129,7 @@ func (c *restoreCommand) Run(ctx context.Context, p *program) (err error) {
 }
 
 // tellRestored says what is to be decided after a restore.
-func (p *program) tellRestored(done *store.Restored, hold bool) {
+func (p *program) tellRestored(done *transfer.Restored, hold bool) {
 	fmt.Fprintf(p.stderr, `What happened after %s is not in it: calls answered since are forgotten.
 Messages that were due by now: %d (clients: %d). They are set aside: they may have left, and are never sent by themselves.
 See them with "puntuale unknown list"; each client sees its own and decides: send again, or close.
@@ -165,7 +166,7 @@ func (c *restoredCommand) Run(ctx context.Context, p *program) error {
 	}
 	c.Data = p.path(c.Data)
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	done, err := store.MarkRestored(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), c.since, store.RestoreConfig{Hold: c.Hold})
+	done, err := transfer.MarkRestored(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), c.since, transfer.RestoreConfig{Hold: c.Hold})
 	if err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeInvalid {
 			return forPeople(err)

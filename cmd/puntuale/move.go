@@ -11,8 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale"
-	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
 )
 
@@ -35,7 +36,7 @@ func (c *exportCommand) Run(ctx context.Context, p *program) error {
 	}
 	bar := p.progress()
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	header, err := store.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, store.ExportConfig{
+	header, err := transfer.Export(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true), out.w, transfer.ExportConfig{
 		Program: versionText(), Final: c.Final, Progress: bar.tell, Finish: out.finish,
 	})
 	bar.end()
@@ -189,7 +190,7 @@ func (c *importCommand) Run(ctx context.Context, p *program) error {
 	}
 	bar := p.progress()
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	header, err := store.Import(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), from, store.ImportConfig{
+	header, err := transfer.Import(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, false), from, transfer.ImportConfig{
 		Copy: c.Copy, Progress: bar.tell,
 	})
 	bar.end()
@@ -225,7 +226,7 @@ func (c *reopenCommand) Run(ctx context.Context, p *program) error {
 	}
 	c.Data = p.path(c.Data)
 	logger := newLogger(p.stderr, p.logColor, c.LogLevel)
-	was, err := store.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
+	was, err := transfer.Reopen(ctx, storeConfig(&c.baseSettings, p.clock, nil, logger, true))
 	if err != nil {
 		return moving(err, &c.baseSettings)
 	}
@@ -243,7 +244,7 @@ func (p *program) progress() *progress {
 
 // moving says why an installation was not moved.
 func moving(err error, s *baseSettings) error {
-	if errors.Is(err, store.ErrNotFinal) {
+	if errors.Is(err, transfer.ErrNotFinal) {
 		return fmt.Errorf("%w. Export again with --final, or give --copy once no server runs there any more", err)
 	}
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeConflict {

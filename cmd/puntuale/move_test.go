@@ -9,8 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale/internal/clock"
-	"puntuale/internal/store"
 )
 
 // TestMoving takes an installation to another folder: copied, for good, and back.
@@ -135,11 +136,11 @@ func TestProgress(t *testing.T) {
 		now := clock.NewFake(time.Unix(1000, 0))
 		b := &progress{w: &out, terminal: terminal, columns: 100, clock: now}
 		for done := int64(0); done <= 4000; done += 1000 {
-			b.tell(store.Loading, done, 4000)
+			b.tell(transfer.Loading, done, 4000)
 			now.Advance(3 * time.Second)
 		}
-		b.tell(store.Loading, 4000, 4000) // the end of a stage may be told twice
-		b.tell(store.Checking, 0, 0)
+		b.tell(transfer.Loading, 4000, 4000) // the end of a stage may be told twice
+		b.tell(transfer.Checking, 0, 0)
 		b.end()
 		return out.String()
 	}

@@ -9,8 +9,9 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale/internal/clock"
-	"puntuale/internal/store"
 )
 
 // progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few
@@ -36,7 +37,7 @@ const (
 )
 
 // tell is a [store.Progress].
-func (b *progress) tell(stage store.Stage, done, total int64) {
+func (b *progress) tell(stage transfer.Stage, done, total int64) {
 	b.count(string(stage), rowUnit, done, total)
 }
 

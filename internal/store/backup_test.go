@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale"
-	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
 )
@@ -33,11 +34,11 @@ func backedUp(t *testing.T, d *storetest.Database) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "backup.zip")
 	var file bytes.Buffer
-	_, err := store.Backup(t.Context(), d.Config, &file, store.BackupConfig{Program: "test", Key: []byte("chiave"), Finish: func() error {
+	_, err := transfer.Backup(t.Context(), d.Config, &file, transfer.BackupConfig{Program: "test", Key: []byte("chiave"), Finish: func() error {
 		if err := os.WriteFile(name, file.Bytes(), 0o600); err != nil {
 			return err
 		}
-		return store.CheckBackup(t.Context(), name)
+		return transfer.CheckBackup(t.Context(), name)
 	}})
 	if err != nil {
 		t.Fatalf("back up: %v", err)
@@ -45,14 +46,14 @@ func backedUp(t *testing.T, d *storetest.Database) string {
 	return name
 }
 
-func restored(t *testing.T, d *storetest.Database, name string, hold bool) store.Restored {
+func restored(t *testing.T, d *storetest.Database, name string, hold bool) transfer.Restored {
 	t.Helper()
 	r, err := archive.OpenBackup(name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	done, err := store.Restore(t.Context(), d.Config, r, store.RestoreConfig{Hold: hold})
+	done, err := transfer.Restore(t.Context(), d.Config, r, transfer.RestoreConfig{Hold: hold})
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
@@ -164,7 +165,7 @@ func TestRestoredTwice(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.MarkRestored(t.Context(), d.Config, storetest.Begin, store.RestoreConfig{}); err != nil {
+		if _, err := transfer.MarkRestored(t.Context(), d.Config, storetest.Begin, transfer.RestoreConfig{}); err != nil {
 			t.Fatal(err)
 		}
 		name := backedUp(t, d)
@@ -205,10 +206,10 @@ func TestUnknownIsDecided(t *testing.T) {
 		if err := w.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.MarkRestored(ctx, d.Config, storetest.Begin.Add(time.Hour), store.RestoreConfig{}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		if _, err := transfer.MarkRestored(ctx, d.Config, storetest.Begin.Add(time.Hour), transfer.RestoreConfig{}); puntuale.CodeOf(err) != puntuale.CodeInvalid {
 			t.Errorf("a copy of an hour ahead: %v", err)
 		}
-		if _, err := store.MarkRestored(ctx, d.Config, storetest.Begin.Add(-time.Hour), store.RestoreConfig{Hold: true}); err != nil {
+		if _, err := transfer.MarkRestored(ctx, d.Config, storetest.Begin.Add(-time.Hour), transfer.RestoreConfig{Hold: true}); err != nil {
 			t.Fatal(err)
 		}
 		s := d.Open(t)
@@ -287,7 +288,7 @@ func TestBackupRefused(t *testing.T) {
 	if err := r.Copy(archive.DatabaseEntry, &database); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Import(context.Background(), storetest.SQLite(t).Config, &database, store.ImportConfig{Copy: true}); !errors.Is(err, store.ErrBackup) {
+	if _, err := transfer.Import(context.Background(), storetest.SQLite(t).Config, &database, transfer.ImportConfig{Copy: true}); !errors.Is(err, transfer.ErrBackup) {
 		t.Errorf("import of a backup's database: %v", err)
 	}
 	whole, err := os.ReadFile(name)
@@ -307,7 +308,7 @@ func TestBackupRefused(t *testing.T) {
 		if err := os.WriteFile(name, c.file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.CheckBackup(t.Context(), name); !errors.Is(err, c.is) {
+		if err := transfer.CheckBackup(t.Context(), name); !errors.Is(err, c.is) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

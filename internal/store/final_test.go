@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale/internal/store/engine"
@@ -36,20 +38,20 @@ func TestFinalExportBesideCalls(t *testing.T) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
-			_, err := store.Export(ctx, d.Config, io.Discard, store.ExportConfig{Final: true})
+			_, err := transfer.Export(ctx, d.Config, io.Discard, transfer.ExportConfig{Final: true})
 			conflicts("an export for good", err)
 			if err := s.Check(ctx); err != nil {
 				t.Errorf("the server then: %v", err)
 			}
-			file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
-			_, err = store.Import(ctx, d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true})
+			file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
+			_, err = transfer.Import(ctx, d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true})
 			conflicts("an import", err)
-			exported(t, d, store.ExportConfig{}) // a copy is taken beside servers
+			exported(t, d, transfer.ExportConfig{}) // a copy is taken beside servers
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
 			imported(t, d, file)
-			exported(t, d, store.ExportConfig{Final: true})
+			exported(t, d, transfer.ExportConfig{Final: true})
 		})
 	}
 }
@@ -71,14 +73,14 @@ func TestOpenWhileMoving(t *testing.T) {
 		if err == nil {
 			s.Close()
 		}
-		if _, err := store.Reopen(ctx, cfg); puntuale.CodeOf(err) != puntuale.CodeConflict {
+		if _, err := transfer.Reopen(ctx, cfg); puntuale.CodeOf(err) != puntuale.CodeConflict {
 			t.Errorf("reopened: %v", err)
 		}
 	}
-	file := exported(t, d.DB, store.ExportConfig{Final: true, Progress: func(store.Stage, int64, int64) { refused(d.DB.Config) }})
+	file := exported(t, d.DB, transfer.ExportConfig{Final: true, Progress: func(transfer.Stage, int64, int64) { refused(d.DB.Config) }})
 	to := storetest.SQLite(t)
-	if _, err := store.Import(ctx, to.Config, bytes.NewReader(file), store.ImportConfig{Progress: func(s store.Stage, _, _ int64) {
-		if s == store.Checking {
+	if _, err := transfer.Import(ctx, to.Config, bytes.NewReader(file), transfer.ImportConfig{Progress: func(s transfer.Stage, _, _ int64) {
+		if s == transfer.Checking {
 			refused(to.Config)
 		}
 	}}); err != nil {
@@ -107,7 +109,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	p.server = func() (net.Conn, error) { return nil, errors.New("the network is down") }
 	p.mu.Unlock()
 	p.cutAll()
-	if _, err := store.Export(ctx, direct, io.Discard, store.ExportConfig{Final: true}); err != nil {
+	if _, err := transfer.Export(ctx, direct, io.Discard, transfer.ExportConfig{Final: true}); err != nil {
 		t.Fatal(err)
 	}
 	exported := in.Int("select count(*) from run")
@@ -136,7 +138,7 @@ func TestFinalExportBesideTheCutOff(t *testing.T) {
 	if n := in.Int("select count(*) from run"); n != exported {
 		t.Errorf("%d runs, %d in the file", n, exported)
 	}
-	if _, err := store.Reopen(ctx, direct); err != nil {
+	if _, err := transfer.Reopen(ctx, direct); err != nil {
 		t.Fatal(err)
 	}
 	until("the way back is not found", func() bool { return start() == nil })
@@ -176,7 +178,7 @@ func TestExportFinishesLast(t *testing.T) {
 			if d.Postgres {
 				reads = "select count(*) from pg_stat_activity where datname = current_database() and state like 'idle in transaction%'"
 			}
-			exported(t, d, store.ExportConfig{Final: true, Finish: func() error {
+			exported(t, d, transfer.ExportConfig{Final: true, Finish: func() error {
 				var n, log, copied int64
 				into := []any{&n}
 				if !d.Postgres {
@@ -214,7 +216,7 @@ func TestImportedLinks(t *testing.T) {
 		sessions[state] = from.Client(puntuale.AccountFull).Session
 		from.Exec("update session set link = $1, link_at = $2, number = '+39', link_detail = 'd' where id = $3", int64(state), since, int64(sessions[state]))
 	}
-	file := exported(t, from.DB, store.ExportConfig{})
+	file := exported(t, from.DB, transfer.ExportConfig{})
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,8 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale"
-	"puntuale/internal/store"
 	"puntuale/internal/store/storetest"
 )
 
@@ -74,7 +75,7 @@ func toFile(b *testing.B, d *storetest.Database, name string) int64 {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	h, err := store.Export(context.Background(), d.Config, f, store.ExportConfig{})
+	h, err := transfer.Export(context.Background(), d.Config, f, transfer.ExportConfig{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func fromFile(b *testing.B, d *storetest.Database, name string) int64 {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	h, err := store.Import(context.Background(), d.Config, f, store.ImportConfig{Copy: true})
+	h, err := transfer.Import(context.Background(), d.Config, f, transfer.ImportConfig{Copy: true})
 	if err != nil {
 		b.Fatal(err)
 	}

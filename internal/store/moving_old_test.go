@@ -8,7 +8,8 @@ import (
 	"slices"
 	"testing"
 
-	"puntuale/internal/store"
+	"puntuale/internal/store/transfer"
+
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
 )
@@ -22,7 +23,7 @@ func TestOldFile(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join("testdata", "export-1-1.gz")
 	if os.Getenv("UPDATE") == "first" {
-		file := without(t, exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{Final: false}), later)
+		file := without(t, exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{Final: false}), later)
 		if err := os.WriteFile(name, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -35,7 +36,7 @@ func TestOldFile(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := driver(t)
-			h, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true})
+			h, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true})
 			if err != nil {
 				t.Fatal(err)
 			}

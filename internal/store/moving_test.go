@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale/internal/store/fleet"
 
 	"puntuale"
@@ -98,18 +100,18 @@ func newInstallation(t testing.TB, d *storetest.Database) *installation {
 // tables are those that move, with their columns, as a file's header names them.
 func tables(t testing.TB, d *storetest.Database) []archive.Table {
 	t.Helper()
-	r, err := archive.NewReader(bytes.NewReader(exported(t, d, store.ExportConfig{})))
+	r, err := archive.NewReader(bytes.NewReader(exported(t, d, transfer.ExportConfig{})))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return r.Header.Tables
 }
 
-func exported(t testing.TB, d *storetest.Database, e store.ExportConfig) []byte {
+func exported(t testing.TB, d *storetest.Database, e transfer.ExportConfig) []byte {
 	t.Helper()
 	var file bytes.Buffer
 	e.Program = "test"
-	if _, err := store.Export(context.Background(), d.Config, &file, e); err != nil {
+	if _, err := transfer.Export(context.Background(), d.Config, &file, e); err != nil {
 		t.Fatalf("export: %v", err)
 	}
 	return file.Bytes()
@@ -117,7 +119,7 @@ func exported(t testing.TB, d *storetest.Database, e store.ExportConfig) []byte 
 
 func imported(t testing.TB, d *storetest.Database, file []byte) {
 	t.Helper()
-	if _, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true}); err != nil {
+	if _, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true}); err != nil {
 		t.Fatalf("import: %v", err)
 	}
 }
@@ -199,10 +201,10 @@ func TestMove(t *testing.T) {
 		}
 		var told []string
 		var file bytes.Buffer
-		header, err := store.Export(context.Background(), from.Config, &file, store.ExportConfig{Progress: func(s store.Stage, done, total int64) {
+		header, err := transfer.Export(context.Background(), from.Config, &file, transfer.ExportConfig{Progress: func(s transfer.Stage, done, total int64) {
 			told = append(told, fmt.Sprint(s, done, total))
 		}})
-		if want := fmt.Sprint(store.Exporting, header.Rows(), header.Rows()); err != nil || told[len(told)-1] != want {
+		if want := fmt.Sprint(transfer.Exporting, header.Rows(), header.Rows()); err != nil || told[len(told)-1] != want {
 			t.Errorf("%v; told %v, want %s at the end", err, told, want)
 		}
 		imported(t, to, file.Bytes())
@@ -280,14 +282,14 @@ func goesOn(t *testing.T, in *installation, d *storetest.Database) {
 // What does not belong to an installation's file, or to its database, is refused, and leaves nothing.
 func TestImportRefuses(t *testing.T) {
 	t.Parallel()
-	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			refuse := func(what string, d *storetest.Database, file []byte, i store.ImportConfig, is func(error) bool) {
+			refuse := func(what string, d *storetest.Database, file []byte, i transfer.ImportConfig, is func(error) bool) {
 				t.Helper()
 				partners := count(t, d, "select count(*) from partner")
-				if _, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), i); err == nil || !is(err) {
+				if _, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), i); err == nil || !is(err) {
 					t.Errorf("%s: %v", what, err)
 				}
 				if n := count(t, d, "select count(*) from partner"); n != partners {
@@ -296,8 +298,8 @@ func TestImportRefuses(t *testing.T) {
 			}
 			empty := driver(t)
 			as := func(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
-			everything := store.ImportConfig{Copy: true}
-			refuse("not final", empty, file, store.ImportConfig{}, as(store.ErrNotFinal))
+			everything := transfer.ImportConfig{Copy: true}
+			refuse("not final", empty, file, transfer.ImportConfig{}, as(transfer.ErrNotFinal))
 			refuse("cut", empty, file[:len(file)-20], everything, as(archive.ErrDamaged))
 			refuse("cut early", empty, file[:len(file)/2], everything, as(archive.ErrDamaged))
 			refuse("a newer schema", empty, rewritten(t, file, func(h *archive.Header) { h.Schema = 99 }), everything, as(archive.ErrNewer))
@@ -387,23 +389,23 @@ func (i *interrupted) Read(p []byte) (int, error) {
 func TestInterruptedImport(t *testing.T) {
 	t.Parallel()
 	from := newInstallation(t, storetest.SQLite(t)).DB
-	file := exported(t, from, store.ExportConfig{})
+	file := exported(t, from, transfer.ExportConfig{})
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := driver(t)
 			for _, part := range []int{0, len(file) / 2, len(file) - 1} {
 				ctx, cancel := context.WithCancel(context.Background())
-				_, err := store.Import(ctx, d.Config, &interrupted{bytes.NewReader(file), part, cancel}, store.ImportConfig{Copy: true})
+				_, err := transfer.Import(ctx, d.Config, &interrupted{bytes.NewReader(file), part, cancel}, transfer.ImportConfig{Copy: true})
 				cancel()
 				if err == nil {
 					t.Errorf("after %d bytes: it went on", part)
 				}
 			}
-			for _, stage := range []store.Stage{store.Loading, store.Checking} {
+			for _, stage := range []transfer.Stage{transfer.Loading, transfer.Checking} {
 				ctx, cancel := context.WithCancelCause(context.Background())
 				why := errors.New("Ctrl-C")
-				_, err := store.Import(ctx, d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true, Progress: func(s store.Stage, _, _ int64) {
+				_, err := transfer.Import(ctx, d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true, Progress: func(s transfer.Stage, _, _ int64) {
 					if s == stage {
 						cancel(why)
 					}
@@ -426,10 +428,10 @@ func TestInterruptedImport(t *testing.T) {
 // A connection that is cut in the middle of an import leaves nothing.
 func TestImportCutOff(t *testing.T) {
 	t.Parallel()
-	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
 	d := storetest.Postgres(t)
-	_, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true, Progress: func(s store.Stage, _, _ int64) {
-		if s != store.Checking {
+	_, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true, Progress: func(s transfer.Stage, _, _ int64) {
+		if s != transfer.Checking {
 			return
 		}
 		if _, err := d.SQL.Exec("select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"); err != nil {
@@ -445,7 +447,7 @@ func TestImportCutOff(t *testing.T) {
 // What went in comes out, or the import is undone: here a trigger changes what is written.
 func TestImportChecks(t *testing.T) {
 	t.Parallel()
-	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, store.ExportConfig{})
+	file := exported(t, newInstallation(t, storetest.SQLite(t)).DB, transfer.ExportConfig{})
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -462,7 +464,7 @@ func TestImportChecks(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := store.Import(context.Background(), d.Config, bytes.NewReader(file), store.ImportConfig{Copy: true})
+			_, err := transfer.Import(context.Background(), d.Config, bytes.NewReader(file), transfer.ImportConfig{Copy: true})
 			if err == nil || !strings.Contains(err.Error(), "table run came out other than it went in") {
 				t.Errorf("%v", err)
 			}
@@ -482,17 +484,17 @@ func TestFinalExport(t *testing.T) {
 			ctx := context.Background()
 			d := driver(t)
 			in := newInstallation(t, d)
-			final := func(e store.ExportConfig) ([]byte, error) {
+			final := func(e transfer.ExportConfig) ([]byte, error) {
 				var file bytes.Buffer
 				e.Final = true
-				_, err := store.Export(ctx, d.Config, &file, e)
+				_, err := transfer.Export(ctx, d.Config, &file, e)
 				return file.Bytes(), err
 			}
 			release, err := in.LockDispatch(ctx)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := final(store.ExportConfig{}); puntuale.CodeOf(err) != puntuale.CodeConflict {
+			if _, err := final(transfer.ExportConfig{}); puntuale.CodeOf(err) != puntuale.CodeConflict {
 				t.Errorf("beside a server: %v", err)
 			}
 			if err := errors.Join(release(), in.Close()); err != nil {
@@ -502,7 +504,7 @@ func TestFinalExport(t *testing.T) {
 				t.Fatal(err)
 			}
 			full := errors.New("no space left")
-			if _, err := final(store.ExportConfig{Finish: func() error { return full }}); !errors.Is(err, full) {
+			if _, err := final(transfer.ExportConfig{Finish: func() error { return full }}); !errors.Is(err, full) {
 				t.Errorf("a disk that is full: %v", err)
 			}
 			s, err := store.Open(ctx, d.Config) // unmarked
@@ -514,7 +516,7 @@ func TestFinalExport(t *testing.T) {
 			}
 			var file []byte
 			for range 2 { // it may be repeated
-				if file, err = final(store.ExportConfig{}); err != nil {
+				if file, err = final(transfer.ExportConfig{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -522,12 +524,12 @@ func TestFinalExport(t *testing.T) {
 				t.Errorf("the old one: %v", err)
 			}
 			to := storetest.SQLite(t)
-			if _, err := store.Import(ctx, to.Config, bytes.NewReader(file), store.ImportConfig{}); err != nil {
+			if _, err := transfer.Import(ctx, to.Config, bytes.NewReader(file), transfer.ImportConfig{}); err != nil {
 				t.Errorf("import: %v", err)
 			}
 			to.Open(t)
 			for _, want := range []bool{true, false} {
-				if was, err := store.Reopen(ctx, d.Config); err != nil || was != want {
+				if was, err := transfer.Reopen(ctx, d.Config); err != nil || was != want {
 					t.Errorf("reopen: %v, %v", was, err)
 				}
 			}
@@ -558,7 +560,7 @@ func TestExportIsOneMoment(t *testing.T) {
 			}()
 			var files [][]byte
 			for range 3 {
-				files = append(files, exported(t, d, store.ExportConfig{}))
+				files = append(files, exported(t, d, transfer.ExportConfig{}))
 			}
 			close(stop)
 			<-done
@@ -592,7 +594,7 @@ func TestEveryColumnIsKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			var file bytes.Buffer
-			if _, err := store.Export(context.Background(), d.Config, &file, store.ExportConfig{}); err == nil || !strings.Contains(err.Error(), "extra") {
+			if _, err := transfer.Export(context.Background(), d.Config, &file, transfer.ExportConfig{}); err == nil || !strings.Contains(err.Error(), "extra") {
 				t.Errorf("a new column: %v", err)
 			}
 		})

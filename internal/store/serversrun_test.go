@@ -1,6 +1,10 @@
 package store
 
-import "testing"
+import (
+	"testing"
+
+	"puntuale/internal/store/transfer"
+)
 
 // An export for good that is refused says what runs, in words.
 func TestServersRun(t *testing.T) {
@@ -9,7 +13,7 @@ func TestServersRun(t *testing.T) {
 		"1 server sends from it and 1 connection of a server is open; stop them all first":  {1, 1},
 		"0 servers send from it and 3 connections of servers are open; stop them all first": {0, 3},
 	} {
-		if got := serversRun(n[0], n[1]); got != want {
+		if got := transfer.ServersRun(n[0], n[1]); got != want {
 			t.Errorf("%v: %s", n, got)
 		}
 	}

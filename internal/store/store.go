@@ -2,10 +2,15 @@ package store
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
+
+	"puntuale/internal/store/transfer"
 
 	"puntuale/internal/store/retention"
 
@@ -42,25 +47,16 @@ type kinds struct {
 // it must not be used as it is, and says why; [ErrMoved], that its installation is elsewhere now; one with CodeConflict,
 // that it is moving just now; one with CodeUnavailable, that the database could not be reached.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
-	s, err := open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
-	if err != nil {
-		return nil, err
-	}
-	if err := fleet.RefuseMoved(ctx, s.CallReads); err != nil {
-		return nil, errors.Join(engine.PublicError(err), s.Close())
-	}
-	return s, nil
-}
-
-// open is Open without asking whether the installation moved.
-func open(ctx context.Context, cfg engine.Config, o engine.Options) (*Store, error) {
-	db, err := engine.Open(ctx, cfg, o)
+	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
 		return nil, err
 	}
 	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
+	}
+	if err := fleet.RefuseMoved(ctx, s.CallReads); err != nil {
+		return nil, errors.Join(engine.PublicError(err), s.Close())
 	}
 	return s, nil
 }
@@ -116,9 +112,22 @@ func (s *Store) Verify(ctx context.Context) error {
 	if err := s.DB.Verify(ctx); err != nil || s.File == "" {
 		return err
 	}
-	path := WhatsAppFile(s.File) // messages do not depend on its keys
+	path := transfer.WhatsAppFile(s.File) // messages do not depend on its keys
 	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
 		return nil
 	}
 	return s.VerifyFile(ctx, path)
+}
+
+// LastBackup returns the moment of the last backup; zero: there is none.
+func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
+	if _, err := engine.QueryOne(ctx, s.CallReads, `select at from backup where one = 1`, nil, engine.ScanTime(&at)); err != nil {
+		return at, engine.PublicError(fmt.Errorf("look for the last backup: %w", err))
+	}
+	return at, nil
+}
+
+// WhatsApp opens the database of linked numbers. It is closed with the store.
+func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err error) {
+	return transfer.OpenWhatsApp(ctx, s.DB)
 }

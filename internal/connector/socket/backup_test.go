@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"puntuale/internal/store/transfer"
+
 	"puntuale"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
-	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
 )
@@ -35,8 +36,8 @@ func backedUp(t *testing.T, d *storetest.Database) *archive.BackupReader {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Backup(t.Context(), d.Config, file, store.BackupConfig{Program: "test", Finish: func() error {
-		return errors.Join(file.Close(), store.CheckBackup(t.Context(), name))
+	if _, err := transfer.Backup(t.Context(), d.Config, file, transfer.BackupConfig{Program: "test", Finish: func() error {
+		return errors.Join(file.Close(), transfer.CheckBackup(t.Context(), name))
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +116,7 @@ func TestRestoredNumber(t *testing.T) {
 // refusedNumbers restores what cannot be, or not whole. kept are the keys of from.
 func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.BackupReader, from *storetest.Database, kept *sql.DB) {
 	to := driver(t)
-	if done, err := store.Restore(t.Context(), to.Config, backup, store.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {
+	if done, err := transfer.Restore(t.Context(), to.Config, backup, transfer.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {
 		t.Errorf("by a program that links none: %+v, %v", done, err)
 	}
 	taken := driver(t)
@@ -133,7 +134,7 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Restore(t.Context(), taken.Config, backup, store.RestoreConfig{MakeNumbers: makeTables}); puntuale.CodeOf(err) != puntuale.CodeConflict {
+	if _, err := transfer.Restore(t.Context(), taken.Config, backup, transfer.RestoreConfig{MakeNumbers: makeTables}); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("where numbers are already: %v", err)
 	}
 	for version, says := range map[int]string{99: archive.ErrNewer.Error(), 1: "restore with the program that made it (test)"} {
@@ -141,7 +142,7 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 			t.Fatal(err)
 		}
 		for range 2 { // what is refused leaves an empty database
-			if _, err := store.Restore(t.Context(), taken.Config, backedUp(t, from), store.RestoreConfig{MakeNumbers: func(ctx context.Context, db *sql.DB, postgres bool) error {
+			if _, err := transfer.Restore(t.Context(), taken.Config, backedUp(t, from), transfer.RestoreConfig{MakeNumbers: func(ctx context.Context, db *sql.DB, postgres bool) error {
 				_, err := db.Exec("delete from socket_note")
 				return errors.Join(err, makeTables(ctx, db, postgres))
 			}}); err == nil || !strings.Contains(err.Error(), says) {
@@ -149,7 +150,7 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 			}
 		}
 	}
-	if done, err := store.Restore(t.Context(), taken.Config, backup, store.RestoreConfig{MakeNumbers: makeTables}); err != nil || done.Linked != 2 {
+	if done, err := transfer.Restore(t.Context(), taken.Config, backup, transfer.RestoreConfig{MakeNumbers: makeTables}); err != nil || done.Linked != 2 {
 		t.Errorf("restored after all: %+v, %v", done, err)
 	}
 }
@@ -201,7 +202,7 @@ func TestNumberAfterFailover(t *testing.T) {
 // restored restores a backup into an empty database, and returns where the keys are.
 func (w *world) restored(to *storetest.Database, backup *archive.BackupReader) (*sql.DB, bool) {
 	w.t.Helper()
-	done, err := store.Restore(w.t.Context(), to.Config, backup, store.RestoreConfig{MakeNumbers: makeTables})
+	done, err := transfer.Restore(w.t.Context(), to.Config, backup, transfer.RestoreConfig{MakeNumbers: makeTables})
 	if err != nil || done.Linked != 2 || done.LeftOut {
 		w.t.Fatalf("restored: %+v, %v", done, err)
 	}

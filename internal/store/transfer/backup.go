@@ -1,9 +1,8 @@
-package store
+package transfer
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"time"
 
@@ -42,7 +41,7 @@ func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig
 
 func writeBackup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, engine.Options{Name: moverName})
+	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return archive.Header{}, err
 	}
@@ -127,7 +126,7 @@ func readExport(ctx context.Context, r *archive.BackupReader, name string) error
 // noteBackup remembers when the last backup was made.
 func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, engine.Options{Name: moverName})
+	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return err
 	}
@@ -137,12 +136,4 @@ func noteBackup(ctx context.Context, cfg engine.Config, at time.Time) (err error
  on conflict (one) do update set at = greatest(g.at, excluded.at)`, engine.Micros(at))
 		return err
 	})
-}
-
-// LastBackup returns the moment of the last backup; zero: there is none.
-func (s *Store) LastBackup(ctx context.Context) (at time.Time, err error) {
-	if _, err := engine.QueryOne(ctx, s.CallReads, `select at from backup where one = 1`, nil, engine.ScanTime(&at)); err != nil {
-		return at, engine.PublicError(fmt.Errorf("look for the last backup: %w", err))
-	}
-	return at, nil
 }

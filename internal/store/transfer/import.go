@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -22,7 +22,7 @@ type ImportConfig struct {
 	Copy     bool
 	Progress Progress
 
-	restored func(ctx context.Context, s *Store, l *engine.Conn) error // sets a backup's messages aside; nil: a backup is refused
+	restored func(ctx context.Context, s *installation, l *engine.Conn) error // sets a backup's messages aside; nil: a backup is refused
 }
 
 // ErrNotFinal is returned for a file of an installation that may go on sending.
@@ -53,7 +53,7 @@ func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConf
 	case !file.Header.Final && !file.Header.Backup && !i.Copy:
 		return file.Header, ErrNotFinal
 	}
-	if m.s, err = open(ctx, cfg, engine.Options{Name: moverName}); err != nil {
+	if m.s, err = openInstallation(ctx, cfg, engine.Options{Name: moverName}); err != nil {
 		return file.Header, err
 	}
 	defer func() { err = errors.Join(err, m.s.Close()) }()
@@ -67,7 +67,7 @@ func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConf
 
 // importer is one run of Import.
 type importer struct {
-	s      *Store
+	s      *installation
 	cfg    ImportConfig
 	file   *archive.Reader
 	link   *engine.Conn

@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ import (
 
 // linkedNumbers are the tables of linked numbers, in a transaction.
 type linkedNumbers struct {
-	s      *Store
+	s      *installation
 	link   *engine.Conn
 	free   func() error // ends a transaction of its own
 	tables []archive.Table
@@ -53,7 +54,7 @@ func ofNumbers(table string) bool {
 
 // openNumbers finds the tables of linked numbers; nil: there are none. On PostgreSQL it reads in the transaction of own,
 // on SQLite it begins one in the numbers' file.
-func (s *Store) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool) (n *linkedNumbers, err error) {
+func (s *installation) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool) (n *linkedNumbers, err error) {
 	n = &linkedNumbers{s: s, link: own, free: func() error { return nil }}
 	if !s.Dialect.Postgres {
 		if n, err = s.openNumbersFile(ctx, readOnly); n == nil || err != nil {
@@ -67,7 +68,7 @@ func (s *Store) openNumbers(ctx context.Context, own *engine.Conn, readOnly bool
 	return n, nil
 }
 
-func (s *Store) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumbers, error) {
+func (s *installation) openNumbersFile(ctx context.Context, readOnly bool) (*linkedNumbers, error) {
 	path := WhatsAppFile(s.File)
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -221,4 +222,13 @@ func (n *linkedNumbers) Commit(ctx context.Context) error {
 		return fmt.Errorf("commit the linked numbers: %w", err)
 	}
 	return nil
+}
+
+// WhatsAppFile is the file of linked numbers beside a SQLite store: whatsapp.db, or what tells several in one folder apart.
+func WhatsAppFile(file string) string {
+	base := filepath.Base(file)
+	if base == "puntuale.db" {
+		return filepath.Join(filepath.Dir(file), "whatsapp.db")
+	}
+	return filepath.Join(filepath.Dir(file), strings.TrimSuffix(base, ".db")+".whatsapp.db")
 }

@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -68,7 +68,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 	}
 	defer from.Close()
 	made := "" // a file of linked numbers that was not there before
-	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *Store, l *engine.Conn) (err error) {
+	_, err = Import(ctx, cfg, from, ImportConfig{Progress: r.Progress, restored: func(ctx context.Context, s *installation, l *engine.Conn) (err error) {
 		if done, err = s.setAside(ctx, l, aside{since: backup.At, now: s.Config.Clock.Now(), hold: r.Hold}); err != nil {
 			return err
 		}
@@ -91,7 +91,7 @@ func Restore(ctx context.Context, cfg engine.Config, backup *archive.BackupReade
 }
 
 // numbersFileToCome is the path of the file of linked numbers, where there is none yet.
-func (s *Store) numbersFileToCome() string {
+func (s *installation) numbersFileToCome() string {
 	if s.File == "" {
 		return ""
 	}
@@ -104,8 +104,8 @@ func (s *Store) numbersFileToCome() string {
 
 // restoreNumbers fills the tables of linked numbers, on PostgreSQL in the transaction of l. A SQLite file cannot commit
 // together with another, so its transaction ends just before that of l.
-func (s *Store) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
-	db, postgres, err := s.WhatsApp(ctx)
+func (s *installation) restoreNumbers(ctx context.Context, l *engine.Conn, backup *archive.BackupReader, r RestoreConfig) (linked int64, err error) {
+	db, postgres, err := OpenWhatsApp(ctx, s.DB)
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +127,7 @@ func (s *Store) restoreNumbers(ctx context.Context, l *engine.Conn, backup *arch
 }
 
 // renewLinked renews the keys of a copy that was made by other means, where it holds linked numbers.
-func (s *Store) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
+func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
 	n, err := s.openNumbers(ctx, l, false)
 	if n == nil || err != nil {
 		return err
@@ -142,7 +142,7 @@ func (s *Store) renewLinked(ctx context.Context, l *engine.Conn) (err error) {
 // MarkRestored sets aside what is due in a copy that was made by other means at a moment. No server may work on it.
 // Codes: conflict (a server or another command does); invalid (the moment lies ahead).
 func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done Restored, err error) {
-	s, err := open(ctx, cfg, engine.Options{Name: moverName})
+	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return done, err
 	}
@@ -189,7 +189,7 @@ type aside struct {
 const unknownDue = ` where state = 0 and (next_at <= $1 or intent > 0)`
 
 // setAside does what a restore asks for, inside a transaction that nobody works beside.
-func (s *Store) setAside(ctx context.Context, a engine.Querier, r aside) (done Restored, err error) {
+func (s *installation) setAside(ctx context.Context, a engine.Querier, r aside) (done Restored, err error) {
 	if r.since.After(r.now.Add(queue.ClockSlack)) {
 		return done, puntuale.Invalid(puntuale.Fault{Location: "since",
 			Message: fmt.Sprintf("lies ahead: the copy is of %s, and this machine's clock shows %s", r.since.Format(time.RFC3339), r.now.Format(time.RFC3339))})
@@ -274,7 +274,7 @@ const leap = `update id_block set next = greatest(next, $clock - 176722560000000
 
 // beginAnew keeps what the lost installation gave out apart from what this one will: nodes, sessions' owners, numbers. It
 // records the database's timeline, so that no failover is seen in the restore.
-func (s *Store) beginAnew(ctx context.Context, a engine.Querier) error {
+func (s *installation) beginAnew(ctx context.Context, a engine.Querier) error {
 	for _, step := range []struct {
 		text string
 		args []any

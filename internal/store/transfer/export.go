@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -33,7 +33,7 @@ type ExportConfig struct {
 // Codes: conflict (Final, and one of these is there).
 func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, engine.Options{Name: moverName})
+	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
 		return archive.Header{}, err
 	}
@@ -49,7 +49,7 @@ func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig
 
 // export is one run of Export.
 type export struct {
-	s      *Store
+	s      *installation
 	cfg    ExportConfig
 	now    time.Time
 	header archive.Header
@@ -74,7 +74,7 @@ func (x *export) finally(ctx context.Context, to io.Writer) (err error) {
 }
 
 // ended adds to an export's error what went wrong at its end. One that succeeded stays so: its file is in its place.
-func (s *Store) ended(err, end error) error {
+func (s *installation) ended(err, end error) error {
 	if err == nil && end != nil {
 		s.Config.Logger.Warn("the exported database was not closed in order", "error", end)
 		return nil

@@ -1,12 +1,12 @@
-package store
+package transfer
 
 import (
 	"context"
 	"database/sql"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strings"
+
+	"puntuale/internal/store/engine"
 )
 
 // The keys of linked WhatsApp numbers are in tables of a library's, which writes them as it likes: they have connections
@@ -14,8 +14,8 @@ import (
 
 const postgresWhatsApp = 8 // connections
 
-// WhatsApp opens the database of linked numbers. It is closed with the store.
-func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err error) {
+// OpenWhatsApp opens the database of linked numbers. It is closed with the store.
+func OpenWhatsApp(ctx context.Context, s *engine.DB) (db *sql.DB, postgres bool, err error) {
 	if s.Dialect.Postgres {
 		db, err = s.PostgresPool(s.Config.Database, nil, postgresWhatsApp)
 		return db, true, err
@@ -36,13 +36,4 @@ func (s *Store) WhatsApp(ctx context.Context) (db *sql.DB, postgres bool, err er
 		return nil, false, fmt.Errorf("open the file of linked numbers: %w", err)
 	}
 	return db, false, nil
-}
-
-// WhatsAppFile is the file of linked numbers beside a SQLite store: whatsapp.db, or what tells several in one folder apart.
-func WhatsAppFile(file string) string {
-	base := filepath.Base(file)
-	if base == "puntuale.db" {
-		return filepath.Join(filepath.Dir(file), "whatsapp.db")
-	}
-	return filepath.Join(filepath.Dir(file), strings.TrimSuffix(base, ".db")+".whatsapp.db")
 }

@@ -1,4 +1,4 @@
-package store
+package transfer
 
 import (
 	"context"
@@ -23,7 +23,7 @@ import (
 
 // markMoved keeps servers from starting from now on, and refuses while one runs. An installation that is marked already
 // keeps its mark. The caller holds the file.
-func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
+func (s *installation) markMoved(ctx context.Context, now time.Time) (undo func(context.Context) error, err error) {
 	fresh := false
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into moved (one, at) values (1, $1) on conflict (one) do nothing`, engine.Micros(now))
@@ -44,7 +44,7 @@ func (s *Store) markMoved(ctx context.Context, now time.Time) (undo func(context
 	return undo, nil
 }
 
-func (s *Store) unmark(ctx context.Context) error {
+func (s *installation) unmark(ctx context.Context) error {
 	if err := s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from moved`)
 		return err
@@ -61,7 +61,7 @@ select (select count(*) from node where lease_until > $clock),
 
 // refuseServers refuses while a server uses a PostgreSQL. On SQLite holdFile says as much.
 // Codes: conflict.
-func (s *Store) refuseServers(ctx context.Context) error {
+func (s *installation) refuseServers(ctx context.Context) error {
 	if !s.Dialect.Postgres {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (s *Store) refuseServers(ctx context.Context) error {
 		case nodes+connections == 0:
 			return nil
 		case try == serverTries:
-			return puntuale.Conflict(serversRun(nodes, connections))
+			return puntuale.Conflict(ServersRun(nodes, connections))
 		}
 		if err := clock.System().Sleep(ctx, serverPause); err != nil {
 			return fmt.Errorf("wait for servers: %w", err)
@@ -82,8 +82,8 @@ func (s *Store) refuseServers(ctx context.Context) error {
 	}
 }
 
-// serversRun says what uses an installation.
-func serversRun(nodes, connections int64) string {
+// ServersRun says what uses an installation.
+func ServersRun(nodes, connections int64) string {
 	send, open := fmt.Sprintf("%d servers send", nodes), fmt.Sprintf("%d connections of servers are", connections)
 	if nodes == 1 {
 		send = "1 server sends"
@@ -105,7 +105,7 @@ const (
 // Codes: conflict (a SQLite file is being exported).
 func Reopen(ctx context.Context, cfg engine.Config) (was bool, err error) {
 	cfg.NoMigrate = true
-	s, err := open(ctx, cfg, engine.Options{Name: moverName, Shared: true})
+	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName, Shared: true})
 	if err != nil {
 		return false, err
 	}

@@ -1,0 +1,35 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/queue"
+)
+
+// installation is a database as a move sees it.
+type installation struct {
+	*engine.DB
+	*fleet.Fleet
+}
+
+// openInstallation opens a database without asking whether it moved. Errors are as those of engine.Open.
+func openInstallation(ctx context.Context, cfg engine.Config, o engine.Options) (*installation, error) {
+	db, err := engine.Open(ctx, cfg, o)
+	if err != nil {
+		return nil, err
+	}
+	f, err := fleet.New(db, queue.SettleTimeline)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &installation{db, f}, nil
+}
+
+// Close closes the database. It may be called twice.
+func (s *installation) Close() error {
+	s.Fleet.Close()
+	return s.DB.Close()
+}
