@@ -155,8 +155,8 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 	}
 }
 
-// TestNumberAfterFailover: PostgreSQL may lose the last changes in a failover, and among them changes of encryption
-// states.
+// TestNumberAfterFailover: a failover that lost commits may have lost changes of encryption states, so all states are
+// removed. After a failover that lost nothing they stay.
 func TestNumberAfterFailover(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -230,7 +230,7 @@ func TestReconnectEarly(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// While the service is unavailable, a message is tried again a few times.
+// While the service is unavailable, the number tries to log in again until it succeeds.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

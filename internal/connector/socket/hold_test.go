@@ -116,7 +116,8 @@ func TestLoanIsOver(t *testing.T) {
 	}
 }
 
-// When a state cannot be read, its reader loses the lock, and nobody else does.
+// When a state cannot be read, its reader gives the lock back. If another goroutine took the lock meanwhile, that lock
+// stays.
 func TestLoanFails(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {

@@ -114,7 +114,7 @@ func (n *number) tell() {
 	n.c.cfg.Report(n.shown)
 }
 
-// known notes that the number's keys were looked up, so the state is no longer the first one. With the lock held.
+// known notes that the state is no longer the one that the number began with. With the lock held.
 func (n *number) known() {
 	select {
 	case <-n.looked:
