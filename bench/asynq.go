@@ -87,7 +87,7 @@ func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	return err
 }
 
-// finish waits until n tasks were worked, and Redis lists no task as being worked.
+// finish waits until n tasks were worked, and Redis lists no task as active or pending.
 func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for {

@@ -121,7 +121,7 @@ func (b *bench) engines() (all []string) {
 	return all
 }
 
-// onPostgres reports whether PostgreSQL is measured at all. The peers need it, too.
+// onPostgres reports whether PostgreSQL is measured, and against whether the peers are.
 func (b *bench) onPostgres() bool { return slices.Contains(b.engines(), postgres) }
 func (b *bench) against() bool    { return !b.ours }
 
