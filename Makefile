@@ -1,5 +1,5 @@
-# Everything a developer runs. "make test" and "make check" are what CI runs (.ci/run); both need only Go, and take a
-# PostgreSQL that they start themselves where one is installed (scripts/with-postgres).
+# All commands of a developer. CI runs "make test" and "make check" (.ci/run). Both need only Go. Where PostgreSQL is
+# installed, they start one of their own (scripts/with-postgres).
 
 
 .PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long figures figures-pages bench fuzz generate assets

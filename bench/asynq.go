@@ -20,7 +20,7 @@ type asynqTuning struct {
 var (
 	asynqDefault = asynqTuning{workers: 100}
 	asynqTuned   = asynqTuning{workers: 100, forward: 10 * time.Millisecond, check: 10 * time.Millisecond}
-	asynqWorkers = []int{20, 100, 400} // of which the best counts
+	asynqWorkers = []int{20, 100, 400} // the best of them counts
 )
 
 // noWords keeps asynq from logging.
@@ -87,7 +87,7 @@ func (a *asynqServer) enqueue(ctx context.Context, i int, due time.Time) error {
 	return err
 }
 
-// finish waits until n tasks were worked and none is left in Redis as one that is.
+// finish waits until n tasks were worked, and Redis lists no task as active or pending.
 func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (time.Time, error) {
 	deadline := time.Now().Add(within)
 	for {
@@ -107,7 +107,7 @@ func (a *asynqServer) finish(ctx context.Context, n int, within time.Duration) (
 	}
 }
 
-// asynqDispatch measures no-op tasks from the first that begins to the last that is taken off the list.
+// asynqDispatch measures no-op tasks, from the beginning of the first until the last is removed from Redis.
 func (b *bench) asynqDispatch(ctx context.Context, what string, durable bool) error {
 	n := b.tasks
 	if durable {

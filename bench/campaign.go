@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The names of what is measured of campaigns, each of so many recipients.
+// The names of figures about campaigns with n recipients.
 func listed(n int, engine string) string {
 	return on(count(n)+" recipients uploaded and checked", engine)
 }
@@ -50,8 +50,8 @@ var (
 
 // lists are how many recipients the campaigns have.
 type lists struct {
-	fed  int // of what is fed and paused
-	most int // of what is measured for memory
+	fed  int // recipients of the campaigns that are fed and paused
+	most int // recipients of the campaign whose memory is measured
 }
 
 // campaignTargets are the bounds for campaigns.
@@ -109,8 +109,8 @@ func (b *bench) withCampaigner(ctx context.Context, engine string, take func(con
 	return take(ctx, &campaigner{fixture: f, server: s, db: db, client: f.clients[0], http: &http.Client{Timeout: 2 * time.Minute}})
 }
 
-// feeding measures lists, how much of them is planned a second, and start calls while another list is fed. The sequences begin a day after
-// their starts. So nothing leaves, and nothing of them counts as fed ahead: the feeder plans as fast as it can.
+// feeding measures lists, how many messages are planned a second, and start calls while another list is fed. The sequences begin a day
+// after their starts. So no message leaves, none counts as fed ahead, and the feeder plans as fast as it can.
 func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	engine, n := c.engine, b.lists.fed
 	if _, err := c.callsDuring(ctx, func() error { return pass(ctx, b.idle/4) }); err != nil { // connections, plans, statements
@@ -167,7 +167,8 @@ func (b *bench) feeding(ctx context.Context, c *campaigner) error {
 	return nil
 }
 
-// readyToFeed makes a checked campaign of so many recipients. feed starts it, and returns how long all of it took to be fed.
+// readyToFeed makes a checked campaign of so many recipients. feed starts it, and returns how long the whole list took to be
+// fed.
 func (c *campaigner) readyToFeed(ctx context.Context, sequence string, n int) (feed func() (time.Duration, error), err error) {
 	id, digest, err := c.ready(ctx, campaignDraft{Name: "Bench", Sequence: sequence}, n)
 	if err != nil {
@@ -209,7 +210,7 @@ func (b *bench) pausing(ctx context.Context, c *campaigner) error {
 	return nil
 }
 
-// listMemory measures how much memory the largest list ever takes, until a tenth of it is fed.
+// listMemory measures the most memory that the server takes for the largest list, until a tenth of it is fed.
 func (b *bench) listMemory(ctx context.Context, c *campaigner) error {
 	n := b.lists.most
 	note := func(stage string) error {

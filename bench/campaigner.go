@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// campaigner makes campaigns of one client by the API of a server, beside start calls of all clients. The database only
-// tells it how far a campaign is.
+// campaigner makes campaigns of one client through a server's API, beside start calls of all clients. It uses the
+// database only to see the progress of a campaign.
 type campaigner struct {
 	*fixture
 	server *server
@@ -93,7 +93,7 @@ func (c *campaigner) draft(ctx context.Context, d campaignDraft) (id string, err
 	return made.ID, err
 }
 
-// upload puts in a list of so many recipients, each with a number and a name of its own. No number asks the simulated network for a fault.
+// upload uploads a list of n recipients, each with a number and a name of its own. No number has a magic ending of the simulated network.
 func (c *campaigner) upload(ctx context.Context, id string, n int) error {
 	file, w := io.Pipe()
 	go func() {
@@ -137,7 +137,8 @@ func (c *campaigner) start(ctx context.Context, id, digest string) error {
 	return c.call(ctx, "POST", "/api/campaigns/"+id+"/start", map[string]string{"digest": digest}, nil)
 }
 
-// feedLook is how often the database is asked how far a campaign is. The API counts the campaign's messages each time, which takes long.
+// feedLook is the time between two looks at a campaign's progress in the database. The API counts the campaign's messages each time,
+// which takes long.
 const feedLook = 20 * time.Millisecond
 
 // await waits until one of the campaign's counts is as wanted.
@@ -160,8 +161,8 @@ func (c *campaigner) number(ctx context.Context, query string) (n int, err error
 	return n, nil
 }
 
-// stopsGrowing watches what the simulated network has, and returns when it got the last message. It watches until nothing has
-// arrived for a second and no attempt is under way.
+// stopsGrowing watches the simulated network's ledger, and returns the moment of the last message. It watches until nothing
+// has arrived for a second and no attempt is under way.
 func (c *campaigner) stopsGrowing(ctx context.Context, id string) (last time.Time, err error) {
 	last = time.Now()
 	seen := -1
@@ -190,8 +191,8 @@ const (
 	callCallers = 16
 )
 
-// callsDuring makes start calls of three messages at a steady rate while something is done, and returns how long each took. A call that
-// finds its connection busy is late, and the wait is part of what it took.
+// callsDuring makes start calls of three messages at a steady rate while do runs, and returns how long each took. A call that finds its
+// connection busy is late, and its time includes the wait.
 func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays, error) {
 	open := make([]*caller, callCallers)
 	for i := range open {
@@ -207,7 +208,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	ended := make(chan error, 1)
 	first := c.called
 	from := time.Now()
-	const most = 1 << 30 // until it is over
+	const most = 1 << 30 // more calls than are ever made: do ends them
 	go func() {
 		_, err := each(most, callCallers, func(worker, i int) error {
 			due := from.Add(time.Duration(i) * time.Second / callRate)
@@ -216,7 +217,7 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 				return errOver
 			}
 			begun := time.Now()
-			if late := begun.Sub(due); late > 5*time.Millisecond { // the timer's own lateness is none of the server's
+			if late := begun.Sub(due); late > 5*time.Millisecond { // the timer's own lateness must not count as the server's
 				begun = due
 			}
 			to := c.clients[i%len(c.clients)]
@@ -236,5 +237,5 @@ func (c *campaigner) callsDuring(ctx context.Context, do func() error) (*delays,
 	return &took, err
 }
 
-// errOver ends calls.
+// errOver ends the calls when do has ended.
 var errOver = errors.New("it is over")

@@ -22,8 +22,8 @@ const (
 	asynqDurable   = "asynq, Redis with appendfsync always"
 )
 
-// dispatches measures from the first claim to the last outcome on disk, with everything due, on a network that takes
-// everything at once.
+// dispatches measures the time from the first claim to the last outcome on disk. All messages are due, and the network
+// takes each at once.
 func (b *bench) dispatches(ctx context.Context) error {
 	var failed error
 	for _, engine := range b.engines() {
@@ -50,8 +50,8 @@ func scattered(pending int, engine string) string {
 	return on(ourDispatch+", among "+count(pending)+" pending", engine)
 }
 
-// dispatchesBeside measures the same while other messages wait for days to come: first planned after those, as a
-// reminder for today is, then scattered among them, each on a page of its own.
+// dispatchesBeside measures the same while other messages wait for later days. First the due messages are planned after
+// those, like a reminder for today. Then they are scattered among them, each on a page of its own.
 func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.dispatch(ctx, beside(0, engine), engine, 1, 0, false))
@@ -68,7 +68,7 @@ func (b *bench) dispatchesBeside(ctx context.Context) (failed error) {
 	return failed
 }
 
-// dispatch measures one of these.
+// dispatch takes one of these measurements.
 func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pending int, among bool) error {
 	f, err := b.fixture(ctx, engine, pending)
 	if err != nil {
@@ -99,7 +99,7 @@ func (b *bench) dispatch(ctx context.Context, what, engine string, nodes, pendin
 	return errors.Join(err, stop())
 }
 
-// put inserts past the store.
+// put inserts rows without the store.
 func (f *fixture) put(ctx context.Context, l load) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {
@@ -113,8 +113,8 @@ func (f *fixture) put(ctx context.Context, l load) error {
 	return s.tidy(ctx, db)
 }
 
-// makeDue moves some of the messages that wait, evenly spread over the table, to a moment that has passed. Only the first
-// of each run, for the recipient's others would wait for it.
+// makeDue moves some of the messages that wait, evenly spread over the table, to a moment that has passed. It moves only
+// the first of each run, because the recipient's other messages would wait for it.
 func (f *fixture) makeDue(ctx context.Context, n, pending int, due time.Time) error {
 	db, err := plain(f.engine, f.address)
 	if err != nil {
@@ -171,7 +171,7 @@ func (f *fixture) dispatchers(ctx context.Context, nodes int, t *tally, m puntua
 	return stop, nil
 }
 
-// stopLimit is how long anything may take to stop.
+// stopLimit is how long stopping a program or a node may take.
 const stopLimit = 30 * time.Second
 
 // noop accepts everything at once.

@@ -14,7 +14,8 @@ func (f *fixture) callAll(ctx context.Context, address string, connections, call
 	return err
 }
 
-// drive makes start calls over connections that stay open, each waiting for its answer, and returns how long all took.
+// drive makes start calls over connections that stay open, and returns how long all took. Each connection waits for the
+// answer before its next call.
 func (f *fixture) drive(ctx context.Context, address string, connections, calls, from int, whole bool) (time.Duration, error) {
 	open := make([]*caller, connections)
 	for i := range open {

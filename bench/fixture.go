@@ -19,15 +19,15 @@ import (
 // customers is how many clients each fixture has.
 const customers = 200
 
-// fixture is a database of the product's, with clients, and a store on it.
+// fixture is a database of the product with clients, and a store on it.
 type fixture struct {
 	place
 	store   *store.Store
 	clients []client
 	today   puntuale.Date
 
-	node         puntuale.NodeID // of who claims, where anybody does
-	firstPending int             // id of the first message that waits for days to come
+	node         puntuale.NodeID // the node that claims; 0: none
+	firstPending int             // id of the first message that waits for later days
 }
 
 // place is where a database is.
@@ -35,7 +35,7 @@ type place struct {
 	engine  string
 	address string // of PostgreSQL, or the SQLite file
 	name    string // of PostgreSQL's database
-	folder  string // of the data that is not in the database
+	folder  string // folder for the data outside the database
 	drop    func()
 }
 
@@ -74,8 +74,8 @@ func (b *bench) newPlace(ctx context.Context, engine string, from *place) (place
 	return p, nil
 }
 
-// fixture opens a store on a database of its own, with so many messages that wait for days to come, and as a fourth of
-// them such as left long ago. The caller closes it.
+// fixture opens a store on a database of its own. pending messages in it wait for later days, and a fourth as many left
+// long ago. The caller closes the fixture.
 func (b *bench) fixture(ctx context.Context, engine string, pending int) (*fixture, error) {
 	s, err := b.stocked(ctx, engine, pending)
 	if err != nil {
@@ -105,7 +105,7 @@ func (p *place) open(ctx context.Context) (*store.Store, error) {
 
 func (f *fixture) close() {
 	if f.store != nil {
-		_ = f.store.Close() // what it kept is dropped with its database
+		_ = f.store.Close() // an error does not matter: its database is dropped
 	}
 	f.drop()
 }
@@ -150,7 +150,7 @@ func account(i int, now time.Time) puntuale.Client {
 	return c
 }
 
-// sequenceOf3 is what every start of the bench starts.
+// sequenceOf3 is the sequence that every start of the bench starts.
 func sequenceOf3(now time.Time) puntuale.Sequence {
 	day := puntuale.Offset{Amount: 1, Unit: puntuale.Days, Direction: puntuale.After}
 	week := puntuale.Offset{Amount: 1, Unit: puntuale.Weeks, Direction: puntuale.After}
@@ -161,7 +161,8 @@ func sequenceOf3(now time.Time) puntuale.Sequence {
 	}}
 }
 
-// startRun is a start of n messages, all due at the moment, for a recipient of its own, as control hands it to a store.
+// startRun is a start of n messages for a recipient of its own, all due at the moment. It is in the form that control
+// passes to a store.
 func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, puntuale.StartRun) {
 	c := f.clients[i%len(f.clients)]
 	run := puntuale.StartRun{Day: f.today, Now: now, Run: puntuale.Run{
@@ -177,7 +178,7 @@ func (f *fixture) startRun(i, n int, due, now time.Time) (puntuale.ClientID, pun
 	return c.id, run
 }
 
-// What every call brings, and every message says.
+// The values in every call, and the text of every message.
 const (
 	sampleRequest = `{"phone":"+393471234567","nome":"Maria"}`
 	sampleText    = "Gentile Maria, le ricordiamo l'appuntamento di domani alle 15:30."

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// flatMost bounds how much dearer a call may be beside the most messages than beside the fewest: a thousand times as many
-// in a full run. A tree of a thousand times as many rows is one or two levels higher; anything that looks at rows in
-// proportion would be a hundred times dearer.
+// flatMost bounds the cost of a call beside the most messages, as a multiple of its cost beside the fewest. In a full run
+// the most are a thousand times the fewest. An index over a thousand times as many rows is one or two levels higher. A
+// call whose work grows with the rows would cost hundreds of times as much.
 const flatMost = 2.0
 
-// flat tells what one question costs as the database grows.
+// flat is the cost of one question as the database grows.
 type flat struct {
 	what, engine string
 	cost         map[int]float64 // medians in milliseconds, by pending messages
-	ratio        float64         // of the most to the fewest: the median of the repeats'
+	ratio        float64         // cost beside the most, divided by cost beside the fewest: the median of the repeats
 	met          bool
 }
 

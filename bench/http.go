@@ -37,8 +37,8 @@ func wholeCall(connections int, engine string) string {
 
 const storeCall = "start calls of 3 messages, store only"
 
-// httpCalls measures whole start calls: edge, authentication, decoding, validation, planning, rendering, the commit, the
-// answer; then the same where the store is a few fields in memory.
+// httpCalls measures complete start calls: edge, authentication, decoding, validation, planning, rendering, the commit
+// and the answer. Then it measures the same with a store that is a few fields in memory.
 func (b *bench) httpCalls(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		failed = errors.Join(failed, b.storeCalls(ctx, engine))
@@ -74,7 +74,7 @@ func (b *bench) variants() (all []variant) {
 	return all
 }
 
-// call measures one of them.
+// call measures one variant.
 func (b *bench) call(ctx context.Context, connections int, v variant) error {
 	f, err := b.fixture(ctx, v.engine, 0)
 	if err != nil {
@@ -159,7 +159,8 @@ func serve(operator puntuale.Operator, patience time.Duration) (address string, 
 	return l.Addr().String(), func() { _ = server.Close() }, nil
 }
 
-// caller is one connection of a load generator that costs little: what it measures shares its processors.
+// caller is one connection of a load generator. It needs little processor time, because the measured server runs on the
+// same processors.
 type caller struct {
 	net.Conn
 	in  *bufio.Reader
@@ -174,7 +175,7 @@ func dial(address string) (*caller, error) {
 	return &caller{Conn: conn, in: bufio.NewReader(conn)}, nil
 }
 
-// post sends a body as JSON and reads the answer, whatever it says but an error.
+// post sends a body as JSON and reads the answer. An error status is an error.
 func (c *caller) post(path, key, once string, body []byte) error {
 	c.out.Reset()
 	fmt.Fprintf(&c.out, "POST %s HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n", path, key, len(body))

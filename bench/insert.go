@@ -16,7 +16,7 @@ const (
 	riverInsert   = "River's InsertManyFast(1000), jobs"
 )
 
-// inserts measures the product's message rows against what PostgreSQL can do at best, and against River.
+// inserts compares inserting the product's message rows with the best that PostgreSQL can do, and with River.
 func (b *bench) inserts(ctx context.Context) error {
 	for _, engine := range b.engines() {
 		if err := b.groupedInsert(ctx, engine); err != nil {

@@ -20,8 +20,8 @@ func late(rate int, quantile, engine string) string {
 	return on(fmt.Sprintf("lateness at %d messages/s, %s", rate, quantile), engine)
 }
 
-// lateness measures how long after its moment a message's intent is on disk, while as many messages a second are planned
-// as leave. Those that are measured were planned well ahead, as each of the peers needs it.
+// lateness measures how long after its moment a message's intent is on disk. Meanwhile as many messages a second are
+// planned as leave. The measured ones are planned long before, because the peers need that.
 func (b *bench) lateness(ctx context.Context) (failed error) {
 	for i, rate := range b.lateRates {
 		for _, engine := range b.engines() {
@@ -38,8 +38,8 @@ func (b *bench) lateness(ctx context.Context) (failed error) {
 	return failed
 }
 
-// peersAt reports whether the peers are measured at the i-th rate. They take long, and no target needs them, so that each repeat
-// takes another rate; where there are fewer repeats than rates, the last takes all that are left.
+// peersAt reports whether the peers are measured at the i-th rate. They take long, and no target needs them. So each repeat
+// takes another rate. If there are fewer repeats than rates, the last repeat takes all that are left.
 func (b *bench) peersAt(i int) bool {
 	switch {
 	case !b.against():
@@ -57,7 +57,7 @@ type plan struct {
 	from  time.Time
 }
 
-// planFor leaves time to put the messages in, and then a lead.
+// planFor leaves time to insert the messages, and then the lead.
 func (b *bench) planFor(rate, insertsPerSecond int, lead time.Duration) plan {
 	total := rate * int(b.late/time.Second)
 	return plan{total, rate, time.Now().Add(time.Duration(total)*time.Second/time.Duration(insertsPerSecond) + lead)}
@@ -69,7 +69,7 @@ func (p plan) due(i int) time.Time { return p.from.Add(time.Duration(i) * p.ever
 
 func (p plan) end() time.Time { return p.due(p.total) }
 
-// ready refuses a measurement whose messages were put in too late.
+// ready refuses a measurement whose messages were inserted too late.
 func (p plan) ready(lead time.Duration) error {
 	if left := time.Until(p.from); left < lead {
 		return fmt.Errorf("the messages were planned only %v ahead", left)
@@ -89,7 +89,7 @@ func (d *delays) add(late time.Duration) {
 	d.mu.Unlock()
 }
 
-// note writes the quantiles down. Fewer than there should be is an error.
+// note records the quantiles. Fewer delays than total are an error.
 func (d *delays) note(s *sheet, name func(quantile string) string, total int) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -106,7 +106,7 @@ func (d *delays) note(s *sheet, name func(quantile string) string, total int) er
 	return nil
 }
 
-// lateMeter takes what the dispatcher measures of each intent.
+// lateMeter takes the lateness that the dispatcher measures for each intent.
 type lateMeter struct {
 	puntuale.NoMeter
 	delays
@@ -135,7 +135,7 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	}
 	name := func(quantile string) string { return late(rate, quantile, engine) }
 	w := b.watch(engine)
-	later := p.end().Add(time.Hour).UTC() // nothing of what is planned meanwhile is due within the measurement
+	later := p.end().Add(time.Hour).UTC() // no message that is planned meanwhile is due within the measurement
 	failed := steadily(p.total/3, float64(rate)/3, p.from.Add(-time.Second), b.workers, func(i int) error {
 		id, run := f.startRun(i, 3, later, time.Now().UTC())
 		_, err := f.store.Tenant(id).Start(ctx, run)
@@ -149,8 +149,8 @@ func (b *bench) ourLateness(ctx context.Context, rate int, engine string) error 
 	return errors.Join(failed, stop())
 }
 
-// riverLateness looks at when workers begin, right after their jobs are committed as running. Jobs are planned meanwhile
-// 100 at a time, which costs River less than a call for each would.
+// riverLateness measures when workers begin, right after their jobs are committed as running. Meanwhile jobs are planned
+// 100 at a time, which costs River less than one call for each.
 func (b *bench) riverLateness(ctx context.Context, rate int, who string, t riverTuning) error {
 	var d delays
 	r, err := b.newRiver(ctx, t, func(j *river.Job[job]) { d.add(time.Since(time.UnixMicro(j.Args.Due))) })
@@ -188,7 +188,7 @@ func (b *bench) riverLateness(ctx context.Context, rate int, who string, t river
 	return errors.Join(failed, r.client.Stop(stopping))
 }
 
-// asynqLateness looks at when tasks begin.
+// asynqLateness measures when tasks begin.
 func (b *bench) asynqLateness(ctx context.Context, rate int, who string, t asynqTuning) error {
 	var d delays
 	a, err := b.newAsynq(ctx, t, func(task *asynq.Task) {

@@ -16,13 +16,13 @@ import (
 	"time"
 )
 
-// machine is where a run was measured.
+// machine describes the machine on which a run was measured.
 type machine struct {
-	lines      []string // for people
+	lines      []string // the description, for people
 	postmaster int      // PostgreSQL's process, 0 when it is elsewhere
 }
 
-// describe looks at the machine, and refuses a PostgreSQL that answers before it has written.
+// describe examines the machine, and refuses a PostgreSQL that answers a commit before it is on disk.
 func describe(ctx context.Context, b *bench) (machine, error) {
 	var m machine
 	say := func(format string, args ...any) { m.lines = append(m.lines, fmt.Sprintf(format, args...)) }
@@ -128,7 +128,7 @@ func filesystem(folder string) (kind, place string) {
 	return kind, place
 }
 
-// syncTime is the median time that 8 KiB take to the disk.
+// syncTime is the median time of writing and syncing 8 KiB.
 func syncTime(folder string) time.Duration {
 	f, err := os.Create(filepath.Join(folder, "sync"))
 	if err != nil {

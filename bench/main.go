@@ -1,6 +1,6 @@
-// Command bench measures the product and its peers in one run, on the same servers, the same disk and with the same
-// durability. It is a module of its own, so that nothing it needs enters the product's go.mod. Figures are medians of
-// interleaved repeats; only the ratios mean something on another machine.
+// Command bench measures the product and its peers in one run, on the same servers and the same disk, with the same
+// durability. It is a module of its own, so that its dependencies do not enter the product's go.mod. Figures are
+// medians of interleaved repeats. On another machine only the ratios are comparable.
 package main
 
 import (
@@ -45,7 +45,7 @@ type options struct {
 	repeats                      int
 }
 
-// run takes all measurements and prints them. What fails is said, and keeps nothing else from being measured.
+// run takes all measurements and prints them. It reports a measurement that fails, and goes on with the others.
 func run(ctx context.Context, o options) (err error) {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(200) // as a server does; the peers' workers gain from it, too

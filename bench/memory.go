@@ -13,7 +13,7 @@ func resident(engine string, pending int) string {
 	return on("resident memory of the server, "+count(pending)+" pending", engine)
 }
 
-// memory measures the built server, which sends and answers, on its own.
+// memory measures the memory of the built server while it sends and answers. Nothing else is measured meanwhile.
 func (b *bench) memory(ctx context.Context) (failed error) {
 	for _, engine := range b.engines() {
 		for _, pending := range append([]int{0}, b.pending...) {

@@ -12,14 +12,14 @@ import (
 	"puntuale/internal/auth"
 )
 
-// memoryStore is an operator whose tenants answer from a few fields: what is left of a call without the store.
+// memoryStore is an operator whose tenants answer from a few fields. With it, a call costs everything but the store.
 type memoryStore struct {
-	puntuale.Operator // what a start does not ask
+	puntuale.Operator // for the methods that a start does not call
 	keys              map[puntuale.KeyHash]puntuale.Principal
 	tenants           map[puntuale.ClientID]puntuale.Tenant
 }
 
-// inMemory copies what start calls read.
+// inMemory copies the data that start calls read.
 func inMemory(ctx context.Context, f *fixture) (puntuale.Operator, func(), error) {
 	m := memoryStore{keys: map[puntuale.KeyHash]puntuale.Principal{}, tenants: map[puntuale.ClientID]puntuale.Tenant{}}
 	ids := &atomic.Int64{}
@@ -69,7 +69,7 @@ func (t memoryTenant) Start(_ context.Context, s puntuale.StartRun) (puntuale.St
 	return started, nil
 }
 
-// single is the store, but that each start is a transaction of its own, as it would be written without group commit.
+// single is the store without group commit: each start is a transaction of its own.
 type single struct {
 	puntuale.Operator
 	db  *sql.DB

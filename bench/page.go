@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// What lies between these lines of the page is measured; the rest is written by people.
+// The bench writes the part of the page between these lines. People write the rest.
 const (
 	pageBegin = "<!-- measured: begin -->\n"
 	pageEnd   = "<!-- measured: end -->\n"
@@ -36,7 +36,7 @@ func (b *bench) writePage(page, picture string) error {
 	return nil
 }
 
-// markdown writes what print writes.
+// markdown returns the tables of print as Markdown.
 func (b *bench) markdown() string {
 	var out strings.Builder
 	repeats := fmt.Sprintf("%d interleaved repeats", b.repeats)

@@ -12,12 +12,12 @@ const (
 	rowHeight  = 26
 	labelWidth = 640
 	barWidth   = 360
-	barMost    = 4.0 // times the bound; what is longer is cut off there
+	barMost    = 4.0 // multiple of the bound; longer bars are cut off there
 	headHeight = 44
 )
 
-// drawing draws a bar for each target: how far its bound is reached, on a scale where the bound is 1 and twice as good is
-// twice as long.
+// drawing draws a bar for each target, which shows how well its bound is kept. The length 1 is the bound, and a figure
+// that is twice as good has a bar twice as long.
 func drawing(all []verdict) string {
 	var out strings.Builder
 	var drawn []verdict
@@ -57,7 +57,7 @@ func (v verdict) short() string {
 	).Replace(v.name())
 }
 
-// value is what was measured beside its bound.
+// value is the measured figure and its bound.
 func (v verdict) value() string {
 	text := fmt.Sprintf("%s (%s)", strings.TrimSpace(shown(v.median)+" "+v.unit), v.bound())
 	if !v.met {

@@ -36,7 +36,7 @@ func TestDrawing(t *testing.T) {
 	}
 }
 
-// Ratios pair what was measured in the same repeat.
+// Ratios divide figures of the same repeat.
 func TestRatio(t *testing.T) {
 	var s sheet
 	for i, pair := range [][2]float64{{10, 5}, {30, 10}, {8, 8}} {

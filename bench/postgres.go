@@ -14,8 +14,8 @@ import (
 
 var databases atomic.Int64
 
-// freshPostgres creates a database, a copy of another one if it is named, and returns its name, its address and what
-// removes it.
+// freshPostgres creates a database, as a copy of template if that is not "". It returns its name, its address and a
+// function that removes it.
 func (b *bench) freshPostgres(ctx context.Context, template string) (name, address string, drop func(), err error) {
 	db, err := sql.Open("pgx", b.address)
 	if err != nil {
@@ -38,7 +38,7 @@ func (b *bench) freshPostgres(ctx context.Context, template string) (name, addre
 	return name, u.String(), func() { b.admin("drop database if exists " + name + " with (force)") }, nil
 }
 
-// admin runs a statement on the server, for tidying up: what fails is left to whoever removes the cluster.
+// admin runs a statement on the server, for tidying up. It ignores errors, because the cluster is removed later.
 func (b *bench) admin(text string) {
 	db, err := sql.Open("pgx", b.address)
 	if err != nil {
@@ -50,14 +50,14 @@ func (b *bench) admin(text string) {
 	_, _ = db.ExecContext(ctx, text)
 }
 
-// calm ends what an earlier measurement left to be written.
+// calm waits until the database has written what an earlier measurement left.
 func (b *bench) calm(engine string) {
 	if engine == postgres {
 		b.admin("checkpoint")
 	}
 }
 
-// plain opens the databases' drivers as anybody would, with full durability.
+// plain opens a database with its plain driver and full durability.
 func plain(engine, address string) (*sql.DB, error) {
 	if engine == postgres {
 		return sql.Open("pgx", address)

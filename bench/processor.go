@@ -32,7 +32,8 @@ func endedCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// othersCPU is the processor time of everybody but us and our databases, on all cores, with what the host took away.
+// othersCPU is the processor time of all processes but ours and our databases', on all cores. It includes the time that
+// the host took away.
 func (b *bench) othersCPU() time.Duration {
 	text, _ := os.ReadFile("/proc/stat")
 	var busy time.Duration

@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/clock"
 )
 
-// readings measures what grows with the database if anything does: queries, cancels and starts, each for one client among
-// 200, beside so many pending messages and a fourth of them that left; claims and outcomes of messages of 20 clients.
+// readings measures calls whose cost might grow with the database. These are queries, cancels and starts, each for one
+// client among 200, and claims and outcomes of messages of 20 clients. The database has many pending messages, and a
+// fourth as many that left.
 func (b *bench) readings(ctx context.Context) (failed error) {
 	for _, pending := range b.pending {
 		for _, engine := range b.engines() {
@@ -29,7 +30,7 @@ func (b *bench) readings(ctx context.Context) (failed error) {
 type question struct {
 	name    string
 	ask     func(ctx context.Context, t puntuale.Tenant, f *fixture, i int) error
-	changes bool // it can be asked but once
+	changes bool // it can be asked only once
 }
 
 var questions = []question{
@@ -85,7 +86,7 @@ var questions = []question{
 	}},
 }
 
-// some makes an error of an answer that holds nothing, for it measures nothing.
+// some returns an error for an empty answer, because an empty answer measures nothing.
 func some(n int, err error) error {
 	if err == nil && n == 0 {
 		err = errors.New("there was nothing")
@@ -105,8 +106,8 @@ func (f *fixture) idsOf(i, n int) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// claimed are messages that wait, one each of so many clients that take turns. No two calls share any, and none of those that are
-// cancelled is among them.
+// claimed returns n waiting messages of n clients, one each. The clients take turns. No two calls share a message, and none of
+// the messages is one that is cancelled.
 func (f *fixture) claimed(i, n int) (refs []puntuale.MessageRef) {
 	for k := range n {
 		nth := i*n + k
@@ -195,8 +196,8 @@ func asked(name string, pending int, engine string) string {
 	return on(name+", beside "+count(pending)+" pending", engine)
 }
 
-// ask returns the median of single calls. What changes nothing is asked once before of each client, unmeasured, for what the disk
-// takes to bring a page that nobody has read for long is not what is to be shown.
+// ask returns the median of single calls. A question that changes nothing is first asked once for each client, unmeasured.
+// Otherwise the figure would include the disk's time for pages that were not read for long.
 func (b *bench) ask(ctx context.Context, f *fixture, q question) (time.Duration, error) {
 	var all []time.Duration
 	for round := range 2 {

@@ -8,10 +8,10 @@ import (
 	"text/tabwriter"
 )
 
-// say tells whoever waits something that is not a figure.
+// say prints a line that is not a figure, for the person who waits.
 func (b *bench) say(format string, args ...any) { fmt.Fprintf(os.Stderr, "  "+format+"\n", args...) }
 
-// count writes a number of messages shortly.
+// count writes a number of messages in a short form.
 func count(n int) string {
 	switch {
 	case n >= 1_000_000:
@@ -22,7 +22,7 @@ func count(n int) string {
 	return fmt.Sprint(n)
 }
 
-// shown writes a figure with three digits that count.
+// shown writes a figure with three significant digits.
 func shown(v float64) string {
 	switch {
 	case v >= 1000:

@@ -14,7 +14,7 @@ import (
 	"github.com/riverqueue/river/rivermigrate"
 )
 
-// job is River's message: what a message row of ours says.
+// job is River's message, with the values of our message row.
 type job struct {
 	Client  int64  `json:"client"`
 	Session int64  `json:"session"`
@@ -31,12 +31,12 @@ type riverTuning struct {
 	cooldown, poll time.Duration
 }
 
-// Fetches wait out the cooldown, which River's documentation names as the bound of its rate; its own benchmark takes as
-// many workers as River allows.
+// River waits for its cooldown between two fetches, and its documentation names this as the bound of its rate. River's
+// own benchmark uses as many workers as River allows.
 var (
 	riverDefault = riverTuning{workers: 1000}
 	riverTuned   = riverTuning{workers: 1000, cooldown: time.Millisecond, poll: 5 * time.Millisecond}
-	riverRates   = []riverTuning{ // of which the best counts
+	riverRates   = []riverTuning{ // the best of them counts
 		{workers: 500, cooldown: time.Millisecond, poll: 10 * time.Millisecond},
 		{workers: 2000, cooldown: time.Millisecond, poll: 10 * time.Millisecond},
 		{workers: river.QueueNumWorkersMax, cooldown: 2 * time.Millisecond, poll: 10 * time.Millisecond},
@@ -56,7 +56,7 @@ type riverServer struct {
 	first  atomic.Int64 // when the first job began
 }
 
-// riverWorker tells when jobs begin, which is after their row says so.
+// riverWorker notes when jobs begin. Their row says "running" before that.
 type riverWorker struct {
 	river.WorkerDefaults[job]
 	work func(*river.Job[job])

@@ -85,7 +85,7 @@ func (s *server) memory(name string) (float64, error) {
 // cpu is the processor time that the process has used.
 func (s *server) cpu() time.Duration { return childrenCPU(s.cmd.Process.Pid)[s.cmd.Process.Pid] }
 
-// serving waits until the server says that it serves, returns where, and lets it talk on.
+// serving waits until the server prints that it serves, and returns its address. It goes on reading the output.
 func serving(words interface{ Read([]byte) (int, error) }) (address string, err error) {
 	ready, ended := make(chan string, 1), make(chan string, 1)
 	go func() {

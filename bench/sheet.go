@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// sheet keeps what was measured, in the order of the first repeat.
+// sheet keeps all figures, in the order of the first repeat.
 type sheet struct {
 	repeat int
 	rows   []*figure
 }
 
-// figure is one thing that was measured, once in each repeat. One that a repeat lacks is not a number.
+// figure has the values of one measurement, one for each repeat. A missing value is NaN.
 type figure struct {
 	what, unit string
 	values     []float64
@@ -49,7 +49,7 @@ func (s *sheet) find(what string) *figure {
 	return nil
 }
 
-// ratio divides what was measured in the same repeat, and returns the median, the least and the most.
+// ratio divides values of the same repeat, and returns the median, the least and the most of the ratios.
 func (s *sheet) ratio(of, per string) (median, least, most float64, ok bool) {
 	f, g := s.find(of), s.find(per)
 	if f == nil || g == nil {

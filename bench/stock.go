@@ -49,7 +49,7 @@ func (b *bench) stocked(ctx context.Context, engine string, pending int) (stocke
 	return s, nil
 }
 
-// load is a number of messages to put into a database past the product, as it would have.
+// load is a number of messages to insert into a database without the product, in the form that the product would write.
 type load struct {
 	first, n int   // ids
 	steps    int   // messages a run
@@ -59,7 +59,8 @@ type load struct {
 	left     bool  // they left at their moments
 }
 
-// fill puts in what waits, over the 30 days after tomorrow, and a fourth of it that left in the 30 days before today.
+// fill inserts the pending messages, over the 30 days after tomorrow. It also inserts a fourth as many that left in the
+// 30 days before today.
 func (s *stocked) fill(ctx context.Context, pending int) error {
 	db, err := plain(s.engine, s.address)
 	if err != nil {
@@ -79,12 +80,12 @@ func (s *stocked) fill(ctx context.Context, pending int) error {
 	return s.tidy(ctx, db)
 }
 
-// leftBeside is how many messages left long ago in a database with so many that wait, and firstPending the id of the
-// first of these.
+// leftBeside is how many messages left long ago in a database with pending ones. firstPending is the id of the first
+// pending one.
 func leftBeside(pending int) int   { return pending / 12 * 3 }
 func firstPending(pending int) int { return 1 + leftBeside(pending) }
 
-// tidy leaves the database as one that has been in use: with statistics, and nothing waiting to be written.
+// tidy brings the database into the state of one in normal use: with statistics, and without unwritten data.
 func (s *stocked) tidy(ctx context.Context, db *sql.DB) error {
 	statements := []string{"vacuum analyze", "checkpoint"}
 	if s.engine == sqlite {
@@ -105,7 +106,7 @@ func (s *stocked) put(ctx context.Context, db *sql.DB, l load) error {
 		return err
 	}
 	defer conn.Close()
-	if s.engine == sqlite { // or its index is read and written again and again
+	if s.engine == sqlite { // otherwise its index would be read and written again and again
 		if _, err := conn.ExecContext(ctx, "pragma cache_size = -1048576"); err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ select c.client, $first + i as id, c.session, $first + i - i % $steps as run, $m
 from $series join bench_client c on c.n = (i / $steps) % $clients) as planned`
 )
 
-// sql writes one of the statements out, for the rows after the first skip ones.
+// sql returns one of the statements, for the rows after the first skip ones.
 func (l load) sql(engine, text string, skip int) string {
 	series := fmt.Sprintf("generate_series(%d, %d) as series(i)", skip, skip+l.n-1)
 	request := fmt.Sprintf("'\\x%x'::bytea", sampleRequest)
@@ -167,7 +168,7 @@ func (l load) sql(engine, text string, skip int) string {
 	}
 	moment := fmt.Sprintf("%d + i * %d", l.due, l.every)
 	if l.scatter > 0 {
-		// A prime that is far from a fraction of the range visits it without order.
+		// Multiples of a prime visit the range in an irregular order.
 		moment = fmt.Sprintf("%d + (cast(i as bigint) * 1234567891) %% %d", l.due, l.scatter)
 	}
 	intent, at, done, left := "0", "0", "null", "0"

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// stopwatch measures what the processor does for something on a database.
+// stopwatch measures the processor time of something done on a database.
 type stopwatch struct {
 	b       *bench
 	server  int // its process; 0: there is none
 	own     time.Duration
 	all     usage
-	sampled *samples // nil: nobody asked
+	sampled *samples // nil: not asked for
 }
 
 func (b *bench) watch(engine string) stopwatch {
@@ -67,7 +67,7 @@ func (w stopwatch) backends(what string, all usage, n int) {
 	}
 }
 
-// samples are what PostgreSQL's processes were seen doing, so that they can be told apart.
+// samples say what each of PostgreSQL's processes was doing, to tell the processes apart.
 type samples struct {
 	stop chan struct{}
 	done sync.WaitGroup
@@ -113,12 +113,12 @@ func (s *samples) look(db *sql.DB) {
 		name := kind + " " + query
 		s.seen[pid][name]++
 		if query == "commit" || query == "begin" {
-			s.seen[pid][name] = 0 // all do that
+			s.seen[pid][name] = 0 // all processes do that
 		}
 	}
 }
 
-// end returns what each process was seen doing most.
+// end returns what each process did most of the time.
 func (s *samples) end() map[int]string {
 	close(s.stop)
 	s.done.Wait()

@@ -17,12 +17,12 @@ const (
 	postgres = "PostgreSQL"
 )
 
-// bench is one run: where it works, how much of everything, and what it found.
+// bench is one run: its databases and folder, how much it measures, and its figures.
 type bench struct {
 	options
 	sizes
 	address string // of a PostgreSQL, for databases of our own; "": there is none
-	folder  string // of everything on the disk
+	folder  string // folder for all files on the disk
 	binary  string // the product, once built
 	redis   redisServer
 	stock   map[stockKey]stocked
@@ -44,7 +44,7 @@ type sizes struct {
 	reads     int           // of each kind of query
 	settle    time.Duration // before memory is read
 	lists     lists
-	idle      time.Duration // for which a server has nothing but start calls
+	idle      time.Duration // how long a server gets only start calls
 }
 
 func sizesOf(o options) sizes {
@@ -64,7 +64,7 @@ func sizesOf(o options) sizes {
 	return s
 }
 
-// part is one measurement; those that are compared stand side by side.
+// part is one measurement. Parts that are compared follow each other.
 type part struct {
 	name string
 	take func(*bench, context.Context) error
@@ -121,12 +121,12 @@ func (b *bench) engines() (all []string) {
 	return all
 }
 
-// onPostgres reports whether anything on PostgreSQL is wanted, against whether the peers are.
+// onPostgres reports whether PostgreSQL is measured, and against whether the peers are.
 func (b *bench) onPostgres() bool { return slices.Contains(b.engines(), postgres) }
 func (b *bench) against() bool    { return !b.ours }
 
-// tries reports whether the i-th of a peer's settings is to be measured: all in the first repeat, then the best of them; the second
-// where there is little time.
+// tries reports whether the i-th of a peer's settings is measured. The first repeat measures all, and later ones the best of them.
+// A quick run measures only the second.
 func (b *bench) tries(what string, i int) bool {
 	if b.quick {
 		return i == 1
@@ -152,7 +152,7 @@ func (b *bench) measure(ctx context.Context) (failed error) {
 	return failed
 }
 
-// takePart takes one, and notes how much of the machine others had meanwhile.
+// takePart takes one measurement, and notes which share of the machine other processes used meanwhile.
 func (b *bench) takePart(ctx context.Context, p part) error {
 	begun, others := time.Now(), b.othersCPU()
 	ctx, cancel := context.WithTimeout(ctx, partLimit)
@@ -168,7 +168,7 @@ func (b *bench) takePart(ctx context.Context, p part) error {
 // partLimit ends a measurement that hangs: the longest takes a few minutes, and some more once for its stock of messages.
 const partLimit = 20 * time.Minute
 
-// first reports whether it is the first repeat, which alone takes what is slow and in no target.
+// first reports whether it is the first repeat. Only that one takes slow measurements that no target needs.
 func (b *bench) first() bool { return b.sheet.repeat == 0 }
 
 // skips reports a database that only the first repeat measures: a file of 10 million messages is some gigabytes, to be copied each time.
@@ -176,7 +176,7 @@ func (b *bench) skips(engine string, pending int) bool {
 	return engine == sqlite && pending > 1_000_000 && !b.first()
 }
 
-// othersShare begins the names of figures that tell how far the others are to be believed.
+// othersShare begins the names of figures that say how reliable the other figures are.
 const othersShare = "the machine's share that others had during "
 
 func (b *bench) wanted(name string) bool {

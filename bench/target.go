@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// target is a bound that the product is to keep: on the ratio of two figures, or, without per, on one.
+// target is a bound that the product must keep: on the ratio of two figures, or, without per, on one.
 type target struct {
 	of, per string
 	least   float64 // 0: none
 	most    float64
 }
 
-// quickPending stands for a million where there is no time to make one.
+// quickPending replaces a million in a quick run.
 const quickPending = 200_000
 
 // targets are those of the project, in the order of the table.
@@ -58,7 +58,7 @@ var targets = []target{
 	{of: resident(postgres, 1_000_000), most: 250},
 }
 
-// verdict is a target beside what was measured.
+// verdict is a target with its measured value.
 type verdict struct {
 	target
 	median, least, most float64
@@ -84,7 +84,7 @@ func (v verdict) bound() string {
 	return strings.TrimSpace(fmt.Sprintf("≥ %g %s", v.target.least, v.unit))
 }
 
-// byEffort tells what the ratio would be if only processor time counted.
+// byEffort returns the ratio by processor time, as text.
 func (v verdict) byEffort() string {
 	if v.effort > 0 && !math.IsInf(v.effort, 0) {
 		return shown(v.effort)
@@ -99,7 +99,7 @@ func (v verdict) word() string {
 	return "MISSED"
 }
 
-// share is how far the bound is reached: 1 is the bound itself, more is better.
+// share says how well the bound is kept: 1 is the bound itself, more is better.
 func (v verdict) share() float64 {
 	switch {
 	case v.target.most > 0 && v.median > 0:
@@ -110,7 +110,7 @@ func (v verdict) share() float64 {
 	return v.median / v.target.least
 }
 
-// verdicts compares what was measured with the targets.
+// verdicts compares the figures with the targets.
 func (s *sheet) verdicts() (all []verdict) {
 	for _, t := range slices.Concat(targets, campaignTargets()) {
 		v := verdict{target: t}

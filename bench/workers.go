@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// each calls f for 0 to n-1 from many workers, of which each gets its own number, and returns how long all took. After
+// each calls f for 0 to n-1 from many workers, and returns how long all took. worker is the number of the worker. After
 // an error a worker stops.
 func each(n, workers int, f func(worker, i int) error) (time.Duration, error) {
 	var next atomic.Int64

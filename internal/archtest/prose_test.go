@@ -93,7 +93,7 @@ func readMarkdown(text string) (found prose) {
 	return found
 }
 
-// readComments counts the comments of a Go file. What is indented in a comment is a drawing or code.
+// readComments counts the comments of a Go file. Indented lines of a comment are drawings or code, and do not count.
 func readComments(t *testing.T, name string) (found prose) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments|parser.SkipObjectResolution)

@@ -32,7 +32,7 @@ var inMemory = []operation{
 		return startThroughControl(t, 0)
 	}},
 	{name: "control-start/read-afresh", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
-		return startThroughControl(t, 2*time.Second) // longer than anything is remembered
+		return startThroughControl(t, 2*time.Second) // longer than any memory of a call lasts
 	}},
 	{name: "http-start/store-in-memory", messages: 3, few: 300, prepare: func(t testing.TB, _ *world, _ int) func(int) error {
 		m := newFields(t)
@@ -145,7 +145,7 @@ func startOverHTTP(t testing.TB, operator puntuale.Operator, sequence puntuale.S
 		}
 		return nil
 	}
-	for range 3 { // what is made once, and remembered
+	for range 3 { // the first calls fill caches
 		if err := start(0); err != nil {
 			t.Fatal(err)
 		}
@@ -173,9 +173,10 @@ func (r *reply) Write(p []byte) (int, error) {
 	return r.body.Write(p)
 }
 
-// fields is an operator with one client, whose tenant answers from a few fields: what is left is everything but the store.
+// fields is an operator with one client, whose tenant answers from a few fields. With it, a call costs everything but the
+// store.
 type fields struct {
-	puntuale.Operator // what a start does not ask
+	puntuale.Operator // for the methods that a start does not call
 	key               string
 	principal         puntuale.Principal
 	sequence          puntuale.Sequence

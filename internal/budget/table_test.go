@@ -40,7 +40,7 @@ func readTable() (table, error) {
 	return t, nil
 }
 
-// write puts the table into its file, what was measured in place of what was there.
+// write replaces the table in its file by the measured values.
 func (t table) write() error {
 	var out strings.Builder
 	out.WriteString(tableHead)
@@ -59,9 +59,9 @@ func (t table) names() (all []string) {
 	return all
 }
 
-// Slack is how much dearer than the baseline an operation may be. Allocations of one goroutine hardly differ; where
-// callers share commits they depend on how many happened to share one. Processor time differs with caches and neighbours,
-// and with what the scheduler spends while it waits. We look for changes that make it several times as much.
+// Slack is how much more than the baseline an operation may cost. Allocations of one goroutine hardly differ between
+// runs. Where callers share commits, they depend on how many shared one by chance. Processor time depends on caches, on
+// other programs and on the Go scheduler. We look for changes that multiply it.
 const (
 	slackAllocs = 1.10
 	slackBytes  = 1.20
@@ -70,7 +70,7 @@ const (
 	slackWaits  = 3.0
 )
 
-// excess names what is above its budget, "" when nothing is.
+// excess names the costs above their budget, "" when there are none.
 func (o operation) excess(is, was cost) string {
 	allocs, bytes, loops := slackAllocs, slackBytes, slackLoops
 	if o.waits {

@@ -29,7 +29,7 @@ func (c *Client) Upload(ctx context.Context, id string, f File, columns string, 
 		return c.within(ctx, fileTakes, func(ctx context.Context, moved func()) error {
 			body := &counted{r: io.NewSectionReader(f.From, 0, f.Size), tell: func(sent int64) { moved(); tell(sent) }}
 			defer func() { _ = body.Close() }()                                            // it reads nothing more
-			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // what is refused is not sent
+			return c.once(ctx, http.MethodPut, path, body, &put, "Expect", "100-continue") // the server refuses before the file is sent
 		})
 	})
 }

@@ -17,10 +17,10 @@ const (
 	firstPause   = time.Second // after a failure, and twice as long after each further one
 	lastPause    = time.Minute
 	longestPause = time.Hour       // that the server may ask for
-	endWithin    = 5 * time.Second // what is told at the end is told within so long
+	endWithin    = 5 * time.Second // how long the last reports may take at the end
 )
 
-// What the device says where the command said nothing.
+// The detail of a report if the command printed nothing.
 const (
 	saysStopped = "the device stopped while the command ran"
 	saysTooLate = "not sent: its hold ended before its turn came"
@@ -50,7 +50,7 @@ func Run(ctx context.Context, cfg Config) error {
 		err = r.round(ctx)
 	}
 	if errors.Is(err, ErrUnlinked) {
-		return err // there is nobody to tell
+		return err // no server knows the device, so nothing can be reported
 	}
 	r.end(ctx)
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
@@ -158,7 +158,7 @@ func (r *runner) handle(ctx context.Context, h *holding, m held) error {
 		r.returned = 0
 		return failure
 	}
-	r.returned++ // it is due again at once: a command that cannot send now is left alone for a while
+	r.returned++ // the message is due again at once, so the device waits a while for a command that cannot send now
 	return r.Clock.Sleep(ctx, pause(r.returned))
 }
 

@@ -74,7 +74,7 @@ func callWith(client *http.Client, method, address, key string, body any, header
 	return a, err
 }
 
-// must is call where nothing may go wrong.
+// must is call, and fails the test on any error.
 func must(t *testing.T, method, address, key string, body any, header ...string) answer {
 	t.Helper()
 	a, err := call(method, address, key, body, header...)
@@ -122,7 +122,7 @@ func step(text string, amount int, unit string) map[string]any {
 	return map[string]any{"text": text, "timing": timing}
 }
 
-// String tells the moments of a message's life.
+// String lists the moments of a message's life.
 func (d detail) String() string {
 	left := "never"
 	if d.Left != nil {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestArchive: what ended long ago leaves the database for files, in which an operator finds it again, and from which an
-// erased person disappears.
+// TestArchive: messages that ended long ago move from the database into files. An operator finds them there, and an
+// erased person disappears from the files, too.
 func TestArchive(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database)
@@ -124,7 +124,7 @@ func number(t *testing.T, database, query string) (n int) {
 	return n
 }
 
-// tenDaysAgo makes a message that ended one of ten days ago, and returns its identifier then.
+// tenDaysAgo turns an ended message into one of ten days ago, and returns its new identifier.
 func tenDaysAgo(t *testing.T, database, id string) string {
 	t.Helper()
 	db := open(t, database)

@@ -14,9 +14,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestAssistedPhone walks the phone's page on the built server: of four due messages one is sent, one skipped, one cancelled
-// before it was tapped, and one returned. What the person declares without a network arrives once. On PostgreSQL there are two
-// servers: the phone talks to one, everybody else to the other.
+// TestAssistedPhone uses the phone's page on the built server. Of four due messages one is sent, one skipped, one cancelled
+// before it was tapped, and one returned. The person declares some outcomes without a network, and each arrives once. On
+// PostgreSQL there are two servers: the phone talks to one, and all other callers talk to the other.
 func TestAssistedPhone(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		p := newDevicePost(t, database)
@@ -105,13 +105,13 @@ const (
 	answersLater   = ".assisted-answers .btn:nth-child(4)"
 )
 
-// onPhoneCard is a script that finds the card of a number, and in it what the selector names.
+// onPhoneCard is a script that finds the card of a number, and in the card the element that the selector names.
 func onPhoneCard(phone, selector string) string {
 	return fmt.Sprintf(`[...document.querySelectorAll(".assisted-cards li")].find(e => e.querySelector("h2").innerText.includes(%q))?.querySelector(%q)`, phone, selector)
 }
 
-// takes taps a message with a real finger, which alone may open a window. Cards move while others are answered: a finger that
-// missed taps again.
+// takes taps a message with a real input event, because only a user's input may open a browser window. Cards move while
+// others are answered, so a tap that missed is repeated.
 func (b *browser) takes(phone string, effect string) {
 	b.t.Helper()
 	find := onPhoneCard(phone, ".btn-primary")
@@ -140,14 +140,15 @@ func (b *browser) takes(phone string, effect string) {
 	b.t.Fatalf("%s was tapped, and nothing happened", phone)
 }
 
-// answers presses one of the answers of a message that the phone holds. Cards move meanwhile, so no finger is used.
+// answers presses one of the answers of a message that the phone holds. It uses a script and no input event, because
+// cards move meanwhile.
 func (b *browser) answers(phone, answer string) {
 	b.t.Helper()
 	b.until(onPhoneCard(phone, answer))
 	evaluate[bool](b, `(`+onPhoneCard(phone, answer)+`.click(), true)`)
 }
 
-// away takes the network away from the page and its service worker, or gives it back.
+// away turns the network of the page and its service worker off, or on again.
 func (b *browser) away(away bool) {
 	b.t.Helper()
 	rules := []*network.Conditions{{Offline: away, DownloadThroughput: -1, UploadThroughput: -1}}
@@ -161,5 +162,5 @@ func (b *browser) away(away bool) {
 	b.until(fmt.Sprintf(reached, !away))
 }
 
-// reached asks whether the page reaches its server. The browser's network service learns of the change a little later than the page.
+// reached checks whether the page reaches its server. The browser's network service notices the change a little later than the page.
 const reached = `(fetch("/ready?" + Math.random(), {cache: "no-store"}).then(() => { window.reached = true }, () => { window.reached = false }), window.reached === %t)`

@@ -17,9 +17,9 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// TestRestoreDoublesNothing backs an installation up under 300 starts a second, lets everything leave, and restores the
-// backup: nothing leaves again, and the list of what is unknown is exactly what the backup held as due and not ended. On a
-// machine that is busy the starts are fewer; the rest is shown all the same.
+// TestRestoreDoublesNothing makes a backup under 300 starts a second, lets everything leave, and restores the backup. No
+// message leaves again. The unknown messages are exactly those that the backup held as due and not ended. On a busy
+// machine there are fewer starts, but the test shows the same.
 func TestRestoreDoublesNothing(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		seed := rand.Uint64()
@@ -36,7 +36,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 			float64(during)/took.Seconds(), float64(before)/began.Sub(l.begun).Seconds())
 		l.await(t, l.acknowledged()+300)
 		l.end()
-		l.verify(t, old.base, 90*time.Second) // everything due has left the installation that is lost now
+		l.verify(t, old.base, 90*time.Second) // everything due has left the installation that the test now gives up
 		old.kill()
 		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("the backup: %v, %v", info, err)
@@ -49,8 +49,8 @@ func TestRestoreDoublesNothing(t *testing.T) {
 		command(t, "restore", "--from", file, "--data", t.TempDir(), "--database", databaseFlag(to))
 		held := readBackup(t, file)
 		fresh := serve(t, to)
-		// A session's messages leave in the order in which they are due: once a new one arrived, and then another, what would
-		// leave by itself has had its turn.
+		// A session's messages leave in the order in which they are due. After one new message arrived, and then another,
+		// every older message that would leave by itself has left.
 		made := map[string]bool{}
 		for range 2 {
 			for _, who := range tenants {
@@ -77,7 +77,7 @@ func TestRestoreDoublesNothing(t *testing.T) {
 	})
 }
 
-// decided sends one client's unknown messages again and closes another's.
+// decided sends the unknown messages of one client again, and closes those of another client.
 func decided(t *testing.T, s *server, tenants []tenant, held *backup) {
 	t.Helper()
 	var again struct {
@@ -118,7 +118,7 @@ func sent(t *testing.T, base string, who tenant) (id string) {
 	return made.ID[0]
 }
 
-// acknowledged is how many starts were so far.
+// acknowledged is the number of starts that were acknowledged so far.
 func (l *load) acknowledged() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -137,7 +137,7 @@ type backup struct {
 	had  map[string]map[string]bool // messages that the simulated network had received
 }
 
-// left are the messages that the network received and that the backup does not say it had.
+// left returns the messages that the network received, and that the backup does not count as received.
 func (b *backup) left(t *testing.T, base string, who tenant) (ids []string) {
 	t.Helper()
 	for _, r := range ledger(t, base, who.key) {
@@ -148,7 +148,7 @@ func (b *backup) left(t *testing.T, base string, who tenant) (ids []string) {
 	return ids
 }
 
-// readBackup reads a backup's own tables, apart from the program that restores it.
+// readBackup reads a backup's own tables, without the program that restores it.
 func readBackup(t *testing.T, file string) *backup {
 	t.Helper()
 	z, err := archive.OpenBackup(file)
@@ -217,7 +217,7 @@ func byNumber(a, b string) int {
 	return int(x - y)
 }
 
-// unknown lists what a client has to decide about, by id.
+// unknown lists the messages that a client must decide about, by id.
 func unknown(t *testing.T, base string, who tenant) (ids []string) {
 	t.Helper()
 	for cursor := ""; ; {

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a headless Chromium with one tab, which notes what its pages do.
+// browser is a headless Chromium with one tab. It records what its pages do.
 type browser struct {
 	t   *testing.T
 	ctx context.Context
@@ -29,7 +29,7 @@ type browser struct {
 	said     []string // to the console, and exceptions
 }
 
-// newBrowser starts Chromium, which no test may do without in CI.
+// newBrowser starts Chromium. In CI a missing Chromium fails the test.
 func newBrowser(t *testing.T) *browser {
 	t.Helper()
 	program := os.Getenv("PUNTUALE_TEST_CHROMIUM")
@@ -42,7 +42,7 @@ func newBrowser(t *testing.T) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
-		// Whatever a page may want from elsewhere, it cannot be had.
+		// Pages can reach no other server.
 		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 	)
 	within, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -108,7 +108,7 @@ func evaluate[T any](b *browser, script string) T {
 	return value
 }
 
-// screenshot keeps a picture of what one sees, where PUNTUALE_SCREENSHOTS names a folder.
+// screenshot keeps a picture of the visible page, if PUNTUALE_SCREENSHOTS names a folder.
 func (b *browser) screenshot(name string) {
 	b.t.Helper()
 	folder := os.Getenv("PUNTUALE_SCREENSHOTS")
@@ -124,7 +124,7 @@ func (b *browser) screenshot(name string) {
 	}
 }
 
-// keepsToItself: the page broke no rule of its policy, asked nobody but the server, and complained of nothing.
+// keepsToItself checks that the page broke no rule of its policy, sent requests to its server only, and wrote no error.
 func (b *browser) keepsToItself(base string) {
 	b.t.Helper()
 	if broken := evaluate[[]string](b, "violations"); len(broken) > 0 {

@@ -44,12 +44,13 @@ func newMass(t *testing.T, s *server) *mass {
 	return &mass{t: t, s: s, key: key, random: rand.New(rand.NewPCG(seed, 1))}
 }
 
-// phone is the number of the ith recipient of the present campaign; none of them asks the simulated network for a fault.
+// phone is the number of the ith recipient of the present campaign. No number has a magic ending of the simulated
+// network.
 func (m *mass) phone(i int) string { return fmt.Sprintf("+3932%d%03d%04d", m.sent%10, i/9000, i%9000) }
 
-// wait is a short time by chance.
+// wait waits for a short random time.
 func (m *mass) wait(most time.Duration) {
-	time.Sleep(time.Duration(m.random.Int64N(int64(most)))) // the moment of a kill is by chance
+	time.Sleep(time.Duration(m.random.Int64N(int64(most)))) // the moment of a kill is random
 }
 
 // again kills the server and starts it again.
@@ -67,7 +68,7 @@ func (m *mass) state(id string) (c campaignState) {
 	return c
 }
 
-// upload puts a list in the place of the campaign's. With cut, the server is killed in the middle.
+// upload replaces the campaign's list. With cut, the server is killed in the middle.
 func (m *mass) upload(id string, recipients int, cut bool) {
 	m.t.Helper()
 	body, w := io.Pipe()
@@ -104,7 +105,7 @@ func (m *mass) upload(id string, recipients int, cut bool) {
 	}
 }
 
-// check returns the digest of the campaign's check, however often it must be asked for.
+// check returns the digest of the campaign's check. It asks until the server answers.
 func (m *mass) check(id string) (digest string) {
 	m.t.Helper()
 	eventually(m.t, time.Minute, "the check ends", func() bool {
@@ -125,7 +126,7 @@ func (m *mass) check(id string) (digest string) {
 	return digest
 }
 
-// draft makes a campaign with a list that is whole, whatever was killed before.
+// draft makes a campaign with a complete list, although the server may be killed meanwhile.
 func (m *mass) draft(recipients int, kills bool) (id string) {
 	m.t.Helper()
 	m.sent++
@@ -154,7 +155,8 @@ func (m *mass) start(id, digest string) {
 	must(m.t, "POST", m.s.base+"/api/campaigns/"+id+"/start", m.key, map[string]any{"digest": digest})
 }
 
-// done waits for the campaign's end, and compares what it says with what the simulated network received: nobody twice, nobody missing.
+// done waits for the campaign's end, and compares its counts with the simulated network's ledger: no recipient is there twice, and
+// none is missing.
 func (m *mass) done(id string, recipients int, within time.Duration) {
 	m.t.Helper()
 	var last campaignState
@@ -183,8 +185,8 @@ func (m *mass) done(id string, recipients int, within time.Duration) {
 	}
 }
 
-// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions: nobody
-// gets two messages, nobody is forgotten, and nothing leaves after a pause was answered but what was on its way.
+// TestCampaignKilled kills the server in the middle of a campaign's upload, check, feeding, two pauses and resumptions. Each
+// recipient gets exactly one message. After a pause was answered nothing leaves but messages that were already in flight.
 func TestCampaignKilled(t *testing.T) {
 	recipients, latency, rounds := 7000, "1s", 1 // 1,000 messages of a session are on their way at once
 	if long {
@@ -303,7 +305,7 @@ func TestCampaignYields(t *testing.T) {
 	})
 }
 
-// TestCampaignFiles shows what is answered to files that no list can be made of: nothing is stored.
+// TestCampaignFiles shows the answers to files that cannot become a list. Nothing of them is stored.
 func TestCampaignFiles(t *testing.T) {
 	s := serve(t, t.TempDir()+"/puntuale.db")
 	m := newMass(t, s)
@@ -347,7 +349,7 @@ func TestCampaignFiles(t *testing.T) {
 	}
 }
 
-// cutWorkbook is a whole archive, whose sheet ends in the middle of line 501.
+// cutWorkbook is a complete archive whose sheet ends in the middle of line 501.
 func cutWorkbook(t *testing.T) io.Reader {
 	t.Helper()
 	sheet := `<worksheet><sheetData><row r="1"><c t="str"><v>phone</v></c></row>`

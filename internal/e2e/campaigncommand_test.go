@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// campaign runs the command as somebody's script does, without a terminal.
+// campaign runs the command without a terminal, as a script does.
 func (m *mass) campaign(args ...string) *exec.Cmd {
 	cmd := exec.Command(binary, append([]string{"campaign", "--server", m.s.base}, args...)...)
 	cmd.Env = append(os.Environ(), "PUNTUALE_API_KEY="+m.key)
 	return cmd
 }
 
-// says runs it to its end, and looks at its exit code.
+// says runs the command to its end, checks its exit code, and returns its output.
 func (m *mass) says(code int, args ...string) string {
 	m.t.Helper()
 	out, err := m.campaign(args...).CombinedOutput()
@@ -100,7 +100,7 @@ func TestCampaignCommand(t *testing.T) {
 	m.everybody(recipients)
 }
 
-// everybody compares the simulated network's ledger with the present list: each number is there once.
+// everybody checks that each number of the present list is once in the simulated network's ledger.
 func (m *mass) everybody(recipients int) {
 	m.t.Helper()
 	times := map[string]int{}

@@ -14,7 +14,7 @@ import (
 )
 
 // TestManyCancelled cancels more messages than fit into the answer's memory. The answer names each of them once, in the
-// contract's form, and the server holds no more than for a few.
+// contract's form, and the server needs no more memory than for a few.
 func TestManyCancelled(t *testing.T) {
 	const many = 150_000
 	databases(t, func(t *testing.T, database string) {
@@ -53,7 +53,7 @@ func TestManyCancelled(t *testing.T) {
 	})
 }
 
-// readCancelled reads an answer as it comes, and returns how many messages it names.
+// readCancelled reads an answer while it arrives, and returns how many messages it names.
 func readCancelled(t *testing.T, d *json.Decoder) (n int) {
 	t.Helper()
 	token := func(want any) any {
@@ -109,7 +109,7 @@ func mustRead(t *testing.T, path string) []byte {
 	return text
 }
 
-// collected is what the runtime says of a collection: the heap at its beginning and end, and what of it is alive.
+// collected is the runtime's line about a collection: the heap at its beginning and end, and the part that is alive.
 var collected = regexp.MustCompile(`(?m)^gc \d+ .* \d+->\d+->(\d+) MB, `)
 
 // mostAlive is the most memory, in MB, that was alive at a collection of the log.

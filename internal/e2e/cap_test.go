@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestCapIsExact has 128 callers on two servers call against a daily cap of a thousand until each was refused: exactly
-// a thousand calls are accepted, and their counters are 1 to 1,000, each once.
+// TestCapIsExact: 128 callers call two servers until each is refused, against a daily cap of a thousand. Exactly a
+// thousand calls are accepted, and their counters are 1 to 1,000, each once.
 func TestCapIsExact(t *testing.T) {
 	database := postgres(t)
 	one, two := serve(t, database), serve(t, database)
@@ -33,9 +33,9 @@ func TestCapIsExact(t *testing.T) {
 	}
 }
 
-// noonZone is a zone in which no midnight, when counters begin anew, is near.
+// noonZone is a time zone where it is about noon now, because counters begin anew at midnight.
 func noonZone() string {
-	behind := time.Now().UTC().Hour() - 12 // its sign is the other way round in these names
+	behind := time.Now().UTC().Hour() - 12 // the sign in these names is reversed
 	return fmt.Sprintf("Etc/GMT%+d", behind)
 }
 
@@ -44,7 +44,7 @@ type capCallers struct {
 	bases []string
 
 	mu       sync.Mutex
-	used     map[int]int // how often an accepted call told each counter
+	used     map[int]int // how many accepted calls named each counter
 	accepted int
 	refused  int
 	wrong    []string
@@ -61,7 +61,7 @@ func (c *capCallers) call(worker int) {
 	}
 }
 
-// note counts an answer, and tells whether it was accepted.
+// note counts an answer, and reports whether the call was accepted.
 func (c *capCallers) note(a answer) bool {
 	var told struct {
 		Cap       int `json:"daily_api_cap"`

@@ -23,8 +23,8 @@ type cluster struct {
 	port    string
 }
 
-// newCluster starts one. It ends with the test, and with the test's process whatever becomes of that: the script ends
-// the cluster when its command's input is closed.
+// newCluster starts one. It ends with the test. If the test's process is killed, it ends, too: the script ends the
+// cluster when its command's input is closed.
 func newCluster(t *testing.T) *cluster {
 	t.Helper()
 	if os.Getenv("PUNTUALE_TEST_POSTGRES") == "" {
@@ -70,7 +70,7 @@ func (c *cluster) start() {
 	c.pgCtl("-o", "-p "+c.port, "-l", filepath.Join(filepath.Dir(c.data), "again.log"), "-w", "-t", "60", "start")
 }
 
-// pgCtl runs pg_ctl as the user who owns the cluster, which refuses to be root's.
+// pgCtl runs pg_ctl as the user who owns the cluster, because PostgreSQL refuses to run as root.
 func (c *cluster) pgCtl(args ...string) {
 	c.t.Helper()
 	program := postgresProgram(c.t, "pg_ctl")
@@ -108,7 +108,7 @@ func postgresProgram(t *testing.T, name string) string {
 	return path
 }
 
-// serverUser is who runs the server when the test is root: the one that with-postgres takes.
+// serverUser is the user that runs the server when the test is root: the same that with-postgres uses.
 func serverUser(t *testing.T) string {
 	t.Helper()
 	for _, name := range []string{"postgres", "nobody"} {

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// lines collects a process's output and answers whether a pattern was seen.
+// lines collects a process's output and reports whether a pattern was seen.
 type lines struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -38,7 +38,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestDemo is what a newcomer does: starts the demo, sees messages leave, pastes the curl line, sees its message leave.
+// TestDemo does what a newcomer does. It starts the demo, sees messages leave, pastes the curl line, and sees its
+// message leave.
 func TestDemo(t *testing.T) {
 	cmd := exec.Command(binary, "demo", "--addr", freeAddr(t))
 	cmd.Dir = t.TempDir()
@@ -148,7 +149,7 @@ func passwords(t *testing.T, database string) (hashes []string) {
 	return hashes
 }
 
-// TestFaultsOfConfigurationAllAtOnce names every wrong setting in one refusal.
+// TestFaultsOfConfigurationAllAtOnce: one refusal names every wrong setting.
 func TestFaultsOfConfigurationAllAtOnce(t *testing.T) {
 	cmd := exec.Command(binary, "serve", "--addr", "nowhere", "--database", "mysql://x", "--sandbox-latency", "fast")
 	out, err := cmd.CombinedOutput()

@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// TestHistoriesAreLinearizable has several callers fight over each recipient's messages, about the moments at which these
-// are due, on three servers that are killed and stopped meanwhile; and judges what was done about each message.
+// TestHistoriesAreLinearizable: several callers start, stop and cancel each recipient's messages at about the moments
+// when these are due. Meanwhile the three servers are killed and stopped. The test then judges the history of each
+// message.
 func TestHistoriesAreLinearizable(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -60,7 +61,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 	r.judge(f)
 }
 
-// race is several callers' deeds.
+// race is all that several callers did.
 type race struct {
 	*load
 
@@ -77,17 +78,17 @@ type matter struct {
 	mu      sync.Mutex
 	started []deed
 	taken   []deed
-	meet    time.Time // once something was started
+	meet    time.Time // set once a message was started
 }
 
 // deed is one call.
 type deed struct {
 	single, stop bool
 	event
-	ids []string // those that the answer named
+	ids []string // messages that the answer named
 }
 
-// fight has four callers start, send, stop and cancel for one recipient.
+// fight lets four callers start, send, stop and cancel for one recipient.
 func (r *race) fight(who tenant, phone string, random *rand.Rand) {
 	m := &matter{tenant: who, phone: phone, target: loadSteps[random.IntN(len(loadSteps)-1)]}
 	r.mu.Lock()
@@ -139,7 +140,7 @@ func (c *caller) begin(m *matter) {
 	}
 }
 
-// aim waits for about the moment at which a message is due, for that is where mistakes would be.
+// aim waits for about the moment at which a message is due, because mistakes are most likely there.
 func (c *caller) aim(m *matter) {
 	m.mu.Lock()
 	at := m.meet.Add(time.Duration(c.random.IntN(60_000)-20_000) * time.Microsecond)
@@ -147,7 +148,7 @@ func (c *caller) aim(m *matter) {
 	time.Sleep(max(time.Until(at), time.Duration(c.random.IntN(20))*time.Millisecond))
 }
 
-// end stops or cancels, until that is answered once.
+// end repeats a stop or a cancel until a server answers.
 func (c *caller) end(m *matter) {
 	d := deed{stop: c.random.IntN(2) == 0}
 	for answered := false; !answered; {
@@ -219,7 +220,7 @@ func (r *race) judge(f *fleet) {
 	}
 }
 
-// promises tells a verifier of a recipient's messages.
+// promises gives a verifier the recipient's messages.
 func (m *matter) promises(v *verifier) {
 	for _, d := range m.started {
 		for i, id := range d.ids {
@@ -232,9 +233,9 @@ func (m *matter) promises(v *verifier) {
 	}
 }
 
-// history is what was done about one message. The moment of its claim is known if it was sent: the last attempt's, for
-// what is stopped in flight is not tried again. Where no answer named a message that is CANCELLED, or is left uncertain,
-// it was stopped in flight: any of the calls since it was due may have done that.
+// history lists what was done about one message. If it was sent, the moment of its claim is known. It is the last
+// attempt's, because a message that is stopped in flight is not tried again. A message may be CANCELLED or uncertain
+// although no answer named it. Then it was stopped in flight, by any of the calls since it was due.
 func (m *matter) history(v *verifier, start deed, id string) (h history, inFlight bool) {
 	row, at := v.rows[id], v.arrived[id]
 	inFlight = v.held(id) || row.State == "CANCELLED" && !m.named(id)
@@ -270,12 +271,12 @@ func (m *matter) history(v *verifier, start deed, id string) (h history, inFligh
 	return append(h, event{final, end, end}), inFlight
 }
 
-// named tells whether an answer said that the message is cancelled.
+// named reports whether an answer said that the message is cancelled.
 func (m *matter) named(id string) bool {
 	return slices.ContainsFunc(m.taken, func(d deed) bool { return slices.Contains(d.ids, id) })
 }
 
-// contested tells whether an effect and another call could have come in either order.
+// contested reports whether an effect and another call could have come in either order.
 func (h history) contested() bool {
 	for i, a := range h {
 		for j, b := range h {

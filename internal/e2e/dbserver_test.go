@@ -125,7 +125,7 @@ func (c *dbServer) stop(mode string) {
 	_, _ = c.run("pg_ctl", "-D", c.data(), "-m", mode, "-w", "-t", "60", "stop") // it may be down already
 }
 
-// kill ends the server as the kernel does when memory runs out. Its children need a moment to notice.
+// kill ends the server with SIGKILL, as the kernel does when memory runs out. Its children need a moment to notice.
 func (c *dbServer) kill() {
 	c.t.Helper()
 	text, err := os.ReadFile(filepath.Join(c.data(), "postmaster.pid"))
@@ -145,7 +145,7 @@ func (c *dbServer) kill() {
 		children, _ := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 		return len(out) == 0 && len(children) == 0
 	})
-	// Where nobody collects the dead its number still looks alive, and a new server would refuse to start.
+	// Where no parent reaps the dead process, its number still looks alive, and a new server would refuse to start.
 	for _, lock := range []string{filepath.Join(c.data(), "postmaster.pid"), filepath.Join(c.dir, ".s.PGSQL."+c.port+".lock")} {
 		if err := os.Remove(lock); err != nil {
 			c.t.Fatal(err)
@@ -158,7 +158,7 @@ func (c *dbServer) promote() {
 	c.must("pg_ctl", "-D", c.data(), "-w", "-t", "60", "promote")
 }
 
-// address names the servers of one database, whichever of them takes writes.
+// address names all servers of one database. The driver finds the one that takes writes.
 func address(all ...*dbServer) string {
 	var hosts []string
 	for _, c := range all {
@@ -171,7 +171,7 @@ func address(all ...*dbServer) string {
 	return fmt.Sprintf("postgres://puntuale@%s/postgres?sslmode=disable%s", strings.Join(hosts, ","), more)
 }
 
-// sql opens the database beside whoever uses it.
+// sql opens the database beside its other users.
 func (c *dbServer) sql() *sql.DB {
 	c.t.Helper()
 	db, err := sql.Open("pgx", address(c))

@@ -106,7 +106,7 @@ func (p *devicePost) link() {
 		shown: map[string]int{}, outcomes: map[string]string{}})
 }
 
-// begin has a message due at once. A server that was killed just now may not answer.
+// begin makes a message that is due at once. A server that was just killed may not answer.
 func (p *devicePost) begin(i int) {
 	p.t.Helper()
 	body := map[string]any{"phone": fmt.Sprintf("+39347%07d", i%50), "text": "ciao", "id_sessione": p.session}
@@ -126,7 +126,7 @@ func (p *devicePost) stop() {
 	p.working.Wait()
 }
 
-// declared is how many messages were declared, and their declarations answered.
+// declared is how many messages have an answered declaration.
 func (p *devicePost) declared() (n int) {
 	for _, d := range p.devices {
 		d.mu.Lock()
@@ -160,7 +160,7 @@ func (d *postDevice) run() {
 	}
 }
 
-// show is where a person would read the message. What the person says is declared until the server answers.
+// show stands for the person who reads the message. It repeats the person's declaration until the server answers.
 func (d *postDevice) show(m takenMessage) {
 	d.mu.Lock()
 	d.shown[m.ID]++

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/deviceclient"
 )
 
-// TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends, its command perhaps half done. No
+// TestDeviceProgramKilled kills `puntuale device run` with SIGKILL while it sends. Its command may be half done then. No
 // message is sent twice. Each kill leaves one outcome unknown at most, and every other message was sent and is COMPLETED.
 func TestDeviceProgramKilled(t *testing.T) {
 	kills, each := 6, 15
@@ -35,7 +35,7 @@ func TestDeviceProgramKilled(t *testing.T) {
 				<-time.After(time.Duration(p.random.IntN(60)) * time.Millisecond)
 				d.kill()
 				if dedupes && kill == 0 {
-					<-time.After(11 * time.Second) // the holds end, and what has no report is offered again
+					<-time.After(11 * time.Second) // the holds end, and messages without a report are offered again
 				}
 			}
 			d.start()
@@ -91,7 +91,7 @@ func (d *deviceProgram) start() {
 	}
 }
 
-// kill is kill -9; a command that it began goes on.
+// kill sends SIGKILL. A command that the program began goes on.
 func (d *deviceProgram) kill() {
 	if d.cmd != nil {
 		_ = d.cmd.Process.Kill()
@@ -141,7 +141,7 @@ func (d *deviceProgram) compare(kills int) {
 	t.Logf("%d messages, %d kills: %d sent, %d unknown", len(d.p.ids), kills, len(sent), unknown)
 }
 
-// TestDeviceManual runs the example command of docs/device.md beside a modem that takes what it is told.
+// TestDeviceManual runs the example command of docs/device.md beside a modem that takes everything.
 func TestDeviceManual(t *testing.T) {
 	page, err := os.ReadFile("../../docs/device.md")
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestDocsPage reads the page on a desk and on a phone, and tries a call with a key: it lists every operation, breaks no
-// rule of its policy, asks nobody else, and fits the screen.
+// TestDocsPage reads the page on a desktop and on a phone, and tries a call with a key. The page lists every operation,
+// breaks no rule of its policy, sends requests to its server only, and fits the screen.
 func TestDocsPage(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "puntuale.db")
 	b := newBrowser(t)
@@ -72,7 +72,7 @@ func TestDocsPage(t *testing.T) {
 	}
 }
 
-// openEach opens calls of each kind, and looks whether one is wider than the page.
+// openEach opens calls of each kind, and checks that none is wider than the page.
 func (b *browser) openEach(screen string) {
 	b.t.Helper()
 	for _, id := range []string{"client-sendMessage", "client-pairSession", "client-getMessageDetails", "partner-changeClient"} {

@@ -25,8 +25,8 @@ import (
 // documentPath is the repository's copy of the document that the binary serves (TestServedDocument).
 var documentPath = filepath.Join("..", "httpapi", "testdata", "openapi.json")
 
-// document compares every call of these tests, and its answer, with the OpenAPI document. Calls are made by workers that
-// know no test, and in tests that expect refusals, so what differs is gathered and fails the whole run.
+// document compares every call of these tests, and its answer, with the OpenAPI document. Workers that belong to no test
+// make calls, and so do tests that expect refusals. So the differences are collected, and fail the whole run.
 var document comparison
 
 type comparison struct {
@@ -56,7 +56,8 @@ func (c *comparison) open() {
 	c.seen = map[string]int{}
 }
 
-// compare notes an answer that the document does not describe, and a request that it does not, though it was accepted.
+// compare notes an answer that the document does not describe. It also notes an accepted request that the document does
+// not describe.
 func (c *comparison) compare(sent *http.Request, body []byte, a answer) {
 	c.once.Do(c.open)
 	if c.router == nil {
@@ -109,7 +110,7 @@ func (c *comparison) differs(format string, args ...any) {
 	}
 }
 
-// report writes down what differed, and returns whether anything did.
+// report writes the differences, and reports whether there were any.
 func (c *comparison) report(w io.Writer) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// peer is a network that remembers what it was given, apart from any database: what a failover loses it still knows.
+// peer is a network that remembers all that it received, outside any database. So it still knows what a failover loses.
 type peer struct {
 	recovery puntuale.Recovery
 	mu       sync.Mutex
@@ -50,8 +50,8 @@ func (n *peer) Send(_ context.Context, p puntuale.Prepared) (puntuale.Receipt, e
 	return puntuale.Receipt{Detail: "preso"}, nil
 }
 
-// shown is how many copies of a message people see: one for each connector id where the network knows repeats, one for
-// each time elsewhere.
+// shown is how many copies of a message people see. A network that knows repeats shows one for each connector id. Any
+// other shows one for each attempt.
 func (n *peer) shown(id puntuale.MessageID) (copies int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,7 +70,7 @@ func (n *peer) all() []puntuale.MessageID {
 	return slices.Sorted(maps.Keys(n.given))
 }
 
-// meter counts what was set aside.
+// meter counts the messages that were quarantined.
 type meter struct {
 	puntuale.NoMeter
 	setAside atomic.Int64
@@ -78,7 +78,7 @@ type meter struct {
 
 func (m *meter) Quarantined(n int) { m.setAside.Add(int64(n)) }
 
-// house is a store and a dispatcher in this process, with one client on a network that knows repeats and one on a
+// house is a store and a dispatcher in this process. One client is on a network that knows repeats, and one on a
 // network that does not.
 type house struct {
 	t     *testing.T
@@ -219,8 +219,8 @@ func spread(from time.Time, n int, every time.Duration) (all []time.Time) {
 	return all
 }
 
-// TestFailoverAsynchronous: a standby that was left behind is promoted. What the network got in the meantime is not shown
-// twice, and where that cannot be prevented it is not sent again.
+// TestFailoverAsynchronous: a standby that lags behind is promoted. Messages that the network got in the meantime are not
+// shown twice. Where the network does not know repeats, they are not sent again.
 func TestFailoverAsynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)
@@ -275,7 +275,7 @@ func TestFailoverAsynchronous(t *testing.T) {
 	h.shownOnce()
 }
 
-// shownOnce: nobody sees anything twice.
+// shownOnce checks that no message is shown twice.
 func (h *house) shownOnce() {
 	h.t.Helper()
 	for _, s := range h.sides {
@@ -287,8 +287,8 @@ func (h *house) shownOnce() {
 	}
 }
 
-// TestFailoverSynchronous: a standby that confirmed every commit is promoted under load. Nothing is lost, doubled or set
-// aside.
+// TestFailoverSynchronous: a standby that confirmed every commit is promoted under load. Nothing is lost, doubled or
+// quarantined.
 func TestFailoverSynchronous(t *testing.T) {
 	t.Parallel()
 	primary := newDBServer(t)
@@ -328,8 +328,8 @@ func TestFailoverSynchronous(t *testing.T) {
 	h.shownOnce()
 }
 
-// settles waits until every acknowledged message is COMPLETED, or uncertain where the network knows no repeats: an
-// attempt that was under way may have lost its answer. It was shown once all the same.
+// settles waits until every acknowledged message is COMPLETED. Where the network knows no repeats, a message may also
+// be uncertain, because an attempt may have lost its answer. It was shown once all the same.
 func (h *house) settles(s *side) {
 	h.t.Helper()
 	unsure := 0

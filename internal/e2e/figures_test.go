@@ -18,15 +18,16 @@ import (
 	"time"
 )
 
-// The tests of this file print figures (make figures) and judge little. Servers, database and callers share the machine.
+// The tests of this file print figures (make figures), and most of them have no bounds. Servers, database and callers
+// share the machine.
 
 func conditions(t *testing.T) {
 	t.Helper()
 	t.Logf("%d CPUs, lease %v, PostgreSQL in %s", runtime.NumCPU(), shipped, os.Getenv("PUNTUALE_TEST_POSTGRES"))
 }
 
-// TestFigureTakeover kills a node of three, fifty times, and tells how long the others took to send for all of its
-// sessions: the latest of the messages due since, of which each session has four a second.
+// TestFigureTakeover kills one of three nodes, fifty times. It prints how long the others took until each of its
+// sessions had sent again. Each session has four messages due a second.
 func TestFigureTakeover(t *testing.T) {
 	conditions(t)
 	const fleets, kills = 5, 10
@@ -57,7 +58,7 @@ func TestFigureTakeover(t *testing.T) {
 	}
 }
 
-// stream is three nodes with twelve sessions, each of which has a message due every 250 ms.
+// stream is three nodes with twelve sessions. Each session has a message due every 250 ms.
 type stream struct {
 	*fleet
 	callers *load
@@ -122,7 +123,7 @@ func (f *stream) takeover() (took time.Duration) {
 	})
 	s.start()
 	f.settled()
-	time.Sleep(shipped) // in which it gets its sessions back
+	time.Sleep(shipped) // in this time the node gets its sessions back
 	return took
 }
 
@@ -166,8 +167,8 @@ func TestFigureRollingRestart(t *testing.T) {
 		took.Round(time.Second), len(late), quantile(late, 0.5), quantile(late, 0.99), quantile(late, 1))
 }
 
-// TestFigureThroughput has callers start runs as fast as they are answered, for messages that are all due at the same
-// moment, and tells how fast these leave.
+// TestFigureThroughput: callers start runs as fast as they are answered. All messages are due at the same moment, and
+// the test prints how fast they leave.
 func TestFigureThroughput(t *testing.T) {
 	conditions(t)
 	t.Run("1 node on SQLite", func(t *testing.T) { throughput(t, filepath.Join(t.TempDir(), "puntuale.db"), 1) })

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// long tells that the long run was asked for (make long): the shipped lease, the bounds that are promised with it, and
-// each fault several times over. Otherwise leases are short, and the bounds are wide enough for a busy machine.
+// long says that this is the long run (make long). It uses the default lease and the bounds that are promised with it,
+// and causes each fault several times. Otherwise leases are short, and the bounds are wide enough for a busy machine.
 var long = os.Getenv("PUNTUALE_LONG") == "1"
 
 // pick is one of two values: for make check, for the long run.
@@ -26,10 +26,10 @@ func pick[T any](check, longRun T) T {
 	return check
 }
 
-// shipped is the lease that a server has unless told otherwise.
+// shipped is the default lease of a server.
 const shipped = 6 * time.Second
 
-// lease is the servers' in a run.
+// lease is the lease of the servers in this run.
 func lease() time.Duration { return pick(2*time.Second, shipped) }
 
 // fleet is some servers on one database, under load.
@@ -44,8 +44,8 @@ type fleet struct {
 	lease    time.Duration
 }
 
-// newFleet starts servers and lets a load run on all of them but the last spare ones, until all are at work. The
-// simulated network takes a moment, so that there is always something in flight.
+// newFleet starts servers and runs a load on all of them but the last spare ones. It returns once all servers own
+// sessions. The simulated network answers slowly, so there is always something in flight.
 func newFleet(t *testing.T, database string, nodes, spare int, lease time.Duration) *fleet {
 	t.Helper()
 	seed := rand.Uint64()
@@ -79,7 +79,7 @@ func (f *fleet) join() *server {
 // any is one of the nodes.
 func (f *fleet) any() *server { return f.nodes[f.random.IntN(len(f.nodes))] }
 
-// await waits for what the fleet should come to within a few leases.
+// await waits for a condition that the fleet must reach within a few leases.
 func (f *fleet) await(what string, holds func() bool) {
 	f.t.Helper()
 	eventually(f.t, 20*time.Second+3*f.lease, what, holds)
@@ -114,7 +114,7 @@ func (f *fleet) owners() int {
 	return f.number("select count(distinct owner) from session where owner <> 0")
 }
 
-// settled waits until all nodes are there, none besides, and every session is owned by one of them.
+// settled waits until exactly these nodes are in the fleet, and each session has one of them as its owner.
 func (f *fleet) settled() {
 	f.t.Helper()
 	f.await("the fleet is settled", func() bool {
@@ -125,23 +125,24 @@ func (f *fleet) settled() {
 
 func (f *fleet) free() int { return f.number("select count(*) from session where owner = 0") }
 
-// A fault befalls a fleet under load.
+// fault is a fault that happens to a fleet under load.
 type fault struct {
 	name   string
 	on     []string // databases: "sqlite", "postgres", or "cluster", a PostgreSQL that may be stopped
 	nodes  []int
-	spare  int // nodes that no caller knows, for they will go
+	spare  int // nodes that no caller uses, because they will end
 	times  int // in the long run
 	clean  bool
 	happen func(f *fleet)
-	late   time.Duration // the most a message may be late, besides the time that happen takes if it stops everything
+	late   time.Duration // how late a message may be at most; if happen stops everything, its time is added
 }
 
 var faults = []fault{
 	{name: "killed", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: killed, late: pick(15*time.Second, 17*time.Second)},
 	{name: "stopped past its lease", on: []string{"sqlite", "postgres"}, nodes: []int{1}, times: 3, happen: stopped, late: pick(20*time.Second, 20*time.Second)},
 	{name: "stopped past its lease", on: []string{"postgres"}, nodes: []int{3}, times: 5, happen: stopped, late: pick(15*time.Second, 17*time.Second)},
-	// The simulated network's ledger is in the same database: an attempt and its repeat may both lose their answers, which is 3 s and 12 s.
+	// The simulated network's ledger is in the same database. So an attempt and its repeat may both lose their answers, which takes 3 s and
+	// 12 s.
 	{name: "database crashes", on: []string{"cluster"}, nodes: []int{1, 3}, times: 5, happen: databaseCrashes, late: 20 * time.Second},
 	{name: "rolling restart", on: []string{"postgres"}, nodes: []int{3}, times: 3, clean: true, happen: rollingRestart, late: pick(10*time.Second, 5*time.Second)},
 	{name: "a node joins", on: []string{"postgres"}, nodes: []int{2}, times: 1, clean: true, happen: joins, late: pick(10*time.Second, 5*time.Second)},
@@ -186,7 +187,7 @@ func (x fault) run(t *testing.T, on string, nodes int) {
 	}
 }
 
-// killed is kill -9 of one node, which comes back after the others have taken over.
+// killed kills one node with SIGKILL. It starts again after the others have taken over.
 func killed(f *fleet) {
 	s := f.any()
 	s.kill()
@@ -197,7 +198,8 @@ func killed(f *fleet) {
 	s.start()
 }
 
-// stopped stops a node until its lease is over and the others have its sessions; it wakes and does not know.
+// stopped pauses a node until its lease is over and the others have its sessions. The node wakes up and does not know
+// this yet.
 func stopped(f *fleet) {
 	s := f.any()
 	s.signal(syscall.SIGSTOP)
@@ -223,7 +225,7 @@ func rollingRestart(f *fleet) {
 	f.settled()
 }
 
-// joins adds nodes until one of them got sessions: by chance the first may be nobody's best.
+// joins adds nodes until one of them gets sessions. By chance no session may prefer the first one.
 func joins(f *fleet) {
 	for before := f.owners(); f.owners() <= before; {
 		f.join()

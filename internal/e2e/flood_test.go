@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// flood is calls that come at a rate of their own, whatever becomes of those before: each on whichever of many
-// connections is free. It keeps its own book of what was answered.
+// flood makes calls at a fixed rate, no matter how earlier calls end. Each call uses any free one of many connections.
+// flood keeps its own record of the answers.
 type flood struct {
 	t       *testing.T
 	base    string
@@ -64,7 +64,7 @@ func newFlood(t *testing.T, base, prefix string, rate, connections int, tenants 
 				case due <- struct{}{}:
 				case <-f.halted:
 					return
-				default: // every connection waits for an answer: what a caller would do then is wait, too
+				default: // every connection waits for an answer, so the caller waits, too
 				}
 			}
 			select {
@@ -105,7 +105,7 @@ func (c *floodCaller) hangUp() {
 	}
 }
 
-// call starts a sequence once; a broken connection is one whose call nobody answered.
+// call starts a sequence once. If the connection breaks, the call has no answer.
 func (c *floodCaller) call() {
 	n := c.next.Add(1)
 	who := c.tenants[int(n)%len(c.tenants)]

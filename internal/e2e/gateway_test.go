@@ -30,13 +30,13 @@ type killedGateway struct {
 	random   *rand.Rand
 
 	ids     map[string]string // messages, by their recipients
-	known   int               // of begunFor: so many were settled
+	known   int               // how many of begunFor are settled
 	settled int               // uncertain messages that an echo settled
 
 	mu    sync.Mutex
 	asked []string        // recipients, in the order of the calls
-	left  int             // so many more calls are answered
-	hold  *heldCall       // the call after them; nil: it is answered like the others
+	left  int             // how many more calls are answered
+	hold  *heldCall       // the call after those; nil: it is answered like the others
 	never map[string]bool // recipients whose messages the gateway did not send
 }
 
@@ -52,13 +52,13 @@ const (
 	sendsBefore = iota // the gateway sends the message, and the server is killed before the answer
 	sendsAfter         // the server is killed, and the gateway sends the message then
 	sendsNever         // the server is killed, and the gateway gives up
-	answers            // the gateway answers, and the server is killed at whatever it does then
+	answers            // the gateway answers, and the server is killed at any moment after that
 	ways
 )
 
 // TestGatewayKilled kills the server with SIGKILL while it sends through a gateway: a hundred times in the long run. Some
-// answers are lost or say nothing. The gateway's ledger has no message twice. What was answered is COMPLETED; all else that
-// was begun is uncertain, and COMPLETED exactly if an echo comes.
+// answers are lost or say nothing. The gateway's ledger has no message twice. A message whose call was answered is
+// COMPLETED. Every other begun message is uncertain, and becomes COMPLETED exactly if an echo comes.
 func TestGatewayKilled(t *testing.T) {
 	kills, each := 5, 60
 	if long {
@@ -119,7 +119,7 @@ func (g *killedGateway) online() {
 	})
 }
 
-// answer is the gateway's. A few calls fail by themselves.
+// answer is the gateway's answer to a call. A few calls fail by themselves.
 func (g *killedGateway) answer(s gatewaytest.Sent) gatewaytest.Reply {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -225,8 +225,7 @@ func (g *killedGateway) details(phones []string) map[string]gatewayMessage {
 	return all
 }
 
-// settle waits until the server says of each message for which the gateway was called what became of it. Then the gateway
-// reports what it sent.
+// settle waits until each message for which the gateway was called has an outcome. Then the gateway reports what it sent.
 func (g *killedGateway) settle() {
 	g.t.Helper()
 	begun := g.begunFor()[g.known:]

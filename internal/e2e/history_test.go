@@ -13,9 +13,10 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// A history is all that was done about one message, with the moments between which each must have taken effect. It is
-// right if there is an order of these effects that the machine below allows: a message that a start answered is there,
-// whoever cancels next must say so, who is told that it is cancelled may rely on it, and it is sent once at most.
+// A history is all that was done about one message. Each event has two moments, and took effect between them. The
+// history is right if there is an order of these effects that the machine below allows. In it a message exists once a
+// start answered it. The next stop or cancel must name it. Once an answer named it as cancelled, it never leaves. It is
+// sent once at most.
 //
 //	absent ──start──▶ open ──named by a stop or cancel──▶ cancelled
 //	                   └──sent──▶ sent
@@ -24,7 +25,7 @@ type history []event
 // event is one thing done about a message.
 type event struct {
 	kind     eventKind
-	from, to int64 // microseconds since 1970; to is endless where no answer told the end
+	from, to int64 // microseconds since 1970; to is the greatest value where no answer showed the end
 }
 
 type eventKind string
@@ -42,7 +43,7 @@ const (
 
 const endless = math.MaxInt64
 
-// steps is what each event does to a state; a state that is not there does not allow it.
+// steps says what each event does to a state. A state that is missing does not allow the event.
 var steps = map[eventKind]map[string][]any{
 	starts:     {"absent": {"open"}},
 	takes:      {"open": {"cancelled"}},
@@ -59,7 +60,7 @@ var messageModel = (&porcupine.NondeterministicModel{
 	Step: func(state, input, _ any) []any { return steps[input.(eventKind)][state.(string)] },
 }).ToModel()
 
-// linearizable tells whether the history is right.
+// linearizable reports whether the history is right.
 func (h history) linearizable() bool {
 	operations := make([]porcupine.Operation, len(h))
 	for i, e := range h {
@@ -81,7 +82,7 @@ func (h history) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// TestHistoriesAreJudged shows that the checker can tell: each wrong history is one that a broken mechanism would make.
+// TestHistoriesAreJudged shows that the checker finds wrong histories. Each is one that a broken mechanism would make.
 func TestHistoriesAreJudged(t *testing.T) {
 	for name, test := range map[string]struct {
 		history history

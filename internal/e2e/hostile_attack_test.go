@@ -17,15 +17,15 @@ import (
 	"time"
 )
 
-// hostileMix is many connections, each with an attack of its own, repeated for as long as the mix lasts.
+// hostileMix is many connections. Each repeats its own attack for as long as the mix lasts.
 type hostileMix struct {
 	Addr        string
 	Connections int
 	Attacks     []hostileAttack
 }
 
-// hostileAttack is what one connection sends. One that drips sends another byte now and then. A connection leaves its answer
-// unread unless the attack reads.
+// hostileAttack is what one connection sends. If it drips, it sends one more byte from time to time. A connection does not
+// read its answer unless the attack reads.
 type hostileAttack struct {
 	Name, Request string
 	Drips, Reads  bool
@@ -46,10 +46,11 @@ func (c hostileCount) String() string {
 	return fmt.Sprintf("%d connections at most, %d in all, %d dials failed", c.Open, made, c.Refused)
 }
 
-// attackersEnv tells this test's binary to be the attackers.
+// attackersEnv tells this test's binary to act as the attackers.
 const attackersEnv = "PUNTUALE_ATTACKERS"
 
-// attackers are a process of their own. Real attackers use the processors of other machines, so these come last on this one.
+// attackers are a process of their own. Real attackers use the processors of other machines, so these have the lowest
+// priority on this one.
 type attackers struct {
 	cmd   *exec.Cmd
 	in    io.WriteCloser
@@ -100,7 +101,7 @@ func (a *attackers) end(t *testing.T) hostileCount {
 	return count
 }
 
-// attack is the attackers' process. It lasts as long as its input.
+// attack runs in the attackers' process. It ends when its input ends.
 func attack() int {
 	_ = syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19) // where it is refused, the test is only harder
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
@@ -151,7 +152,7 @@ func (r *raid) begin() {
 	}
 }
 
-// attack holds one connection for as long as the server does, 14 seconds at most.
+// attack keeps one connection open for as long as the server does, at most 14 seconds.
 func (r *raid) attack(a *hostileAttack) {
 	conn, err := net.DialTimeout("tcp", r.mix.Addr, 5*time.Second)
 	if err != nil {

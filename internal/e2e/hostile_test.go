@@ -21,12 +21,12 @@ const (
 	hostileDelay  = 250 * time.Millisecond
 
 	keptConnections    = 4096 // of the server
-	hostileConnections = 5300 // a fifth is between two attacks, and the server closes what is beyond its number
+	hostileConnections = 5300 // a fifth of them is between two attacks, and the server closes those above its limit
 )
 
-// TestHostileMix opens more connections than the server keeps. Each tries to take memory or a place in its own
-// way: with bodies that never end, for every kind of route; with answers that are not read; with imports; with webhooks of
-// sessions that are not there. The server stays below its bound of memory, and another client's starts are answered in time.
+// TestHostileMix opens more connections than the server keeps. Each tries in its own way to take memory or a place. There
+// are bodies that never end, for every kind of route, and answers that are not read. There are also imports, and webhooks of
+// sessions that do not exist. The server stays below its memory bound, and another client's starts are answered in time.
 func TestHostileMix(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {
@@ -156,7 +156,7 @@ func newHostileMix(t *testing.T, s *server, partner string) hostileMix {
 	return m
 }
 
-// signedIn returns the header of somebody who signed in at the partner's and entered a client.
+// signedIn returns the header of a user who signed in to the partner's dashboard and entered a client.
 func signedIn(t *testing.T, s *server, client string) string {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

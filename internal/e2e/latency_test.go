@@ -12,8 +12,8 @@ import (
 
 const stamp = "2006-01-02T15:04:05.000000Z"
 
-// TestStartReachesSandboxAtOnce measures, on a machine doing nothing else, from the moment before the call to the
-// moment at which the simulated network has the message. A thousand calls, so that the percentile is one.
+// TestStartReachesSandboxAtOnce measures the time from just before the call until the simulated network has the
+// message. The machine does nothing else. It makes a thousand calls, so that the percentile means something.
 func TestStartReachesSandboxAtOnce(t *testing.T) {
 	withoutDisk(t)
 	databases(t, func(t *testing.T, database string) {

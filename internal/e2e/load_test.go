@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// A load is callers that start, send, repeat, stop and cancel against one server or several, and the ledger of what
-// they were told. Each call has its idempotency key where there is one and is repeated with it until it is answered,
-// like a careful integrator's, so that in the end the ledger holds every call that had an effect. verify compares it
-// with the simulated network's ledger and with the rows.
+// A load is callers that start, send, repeat, stop and cancel on one or several servers, and the ledger of their
+// answers. A call that may have an idempotency key has one, and is repeated with it until it is answered, as a careful
+// integrator does. So in the end the ledger holds every call that had an effect. verify compares it with the simulated
+// network's ledger and with the rows.
 type load struct {
 	mix
 	bases   []string
@@ -46,7 +46,7 @@ type promise struct {
 	doubted   bool          // a stop or cancel that may concern it was never answered
 }
 
-// far is due so late that no test lives to see it.
+// far is so late that every test ends before.
 const far = time.Hour
 
 // loadSteps are when the messages of a load's sequence are due after its start.
@@ -65,18 +65,19 @@ func loadTenants(t *testing.T, base, partnerKey string, clients int) (tenants []
 	return tenants
 }
 
-// callers is how many call at once: enough to keep several nodes busy, not so many that lateness shows the machine.
+// callers is how many call at once. They keep several nodes busy, but do not overload the machine, which would cause
+// lateness.
 const callers = 12
 
-// mix is who calls, and what.
+// mix says how many call, and what.
 type mix struct {
 	callers int
 	singles int // one call in so many creates a single message, the others start; 0: all start
 	stops   int // of so many that created something one stops it at once, one a second later, and one cancels it
 }
 
-// everything is a mix of all that can be called. manyStarts makes 300 starts a second and more, where the machine lets it:
-// a few callers would not, for each waits for its answers and rests.
+// everything is a mix of all calls. manyStarts makes at least 300 starts a second on a machine that is fast enough. This
+// needs many callers, because each waits for its answers and rests.
 var (
 	everything = mix{callers: callers, singles: 4, stops: 8}
 	manyStarts = mix{callers: 150, stops: 32}
@@ -109,7 +110,7 @@ func (l *load) end() {
 	l.workers.Wait()
 }
 
-// rest waits, and tells whether the load goes on.
+// rest waits, and reports whether the load goes on.
 func (l *load) rest(d time.Duration) bool {
 	select {
 	case <-l.stop:
@@ -123,7 +124,7 @@ func (l *load) rest(d time.Duration) bool {
 type caller struct {
 	*load
 	random *rand.Rand
-	name   string // in texts: unlike every other's
+	name   string // used in texts: different for each caller
 	phone  string
 	tenant tenant
 }
@@ -176,7 +177,7 @@ func (c *caller) single() []*promise {
 	return []*promise{{id: ids[0], tenant: c.tenant, text: text, at: at}}
 }
 
-// create calls until it is answered, and sometimes once more: the same key must give the same answer.
+// create repeats the call until it is answered, and sometimes once more: the same key must give the same answer.
 func (c *caller) create(path string, body any) []string {
 	key := []string{"Idempotency-Key", c.name}
 	first := c.until("POST", path, body, key...)
@@ -194,7 +195,7 @@ func (c *caller) create(path string, body any) []string {
 	return ids
 }
 
-// stopRun stops the sequence, which is nothing to a single message.
+// stopRun stops the sequence, which does not concern a single message.
 func (c *caller) stopRun(made []*promise) {
 	made = slices.DeleteFunc(slices.Clone(made), func(p *promise) bool { return !p.at.IsZero() })
 	c.take("/api/stop/"+c.tenant.sequence, map[string]any{"phone": c.phone}, made, c.ids)
@@ -204,7 +205,8 @@ func (c *caller) cancel(made []*promise) {
 	c.take("/api/messages/cancel/pending", map[string]any{"phones": []string{c.phone}}, made, c.cancelledIDs)
 }
 
-// take cancels until that is answered. An answer that was lost may have cancelled what no later one names.
+// take repeats a cancel until it is answered. A call whose answer was lost may have cancelled messages that no later
+// answer names.
 func (c *caller) take(path string, body any, made []*promise, read func(answer) []string) {
 	for _, p := range made {
 		p.asked = true
@@ -255,10 +257,10 @@ func (c *caller) try(method, path string, body any, header ...string) (answer, b
 	return a, true
 }
 
-// impatient gives a server up that stands still, as callers do who have others to ask.
+// impatient gives up soon on a server that does not answer, as a caller with several servers does.
 var impatient = &http.Client{Timeout: 2 * time.Second, Transport: web.Transport}
 
-// busy tells that the call's twin, whose caller gave up, is still under way.
+// busy reports whether an earlier try of the same call, which the caller gave up, is still under way.
 func busy(a answer) bool {
 	var problem struct {
 		Code string `json:"code"`

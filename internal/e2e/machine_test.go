@@ -9,10 +9,10 @@ import (
 	"testing"
 )
 
-// A test that measures the server's delays can say nothing while the host gives the processors to other machines. Seen: a
-// third of their time was gone for a minute, and delays were ten times as long.
+// A test that measures the server's delays proves nothing while the host gives the processors to other machines. We saw
+// the host take a third of their time for a minute, and delays were ten times as long.
 const (
-	hostShare     = 0.05 // of the processors' time: what is beyond it is a disturbance
+	hostShare     = 0.05 // share of the processors' time; more is a disturbance
 	mostDisturbed = 20   // measurements that a disturbance may spoil
 )
 
@@ -38,8 +38,8 @@ func processors() (all, stolen float64) {
 	return user + nice + system + idle + iowait + irq + softirq + stolen, stolen
 }
 
-// withoutDisk puts the folders of a test into memory where there is room, as scripts/with-postgres does with its cluster:
-// the test is about the server's own delays. Seen: a disk that took 0.3 s for one fsync while nothing ran.
+// withoutDisk puts the folders of a test into memory where there is room, as scripts/with-postgres does with its cluster.
+// The test measures the server's own delays, but we saw a disk take 0.3 s for one fsync while nothing ran.
 func withoutDisk(t *testing.T) {
 	t.Helper()
 	const memory = "/dev/shm"

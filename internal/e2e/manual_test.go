@@ -21,7 +21,7 @@ func TestManual(t *testing.T) {
 		t.Fatal(err)
 	}
 	database := filepath.Join(t.TempDir(), "puntuale.db")
-	s := serve(t, database, "--official-api-url", "http://127.0.0.1:9") // nobody is there
+	s := serve(t, database, "--official-api-url", "http://127.0.0.1:9") // no server answers at this address
 	addr := strings.TrimPrefix(s.base, "http://")
 	page := strings.NewReplacer(readmeAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(string(text))
 

@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// before is the last commit whose tables are of the version before (migration 1).
+// before is the last commit with the tables of the previous version (migration 1).
 const before = "655358c"
 
-// binaryBefore builds the program of the version before, where its sources can be had.
+// binaryBefore builds the program of the previous version, where git has its sources.
 func binaryBefore(t *testing.T) string {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -40,9 +40,9 @@ func binaryBefore(t *testing.T) string {
 	return filepath.Join(dir, "before")
 }
 
-// TestUpgradeUnderLoad: a server of this version brings the tables up to date while one of the version before goes on;
-// both work side by side, then the old one is stopped. No call fails, and the ledgers agree. An old program that starts
-// now refuses the tables.
+// TestUpgradeUnderLoad: a server of this version brings the tables up to date while one of the previous version goes
+// on. Both work side by side, and then the old one is stopped. No call fails, and the ledgers agree. An old program
+// that starts now refuses the tables.
 func TestUpgradeUnderLoad(t *testing.T) {
 	database := postgres(t)
 	seed := rand.Uint64()

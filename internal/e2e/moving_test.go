@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// TestMovingUp moves an installation from SQLite to PostgreSQL in the middle of a load: what was acknowledged before it
-// leaves once, wherever it was due, and nothing of it twice.
+// TestMovingUp moves an installation from SQLite to PostgreSQL in the middle of a load. Every message that was
+// acknowledged before leaves exactly once, from either of the two.
 func TestMovingUp(t *testing.T) {
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, false)
 }
 
-// TestMovingAfterCrash moves what a killed server left: attempts whose answers nobody has.
+// TestMovingAfterCrash moves the data of a killed server, with attempts whose answers are lost.
 func TestMovingAfterCrash(t *testing.T) {
 	up := postgres(t)
 	moved(t, filepath.Join(t.TempDir(), "puntuale.db"), up, true, "--sandbox-latency", "300ms")
@@ -72,7 +72,7 @@ func moved(t *testing.T, from, to string, killed bool, flags ...string) {
 	l.verify(t, fresh.base, 60*time.Second)
 }
 
-// TestImportKilled: what SIGKILL leaves of an import is an empty database, into which it can be done again.
+// TestImportKilled: after SIGKILL during an import the database is empty, and the import can be done again.
 func TestImportKilled(t *testing.T) {
 	from := filepath.Join(t.TempDir(), "puntuale.db")
 	createPartner(t, from)

@@ -24,7 +24,7 @@ import (
 // insideNetwork tells the test's second process that it has such a network.
 const insideNetwork = "PUNTUALE_E2E_NETWORK"
 
-// inOwnNetwork runs the test once more in a network of its own, with mounts of its own, and fails if it did.
+// inOwnNetwork runs the test once more in a network and with mounts of its own, and fails if that run fails.
 func inOwnNetwork(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("ip"); err != nil {
@@ -50,7 +50,7 @@ func inOwnNetwork(t *testing.T) {
 	}
 }
 
-// TestHostProvenByDNS: the built server finds a partner's record where the machine's own DNS has it, and serves the name.
+// TestHostProvenByDNS: the built server finds a partner's record through the machine's DNS, and serves the host name.
 func TestHostProvenByDNS(t *testing.T) {
 	if os.Getenv(insideNetwork) == "" {
 		inOwnNetwork(t)
@@ -135,7 +135,7 @@ func serveDNS(t *testing.T) *zone {
 	return z
 }
 
-// answer is what DNS says to a question; nil for what is none.
+// answer is the DNS answer to a question; nil if the bytes are no question.
 func (z *zone) answer(question []byte) []byte {
 	var m dnsmessage.Message
 	if m.Unpack(question) != nil || len(m.Questions) != 1 {

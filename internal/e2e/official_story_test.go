@@ -18,10 +18,10 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// public is the address under which Meta would reach the server: a proxy's, which the story plays.
+// public is the address under which Meta would reach the server. It belongs to a proxy, and the test acts as the proxy.
 const public = "https://messaggi.example.com"
 
-// officialStory is a business that gets an Official number, all through the dashboard, and sends by it.
+// officialStory is a business that sets up an Official number in the dashboard, and sends with it.
 type officialStory struct {
 	t       *testing.T
 	b       *browser
@@ -35,9 +35,10 @@ type officialStory struct {
 	webhook string // as Meta reaches it
 }
 
-// TestOfficialStory: a partner makes a client; the client sets an Official number up on the guided page, first with a wrong
-// token, enters the webhook at Meta, reads its templates, and makes a sequence with a text, an image, a document, a place and
-// a template in the editor. A start through the contract's API sends all five, and Meta's statuses bring them to read.
+// TestOfficialStory: a partner makes a client. The client sets up an Official number on the guided page, first with a wrong
+// token. It enters the webhook at Meta and reads its templates. In the editor it makes a sequence with a text, an image, a
+// document, a place and a template. A start through the contract's API sends all five, and Meta's statuses bring them to
+// read.
 func TestOfficialStory(t *testing.T) {
 	files := newFiles(t)
 	program := builtToFetch(t, strings.TrimPrefix(files, "http://"))
@@ -76,7 +77,7 @@ func visitReminder() graphtest.ListedTemplate {
 	return t
 }
 
-// newFiles is a host of a picture and a document.
+// newFiles starts a host with a picture and a document.
 func newFiles(t *testing.T) string {
 	t.Helper()
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -95,7 +96,7 @@ func newFiles(t *testing.T) string {
 	return s.URL
 }
 
-// builtToFetch builds the program so that it fetches files from a host on loopback, too: otherwise it is the same.
+// builtToFetch builds the program so that it also fetches files from a host on loopback. Nothing else differs.
 func builtToFetch(t *testing.T, from string) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "puntuale")
@@ -105,7 +106,7 @@ func builtToFetch(t *testing.T, from string) string {
 	return program
 }
 
-// signIn goes in by the door.
+// signIn signs in on the sign-in page.
 func (o *officialStory) signIn(path, email, password string) {
 	o.t.Helper()
 	o.b.visit(o.s.base + path)
@@ -114,7 +115,7 @@ func (o *officialStory) signIn(path, email, password string) {
 	o.b.until(`!document.querySelector("[name=password]") && document.readyState === "complete"`)
 }
 
-// client is made by the partner, who hands over what is shown once; then the client signs in.
+// client: the partner makes the client and passes on the password that is shown once. Then the client signs in.
 func (o *officialStory) client() {
 	t, b := o.t, o.b
 	o.signIn("/login", "rossi@example.com", "una frase lunga 42")
@@ -136,7 +137,7 @@ func (o *officialStory) client() {
 	o.pages = o.s.base + evaluate[string](b, `location.pathname.match(/^\/c\/\d+/)[0]`)
 }
 
-// setUp enters the keys on the guided page: the token is a wrong one at first, and is replaced alone.
+// setUp enters the keys on the guided page. The token is wrong at first, and then only the token is replaced.
 func (o *officialStory) setUp() {
 	t, b, n := o.t, o.b, o.number
 	b.visit(o.pages + "/sessions/new")
@@ -183,7 +184,7 @@ func (o *officialStory) setUp() {
 	}
 }
 
-// subscribe enters what was shown at Meta, which asks for the word and then delivers there.
+// subscribe enters the shown values at Meta. Meta asks for the verify token and then delivers there.
 func (o *officialStory) subscribe() {
 	o.t.Helper()
 	o.webhook = strings.Replace(o.webhook, public, o.s.base, 1) // the proxy's part
@@ -202,7 +203,7 @@ func (o *officialStory) deliver(body []byte) {
 	}
 }
 
-// templates are read when somebody asks on their page, and one is filled from the fields of sequences.
+// templates reads the templates by a click on their page, and fills one from the fields of sequences.
 func (o *officialStory) templates() {
 	b := o.b
 	late := graphtest.NewTemplate("auguri_compleanno", "Auguri, {{1}}!")
@@ -228,7 +229,7 @@ func (o *officialStory) templates() {
 	b.looks("8-templates")
 }
 
-// edit makes the sequence in the editor, which warns of what needs a template, and returns its id.
+// edit makes the sequence in the editor and returns its id. The editor warns where a template is needed.
 func (o *officialStory) edit() string {
 	b := o.b
 	b.visit(o.pages + "/sequences/new")
@@ -265,7 +266,7 @@ func (o *officialStory) edit() string {
 	return path[strings.LastIndex(path, "/")+1:]
 }
 
-// send starts the sequence through the contract's API for a person who has just written, and has Meta tell what became of it.
+// send starts the sequence through the contract's API for a person who has just written. Then Meta reports the statuses.
 func (o *officialStory) send(sequence string) {
 	t, phone := o.t, "+393331234567"
 	o.deliver(o.peer.Wrote(o.number.ID, phone, time.Now()))
@@ -292,7 +293,7 @@ func (o *officialStory) send(sequence string) {
 	o.told(started.ID)
 }
 
-// told is each message's story on its page.
+// told checks the history of each message on its page.
 func (o *officialStory) told(ids []string) {
 	b := o.b
 	b.visit(o.pages + "/messages")
@@ -310,7 +311,7 @@ func (o *officialStory) told(ids []string) {
 	}
 }
 
-// inMetasForm looks at what Meta took.
+// inMetasForm checks the messages that Meta took.
 func (o *officialStory) inMetasForm(taken []graphtest.Taken) {
 	o.t.Helper()
 	var kinds []string
@@ -360,7 +361,7 @@ func (o *officialStory) becomes(id string, parts ...string) {
 	})
 }
 
-// secrets looks for what must not stand in the log.
+// secrets checks that the log contains no secret.
 func (o *officialStory) secrets() {
 	o.t.Helper()
 	log := tail(o.s.log, 1<<24)

@@ -15,7 +15,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// metaTable is what each of Meta's codes asks for, by its documentation; it is written apart from the product's own.
+// metaTable says what each of Meta's codes asks for, after Meta's documentation. It is written independently of the
+// product's table.
 var metaTable = map[string][]int{
 	"again":     {1, 2, 131000, 131016, 131057, 133004, 4, 80007, 130429},
 	"pair":      {131056},
@@ -28,7 +29,7 @@ var metaTable = map[string][]int{
 	"tomorrow":  {131049, 130472},
 }
 
-// tableCode is one code, with a number, persons and messages of its own, so that nothing that it does is another's.
+// tableCode is one code, with a number, persons and messages of its own, so that codes do not affect each other.
 type tableCode struct {
 	*metaTableRig
 	row     string
@@ -37,10 +38,10 @@ type tableCode struct {
 	session string            // its id
 	webhook string            // its address
 	by      map[string]string // sequences, by the template of their one step
-	person  string            // who is refused
+	person  string            // the person that Meta refuses
 	other   string
 	first   string // the message that was refused
-	second  string // what was begun while it was
+	second  string // the message that was begun during the refusal
 	third   string
 	free    string // by another template
 }
@@ -57,8 +58,8 @@ type metaTableRig struct {
 	asked   map[string]int // by person
 }
 
-// TestOfficialTable sees each row of the table of Meta's codes do what it says, by the API of the server as it was built:
-// when the code is Meta's answer, and when it comes by webhook after Meta took the message.
+// TestOfficialTable checks the effect of each of Meta's codes through the API of the built server. It checks codes that
+// Meta answers, and codes that come by webhook after Meta took the message.
 func TestOfficialTable(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		r := &metaTableRig{t: t, peer: graphtest.New(t), refuses: map[string]int{}, asked: map[string]int{}}
@@ -185,7 +186,7 @@ func (c *tableCode) becomes(id, state string) (m messageShown) {
 	return m
 }
 
-// word is how a detail names the code.
+// word is the text by which a detail names the code.
 func (c *tableCode) word() string { return fmt.Sprintf("Meta %d", c.code) }
 
 // refuse begins the message that Meta refuses.
@@ -196,7 +197,8 @@ func (c *tableCode) refuse() {
 	c.first = c.start("uno", c.person)
 }
 
-// refused waits until Meta was asked, and the message says so; what was final is, with Meta's code.
+// refused waits until Meta was asked and the message shows the refusal. If the refusal is final, the message has failed
+// with Meta's code.
 func (c *tableCode) refused() {
 	c.t.Helper()
 	switch c.row {
@@ -225,7 +227,7 @@ func (c *tableCode) refused() {
 	}
 }
 
-// meanwhile begins messages while the refusal counts: to the same person, to others, by other templates.
+// meanwhile begins messages while the refusal has its effect: to the same person, to others, and with other templates.
 func (c *tableCode) meanwhile() {
 	c.t.Helper()
 	held := map[string]string{"number": "linked", "access": "unlinked"}[c.row]
@@ -241,7 +243,7 @@ func (c *tableCode) meanwhile() {
 	}
 }
 
-// after sees what became of them, and undoes what can be undone.
+// after checks the outcomes of these messages, and undoes what a person can undo.
 func (c *tableCode) after() {
 	c.t.Helper()
 	switch c.row {
@@ -270,7 +272,8 @@ func (c *tableCode) after() {
 	c.becomes(c.second, "COMPLETED")
 }
 
-// letGo sees that nothing leaves a number that is held, and has it tested, as somebody does who saw to it.
+// letGo checks that nothing leaves from a held number. Then it tests the session, as a person does who solved the
+// problem.
 func (c *tableCode) letGo() {
 	c.t.Helper()
 	if m := c.message(c.second); m.State != "PENDING" || c.askedFor(c.other) != 0 {
@@ -283,7 +286,7 @@ func (c *tableCode) letGo() {
 	}
 }
 
-// unlist finds the person on the blacklist, with proof, and takes them off.
+// unlist finds the person on the blacklist, with proof, and removes them.
 func (c *tableCode) unlist() {
 	c.t.Helper()
 	var all struct {
@@ -298,19 +301,19 @@ func (c *tableCode) unlist() {
 	must(c.t, "DELETE", c.s.base+"/api/blacklist/remove", c.who.key, map[string]string{"phone": c.person})
 }
 
-// fails has Meta take a message, and tell the code afterwards.
+// fails: Meta takes a message, and reports the code afterwards.
 func (c *tableCode) fails() {
 	c.t.Helper()
 	c.person = strings.Replace(c.person, "+39331", "+39333", 1)
 	template := "uno"
-	if c.row == "template" { // that one is held by now
+	if c.row == "template" { // the first template is held by now
 		template = "due"
 	}
 	id := c.start(template, c.person)
 	c.becomes(id, "COMPLETED")
 	taken := c.peer.Taken()
 	i := slices.IndexFunc(taken, func(m graphtest.Taken) bool { return m.Message.To == c.person })
-	for range 2 { // told twice, done once
+	for range 2 { // reported twice, done once
 		if status := c.peer.Deliver(c.webhook, c.number.ID, c.peer.Status(taken[i], "failed", time.Now(), c.code)); status != http.StatusOK {
 			c.says("the webhook answered %d", status)
 		}

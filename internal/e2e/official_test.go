@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialKilled kills the server with SIGKILL while an Official number sends, with many messages in flight and some
-// answers lost: a hundred times in the long run. Meta's ledger shows no message twice, and a message is COMPLETED exactly
-// if it is there, once statuses told so; all else of what was begun is uncertain.
+// TestOfficialKilled kills the server with SIGKILL while an Official number sends. Many messages are in flight, and some
+// answers are lost. The long run does this a hundred times. Meta's ledger has no message twice. Once the statuses came, a
+// message is COMPLETED exactly if Meta has it. Every other begun message is uncertain.
 func TestOfficialKilled(t *testing.T) {
 	kills, each := 4, 80
 	if long {

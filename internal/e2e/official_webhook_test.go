@@ -14,8 +14,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestOfficialWebhooksWhileSending sends at a number's full rate while three statuses come back for each message, and sees
-// that Meta waits less than it allows: 250 ms at the median, a second for all but one in a hundred.
+// TestOfficialWebhooksWhileSending sends at a number's full rate while three statuses come back for each message. It
+// checks that Meta's waits stay below Meta's limits: 250 ms at the median, and a second for 99 in a hundred.
 func TestOfficialWebhooksWhileSending(t *testing.T) {
 	const rate, seconds = 80, 10
 	number := graphtest.NewNumber("101")
@@ -38,7 +38,7 @@ func TestOfficialWebhooksWhileSending(t *testing.T) {
 		phones := make(chan string, rate*seconds)
 		for i := range rate * seconds {
 			phone := fmt.Sprintf("+39347%07d", i)
-			peer.Know(phone, graphtest.Name{Number: phone[1:], ID: fmt.Sprintf("IT.%015d", i)}) // told with all that concerns them
+			peer.Know(phone, graphtest.Name{Number: phone[1:], ID: fmt.Sprintf("IT.%015d", i)}) // the statuses name them in every way
 			phones <- phone
 		}
 		close(phones)

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// TestOverload floods a server with calls of one client, far beyond what it can take, while another client calls now and
-// then and messages fall due. The flood is refused early and told when to come again; the other client's calls are
-// answered; stops reach their messages; what is due leaves; memory stays; afterwards all is as before, and what was
-// accepted, no more and no less, is stored and counted.
+// TestOverload floods a server with calls of one client, far more than it can take. Meanwhile another client makes a few
+// calls, and messages become due. The server refuses most of the flood early and says when to come again. The other
+// client's calls are answered, stops reach their messages, due messages leave, and memory stays bounded. Afterwards all
+// is as before. Exactly the accepted calls are stored and counted.
 func TestOverload(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := serve(t, database, "--calls=32")
@@ -79,7 +79,7 @@ func TestOverload(t *testing.T) {
 	})
 }
 
-// stopUnderFlood starts a run, patiently, and stops it: that is never refused.
+// stopUnderFlood repeats a start until it is accepted, and then stops the run. A stop is never refused.
 func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
 	t.Helper()
 	phone := fmt.Sprintf("+39340%07d", n)
@@ -96,7 +96,7 @@ func stopUnderFlood(t *testing.T, base string, who tenant, n int) {
 	}
 }
 
-// normal waits until a call is answered as if nothing had been.
+// normal waits until a call is answered as before the flood.
 func normal(t *testing.T, base string, who tenant) {
 	t.Helper()
 	ended := time.Now()
@@ -116,8 +116,8 @@ func arrivedOnce(t *testing.T, base string, who tenant, messages int) {
 	}
 }
 
-// stored compares a flood's book with the rows: exactly what was accepted is there, and counted. Besides the flood there
-// were so many other calls, which made so many messages, of which some were stopped.
+// stored compares a flood's record with the rows: exactly the accepted calls are there, and counted. calls, messages
+// and stopped count the other calls, their messages, and how many of these were stopped.
 func stored(t *testing.T, database string, f *flood, who tenant, calls, messages, stopped int) {
 	t.Helper()
 	db := open(t, database)
@@ -143,7 +143,7 @@ func stored(t *testing.T, database string, f *flood, who tenant, calls, messages
 	}
 }
 
-// buckets are those of the server's lateness.
+// buckets are the histogram of the server's lateness.
 type buckets struct {
 	upTo, count []float64
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// How pages of the dashboards are worked: as internal/web's own tests do, but on a server as it was built.
+// These helpers use the pages of the dashboards as internal/web's own tests do, but on the built server.
 
-// speak has the browser ask for pages in a language.
+// speak makes the browser ask for pages in a language.
 func (b *browser) speak(language string) {
 	b.t.Helper()
 	if _, err := chromedp.Call(b.ctx, network.SetExtraHTTPHeaders, network.SetExtraHTTPHeadersParams{Headers: network.Headers{"Accept-Language": language}}); err != nil {
@@ -32,7 +32,7 @@ func (b *browser) visit(address string) {
 	b.until(`document.readyState === "complete"`)
 }
 
-// until waits for a script to give true.
+// until waits until a script returns true.
 func (b *browser) until(script string) {
 	b.t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) { // between two looks
@@ -48,7 +48,7 @@ func (b *browser) until(script string) {
 	}
 }
 
-// tap clicks on what the selector names, once it is there.
+// tap waits for the element that the selector names, and clicks on it.
 func (b *browser) tap(selector string) {
 	b.t.Helper()
 	find := fmt.Sprintf(`document.querySelector(%q)`, selector)
@@ -67,15 +67,15 @@ func (b *browser) fill(pairs ...string) {
 	}
 }
 
-// reads waits until the page shows words.
+// reads waits until the page shows these words.
 func (b *browser) reads(words string) {
 	b.t.Helper()
 	quoted, _ := json.Marshal(words)
 	b.until(`document.body?.innerText.replace(/\s+/g, " ").includes(` + string(quoted) + `)`)
 }
 
-// looks sees the page as it is on a desk and on a phone, by day and by night: nothing is wider than the screen, and no text is
-// missing. It keeps pictures.
+// looks checks the page on a desktop and on a phone, in light and dark colours. Nothing is wider than the screen, and no text
+// is missing. It keeps pictures.
 func (b *browser) looks(name string) {
 	b.t.Helper()
 	for _, screen := range []struct {
@@ -101,7 +101,7 @@ func (b *browser) looks(name string) {
 	}
 }
 
-// whole keeps a picture of all of the page, where PUNTUALE_SCREENSHOTS names a folder.
+// whole keeps a picture of the whole page, if PUNTUALE_SCREENSHOTS names a folder.
 func (b *browser) whole(name string) {
 	b.t.Helper()
 	folder := os.Getenv("PUNTUALE_SCREENSHOTS")

@@ -72,7 +72,8 @@ func (p *paused) settle() {
 	eventually(p.t, 20*time.Second, "what was on its way has arrived", func() bool { return p.among("intent > 0") == 0 })
 }
 
-// kill kills the server, whose attempts end with it, and starts it again. What its PostgreSQL still does for it is waited for.
+// kill kills the server, whose attempts end with it, and starts it again. It waits until PostgreSQL has finished the killed
+// server's statements.
 func (p *paused) kill() {
 	p.t.Helper()
 	p.s.kill()
@@ -89,7 +90,7 @@ func (p *paused) kill() {
 	p.s.start()
 }
 
-// arrived counts the campaign's messages that the network has, each of which must have been begun before the pause was answered.
+// arrived counts the campaign's messages that the network has. Each must have been begun before the pause was answered.
 func (p *paused) arrived() (n int) {
 	p.t.Helper()
 	for _, r := range ledger(p.t, p.s.base, p.key) {
@@ -104,8 +105,8 @@ func (p *paused) arrived() (n int) {
 	return n
 }
 
-// still shows that nothing more leaves, and nothing is begun or fed, while the same session sends other messages. It is called when
-// nothing is on its way.
+// still shows that nothing more leaves, and nothing is begun or fed, while the same session sends other messages. The caller makes
+// sure that nothing is in flight.
 func (p *paused) still() {
 	p.t.Helper()
 	eventually(p.t, 20*time.Second, "some of the campaign would leave or be fed now, were it not paused", func() bool {
@@ -129,7 +130,7 @@ func (p *paused) still() {
 	}
 }
 
-// single sends a message that is none of the campaign's, by its session, and waits until it has left.
+// single sends a message outside the campaign by the same session, and waits until it has left.
 func (p *paused) single() {
 	p.t.Helper()
 	p.singles++
@@ -145,7 +146,7 @@ func (p *paused) single() {
 	})
 }
 
-// changed names some of what is other than it was.
+// changed names some of the messages that changed.
 func changed(before, after map[int64]int) string {
 	var out strings.Builder
 	n := 0

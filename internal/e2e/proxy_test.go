@@ -23,7 +23,7 @@ type proxy struct {
 	address  string // of the database, through it
 
 	mu    sync.Mutex
-	heals chan struct{} // closed when what is sent arrives again; nil: it does
+	heals chan struct{} // closed when the network works again; nil: it works
 	gone  bool          // connections are reset
 	how   int           // what happens at the next COMMIT
 	armed bool
@@ -90,7 +90,7 @@ func (p *proxy) relay(client net.Conn) {
 		server.Close()
 		return
 	}
-	answered := make(chan struct{}) // closed when what the server says no longer reaches the client
+	answered := make(chan struct{}) // closed when the server's answers no longer reach the client
 	go func() {
 		defer close(answered)
 		defer end(client)
@@ -104,7 +104,7 @@ func (p *proxy) relay(client net.Conn) {
 	if commit != nil {
 		if p.how == cutAfter {
 			end(client)
-			// This connection alone is not reset: that would take away what the database has not read yet.
+			// Only this connection is not reset, because a reset would discard what the database has not read yet.
 			p.mu.Lock()
 			delete(p.open, server)
 			p.mu.Unlock()
@@ -130,7 +130,8 @@ func (p *proxy) keep(c net.Conn) bool {
 	return !p.gone
 }
 
-// copy passes on what one side says, while the network is there. What last names is not passed on, but returned.
+// copy passes on what one side sends, while the network works. When last reports true for some bytes, copy returns them
+// and does not pass them on.
 func (p *proxy) copy(to, from net.Conn, last func([]byte) bool) []byte {
 	buffer := make([]byte, 1<<16)
 	for {
@@ -148,7 +149,7 @@ func (p *proxy) copy(to, from net.Conn, last func([]byte) bool) []byte {
 	}
 }
 
-// cuts reports that this COMMIT is the one at which the network goes.
+// cuts reports whether the network fails at this COMMIT.
 func (p *proxy) cuts() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,14 +158,14 @@ func (p *proxy) cuts() bool {
 	return armed
 }
 
-// cutAt has the network go at the next COMMIT of a transaction that stores a run.
+// cutAt makes the network fail at the next COMMIT of a transaction that stores a run.
 func (p *proxy) cutAt(how int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.how, p.armed = how, true
 }
 
-// pass waits while the network swallows what is sent. It arrives later, as TCP has it.
+// pass waits while the network swallows what is sent. The bytes arrive later, as with TCP.
 func (p *proxy) pass() {
 	p.mu.Lock()
 	heals := p.heals
@@ -192,7 +193,7 @@ func (p *proxy) reset() {
 	clear(p.open)
 }
 
-// heal makes the network as it was.
+// heal makes the network work again.
 func (p *proxy) heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

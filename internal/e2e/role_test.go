@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestRoles: one server takes calls and two others send; what is started reaches those that send at once, and when one
-// of them is killed the other sends for both.
+// TestRoles: one server takes calls and two others send. A started message reaches the senders at once. When one of
+// them is killed, the other sends for both.
 func TestRoles(t *testing.T) {
 	database := postgres(t)
 	api := serve(t, database, "--roles", "api", "--lease", "2s")

@@ -174,7 +174,7 @@ func (s *server) start() {
 	s.cmd.Stdout, s.cmd.Stderr = log, log
 	s.cmd.Env = append(os.Environ(), s.env...)
 	if !slices.ContainsFunc(s.args, func(arg string) bool { return strings.HasPrefix(arg, "--calls") }) {
-		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be starved, and nobody looks for that
+		s.cmd.Env = append(s.cmd.Env, "PUNTUALE_PATIENCE=30s") // the machine may be very slow, and these tests do not measure that
 	}
 	if err := s.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -232,7 +232,7 @@ func (s *server) terminate(within time.Duration) int {
 	return code
 }
 
-// events returns the last lines of a log that tell of something else than a request which was answered.
+// events returns the last lines of a log that are not about an answered request.
 func events(path string, n int) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

@@ -41,13 +41,13 @@ func (s *shop) groups(t *testing.T, anna, bert *whatsapptest.Phone) {
 	}
 }
 
-// publicAddress is where the files of TestSocketMedia are: an address that is allowed, in a network of the test's own
+// publicAddress is where the files of TestSocketMedia are. It is an allowed address, in a network of the test's own
 // that nothing leaves.
 const publicAddress = "11.22.33.44"
 
-// TestSocketMedia sends a file of each kind from start to end: a start in the contract's words, the file fetched from a
-// public address and past the proxy, uploaded, decrypted at the phone and compared. It runs in a network of its own, where
-// a public address can be had.
+// TestSocketMedia sends a file of each kind, from a start in the contract's form to the phone. The server fetches the file
+// from a public address, without the proxy, and uploads it. The phone decrypts it, and the test compares it. The test runs
+// in a network of its own, where it can use a public address.
 func TestSocketMedia(t *testing.T) {
 	if os.Getenv(insideNetwork) == "" {
 		inOwnNetwork(t)
@@ -73,7 +73,7 @@ func TestSocketMedia(t *testing.T) {
 	}
 	var sequence struct{ ID string }
 	must(t, "POST", s.base+"/api/sequences", s.who.key, map[string]any{"name": "file", "id_sessione": s.session, "steps": steps}).into(t, &sequence)
-	for range 2 { // the second time they are with WhatsApp already
+	for range 2 { // the second time WhatsApp has them already
 		files.send(t, s, anna, sequence.ID)
 	}
 	for name, n := range files.fetched() {
@@ -81,7 +81,7 @@ func TestSocketMedia(t *testing.T) {
 			t.Errorf("%s was fetched %d times for two runs", name, n)
 		}
 	}
-	// A file that is not to be had from here: not a public address.
+	// A file that the server must not fetch: its address is not public.
 	id := s.start1(t, map[string]any{"phone": "+" + annaNumber, "media": "http://127.0.0.1/foto.png", "id_sessione": s.session})
 	s.becomes(id, 20*time.Second, `"stato":"FAILED"`, "non ammesso")
 	hosts := s.proxy.Tunnels()

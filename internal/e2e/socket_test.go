@@ -21,7 +21,7 @@ const (
 	bertNumber = "393330000003"
 )
 
-// shop is a server as it was built, behind the loopback WhatsApp's proxy, with one linked number.
+// shop is the built server behind the loopback WhatsApp's proxy, with one linked number.
 type shop struct {
 	*server
 	net     *whatsapptest.Network
@@ -119,13 +119,13 @@ func (s *shop) write(number, text string) string {
 	return made.ID[0]
 }
 
-// details returns a message's as they are answered.
+// details returns the API's answer for a message.
 func (s *shop) details(id string) string {
 	s.t.Helper()
 	return string(must(s.t, "GET", s.base+"/api/messages/details?message_ids[]="+id, s.who.key, nil).body)
 }
 
-// becomes waits until a message's details hold something.
+// becomes waits until a message's details contain all parts.
 func (s *shop) becomes(id string, within time.Duration, parts ...string) {
 	s.t.Helper()
 	var got string
@@ -150,7 +150,7 @@ func (s *shop) noLogin(since int, within time.Duration) {
 	}
 }
 
-// logins counts those since a moment that the network refused, and those that it took.
+// logins counts the logins since a moment: those that the network refused, and those that it took.
 func (s *shop) logins(since int) (refused, taken int) {
 	for _, l := range s.net.Logins()[since:] {
 		if l.Failure != 0 {
@@ -164,8 +164,8 @@ func (s *shop) logins(since int) (refused, taken int) {
 
 const completed = `"stato":"COMPLETED"`
 
-// TestSocket rehearses a linked number's life with the built binary: what it sends is read on a phone, what became of it
-// comes back, and neither kill -9 nor anything that the network does to it loses or doubles a message.
+// TestSocket shows a linked number's life with the built binary. A phone reads its messages, and their receipts come
+// back. Neither SIGKILL nor any fault of the network loses or doubles a message.
 func TestSocket(t *testing.T) {
 	databases(t, func(t *testing.T, database string) {
 		s := newShop(t, database)
@@ -345,7 +345,7 @@ func (s *shop) outdated(t *testing.T, anna *whatsapptest.Phone) {
 	if len(logins) != 2 || logins[0].Failure != 405 || logins[1].Failure != 0 || logins[1].Version != later || logins[1].At.Sub(logins[0].At) > 10*time.Second {
 		t.Errorf("logins: %+v", logins)
 	}
-	// Two logins, and the page between them, all by way of the proxy, which is the only way there.
+	// Two logins, and the version page between them, all through the proxy, which is the only way there.
 	if n := s.net.VersionReads() - reads; n != 1 {
 		t.Errorf("the page with the version was read %d times", n)
 	}
@@ -376,8 +376,8 @@ func owns(s *server) bool {
 	return err == nil && strings.Contains(string(a.body), `puntuale_numbers{state="online",type="Socket"} 1`)
 }
 
-// TestSocketMoves kills the server that has a linked number, and then the next: another one has it then, nobody throws
-// anybody out, and each message is seen once.
+// TestSocketMoves kills the server that owns a linked number, and then the next owner. Each time another server takes
+// the number over, no connection replaces another, and each message is seen once.
 func TestSocketMoves(t *testing.T) {
 	s := newShop(t, postgres(t), "--lease", "2s")
 	second := prepare(t, s.database, "--lease", "2s")
@@ -421,10 +421,10 @@ func TestSocketMoves(t *testing.T) {
 	}
 }
 
-// data is where the server keeps what is not in the database.
+// data is the folder for everything that the server keeps outside the database.
 func (s *shop) data() string { return s.args[slices.Index(s.args, "--data")+1] }
 
-// on has the server work on another folder and database, once it is started again.
+// on sets another folder and database for the next start of the server.
 func (s *shop) on(data, database string) {
 	s.args[slices.Index(s.args, "--data")+1] = data
 	s.args[slices.Index(s.args, "--database")+1] = databaseFlag(database)
@@ -439,8 +439,8 @@ func (s *shop) shows(anna *whatsapptest.Phone, text string) {
 	s.becomes(id, 10*time.Second, completed)
 }
 
-// copied has a copy of the folders, of before the last messages, on another server: the number is linked there, and what
-// it writes is shown.
+// copied uses a copy of the folders from before the last messages on another server. The number is linked there, and
+// phones show what it writes.
 func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.t = t
 	since := time.Now()
@@ -462,7 +462,7 @@ func (s *shop) copied(t *testing.T, anna *whatsapptest.Phone, to string) {
 	s.shows(anna, "da una copia")
 }
 
-// restored has a backup, of before the last messages, on databases of both kinds: the number is linked there.
+// restored restores a backup from before the last messages to databases of both kinds. The number is linked there.
 func (s *shop) restored(t *testing.T, anna *whatsapptest.Phone) {
 	s.t = t
 	file := filepath.Join(t.TempDir(), "backup.zip")
@@ -494,7 +494,7 @@ func there(path string) bool {
 	return err == nil
 }
 
-// secrets looks for what must not stand in the log.
+// secrets checks that the log contains no secret.
 func (s *shop) secrets(t *testing.T) {
 	log, err := os.ReadFile(s.log)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestStopWithHalfRequests: peers that never finish what they began to say do not hold up a stop.
+// TestStopWithHalfRequests: peers that never finish a request do not delay a stop.
 func TestStopWithHalfRequests(t *testing.T) {
 	s := serve(t, filepath.Join(t.TempDir(), "puntuale.db"))
 	for _, said := range []string{

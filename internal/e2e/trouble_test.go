@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// What is promised while the database is away, with room for a machine that does much else at once.
+// These are the promised times while the database is away, longer here because the machine may be busy.
 var (
 	refusedWithin = pick(3*time.Second, time.Second)
 	wellWithin    = pick(10*time.Second, 5*time.Second)
@@ -44,7 +44,7 @@ func newTroubled(t *testing.T, pg *dbServer) *troubled {
 	return x
 }
 
-// asks makes one call and tells its status; it never takes longer than a refusal may.
+// asks makes one call and returns its status. It fails the test if the answer takes longer than a refusal may.
 func (x *troubled) asks() int {
 	x.t.Helper()
 	x.next++
@@ -110,8 +110,8 @@ func (x *troubled) agrees(late time.Duration) {
 	x.load.verify(x.t, x.base, late)
 }
 
-// TestDatabaseTroubleUnderLoad: while PostgreSQL is away calls are refused at once and nothing leaves; with it all is well
-// again, and the ledgers agree.
+// TestDatabaseTroubleUnderLoad: while PostgreSQL is away, calls are refused at once and nothing leaves. When it is back,
+// all works again, and the ledgers agree.
 func TestDatabaseTroubleUnderLoad(t *testing.T) {
 	outage := pick(6*time.Second, time.Minute)
 	for name, trouble := range map[string]func(x *troubled){
@@ -146,8 +146,9 @@ func TestDatabaseTroubleUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDatabaseDiskFullUnderLoad: what finds no room is refused, what was accepted is kept, and with room all is well.
-// The log has its own disk: a PostgreSQL that cannot write its log stops, which is another test.
+// TestDatabaseDiskFullUnderLoad: calls that find no room are refused, and accepted ones are kept. With room again, all
+// works. PostgreSQL's write-ahead log has its own disk here. A PostgreSQL that cannot write its log stops, which is
+// another test.
 func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	disk := t.TempDir()
 	if err := os.Chmod(filepath.Dir(disk), 0o755); err != nil {
@@ -175,7 +176,7 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x := newTroubled(t, pg)
 	fill := filepath.Join(disk, "fill")
 	full := make(chan struct{})
-	go func() { // what becomes free is taken at once
+	go func() { // fills at once every block that becomes free
 		defer close(full)
 		f, err := os.Create(fill)
 		if err != nil {
@@ -212,8 +213,8 @@ func TestDatabaseDiskFullUnderLoad(t *testing.T) {
 	x.agrees(time.Minute)
 }
 
-// TestPartitionUnderLoad cuts one of three servers off from the database. It refuses and is not ready; the others take its
-// sessions; with the network it is one of them again.
+// TestPartitionUnderLoad cuts one of three servers off from the database. It refuses calls and is not ready, and the
+// others take its sessions. When the network is back, it takes part again.
 func TestPartitionUnderLoad(t *testing.T) {
 	for name, cut := range map[string]func(*proxy){"swallowed": (*proxy).swallow, "reset": (*proxy).reset} {
 		t.Run(name, func(t *testing.T) {
@@ -245,8 +246,8 @@ func TestPartitionUnderLoad(t *testing.T) {
 	}
 }
 
-// TestCommitInDoubt: where the network goes during COMMIT the answer says that the call may have been accepted, and that
-// its key tells; and the key tells.
+// TestCommitInDoubt: the network fails during COMMIT. The answer says that the call may have been accepted, and that a
+// repeat with the same key shows this. A repeat shows it.
 func TestCommitInDoubt(t *testing.T) {
 	for name, how := range map[string]int{"before": cutBefore, "after": cutAfter} {
 		t.Run(name, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// filled serves once on a fresh SQLite file, so that it holds something, and returns its path.
+// filled runs a server once on a fresh SQLite file, so that the file holds data, and returns its path.
 func filled(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "puntuale.db")
@@ -74,7 +74,7 @@ func TestRefusesCorruptPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	garbage := []byte(strings.Repeat("\xff\x00garbage", 100))
-	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // every page but the first: whichever is looked at
+	for at := int64(4096); at+4096 < info.Size(); at += 4096 { // every page but the first, so any page that the server reads
 		if _, err := f.WriteAt(garbage, at); err != nil {
 			t.Fatal(err)
 		}
@@ -122,8 +122,8 @@ func TestRefusesSecondDispatcher(t *testing.T) {
 	refuses(t, path, "another process")
 }
 
-// TestDamageIsMetAtAnySize: a start does not read a large file to its end, but no call goes on after one that met damage,
-// and no start takes the file from then on.
+// TestDamageIsMetAtAnySize: a start does not read a large file to its end. But after a call that met damage no call is
+// taken, and no later start accepts the file.
 func TestDamageIsMetAtAnySize(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "puntuale.db")
 	s := serve(t, path)

@@ -11,9 +11,10 @@ import (
 	"time"
 )
 
-// verify waits until all that is due has left and compares three ledgers: what callers were told, what the simulated
-// network received, and the rows with their outcomes. Nothing lost, nothing twice, nothing cancelled sent, nothing before
-// its moment, nothing later than late. It returns how late each message was that reached the network.
+// verify waits until all due messages have left. Then it compares three ledgers: the callers' answers, the simulated
+// network's ledger, and the rows with their outcomes. No message is lost or doubled, no cancelled message was sent, and
+// none left before its moment or more than late after it. It returns the lateness of each message that reached the
+// network.
 func (l *load) verify(t *testing.T, base string, late time.Duration) []time.Duration {
 	t.Helper()
 	for _, w := range l.wrong {
@@ -62,7 +63,7 @@ func quantile(sorted []time.Duration, q float64) time.Duration {
 	return sorted[min(len(sorted)-1, int(float64(len(sorted))*q))].Round(time.Microsecond)
 }
 
-// verifier is what is known of one client's messages.
+// verifier is all that is known about one client's messages.
 type verifier struct {
 	t        *testing.T
 	base     string
@@ -109,8 +110,8 @@ func (v *verifier) settle() {
 	}
 }
 
-// held tells whether the message was stopped while it was in flight and its answer was lost: it is not repeated, and
-// waits for evidence.
+// held reports whether the message was stopped in flight and its answer was lost. It is not repeated, and waits for
+// evidence.
 func (v *verifier) held(id string) bool {
 	row := v.rows[id]
 	return v.mine[id].asked && row.State == "PENDING" && row.Detail != nil && strings.HasPrefix(*row.Detail, "esito incerto")
@@ -140,7 +141,7 @@ func (v *verifier) network() {
 	}
 }
 
-// outcomes reads the feed of outcomes, which lags a little, until it has as many as the rows have.
+// outcomes reads the list of outcomes, which is a little behind, until it has as many as the rows.
 func (v *verifier) outcomes(since time.Time) {
 	v.t.Helper()
 	want := 0
@@ -215,7 +216,7 @@ func (v *verifier) compare(id string) {
 	}
 }
 
-// due is the promised moment, from what the call said and when it was accepted.
+// due is the promised moment. It follows from the call and from the moment when the call was accepted.
 func (v *verifier) due(p *promise, row detail) time.Time {
 	v.t.Helper()
 	accepted, err := time.Parse(stamp, row.Accepted)

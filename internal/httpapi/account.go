@@ -31,7 +31,8 @@ type expirationBody struct {
 	IDs []int64 `json:"client_ids,omitempty" maxItems:"1000" doc:"IDs of the clients; texts are taken too"`
 }
 
-// expirationInput documents the query, for callers that cannot send a body with GET; the list is read from the call.
+// expirationInput documents the query, for callers that cannot send a body with GET. The code reads the list from the
+// call.
 type expirationInput struct {
 	IDs []string `query:"client_ids[],explode" doc:"The same list, in the query"`
 }
@@ -56,7 +57,7 @@ func expirations(ctx context.Context, p *control.Partner, in *call, _ *expiratio
 	}), nil
 }
 
-// clientIDs reads whose expiration dates are asked for, in the body or in the query.
+// clientIDs reads the ids of the clients whose expiration dates are asked for, from the body or the query.
 func (c *call) clientIDs() (location string, ids []string, faults []puntuale.Fault, err error) {
 	queried, inQuery := c.query["client_ids[]"]
 	if inQuery && len(c.body) == 0 {
@@ -92,7 +93,7 @@ func clientSnapshot(ctx context.Context, p *control.Partner, c *call, in *snapsh
 	return control.SnapshotOf(account), nil
 }
 
-// listedClient is a snapshot with what else a partner sets.
+// listedClient is a snapshot with all other values that a partner sets.
 type listedClient struct {
 	ID string `json:"id_client"`
 	control.Snapshot
@@ -156,7 +157,8 @@ func listedOf(c puntuale.Client) listedClient {
 	return l
 }
 
-// changeBody documents the body of a change. Null stands for "none" where there can be none, and else for nothing said.
+// changeBody documents the body of a change. Null means "none" where a value may be missing, and otherwise the same as
+// leaving the member out.
 type changeBody struct {
 	Cap        *int64   `json:"daily_api_cap,omitempty" nullable:"true" minimum:"0" doc:"Calls a day; null: none is refused"`
 	Credits    credits  `json:"credits,omitzero" doc:"An integer, or Illimitati"`

@@ -23,21 +23,21 @@ type Config struct {
 	Control *control.Control
 	Logger  *slog.Logger
 	Now     func() time.Time                                   // for the access log and the rate
-	Rate    float64                                            // calls a second under one key; 0: as many as come
-	Observe func(route string, status int, took time.Duration) // of every answer; nil: nobody measures
+	Rate    float64                                            // calls a second under one key; 0: no limit
+	Observe func(route string, status int, took time.Duration) // called for every answer; nil: not called
 	Admit   httpkit.Admission                                  // shared with the dashboards and the webhooks
-	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all there is; nil: none
+	Refuse  *httpkit.Restraint                                 // keeps refusals from taking all of the server's time; nil: none
 	Proxies httpkit.Proxies                                    // nil: httpkit.DefaultProxies
 	Scratch string                                             // the folder of answers that are too long for memory, made when it is needed; "": the system's
 }
 
-// pacedKey is a key whose calls are counted.
+// pacedKey is a key whose rate is limited.
 type pacedKey struct {
 	side puntuale.Side
 	id   puntuale.KeyID
 }
 
-// api is what the operations share while they are registered.
+// api is the state that operations share while they are registered.
 type api struct {
 	huma.API
 	control *control.Control
@@ -49,7 +49,7 @@ type api struct {
 	scratch string
 	now     func() time.Time
 
-	strictBodies map[string]bool // schemas of bodies that take no member but their own
+	strictBodies map[string]bool // schemas of bodies that take no undocumented member
 }
 
 func init() {
@@ -57,8 +57,8 @@ func init() {
 	huma.DefaultArrayNullable = false
 }
 
-// New returns the handler of every path below /api and /device, of the OpenAPI documents and of their page, with request ids,
-// access log and recovery. It fails only when a file of the page is missing.
+// New returns the handler of every path below /api and /device, of the OpenAPI documents and of their page. The handler has
+// request ids, access log and recovery. New fails only when a file of the page is missing.
 func New(cfg Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	a := &api{API: humago.New(mux, settings()), control: cfg.Control, logger: cfg.Logger, pace: httpkit.NewPace[pacedKey](cfg.Rate, int(2*cfg.Rate), cfg.Now), admits: cfg.Admit, refusal: cfg.Refuse, scratch: cmp.Or(cfg.Scratch, os.TempDir()), strictBodies: map[string]bool{}, now: cfg.Now}
@@ -88,8 +88,8 @@ func New(cfg Config) (http.Handler, error) {
 	return httpkit.Wrap(a.edge(mux), httpkit.Config{Logger: cfg.Logger, Now: cfg.Now, Observe: cfg.Observe, Proxies: cfg.Proxies}), nil
 }
 
-// settings leaves out what huma would add by itself: a "$schema" in every answer, and pages that load scripts from
-// elsewhere.
+// settings turns off two things that huma adds by itself: a "$schema" in every answer, and pages that load scripts from
+// other servers.
 func settings() huma.Config {
 	config := huma.DefaultConfig(productName, "1.0.0")
 	config.CreateHooks = nil
@@ -102,10 +102,11 @@ func settings() huma.Config {
 	return config
 }
 
-// open lets the document's objects have more members than it describes, as answers may in later versions and bodies
-// may today; those of strict calls may not. It comes after everything is registered and before the first call.
+// open lets objects have more members than the document describes. Answers may get more in later versions, and bodies
+// may have more today. Bodies of strict calls may not. It must run after everything is registered and before the first
+// call.
 func (a *api) open() {
-	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which nothing answers
+	for _, name := range []string{"ErrorModel", "ErrorDetail"} { // huma's own form of errors, which no answer has
 		delete(a.OpenAPI().Components.Schemas.Map(), name)
 	}
 	for name, schema := range a.OpenAPI().Components.Schemas.Map() {

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// A group id is used as it is, and a number as it is dialled, by every call that takes one.
+// Every call that takes a recipient takes a group id as it is, and a number as people dial it.
 func behaviourRecipients(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, stepLater)
@@ -35,7 +35,7 @@ func behaviourRecipients(t *testing.T, s *service) {
 			t.Errorf("%q: %s", given, got)
 		}
 	}
-	// Not quite a group id is a phone number, and no good one.
+	// A text that is almost a group id counts as a phone number, and an invalid one.
 	for _, given := range []string{" 20482973843@lid", "AbCdEfGhIjKlMnOpQrStUvW", "x@g.us", "333-1@lid", "AbCdEfGhIjKlMnOpQrStU", "800 12 34 56x", "899123456"} {
 		s.refusedAt(422, "POST", "/api/start/"+id, a.Key, `{"phone":"`+given+`","testo":"t"}`, "body.phone")
 		s.refusedAt(422, "POST", "/api/stop/"+id, a.Key, `{"phone":"`+given+`"}`, "body.phone")
@@ -45,7 +45,8 @@ func behaviourRecipients(t *testing.T, s *service) {
 	}
 }
 
-// The blacklist is the client's own and looked at when a message is due; taking a number off brings nothing back.
+// Each client has a blacklist of its own, which is checked when a message is due. Removing a number brings no message
+// back.
 func behaviourBlacklist(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "test"), s.newAccount("b@x", "test")
 	start := func(c account) string {
@@ -75,7 +76,7 @@ func behaviourBlacklist(t *testing.T, s *service) {
 	}
 }
 
-// The simulated network's ledger: what reached it of the key's client, oldest first, in pages.
+// The simulated network's ledger has the messages of the key's client that reached it, oldest first, in pages.
 func behaviourSandboxLedger(t *testing.T, s *service) {
 	a, b := s.newAccount("a@x", "full"), s.newAccount("b@x", "full")
 	receive := func(c account, id int, at time.Time, content puntuale.Content) {
@@ -111,7 +112,8 @@ func behaviourSandboxLedger(t *testing.T, s *service) {
 	s.refusedAt(422, "GET", "/api/sandbox/messages?phone=x", a.Key, "", "query.phone")
 }
 
-// A session is as the server makes them unless the call says otherwise, shows that it is a sandbox, and keeps its type.
+// A session is made with the server's defaults unless the call says otherwise. It shows that it is a sandbox, and its
+// type never changes.
 func behaviourSandboxSessions(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	s.must(nil, "PATCH", "/api/client/"+a.ID, s.partner, `{"quotas":{"sessions":20}}`)
@@ -138,7 +140,8 @@ func behaviourSandboxSessions(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/sessions", a.Key, `{}`, "body.name", "body.connection_type")
 }
 
-// Lists are of a hundred rows unless asked otherwise, of a thousand at most, and stay as they are while rows come.
+// A page of a list has a hundred rows by default and a thousand at most. New rows do not change the pages of a list
+// that is being read.
 func behaviourListSizes(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepLater, 50), ","))

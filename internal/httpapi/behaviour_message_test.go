@@ -96,7 +96,8 @@ func behaviourResendStates(t *testing.T, s *service) {
 	if states != "COMPLETED RESCHEDULED RESCHEDULED PENDING RESCHEDULED PENDING PENDING PENDING PENDING " {
 		t.Error(states)
 	}
-	// What was sent again has a successor, which is named; what was completed may be sent again and again.
+	// A message that was sent again has a successor, which the refusal names. A completed message may be sent again any
+	// number of times.
 	got = s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`","`+run.ID[0]+`","`+run.ID[1]+`"]}`, "body.id[2]")
 	if !strings.Contains(got.body, again.ID[2]) {
 		t.Error(got.body)
@@ -106,7 +107,7 @@ func behaviourResendStates(t *testing.T, s *service) {
 	if got := s.must(nil, "POST", "/api/stop/"+id, a.Key, `{"phone":"3331234567"}`); !strings.HasPrefix(got.body, `{"message":"6 messaggi annullati"`) {
 		t.Error(got.body)
 	}
-	// One whose attempt is under way is neither cancelled nor sent again.
+	// A message whose attempt is under way is neither cancelled nor sent again.
 	s.must(&run, "POST", "/api/start/"+id, a.Key, `{"phone":"3331234567","testo":"t"}`)
 	s.begin(a, run.ID[0], "+393331234567")
 	s.refusedAt(409, "POST", resendAll, a.Key, `{"id":["`+run.ID[0]+`"]}`, "body.id[0]")
@@ -316,9 +317,9 @@ func behaviourCancelIDs(t *testing.T, s *service) {
 	}
 }
 
-// Whoever follows the outcomes misses none whose commit came late: the answer about a period that is over waits until
-// nothing more can be recorded in it, and so does a page that another one follows. Who asks about a period still running
-// is answered at once, with the newest.
+// A caller that follows the outcomes misses none, even if one was committed late. The answer about a period that is over
+// waits until nothing more can be recorded in the period. So does a page that another page follows. A question about a
+// period that is still running is answered at once, with the newest outcomes.
 func behaviourOutcomesComplete(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, strings.TrimPrefix(strings.Repeat(","+stepNow, 50), ","))
@@ -342,14 +343,14 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 		}()
 		return rows
 	}
-	// While the clock stands still a call that waits is not answered; late is what is recorded meanwhile.
+	// While the clock stands still, a call that waits is not answered. late records something meanwhile.
 	waits := func(query string, late func()) (got []json.RawMessage) {
 		t.Helper()
 		waiting := s.clock.Waiters()
 		rows := ask(query)
 		patient, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_ = s.clock.Waiting(patient, waiting+1) // what else waits for the clock may come and go: this only helps to notice
+		_ = s.clock.Waiting(patient, waiting+1) // other goroutines may wait for the clock, too; this only makes it likely that the call waits
 		late()
 		select {
 		case got = <-rows:
@@ -391,7 +392,7 @@ func behaviourOutcomesComplete(t *testing.T, s *service) {
 	}
 }
 
-// What is in flight when it is stopped is not in the answer, and nobody tries it again.
+// A message that is in flight when it is stopped is not in the answer, and is not tried again.
 func behaviourStoppedInFlight(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "test")
 	id := s.newSequence(a.Key, stepNow+","+stepLater)

@@ -38,7 +38,7 @@ func behaviourSkipped(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+reject, a.Key, `{"phone":"3331234567","testo":"t","quando":"2026-11-20"}`, "steps[1].timing")
 }
 
-// What leaves before its date stays before it, at its own time of day where that is possible; and jitter keeps the order.
+// A message before a date stays before it, at its own time of day where that is possible. Jitter keeps the order.
 func behaviourBefore(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	planned := func(steps, when string) string {
@@ -64,7 +64,7 @@ func behaviourBefore(t *testing.T, s *service) {
 	s.refusedAt(422, "POST", "/api/start/"+s.newSequence(a.Key, jitter), a.Key, `{"phone":"(+39) +333 1234567"}`, "body.phone")
 }
 
-// A dry run bounds what jitter may do, and refuses what a start refuses.
+// A dry run shows the bounds of jitter, and refuses what a start refuses.
 func behaviourDryRun(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	id := s.newSequence(a.Key, `{"text":"{{nome}}","media":"{{foto|}}","timing":{"anchor":"start","offset":{"amount":1,"unit":"hours"},"jitter":600}},`+stepDate)
@@ -91,7 +91,7 @@ func behaviourDryRun(t *testing.T, s *service) {
 	}
 }
 
-// What a start fixed stays: session, content, window, names; and two starts are two runs.
+// A start freezes session, content, window and names. Two starts are two runs.
 func behaviourFrozen(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "full")
 	var second struct{ ID string }
@@ -125,7 +125,7 @@ func behaviourFrozen(t *testing.T, s *service) {
 	}
 }
 
-// What the details of a message say as it goes its way.
+// The details of a message in each of its states.
 func behaviourDetails(t *testing.T, s *service) {
 	a := s.newAccount("a@x", "test")
 	id := s.newSequence(a.Key, stepNow)
@@ -157,14 +157,14 @@ func behaviourDetails(t *testing.T, s *service) {
 		t.Errorf("in retry: %+v", d)
 	}
 	credits("100")
-	// Uncertain: PENDING, with a word of it, and not reached by a cancellation; it keeps its credit.
+	// Uncertain: PENDING, the detail says so, and a cancellation does not reach it. It keeps its credit.
 	message, item = begin()
 	s.record(puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.clock.Now().Add(24 * time.Hour), Detail: "esito incerto: la rete potrebbe averlo"}, item)
 	if d := show(message); d.Stato != "PENDING" || !strings.Contains(*d.Detail, "esito incerto") || d.Planned != accepted || d.Left != nil {
 		t.Errorf("uncertain: %+v", d)
 	}
 	credits("99")
-	// Given up, and corrected by evidence that comes later.
+	// It is given up, and later evidence corrects this.
 	settle := []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: s.network.tokens[item.ID], State: puntuale.Failed, Reason: puntuale.SaysUncertain}}
 	if err := s.network.queue.Settle(t.Context(), 0, s.clock.Now(), settle); err != nil {
 		t.Fatal(err)

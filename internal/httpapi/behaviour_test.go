@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// What the contract leaves open, decided: each decision with its test, on both databases. Some have tests of their own:
-// the order of refusals (TestOrderOfRefusals, TestUnmatched), leniency (TestStartIsLenient, TestDetailsAreLenient,
-// TestFlaws), the strict call (TestCancelIsStrict), the cap (TestCapIsExact, TestStopsWorkOverTheCap), accounts that may
-// not send (TestAccountsThatMayNotSend), dry runs (TestDryRun), zones (TestStartTimezone), if_running and deleted
-// sequences (TestIfRunningAndStop), lists (TestPages), keys and tenants (TestKeysAndTenants), logins (TestCreateClient),
-// recipients (control's TestParseRecipient), steps, timing, windows, dates and placeholders (package plan), and what
-// becomes of messages (packages dispatch and storetest).
+// This test has each decision that the contract leaves open, on both databases. Some decisions have tests of their own.
+// They are the order of refusals (TestOrderOfRefusals, TestUnmatched), leniency (TestStartIsLenient,
+// TestDetailsAreLenient, TestFlaws), and the strict call (TestCancelIsStrict). Others are the cap (TestCapIsExact,
+// TestStopsWorkOverTheCap), accounts that may not send (TestAccountsThatMayNotSend), dry runs (TestDryRun) and zones
+// (TestStartTimezone). Others are if_running and deleted sequences (TestIfRunningAndStop), lists (TestPages), keys and
+// tenants (TestKeysAndTenants), logins (TestCreateClient) and recipients (control's TestParseRecipient). Package plan
+// tests steps, timing, windows, dates and placeholders. Packages dispatch and storetest test the outcomes of messages.
 func TestBehaviour(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -294,7 +294,7 @@ func behaviourCredits(t *testing.T, s *service) {
 	}
 	s.refusedAt(422, "PATCH", one, s.partner, `{"profile":"Gold","refill_period":"Settimanale","expiration_date":"31/01/2027","name":"","timezone":"Roma","region":"ITA","holidays":["x"],"daily_api_cap":-1,"active_features":[""]}`,
 		"body.name", "body.profile", "body.refill_period", "body.active_features[0]", "body.daily_api_cap", "body.region", "body.holidays[0]", "body.timezone", "body.expiration_date")
-	// The ledger's sum is what is left and reserved.
+	// The ledger's sum is the credits that are left and those that are reserved.
 	s.must(nil, "PATCH", one, s.partner, `{"credits":4}`)
 	var sum int64
 	if err := s.db.SQL.QueryRowContext(t.Context(), `select sum(amount) from credit_entry where client_id = `+a.ID).Scan(&sum); err != nil || sum != 4 {
@@ -325,7 +325,7 @@ func behaviourRefills(t *testing.T, s *service) {
 	refill(time.Date(2026, 12, 19, 22, 59, 59, 0, time.UTC), 0, "10", "7")
 	refill(time.Date(2026, 12, 19, 23, 0, 0, 0, time.UTC), 1, "10", "100")
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":150,"refill_to":120}`)
-	refill(time.Date(2027, 1, 25, 0, 0, 0, 0, time.UTC), 1, "10", "150") // late, and nothing is taken away
+	refill(time.Date(2027, 1, 25, 0, 0, 0, 0, time.UTC), 1, "10", "150") // late, and no credit is taken away
 	refill(time.Date(2027, 11, 19, 23, 0, 0, 0, time.UTC), 2, "2000", "150")
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits":7}`) // what is granted from now on
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits_add":-5}`)
@@ -473,7 +473,7 @@ func behaviourPairs(t *testing.T, s *service) {
 	if got := s.must(nil, "PUT", path, a.Key, `{"start":"","stop":null}`); got.body != `{"start":"","stop":""}` {
 		t.Error(got.body)
 	}
-	s.refusedAt(422, "PUT", path, a.Key, `{"start":"`+two+`"}`, "body.stop") // a side left out might be meant to stay
+	s.refusedAt(422, "PUT", path, a.Key, `{"start":"`+two+`"}`, "body.stop") // the caller may have meant that the missing side stays
 	s.refusedAt(422, "PUT", path, a.Key, `{"begin":"`+two+`","stop":null}`, "body.start")
 	s.refusedAt(422, "PUT", path, a.Key, `{}`, "body.start", "body.stop")
 	s.refusedAt(404, "GET", "/api/session/999999/defaultSequence", a.Key, "")

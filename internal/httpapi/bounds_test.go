@@ -51,7 +51,8 @@ func TestLongSequencesArePaged(t *testing.T) {
 	})
 }
 
-// An array that is far too long is refused for its length, before anything in it is looked at: one fault, not one for each.
+// An array that is far too long is refused for its length before its entries are checked. There is one fault, and not one
+// for each entry.
 func TestLongArraysAreRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

@@ -22,7 +22,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// call is one call that got past the key: whose it is, and what came with it.
+// call is one call with a valid key: its caller, and what came with the request.
 type call struct {
 	client  *control.Client  // with a client's key
 	partner *control.Partner // with a partner's key
@@ -30,13 +30,13 @@ type call struct {
 	scope   string           // method and path, for idempotency
 	body    []byte           // without byte order mark; nil when not one byte was sent
 	query   url.Values       // as the edge left it
-	unknown []puntuale.Fault // what a strict call refuses in the query: what it does not have, what has two values
+	unknown []puntuale.Fault // faults of a strict call's query: unknown parameters, and those with two values
 	header  http.Header      // of the answer
 	match   []string         // the header If-Match, as it came
 	file    io.Reader        // the body of an upload
 	kind    string           // and its content type
 	pass    *httpkit.Pass
-	account *httpkit.Account // of what the call takes in memory
+	account *httpkit.Account // counts the memory that the call takes
 }
 
 type callKey struct{}
@@ -52,9 +52,9 @@ func (c *call) list() (*object, error) { return readObject(c.body, listValues) }
 // byteOrderMark is dropped from the beginning of a body.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// enter lets a call in, in the order that refusals have: key, side and standing, size of the body, query. Before the key
-// is looked up there must be a place for the call, or no call would be answered in time. known are the call's query
-// parameters, filled in once it is documented.
+// enter admits a call. It checks in the documented order of refusals: key, side and state of the account, size of the
+// body, query. The call needs a seat at the gate before its key is looked up, or no call would be answered in time.
+// known are the call's query parameters, filled in once it is documented.
 func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -66,7 +66,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		}
 		hash, _, plausible := auth.ParseKey(key)
 		pass, patient := (*httpkit.Pass)(nil), r.Context()
-		if plausible { // else it is refused without asking anybody
+		if plausible { // otherwise it is refused without asking the store
 			who, found := a.shares.of(hash)
 			if !found {
 				who, err = httpkit.From(r), a.admits.Strangers.Check(httpkit.From(r))
@@ -83,7 +83,7 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 		c, err := a.admit(patient, r, key, side, op)
 		a.shares.found(hash, c, err)
 		if err != nil {
-			pass.Rest() // who is refused may be held up, and others need the place
+			pass.Rest() // a refusal may be delayed, and others need the seat
 		}
 		if puntuale.CodeOf(err) == puntuale.CodeOverloaded {
 			a.turnAway(w, r, err)
@@ -104,15 +104,15 @@ func (a *api) enter(side puntuale.Side, op operation, known map[string]bool) fun
 	}
 }
 
-// read takes in what came with the call. While its body is on its way others may have its place.
+// read reads the call's body and query. While the body arrives, other calls may have its seat.
 func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, op operation, known map[string]bool) (context.Context, error) {
 	if a.admits.Budget != nil && op.takesRoom() {
 		ctx = puntuale.WithRoom(ctx, c.account)
 	}
 	if op.upload > 0 {
-		c.pass.Rest() // each of its transactions waits for its own place
+		c.pass.Rest() // each of its transactions waits for a seat of its own
 		c.file = httpkit.ReadOn(w, r, a.now)
-		ctx = puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false)) // how long the file takes says nothing of who waits here
+		ctx = puntuale.WithPatience(ctx, puntuale.NewPatience(nil, false)) // the time that the file takes must not count as waiting for the server
 	}
 	if op.body == nil || r.ContentLength == 0 {
 		return ctx, c.read(w, r, op, known)
@@ -127,7 +127,7 @@ func (a *api) read(ctx context.Context, w http.ResponseWriter, r *http.Request, 
 	return c.pass.Return(ctx)
 }
 
-// refuseRead answers a call whose body could not be taken in, or after which there was no place.
+// refuseRead answers a call whose body could not be read, or that found no seat after reading it.
 func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Request, c *call, err error) {
 	unread := false
 	switch puntuale.CodeOf(err) {
@@ -147,7 +147,7 @@ func (a *api) refuseRead(ctx context.Context, w http.ResponseWriter, r *http.Req
 	a.refuse(w, r, err)
 }
 
-// unknown is the error that a call without a valid key is refused with: that it came too soon, where it did.
+// unknown returns the error for a call without a valid key. It is rate_limited if the caller came too often.
 func (a *api) unknown(r *http.Request, err error) error {
 	if puntuale.CodeOf(err) != puntuale.CodeUnauthorized {
 		return err
@@ -159,11 +159,12 @@ func (a *api) unknown(r *http.Request, err error) error {
 	return err
 }
 
-// takesRoom reports whether an operation's answer, or what it reads, may be long. One that changes many things, a part in
-// each transaction, must not be stopped in their middle.
+// takesRoom reports whether an operation's answer, or the data that it reads, may be long. It is false for an operation
+// that changes many things in several transactions, because such a call must not be stopped in the middle.
 func (op operation) takesRoom() bool { return op.method == http.MethodGet || op.proven != nil }
 
-// admit finds whose call it is, and whether it comes too soon. Codes: unauthorized, forbidden, rate_limited.
+// admit finds the caller of a call, and whether the caller calls too often. Codes: unauthorized, forbidden,
+// rate_limited.
 func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntuale.Side, op operation) (*call, error) {
 	var c *call
 	var err error
@@ -193,7 +194,7 @@ func (a *api) admit(ctx context.Context, r *http.Request, key string, side puntu
 	return c, a.pace.Take(pacedKey{side, caller.Key()})
 }
 
-// received begins a call of the caller's, if it may make it. Codes: forbidden.
+// received begins a call, if the caller may make it. Codes: forbidden.
 func received(caller *control.Caller, side puntuale.Side, op operation, r *http.Request) (c *call, err error) {
 	c = &call{}
 	switch side {
@@ -211,7 +212,8 @@ func received(caller *control.Caller, side puntuale.Side, op operation, r *http.
 	return c, err
 }
 
-// confirmed is the error that a call is refused with, unless its caller was remembered and is to be refused himself.
+// confirmed returns the error for a refused call. If the caller came from memory and may no longer call, that refusal
+// comes first.
 func (c *call) confirmed(ctx context.Context, err error) error {
 	if c.client == nil {
 		return err
@@ -222,7 +224,7 @@ func (c *call) confirmed(ctx context.Context, err error) error {
 	return err
 }
 
-// read takes in the body and looks at the query. Codes: too_large, unreadable.
+// read reads the body and checks the query. Codes: too_large, unreadable.
 func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known map[string]bool) error {
 	switch {
 	case op.upload > 0:
@@ -264,7 +266,7 @@ func (c *call) read(w http.ResponseWriter, r *http.Request, op operation, known 
 	return nil
 }
 
-// repeated finds query parameters that are given more than once, with values that differ: only one could be meant.
+// repeated finds query parameters that come several times with different values: the caller can mean only one.
 func (c *call) repeated(names ...string) (faults []puntuale.Fault) {
 	for _, name := range names {
 		values := c.query[name]
@@ -303,7 +305,7 @@ func presentedKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// always is the answer of calls that create or send, whatever they hold.
+// always reports true, for calls that create or send with any content.
 func always(*http.Request) bool { return true }
 
 func unreadable(faults ...puntuale.Fault) error {

@@ -18,11 +18,11 @@ import (
 	"puntuale/internal/control"
 )
 
-// Bounds of what brings recipients.
+// Bounds of files and bodies with recipients.
 const (
 	maxList    = 100 << 20 // bytes of a file
 	maxInline  = 16 << 20  // of a body
-	listValues = 200_000   // of such a body
+	listValues = 200_000   // values in such a body
 )
 
 func registerCampaigns(a *api) {
@@ -91,7 +91,7 @@ type campaignBody struct {
 	Recipients []map[string]string `json:"recipients,omitempty" maxItems:"10000" doc:"Each with its phone and its fields"`
 }
 
-// campaignContent documents what one message says.
+// campaignContent documents the content of one message.
 type campaignContent struct {
 	Text        string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}"`
 	Media       string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`
@@ -164,7 +164,7 @@ type CampaignAnswer struct {
 	Cost       *billAnswer       `json:"cost" doc:"Of a campaign on an Official session, where one campaign is asked for; else null"`
 }
 
-// campaignCounts are recipients, and the messages of those that were fed.
+// campaignCounts counts recipients, and the messages of the recipients that were fed.
 type campaignCounts struct {
 	Recipients  int `json:"recipients" doc:"refused, waiting and fed together"`
 	Refused     int `json:"refused"`
@@ -297,7 +297,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	}
 	if pace := body.object("pace"); pace != nil && pace.need("per_minute") {
 		if asked.PerMinute = pace.whole("per_minute"); asked.PerMinute < 1 {
-			asked.PerMinute = -1 // refused with all else
+			asked.PerMinute = -1 // refused together with all other faults
 		}
 	}
 	if w := body.object("window"); w != nil {
@@ -311,7 +311,7 @@ func readCampaign(in *call) (control.NewCampaign, []control.Recipient, error) {
 	return asked, recipients, nil
 }
 
-// readRecipients reads the rows that a body brings: numbers are taken as texts, too.
+// readRecipients reads the rows in a body. It also takes JSON numbers as texts.
 func readRecipients(body *object) []control.Recipient {
 	return each(body.objects("recipients"), func(o *object) control.Recipient { return readFields(o) })
 }
@@ -439,7 +439,7 @@ func retryCampaign(ctx context.Context, c *control.Client, in *call, p *oneInput
 	return retriedAnswer{again}, err
 }
 
-// listRefused writes the rows page by page: there may be a million. A slow reader keeps no place from others.
+// listRefused writes the rows page by page, because there may be a million. A slow reader holds no seat.
 func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *refusedInput) (written, error) {
 	q := control.RecipientQuery{State: puntuale.RecipientRefused.String(), Reason: p.Reason, Limit: refusedRows}
 	rows, err := c.ListRecipients(ctx, p.ID, q)
@@ -469,19 +469,19 @@ func (a *api) listRefused(ctx context.Context, c *control.Client, in *call, p *r
 			}
 			if err != nil {
 				a.logger.ErrorContext(ctx, "refused recipients broke off", "campaign_id", p.ID, "error", err)
-				panic(http.ErrAbortHandler) // the status is sent: only a cut connection tells that rows are missing
+				panic(http.ErrAbortHandler) // the status is sent already: only a cut connection shows that rows are missing
 			}
 		}
 	}, nil
 }
 
-// refusedRows are read at a time, and may take refusedAllows to be sent.
+// refusedRows is how many rows are read at a time. Sending them may take refusedAllows.
 const (
 	refusedRows   = 1000
 	refusedAllows = 30 * time.Second
 )
 
-// inert keeps a spreadsheet from running a cell as a formula; a number's plus sign is none.
+// inert keeps a spreadsheet from running a cell as a formula. The plus sign of a phone number is harmless.
 func inert(cell string) string {
 	if cell != "" && strings.ContainsRune("=-@\t\r", rune(cell[0])) {
 		return "'" + cell

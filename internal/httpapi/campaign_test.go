@@ -90,7 +90,7 @@ func (s *service) campaign(key, id string) (c campaignOf) {
 	return c
 }
 
-// upload puts a file in a campaign's place of a list.
+// upload uploads a file as the list of a campaign.
 func (s *service) upload(key, id, query, kind, file string) response {
 	s.t.Helper()
 	r := httptest.NewRequestWithContext(s.t.Context(), "PUT", "/api/campaigns/"+id+"/recipients"+query, strings.NewReader(file))
@@ -100,7 +100,7 @@ func (s *service) upload(key, id, query, kind, file string) response {
 }
 
 // TestCampaignReasons: each refused recipient has one reason, the first in the documented order, whether the list came as CSV or
-// as JSON. Nobody who is refused gets a message.
+// as JSON. No refused recipient gets a message.
 func TestCampaignReasons(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -171,8 +171,8 @@ func TestCampaignReasons(t *testing.T) {
 	})
 }
 
-// TestCampaignInOneCall: a small list goes out by one call, which a repeat under its key does not do again. It counts as one call of the
-// daily cap. Its messages know their campaign.
+// TestCampaignInOneCall: one call sends a small list. A repeat under its key sends nothing more. It counts as one call of the daily cap.
+// Its messages know their campaign.
 func TestCampaignInOneCall(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -244,7 +244,7 @@ func TestCampaignStartsWhatWasShown(t *testing.T) {
 }
 
 // TestCampaignPauseAndCancel: while a campaign is paused nothing of it may leave; afterwards it leaves later by the length of the pause.
-// What is cancelled never leaves. Each change is refused where it makes no sense.
+// Cancelled messages never leave. Each change is refused in states where it makes no sense.
 func TestCampaignPauseAndCancel(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -290,7 +290,7 @@ func TestCampaignPauseAndCancel(t *testing.T) {
 }
 
 // TestCampaignCanary: the first recipients go first. The others wait until their messages ended; when more than a third of those failed,
-// the campaign pauses and says why. A person who resumes it has seen them.
+// the campaign pauses and says why. It does not pause again after a person resumed it, because the person has seen the failures.
 func TestCampaignCanary(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -339,7 +339,8 @@ func TestCampaignCanary(t *testing.T) {
 	})
 }
 
-// TestCampaignRetry: failed messages are sent again, once each. Those of uncertain fate go only when the caller says so.
+// TestCampaignRetry: failed messages are sent again, once each. Uncertain ones are sent again only if the caller says
+// so.
 func TestCampaignRetry(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -376,8 +377,8 @@ func TestCampaignRetry(t *testing.T) {
 	})
 }
 
-// TestCampaignColumns: columns are guessed by the header, named by the caller, or given by number; a mapping that names none of the file's
-// is refused and changes nothing.
+// TestCampaignColumns: columns are guessed from the header, named by the caller, or given by number. A mapping that names no column of the
+// file is refused and changes nothing.
 func TestCampaignColumns(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

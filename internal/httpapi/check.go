@@ -53,7 +53,7 @@ type warningOfStep struct {
 	Step int    `json:"step" doc:"From 0"`
 }
 
-// costAnswer is what a network takes for messages.
+// costAnswer is the price that a network bills for messages.
 type costAnswer struct {
 	Currency string    `json:"currency"`
 	Amount   string    `json:"amount" doc:"An exact decimal number, without the messages that have no price"`
@@ -113,7 +113,7 @@ func creditsLeft(c *control.Client) string {
 	return puntuale.UnlimitedCredits
 }
 
-// billAnswer compares what a campaign was to cost with what the network billed.
+// billAnswer compares the estimated cost of a campaign with the network's bill.
 type billAnswer struct {
 	Estimated *costAnswer `json:"estimated" doc:"By the last check; null: it said nothing"`
 	Reported  *costAnswer `json:"reported" doc:"Of the messages that Meta delivered and bills, as its webhooks told so far, at the prices of the present table"`

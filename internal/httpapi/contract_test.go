@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The contract's tables and sentences, in its order, each with its test, on both databases.
+// This test has each table and sentence of the contract, in the contract's order, on both databases.
 func TestContract(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -452,7 +452,7 @@ func contractAuthentication(t *testing.T, s *service) {
 	for _, id := range documented(t) {
 		op := operations[id]
 		own := own
-		if id == "startCampaign" || id == "retryCampaign" { // those before changed what it would start
+		if id == "startCampaign" || id == "retryCampaign" { // the calls before it changed the check that it would start
 			own = newTenant(s, id+"@x", "+393330000001")
 		}
 		key := own.keyFor(s, op.path, op.partner)

@@ -88,7 +88,7 @@ func newAnswerSchemas(raw []byte) (*answerSchemas, error) {
 	return s, s.compiler.AddResource(documentAddress, d)
 }
 
-// at returns the schema of an answer. The route must describe its status and its kind.
+// at returns the schema of an answer. The route must describe the answer's status and media type.
 func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*jsonschema.Schema, error) {
 	key := strconv.Itoa(status)
 	if route.Operation.Responses.Value(key) == nil {
@@ -111,7 +111,7 @@ func (s *answerSchemas) at(route *routers.Route, status int, kind string) (*json
 	return schema, nil
 }
 
-// check finds fault with the body of an answer.
+// check returns an error if the body of an answer does not fit its schema.
 func (s *answerSchemas) check(route *routers.Route, a response) error {
 	kind, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
 	if err != nil {
@@ -131,7 +131,7 @@ func (s *answerSchemas) check(route *routers.Route, a response) error {
 	return schema.Validate(body)
 }
 
-// checkAgainstDocument finds fault with an answer that the OpenAPI document does not describe.
+// checkAgainstDocument fails the test on an answer that the OpenAPI document does not describe.
 func checkAgainstDocument(t *testing.T, r *http.Request, a response) {
 	t.Helper()
 	d, err := loadDocument()

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// registerDevices registers what a client asks about the devices of a session, and what devices ask for: docs/device.md.
+// registerDevices registers a client's calls about the devices of a session, and the calls of devices: docs/device.md.
 func registerDevices(a *api) {
 	const all = "/api/sessions/{id}/devices"
 	client(a, operation{id: "listDevices", method: http.MethodGet, path: all, strict: true,
@@ -111,7 +111,8 @@ type linkAnswer struct {
 	Device LinkedDevice `json:"device"`
 }
 
-// registerLink registers the one call without a key: its code stands for one. Each try counts as a stranger's.
+// registerLink registers the only call without a key: its code replaces the key. Each try counts as one of an unknown
+// caller.
 func registerLink(a *api) {
 	op := operation{id: "linkDevice", method: http.MethodPost, path: "/device/link", body: linkBody{}, summary: "Link a device by a one-time code",
 		refusals: []int{http.StatusNotFound, http.StatusConflict}}
@@ -130,7 +131,7 @@ func registerLink(a *api) {
 	a.documentBody(a.documented(op), op)
 }
 
-// enterStranger lets a call in that shows no key.
+// enterStranger admits a call that shows no key.
 func (a *api) enterStranger(op operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
@@ -263,7 +264,7 @@ type takeAnswer struct {
 	Messages []heldMessage `json:"messages"`
 }
 
-// take looks once a second while it waits. Others have its place meanwhile.
+// take looks once a second while it waits. Other calls may have its seat meanwhile.
 func (a *api) take(ctx context.Context, d *control.Device, in *call) (takeAnswer, error) {
 	body, err := in.object()
 	if err != nil {

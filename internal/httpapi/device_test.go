@@ -33,7 +33,7 @@ type post struct {
 func newPost(s *service) *post {
 	s.t.Helper()
 	p := &post{s: s, account: s.newAccount("a@x", "full")}
-	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // takes ask whether a server has dealt with the last failover
+	if _, err := s.network.fleet.Join(s.t.Context(), time.Hour); err != nil { // a take checks whether a server has dealt with the last failover
 		s.t.Fatal(err)
 	}
 	var made struct{ ID string }
@@ -42,7 +42,7 @@ func newPost(s *service) *post {
 	return p
 }
 
-// message has a message due now.
+// message makes a message that is due now.
 func (p *post) message(n int) string {
 	p.s.t.Helper()
 	var sent started
@@ -50,7 +50,7 @@ func (p *post) message(n int) string {
 	return sent.ID[0]
 }
 
-// take takes what the device gets.
+// take makes a take of the device and returns its messages.
 func (p *post) take(d linkedDevice, members ...string) []taken {
 	p.s.t.Helper()
 	p.calls++
@@ -59,7 +59,7 @@ func (p *post) take(d linkedDevice, members ...string) []taken {
 	return a.Messages
 }
 
-// report reports one outcome, and returns what became of it.
+// report reports one outcome, and returns the result of the report.
 func (p *post) report(d linkedDevice, attempt, outcome, detail string) string {
 	p.s.t.Helper()
 	var a struct {
@@ -69,7 +69,7 @@ func (p *post) report(d linkedDevice, attempt, outcome, detail string) string {
 	return a.Results[0].Result
 }
 
-// The way of a device: from a code to what the client reads of each outcome.
+// The way of a device: from a code to the outcomes that the client reads.
 func TestDevices(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -158,7 +158,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-// A take that waits answers as soon as something is due, and a suspended client's messages are never handed out.
+// A take that waits answers as soon as something is due, and never returns messages of a suspended client.
 func TestTakeWaits(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

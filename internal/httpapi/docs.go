@@ -24,7 +24,7 @@ const DocsPath = "/docs"
 // OlderDocumentPath is where the document is served for tools that do not read OpenAPI 3.1.
 const OlderDocumentPath = "/openapi-3.0.json"
 
-// docsPolicy lets the page load what it is made of from here, and nothing from anywhere else. No script or style is
+// docsPolicy lets the page load its own files from this server, and nothing from other servers. No script or style is
 // written into the page itself.
 const docsPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -44,13 +44,13 @@ var docsFiles = map[string]string{
 	"/swagger-ui-bundle.js": "swagger-ui-dist/swagger-ui-bundle.js",
 	"/LICENSE":              "swagger-ui-dist/LICENSE",
 	"/NOTICE":               "swagger-ui-dist/NOTICE",
-	// where the bundle says that it is
+	// the bundle names this address
 	"/swagger-ui-bundle.js.LICENSE.txt": "swagger-ui-dist/swagger-ui-bundle.js.LICENSE.txt",
 }
 
 // serveDocuments serves the OpenAPI document, its rendering in 3.0, and the page.
 func (a *api) serveDocuments(mux *http.ServeMux) error {
-	// A server whose document nobody reads does not make it: it takes longer than the rest of a start.
+	// It is made at its first request, because making it takes longer than the rest of a start.
 	older := sync.OnceValues(a.OpenAPI().Downgrade)
 	document := sync.OnceValues(func() ([]byte, error) { return json.Marshal(a.OpenAPI()) })
 	for where, content := range map[string]func() ([]byte, error){DocumentPath: document, OlderDocumentPath: older} {
@@ -82,12 +82,12 @@ func (a *api) serveDocuments(mux *http.ServeMux) error {
 	return nil
 }
 
-// asset is one file of the page, read when it is first asked for: a server whose page nobody opens keeps none of it in
-// memory. A browser keeps it, and asks each time whether it is still the same.
+// asset is one file of the page. It is read at its first request, so a server whose page nobody opens needs no memory
+// for it. A browser keeps it, and asks each time whether it is still the same.
 type asset struct {
 	kind, tag string
 	plain     []byte
-	squeezed  func() []byte // with gzip, made when first asked for; nil when that gains nothing
+	squeezed  func() []byte // with gzip, made at the first request; nil when gzip saves nothing
 }
 
 var assetKinds = map[string]string{
@@ -95,7 +95,7 @@ var assetKinds = map[string]string{
 }
 
 func readAsset(name string) *asset {
-	content, _ := static.ReadFile("static/" + name) // it was seen to be there
+	content, _ := static.ReadFile("static/" + name) // New checked that the file exists
 	return newAsset(name, content)
 }
 
@@ -136,7 +136,7 @@ func (a *asset) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(content))
 }
 
-// takesGzip reads Accept-Encoding: gzip by name, unless with a weight of nothing.
+// takesGzip reads Accept-Encoding: it must name gzip, with a weight above 0.
 func takesGzip(r *http.Request) bool {
 	for offer := range strings.SplitSeq(r.Header.Get("Accept-Encoding"), ",") {
 		name, weight, _ := strings.Cut(strings.TrimSpace(offer), ";")

@@ -20,7 +20,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// TestOlderDocument: the 3.0 document is one, says the same of every call, and lost nothing on the way.
+// TestOlderDocument: the 3.0 document is valid, says the same about every call, and misses nothing.
 func TestOlderDocument(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -57,8 +57,8 @@ func TestOlderDocument(t *testing.T) {
 	compareDocuments(t, "", newer, old)
 }
 
-// compareDocuments walks both documents. They may differ only in what 3.0 writes otherwise: null as a type, and what has
-// no other form is not to be used at all.
+// compareDocuments compares both documents. They may differ only where 3.0 has another form, such as null as a type.
+// Things that 3.0 cannot say must not be used at all.
 func compareDocuments(t *testing.T, at string, newer, old any) {
 	t.Helper()
 	switch newer := newer.(type) {
@@ -111,7 +111,8 @@ var (
 	inline = regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|javascript:`)
 )
 
-// TestDocsPage: the page holds nothing inline, all it loads is served here under a policy that allows nothing else.
+// TestDocsPage: the page has nothing inline. This server serves all that the page loads, under a policy that allows
+// nothing else.
 func TestDocsPage(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -191,8 +192,8 @@ func TestDocsFilesAreKept(t *testing.T) {
 	}
 }
 
-// TestDocsUnderAPartnersName: at a partner's own host name, the page and both documents have its name and never the
-// product's; anywhere else nothing changes.
+// TestDocsUnderAPartnersName: at a partner's own host name, the page and both documents have the partner's name and
+// never the product's. At other addresses nothing changes.
 func TestDocsUnderAPartnersName(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -240,7 +241,7 @@ func TestDocsUnderAPartnersName(t *testing.T) {
 				t.Errorf("%s%s is no JSON", host, path)
 			}
 		}
-		seen := &http.Cookie{Name: httpkit.LooksCookie, Value: "agenzia-rossi"} // of somebody who signed in to the partner's pages
+		seen := &http.Cookie{Name: httpkit.LooksCookie, Value: "agenzia-rossi"} // the cookie of a user who signed in to the partner's pages
 		if body := at("service.example", path, seen); strings.Contains(body, "Puntuale") || !strings.Contains(body, name) {
 			t.Errorf("%s has not the name that its reader knows", path)
 		} else if path == httpapi.DocsPath && !strings.Contains(body, `/style.css">`) {

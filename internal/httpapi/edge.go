@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// edge makes the spellings that callers are allowed into the one that the operations know: a path without trailing
-// slash, and lists in the query as a repeated "name[]". A path that is not clean is none of ours; the mux would
-// redirect it.
+// edge turns the spellings that callers may use into the one that the operations know. This is a path without trailing
+// slash, and lists in the query as a repeated "name[]". A path that is not clean is answered as unknown, because the
+// mux would redirect it.
 func (a *api) edge(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		u := *r.URL
@@ -33,7 +33,7 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 		tidied.Header = r.Header.Clone()
 		tidied.Header.Del("Accept") // every answer is JSON
 		defer func() {
-			if tidied.Pattern != "/" { // that of what nothing else takes
+			if tidied.Pattern != "/" { // the pattern for paths that no other pattern takes
 				httpkit.Matched(r.Context(), tidied.Pattern)
 			}
 		}()
@@ -44,8 +44,9 @@ func (a *api) edge(mux *http.ServeMux) http.Handler {
 // listNames are the query's lists, as callers write them: message_ids, message_ids[], message_ids[0].
 var listNames = regexp.MustCompile(`^(message_ids|phones|client_ids)(?:\[[0-9]*\])?$`)
 
-// tidyQuery rewrites a raw query: each entry of a list becomes a "name[]=entry" of its own, in the order given, comma
-// lists too; a name without a value is "true". What cannot be decoded stays as it is, to be refused later.
+// tidyQuery rewrites a raw query. Each entry of a list becomes a "name[]=entry" of its own, in the same order; this
+// also holds for comma lists. A name without a value gets "true". A part that cannot be decoded stays as it is, and is
+// refused later.
 func tidyQuery(raw string) string {
 	if raw == "" {
 		return ""
@@ -73,7 +74,7 @@ func tidyQuery(raw string) string {
 	return strings.Join(pieces, "&")
 }
 
-// unmatched answers what no operation takes: 405 when the path is one of ours with another method, else 404.
+// unmatched answers requests that no operation takes: 405 when the path exists with another method, otherwise 404.
 func (a *api) unmatched(mux *http.ServeMux) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var allowed []string
@@ -98,14 +99,14 @@ func noSuchPath() error { return &puntuale.Error{Code: puntuale.CodeNotFound, Me
 // refuse answers with an error.
 func (a *api) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch puntuale.CodeOf(err) {
-	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // which some repeat at once
+	case puntuale.CodeUnauthorized, puntuale.CodeRateLimited, puntuale.CodeOverloaded: // some callers repeat such calls at once
 		a.refusal.Hold(r.Context())
 	default:
 	}
 	a.problem(r.Context(), err).Write(w)
 }
 
-// problem is an error's answer. Where a call was refused behind the gate, the gate knows when to come again.
+// problem makes the answer to an error. If a call was refused behind the gate, the gate says when to come again.
 func (a *api) problem(ctx context.Context, err error) *httpkit.Problem {
 	if e, ok := errors.AsType[*puntuale.Error](err); ok && e.Code == puntuale.CodeOverloaded && e.RetryAfter == 0 {
 		later := *e

@@ -41,7 +41,7 @@ func TestTidyQuery(t *testing.T) {
 	}
 }
 
-// Tidying twice is tidying once, and it neither hides what cannot be decoded nor loses a value.
+// Tidying twice gives the same as tidying once. Tidying neither hides undecodable parts nor loses a value.
 func FuzzTidyQuery(f *testing.F) {
 	for _, seed := range []string{
 		"message_ids[]=1&message_ids%5B0%5D=2,3&api_key=ck_x", "phones=+39,,&dry_run", "a=%zz", "a=1;b=2", "&=&==", "%", "a=%00%ff",

@@ -50,7 +50,7 @@ func (s *service) officialSession(key string) string {
 	return made.ID
 }
 
-// estimated checks a new campaign of a session, to so many recipients.
+// estimated checks a new campaign of a session, with this many recipients.
 func (s *service) estimated(key, session, what string, recipients int) (id string, e estimate) {
 	s.t.Helper()
 	all := make([]map[string]string, recipients)
@@ -94,8 +94,8 @@ func (s *service) limited(e estimate, code string, perMinute, perDay, days int, 
 
 const freeText, byTemplate = `"content":{"text":"Ciao"}`, `"template":"Promo"`
 
-// TestEstimateOfOfficial: free text goes to those whose window is open; templates go to everybody, so many new people a day as
-// the network allows the business.
+// TestEstimateOfOfficial: free text goes to people whose window is open. Templates go to all, but in one day only to as many
+// new people as the business limit allows.
 func TestEstimateOfOfficial(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -131,7 +131,8 @@ func TestEstimateOfOfficial(t *testing.T) {
 	})
 }
 
-// TestCost: what an Official session sends has a price by the recipient's country and the template's category; what has none is counted.
+// TestCost: messages of an Official session have a price by the recipient's country and the template's category. Messages without a
+// price are counted.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -186,7 +187,7 @@ func TestBill(t *testing.T) {
 		if d, err := s.owner.store.Tenant(client).Details(t.Context(), fed); err != nil || d[0].Content.Official == nil || d[0].Content.Official.Name != "promo" {
 			t.Errorf("they are not sent by the template: %+v, %v", d[0].Content, err)
 		}
-		for i, m := range fed[:3] { // of the fourth Meta told nothing
+		for i, m := range fed[:3] { // Meta reported nothing about the fourth
 			told = append(told, puntuale.Evidence{
 				MessageRef: puntuale.MessageRef{Client: client, ID: m}, Session: sessionID, Kind: puntuale.EvidenceDelivered, At: s.clock.Now(),
 				Charge: puntuale.Charge{MessageKind: kind, Billable: i > 0},
@@ -209,7 +210,7 @@ func TestBill(t *testing.T) {
 	})
 }
 
-// TestOptOut: the check of a marketing campaign warns of a text that does not say how to get no more of them.
+// TestOptOut: the check of a marketing campaign warns if the text does not say how to opt out.
 func TestOptOut(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

@@ -2,8 +2,8 @@ package httpapi
 
 import "encoding/json"
 
-// bodyExamples are bodies, by operation, with which calls succeed: a page that makes one out of the schema fills in every
-// member, also those of which only one may be there.
+// bodyExamples are bodies, by operation, with which calls succeed. Without them, the page would make examples from the
+// schema. It would fill in every member, even where only one of several may be present.
 var bodyExamples = map[string]json.RawMessage{
 	"addToBlacklist":        []byte(`{"phone": "+39 333 123 4567", "reason": "lo ha chiesto"}`),
 	"cancelPendingMessages": []byte(`{"phones": ["+39 333 123 4567"]}`),
@@ -50,7 +50,7 @@ var (
 		`{"text": "Tutto bene?", "timing": {"anchor": "start", "offset": {"amount": 2, "unit": "days", "direction": "after"}, "at": "18:00"}}]}`)
 )
 
-// exampleOf is nil where there is none.
+// exampleOf returns an operation's example, nil where there is none.
 func exampleOf(operation string) any {
 	if example, ok := bodyExamples[operation]; ok {
 		return example

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The page offers a body for each call that takes one: as it stands the call succeeds, unless it needs ids.
+// The page offers a body for each call that takes one. With this body the call succeeds, unless it needs ids.
 func TestExamplesSucceed(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{sandbox: true})

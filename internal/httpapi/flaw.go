@@ -11,8 +11,8 @@ import (
 // mostFlaws is how many flaws of one body are looked for.
 const mostFlaws = 100
 
-// flaws finds what JSON's grammar lets pass and no two readers understand alike: a member that an object holds twice,
-// and an escape of half a character, which is no text. body is valid JSON.
+// flaws finds things that are valid JSON, but that different readers understand differently. These are an object with
+// the same member twice, and an escape of half a character, which is no text. body must be valid JSON.
 func flaws(body []byte) []puntuale.Fault {
 	w := walker{text: body}
 	w.value()
@@ -44,7 +44,7 @@ func (w *walker) value() {
 		if _, whole := w.string(); !whole {
 			w.flaw("holds an escape of half a character (a lone surrogate)")
 		}
-	default: // a number or a word ends where something else begins
+	default: // a number or a word: go on until another token begins
 		for w.i < len(w.text) && !strings.ContainsRune(",]} \t\r\n", rune(w.text[w.i])) {
 			w.i++
 		}
@@ -146,12 +146,12 @@ func (w *walker) space() {
 	}
 }
 
-// flaw notes what is wrong where the walker is.
+// flaw notes a fault at the walker's location.
 func (w *walker) flaw(message string) {
 	if len(w.faults) >= mostFlaws {
 		return
 	}
-	const most = 200 // characters of a location are shown
+	const most = 200 // characters of a location that the answer shows
 	location := "body"
 	for _, t := range w.path {
 		if len(location) > most {

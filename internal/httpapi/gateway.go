@@ -13,7 +13,7 @@ type gatewayBody struct {
 	InstanceID  string `json:"instance_id,omitempty" maxLength:"64" doc:"Of a number that is there already; without it, linking makes one"`
 }
 
-// gatewayKeysBody documents what replaces it: each member that is not there stays as it was.
+// gatewayKeysBody documents a change of it: each member that is missing stays as it was.
 type gatewayKeysBody struct {
 	BaseURL     string `json:"base_url,omitempty" format:"uri" maxLength:"2048" doc:"Another one needs access_token, too, and has no instance_id unless one is given"`
 	AccessToken string `json:"access_token,omitempty" maxLength:"512"`

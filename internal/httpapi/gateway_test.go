@@ -39,7 +39,7 @@ func TestGatewaySessions(t *testing.T) {
 		keys := "/api/sessions/" + made.ID + "/gateway"
 		for body, at := range map[string][]string{
 			`{"access_token":"a b"}`:                            {"body.access_token"},
-			`{"base_url":"https://gateway.example.com/x"}`:      {"body.access_token"}, // the stored one is not for that server
+			`{"base_url":"https://gateway.example.com/x"}`:      {"body.access_token"}, // the stored token must not go to another server
 			`{"instance_id":"` + strings.Repeat("A", 65) + `"}`: {"body.instance_id"},
 		} {
 			s.refusedAt(422, "PUT", keys, a.Key, body, at...)

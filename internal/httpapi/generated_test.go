@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Valid and broken requests, made from the good ones by chance: none is answered with a 5xx, none with what the
-// document does not describe (see service.send), and each refusal is a problem.
+// Random changes of good requests make valid and broken ones. No answer has a 5xx status, and the document describes
+// every answer (see service.send). Each refusal is a problem.
 func TestGeneratedRequests(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -39,7 +39,7 @@ func TestGeneratedRequests(t *testing.T) {
 			}
 			r := g.request()
 			a := s.send(r.build(t))
-			worn = a.status == 200 && r.method == http.MethodDelete || i%100 == 99 // something is gone, or may be suspended
+			worn = a.status == 200 && r.method == http.MethodDelete || i%100 == 99 // the tenant lost something, or may be suspended
 			statuses[a.status]++
 			problem := a.header.Get("Content-Type") == "application/problem+json"
 			if a.status >= 500 || (a.status != 200) != problem || !json.Valid([]byte(a.body)) && !strings.HasPrefix(a.header.Get("Content-Type"), "text/csv") {
@@ -87,11 +87,11 @@ func (r generated) build(t *testing.T) *http.Request {
 	return q
 }
 
-// request makes one: half of them whole, the others with one or more slips.
+// request makes a request: half of them are valid, the others have one or more slips.
 func (g *generator) request() generated {
 	id := g.ids[g.IntN(len(g.ids))]
 	op := operations[id]
-	for op.last && g.IntN(8) > 0 { // what takes away from the others comes seldom
+	for op.last && g.IntN(8) > 0 { // operations that remove things the others need are rare
 		id = g.ids[g.IntN(len(g.ids))]
 		op = operations[id]
 	}
@@ -203,7 +203,7 @@ func (g *generator) value() any {
 	return g.odd()
 }
 
-// odd is a text that something might stumble over.
+// odd is an unusual text that might cause an error.
 func (g *generator) odd() string {
 	return g.pick("", " ", "x", "\x00", "\u202e", "è", "😀", "'; drop table client; --", "{{", "{{x}}", "{{quando:ora}}", "../..", "%", "0", "-1", "007",
 		"999999", "9007199254740993", "99999999999999999999", "3331234567", "+393331234567", "899123456", "120363025246125016@g.us",

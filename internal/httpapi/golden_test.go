@@ -34,7 +34,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// transcript writes down calls and their answers, with what differs from run to run replaced by a name.
+// transcript records calls and their answers. It replaces values that change from run to run by names.
 type transcript struct {
 	*service
 	names []string // pairs of text and name

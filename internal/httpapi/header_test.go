@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// Whatever stands in the headers and the query: at most one key comes out, and the one of the query if
-// there is one.
+// For any headers and query there is at most one key, and the query's key if the query has one.
 func FuzzPresentedKey(f *testing.F) {
 	for _, seed := range [][2]string{{"Bearer ck_x", ""}, {"bearer  ck_x ", "ck_x"}, {"Basic eDp5", "ck_y"}, {"Bearer", ""}, {"Bearer a b", ""}, {"é", "\x00"}} {
 		f.Add(seed[0], seed[1])

@@ -13,10 +13,11 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// productName is in the document and on the page; at a partner's own host name the partner's stands in its place.
+// productName is in the document and on the page. At a partner's own host name the partner's name replaces it.
 const productName = "Puntuale"
 
-// hostAt is the partner whose own host name a caller called, or whose pages its browser showed last. Codes: not_found.
+// hostAt returns the partner whose own host name the request has, or whose pages the browser showed last. Codes:
+// not_found.
 func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
 	h, err := a.control.PartnerAt(r.Context(), r.Host, "")
 	if slug := httpkit.SlugIn(r, httpkit.LooksCookie); slug != "" && puntuale.CodeOf(err) == puntuale.CodeNotFound {
@@ -25,8 +26,8 @@ func (a *api) hostAt(r *http.Request) (puntuale.Host, error) {
 	return h, err
 }
 
-// labelAt is the name under which a caller knows the service, and the address of the style that goes with it ("": the
-// product's): those of a partner, else the product's. Where that cannot be found out the name is neither's.
+// labelAt returns the name under which a caller knows the service, and the address of its style ("": the product's).
+// They belong to a partner, or else to the product. If the store cannot say which, the name is neutral.
 func (a *api) labelAt(r *http.Request) (name, style string) {
 	h, err := a.hostAt(r)
 	switch {
@@ -44,9 +45,9 @@ func (a *api) labelAt(r *http.Request) (name, style string) {
 	return cmp.Or(h.Brand.Name, h.Partner.Name), style
 }
 
-// writeNamed writes the document under a name, without a copy: many may ask for it and not read it.
+// writeNamed writes the document with this name. It makes no copy, because many callers may ask for it and read slowly.
 func writeNamed(w io.Writer, document []byte, name string) {
-	ours, _ := json.Marshal(productName) // a string always has a form
+	ours, _ := json.Marshal(productName) // a string always has a JSON form
 	theirs, _ := json.Marshal(name)
 	title := []byte(`"title":`)
 	before, after, _ := bytes.Cut(document, append(title, ours...))

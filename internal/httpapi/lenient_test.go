@@ -49,7 +49,7 @@ func startIsLenientTest(t *testing.T, s *service) {
 		if got := a.header.Get("Content-Type"); got != "application/json" {
 			t.Errorf("%s: content type %q", name, got)
 		}
-		// What was sent is kept byte for byte, but for the byte order mark.
+		// The text is kept byte for byte, but without the byte order mark.
 		var details struct {
 			Messages []struct {
 				Phone   string `json:"telefono"`
@@ -103,7 +103,7 @@ func detailsAreLenientTest(t *testing.T, s *service) {
 	}
 }
 
-// A cancellation that is not understood to the letter cancels nothing.
+// A cancellation with any part that is not understood cancels nothing.
 func TestCancelIsStrict(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, cancelIsStrictTest)

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// linkView is a session as it is answered.
+// linkView is a session as the API answers it.
 type linkView struct {
 	ID, State, Number, QR string
 	Code                  string `json:"pairing_code"`
@@ -88,7 +88,7 @@ func TestLinking(t *testing.T) {
 	})
 }
 
-// The order of refusals: the account, the session, the request, the state; and who does not answer.
+// The order of refusals: the account, the session, the request, the state, and then a node that does not answer.
 func TestLinkingRefused(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -138,7 +138,7 @@ func TestLinkingRefused(t *testing.T) {
 	})
 }
 
-// Nobody carries a command out: the caller is told so in time, and what expired is not carried out later.
+// If no node carries out a command, the caller learns it in time. A command that expired is not carried out later.
 func TestLinkingUnanswered(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -163,7 +163,7 @@ func TestLinkingUnanswered(t *testing.T) {
 	})
 }
 
-// What only an owner could keep up is not shown once there is none.
+// A session without an owner does not show states that only an owner can keep up to date.
 func TestLinkOfNobody(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -189,7 +189,7 @@ func (s *service) count(query string) (n int) {
 	return n
 }
 
-// contains looks for a text in every value of a table.
+// contains reports whether any value of a table contains a text.
 func (s *service) contains(table, text string) bool {
 	s.t.Helper()
 	rows, err := s.db.SQL.Query("select * from " + table)
@@ -221,7 +221,7 @@ func (s *service) contains(table, text string) bool {
 	return found
 }
 
-// What is pending of a session that is unlinked waits for the next link.
+// Pending messages of an unlinked session wait for its next link.
 func TestUnlinkingKeepsMessages(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {

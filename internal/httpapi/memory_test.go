@@ -54,7 +54,7 @@ func (s *service) twin() *service {
 	return &other
 }
 
-// A busy client's starts are planned from memory; whatever another server changes is seen by the very next one.
+// A busy client's starts are planned from memory. The next start sees every change that another server made.
 func TestStartsFromMemory(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
@@ -73,12 +73,12 @@ func TestStartsFromMemory(t *testing.T) {
 	}
 }
 
-// memoryCase is a change, and what the next start comes to.
+// memoryCase is a change, and the result of the next start.
 type memoryCase struct {
 	change func(s *service, a account, sequence string)
 	body   string // of the start; "" is a good one
 	status int
-	says   string // what it left behind or was refused with holds this
+	says   string // the stored message, or the refusal, contains this
 }
 
 const memoryPhone = "+393331234567"
@@ -170,7 +170,7 @@ func changedElsewhere(t *testing.T, s *service, reads *atomic.Int64, c memoryCas
 	start(good, "Idempotency-Key", "k")
 	other := s.twin()
 	c.change(other, a, id)
-	if c.status == 401 { // an answer that was given is not given again either
+	if c.status == 401 { // a kept answer is not given again either
 		if r := start(good, "Idempotency-Key", "k"); r.status != 401 {
 			t.Errorf("a repeat: %d %s", r.status, r.body)
 		}

@@ -33,8 +33,8 @@ type cancelBody struct {
 	Phones []string `json:"phones,omitempty" maxItems:"1000" doc:"Only messages to these; without this member, or without a body, all pending messages are cancelled. Numbers are taken too."`
 }
 
-// cancelInput documents the query. The list is read from the call: huma takes one empty entry for no list at all, and
-// no list means everything.
+// cancelInput documents the query. The code reads the list from the call, because huma takes a list with one empty
+// entry for no list, and no list means everything.
 type cancelInput struct {
 	Phones []string `query:"phones[],explode" doc:"The same list, in the query"`
 }
@@ -49,8 +49,8 @@ type cancelledMessage struct {
 	Desired string `json:"desired_date" format:"date-time" doc:"When the message was to be sent"`
 }
 
-// cancelPending writes a [cancelAnswer]. There is no limit to its messages, and how many they are comes before them, so
-// they are kept on disk until all are cancelled.
+// cancelPending writes a [cancelAnswer]. The number of messages has no limit, and the answer begins with their count.
+// So they are kept on disk until all are cancelled.
 func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ *cancelInput) (written, error) {
 	location, phones, all, err := in.phones()
 	if err != nil {
@@ -70,7 +70,7 @@ func (a *api) cancelPending(ctx context.Context, c *control.Client, in *call, _ 
 		return nil, errors.Join(err, kept.close())
 	}
 	return func(to huma.Context) {
-		defer func() { _ = kept.close() }() // its file has no name: nothing is left of it
+		defer func() { _ = kept.close() }() // the file has no name, so nothing of it stays
 		begin, err := render(cancelAnswer{Message: control.Cancelled(n), Messages: []cancelledMessage{}})
 		if err != nil {
 			panic(err) // a text cannot fail
@@ -92,8 +92,8 @@ func cancelledOf(cancelled []puntuale.CancelledMessage) cancelAnswer {
 	return cancelAnswer{control.Cancelled(len(cancelled)), each(cancelled, cancelledMessageOf)}
 }
 
-// phones reads whose messages to cancel: all only when the body is absent or has no member, and the query no list.
-// Whatever else is found in the body joins the call's unknown parameters.
+// phones reads the recipients whose messages to cancel. all is true only when the body is absent or has no member, and
+// the query has no list. Other members of the body join the call's unknown parameters.
 func (c *call) phones() (location string, phones []string, all bool, err error) {
 	queried, inQuery := c.query["phones[]"]
 	if c.body == nil {
@@ -128,7 +128,7 @@ func (c *call) refuse(location, message string) {
 	c.unknown = append(c.unknown, puntuale.Fault{Location: location, Message: message})
 }
 
-// detailsInput documents the query; the list is read from the call, as the edge made it.
+// detailsInput documents the query. The code reads the list from the call, in the form that edge made.
 type detailsInput struct {
 	IDs []string `query:"message_ids[],explode" required:"true" doc:"IDs of the messages, at most 1000"`
 }
@@ -176,7 +176,7 @@ func details(ctx context.Context, c *control.Client, in *call, _ *detailsInput) 
 	return detailsAnswer{messages}, nil
 }
 
-// Detail is the contract's record of a message, for whoever shows one elsewhere.
+// Detail returns the contract's record of a message, for other packages that show one.
 func Detail(m *puntuale.MessageDetail) MessageDetail { return detailOf(m) }
 
 func detailOf(m *puntuale.MessageDetail) MessageDetail {

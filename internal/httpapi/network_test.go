@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// network stands for the dispatcher and what is behind it: it decides what becomes of messages.
+// network stands for the dispatcher and the networks: it decides the outcomes of messages.
 type network struct {
 	t      *testing.T
 	queue  puntuale.Queue
@@ -35,7 +35,7 @@ func (s *service) newAccount(email, accountType string) (a account) {
 	return a
 }
 
-// begin writes a message's intent, as its attempt begins, and reports what came of it.
+// begin writes a message's intent, as at the beginning of an attempt, and returns the result of the claim.
 func (s *service) begin(a account, id, phone string) (puntuale.ClaimItem, puntuale.Granted) {
 	s.t.Helper()
 	items, granted := s.beginAll(a, phone, id)

@@ -16,17 +16,17 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// object is a JSON object whose members are read one by one. An absent member and a null one are the same; a member of
-// another type than asked for is a fault, and all faults are gathered, those of inner objects too. Names are matched
-// exactly, and none comes twice.
+// object is a JSON object whose members are read one by one. An absent member and a null one are the same. A member of
+// another type than the asked one is a fault. All faults are collected, with those of inner objects. Names must match
+// exactly, and each may come once.
 type object struct {
 	at      string // "body", "body.steps[2]"
 	members map[string]json.RawMessage
-	faults  *[]puntuale.Fault // what is of a wrong type
-	refused *[]puntuale.Fault // what is readable, but not allowed: for control to answer with what it finds
+	faults  *[]puntuale.Fault // members of a wrong type
+	refused *[]puntuale.Fault // members that are readable, but not allowed; control adds its own faults and answers
 }
 
-// readObject reads a body that may hold so many values. Codes: unreadable.
+// readObject reads a body with at most this many values. Codes: unreadable.
 func readObject(body []byte, values int) (*object, error) {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	switch {
@@ -53,7 +53,7 @@ func readObject(body []byte, values int) (*object, error) {
 	return o, nil
 }
 
-// err returns what was found to be of a wrong type.
+// err returns the faults of a wrong type, nil if there are none.
 func (o *object) err() error {
 	if len(*o.faults) == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (o *object) id(name string) string {
 	return text
 }
 
-// phone reads a recipient as id does. A number that is not all digits is refused: no recipient is meant by it.
+// phone reads a recipient as id does. A number that is not only digits is refused, because it cannot be a recipient.
 func (o *object) phone(name string) string {
 	text := o.id(name)
 	if raw, ok := o.member(name); ok && !isPhone(raw) {
@@ -124,7 +124,7 @@ func (o *object) needIDs(name string) []string {
 	return o.ids(name)
 }
 
-// has reports a member that is neither absent nor null, null one that is.
+// has reports whether a member is present and not null.
 func (o *object) has(name string) bool {
 	_, ok := o.member(name)
 	return ok
@@ -135,9 +135,9 @@ func (o *object) null(name string) bool {
 	return there && !o.has(name)
 }
 
-// need notes a member that must be there and is not.
+// need reports whether a member is present. If not, it notes a fault.
 func (o *object) need(name string) bool {
-	if o.members == nil { // it is no object, and said to be none
+	if o.members == nil { // the value is no object, and this fault was noted
 		return false
 	}
 	_, ok := o.member(name)
@@ -147,7 +147,7 @@ func (o *object) need(name string) bool {
 	return ok
 }
 
-// only refuses members that the type which documents the body does not have.
+// only refuses members that are no fields of documented, the type that documents the body.
 func (o *object) only(documented any) {
 	known := map[string]bool{}
 	for field := range reflect.TypeOf(documented).Fields() {
@@ -207,7 +207,7 @@ func (o *object) whole(name string) int {
 	return n
 }
 
-// wholeOrNil is whole for numbers whose absence means something: nil.
+// wholeOrNil is whole for numbers whose absence has a meaning; it is nil then.
 func (o *object) wholeOrNil(name string) *int {
 	if _, ok := o.member(name); !ok {
 		return nil
@@ -317,7 +317,7 @@ func (o *object) wrong(name, want string) {
 	*o.faults = append(*o.faults, puntuale.Fault{Location: o.at + "." + name, Message: "must be " + want})
 }
 
-// blank notes a member that must be there and says nothing.
+// blank notes a required member that is empty.
 func (o *object) blank(name string) {
 	if o.members != nil {
 		o.refuse(name, "is required", nil)

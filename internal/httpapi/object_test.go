@@ -113,7 +113,7 @@ func TestObjectRefuses(t *testing.T) {
 	}
 }
 
-// What readers of JSON understand in different ways is refused, however deep it lies, and named.
+// JSON that different readers understand differently is refused at any depth, and the fault names its place.
 func TestFlaws(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string][]string{
@@ -158,7 +158,7 @@ func TestObjectPhones(t *testing.T) {
 	}
 }
 
-// No body makes the decoder panic, and what it refuses is refused as unreadable.
+// No body makes the decoder panic. Its refusals have the code unreadable.
 func FuzzReadObject(f *testing.F) {
 	for _, seed := range []string{
 		`{"phone":"+393331234567","n":12}`, `{"steps":[{"text":"x","timing":{"offset":{"amount":1}}}]}`, `{"phones":["1",2,null]}`,

@@ -17,7 +17,7 @@ type officialBody struct {
 	Groups        bool   `json:"groups_api,omitempty" doc:"The account has Meta's Groups API, and writes to groups by the ids that it gives"`
 }
 
-// keysBody documents what replaces them: each member that is not there stays as it was.
+// keysBody documents a change of them: each member that is missing stays as it was.
 type keysBody struct {
 	PhoneNumberID string `json:"phone_number_id,omitempty" maxLength:"64" pattern:"^[0-9]*$" doc:"As at the creation of a session. A number is taken too."`
 	AccessToken   string `json:"access_token,omitempty" maxLength:"4096"`
@@ -61,7 +61,7 @@ type testAnswer struct {
 	Templates templatesStatus `json:"templates"`
 }
 
-// templatesStatus is how the templates of a session's business were read last.
+// templatesStatus says when and how the templates of a session's business were read last.
 type templatesStatus struct {
 	Number  string `json:"phone_number_id,omitempty" doc:"Of the keys that the session has; the other keys are never shown"`
 	Account string `json:"business_account_id,omitempty"`

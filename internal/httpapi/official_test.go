@@ -45,7 +45,7 @@ func TestOfficialSession(t *testing.T) {
 		says(`"ok":false`, `phone_number_id non esiste`)
 		s.must(&made, "PUT", path+"/official", key, officialKeys)
 		says(`"ok":true`)
-		// One alone: the others stay, and none can be left out where there was none.
+		// One key alone: the others stay. Without stored keys, none may be left out.
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":"EAAcanaryold"}`)
 		says(`"ok":false`, `"message":"Token di accesso scaduto o revocato`)
 		s.must(&made, "PUT", path+"/official", key, `{"access_token":" EAAcanary ","app_secret":null}`)
@@ -61,7 +61,7 @@ func TestOfficialSession(t *testing.T) {
 		}
 		s.must(&made, "PUT", path+"/official", key, strings.Replace(officialKeys, "EAAcanary", "EAAcanaryold", 1))
 		says(`"state":"unlinked"`)
-		s.must(&made, "DELETE", path+"/pair", key, "") // keys that are no good are forgotten, too
+		s.must(&made, "DELETE", path+"/pair", key, "") // invalid keys can be removed, too
 		says(`"ok":false`, `"message":"Mancano le credenziali di Meta"`)
 		s.refusedAt(422, "PUT", path+"/official", key, `{"access_token":"EAAcanary"}`, "body.phone_number_id", "body.app_secret", "body.verify_token")
 
@@ -92,7 +92,7 @@ func TestOfficialSession(t *testing.T) {
 	})
 }
 
-// TestReceiptsInDetails: the moments are there once they are known, after the contract's members.
+// TestReceiptsInDetails: the moments of receipts appear once they are known, after the contract's members.
 func TestReceiptsInDetails(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -131,7 +131,8 @@ func TestReceiptsInDetails(t *testing.T) {
 	})
 }
 
-// TestApprovedTemplates: what an approved template needs is kept, its fields count, and it is filled at the start.
+// TestApprovedTemplates: the API keeps all that an approved template needs. Its fields count as fields of the sequence,
+// and the start fills them in.
 func TestApprovedTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -169,8 +170,8 @@ func TestApprovedTemplates(t *testing.T) {
 	})
 }
 
-// TestNetworkTemplates: the business's templates are read with the test, listed with what they need, and sequences are
-// warned of what will go wrong, in both languages.
+// TestNetworkTemplates: testing a session reads the business's templates. The list shows what each needs. Sequences get
+// warnings of what will go wrong, in both languages.
 func TestNetworkTemplates(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -264,7 +265,7 @@ func TestNetworkTemplates(t *testing.T) {
 	})
 }
 
-// TestWebhookAddress: the path is always told, the whole address where the service knows its own.
+// TestWebhookAddress: the answer always has the path, and the whole address if the service knows its own address.
 func TestWebhookAddress(t *testing.T) {
 	t.Parallel()
 	for public, want := range map[string]string{"": "", "https://messages.example.com/": "https://messages.example.com"} {

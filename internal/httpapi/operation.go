@@ -16,22 +16,22 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// operation is what is said about a call when it is registered.
+// operation describes a call when it is registered.
 type operation struct {
 	id, method, path, summary string
 
 	body       any                      // a zero value of the type that documents the body; nil: the call takes none
 	optional   bool                     // the body may be absent
-	upload     int64                    // the verb reads the body as it comes, at most so many bytes; 0: it does not
-	bodyBytes  int64                    // the body may have as many; 0: httpkit.MaxBody
-	creates    func(*http.Request) bool // whether the call creates or sends, which an expired account may not; nil: it does not
-	proven     func(*http.Request) bool // whether what it does is proven by the store, so that the caller may be remembered; nil: it is not
+	upload     int64                    // the verb reads the body while it arrives, at most this many bytes; 0: it does not
+	bodyBytes  int64                    // largest body in bytes; 0: httpkit.MaxBody
+	creates    func(*http.Request) bool // reports whether the call creates or sends, which an expired account may not do; nil: never
+	proven     func(*http.Request) bool // reports whether the store itself checks the caller, so that a remembered caller is enough; nil: never
 	strict     bool                     // a query parameter that is not documented is a fault
-	closed     bool                     // so is a member of the body
-	prevents   bool                     // keeps messages from being sent, and so goes before other calls
+	closed     bool                     // an undocumented member of the body is a fault
+	prevents   bool                     // prevents sending, and so comes before other calls at the gate
 	versioned  bool                     // its answer shows a version
 	idempotent bool                     // a repeat under the same Idempotency-Key gives the first answer
-	refusals   []int                    // statuses besides those that every call may have
+	refusals   []int                    // statuses of refusals, besides those that every call may have
 }
 
 // replayedHeader marks the answer of an earlier call.
@@ -40,7 +40,7 @@ const replayedHeader = "Idempotent-Replayed"
 // answer is what huma sends.
 type answer[T any] struct{ Body T }
 
-// clientVerb and partnerVerb answer one call. Input holds the path, the query and the headers; the body is the call's.
+// clientVerb and partnerVerb answer one call. Input has the path, the query and the headers. The body is in the call.
 type (
 	clientVerb[I, T any]  func(context.Context, *control.Client, *call, *I) (T, error)
 	partnerVerb[I, T any] func(context.Context, *control.Partner, *call, *I) (T, error)
@@ -85,12 +85,12 @@ func register[I, T any](a *api, side puntuale.Side, op operation, verb func(cont
 		Security:           []map[string][]string{{"bearer": {}}, {"api_key": {}}},
 		Responses:          a.responses(op),
 		Middlewares:        huma.Middlewares{a.enter(side, op, known)},
-		SkipValidateParams: true, // a faulty parameter comes after a thing that is not there
+		SkipValidateParams: true, // the refusal of a parameter comes after not_found
 	}
 	huma.Register(a.API, described, func(ctx context.Context, in *I) (*answer[T], error) {
 		c := callOf(ctx)
 		body, err := verb(ctx, c, in)
-		c.pass.Rest() // a slow reader needs no place
+		c.pass.Rest() // a slow reader needs no seat
 		if err != nil {
 			return nil, a.problem(ctx, err)
 		}
@@ -125,8 +125,8 @@ func (a *api) documented(op operation) *huma.Operation {
 	}[op.method]
 }
 
-// documentBody describes the body. It is done after the registration: huma reads every body that it knows of, and this
-// one is read before, within the order of refusals.
+// documentBody describes the body. It must run after the registration: otherwise huma would read the body, but this
+// package reads it before, in the order of refusals.
 func (a *api) documentBody(documented *huma.Operation, op operation) {
 	schema := a.OpenAPI().Components.Schemas.Schema(reflect.TypeOf(op.body), true, op.id+"Request")
 	documented.RequestBody = &huma.RequestBody{
@@ -138,7 +138,7 @@ func (a *api) documentBody(documented *huma.Operation, op operation) {
 	}
 }
 
-// responses documents what a call may be refused with.
+// responses documents the refusals of a call.
 func (a *api) responses(op operation) map[string]*huma.Response {
 	statuses := map[int]bool{400: true, 401: true, 403: true, 413: true, 422: true, 429: true, 500: true, 503: true}
 	for _, status := range op.refusals {

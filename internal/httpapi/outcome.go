@@ -23,7 +23,7 @@ func registerOutcomes(a *api) {
 	}}
 }
 
-// periodNames are the names that a period's bounds go by, ours first.
+// periodNames are the accepted names of a period's bounds, ours first.
 var periodNames = [2][]string{{"start", "from", "start_date", "inizio"}, {"end", "to", "end_date", "fine"}}
 
 // period reads a period from the query.
@@ -31,7 +31,7 @@ func (c *call) period() (p control.Period) {
 	for i, into := range []*[]control.Bound{&p.Start, &p.End} {
 		for _, name := range periodNames[i] {
 			for _, text := range c.query[name] {
-				if strings.TrimSpace(text) != "" { // else it is as if it were absent
+				if strings.TrimSpace(text) != "" { // an empty value counts as absent
 					*into = append(*into, control.Bound{Name: name, Text: text})
 				}
 			}
@@ -76,7 +76,7 @@ func outcomeOf(o puntuale.MessageOutcome) messageOutcome {
 	return messageOutcome{int64(o.ID), "FAILED", &o.Reason}
 }
 
-// nextLink is the address of the next page, without the key, which belongs in no header that others keep.
+// nextLink is the address of the next page. It leaves out the key, because others may log the header.
 func nextLink(p control.Period, cursor string) string {
 	query := url.Values{"start": {p.Start[0].Text}, "end": {p.End[0].Text}, "cursor": {cursor}}
 	return "</api/messages/statusByPeriod?" + query.Encode() + `>; rel="next"`

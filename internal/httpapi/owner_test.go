@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// owner stands for the node that owns sessions: it takes one once somebody gave a command for it.
+// owner stands for the node that owns sessions. It takes a session once a caller gave a command for it.
 type owner struct {
 	t       *testing.T
 	store   *store.Store
@@ -30,7 +30,7 @@ type owner struct {
 	mu     sync.Mutex
 	node   puntuale.NodeID
 	owned  map[puntuale.SessionID]bool
-	absent bool // nobody is there
+	absent bool // no node carries out commands
 }
 
 func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.Clock, vault *auth.Vault, answered func(puntuale.SessionID)) *owner {
@@ -68,7 +68,7 @@ func newOwner(t *testing.T, s *store.Store, db *storetest.Database, clock clock.
 	return o
 }
 
-// hint is told of what the API hints at.
+// hint gets the wakeups of the API.
 func (o *owner) hint(id puntuale.SessionID, due time.Time) {
 	if !due.IsZero() {
 		return
@@ -113,7 +113,7 @@ func (o *owner) own(id puntuale.SessionID) (err error) {
 	return nil
 }
 
-// testVault seals under a key that everybody knows.
+// testVault seals with a fixed key that is no secret.
 func testVault(t *testing.T) *auth.Vault {
 	t.Helper()
 	v, err := auth.NewVault(make([]byte, auth.DataKeySize))

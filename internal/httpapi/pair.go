@@ -51,7 +51,7 @@ func setPair(ctx context.Context, c *control.Client, in *call, p *pairChangeInpu
 		return pairAnswer{}, err
 	}
 	start, stop := body.id("start"), body.id("stop")
-	for _, side := range []string{"start", "stop"} { // null says none; a side left out might be meant to stay
+	for _, side := range []string{"start", "stop"} { // null means none; the caller may have meant that a missing side stays
 		if !body.has(side) && !body.null(side) {
 			body.blank(side)
 		}

@@ -27,7 +27,7 @@ func (s *service) behindGate(gate *httpkit.Gate, refuse *httpkit.Restraint) http
 	return h
 }
 
-// lateBody says nothing for a while.
+// lateBody sends nothing for a while.
 type lateBody struct {
 	io.Reader
 	from <-chan time.Time
@@ -38,7 +38,8 @@ func (b lateBody) Read(p []byte) (int, error) {
 	return b.Reader.Read(p)
 }
 
-// How long a body takes to come is nobody's wait: the call is done however long its patience is over.
+// The time that a body takes to arrive does not count as waiting for the server. The call is done even if its admission
+// deadline has passed by then.
 func TestSlowBody(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -47,7 +48,7 @@ func TestSlowBody(t *testing.T) {
 		const patience = time.Second
 		h := s.behindGate(httpkit.NewGate(httpkit.GateConfig{Places: 1, Patience: patience, Now: time.Now}), nil)
 		var last string
-		for n := range 5 { // a starved machine may need its patience for the call itself
+		for n := range 5 { // on a slow machine the call itself may take until its admission deadline
 			from := make(chan time.Time)
 			time.AfterFunc(patience+patience/4, func() { close(from) })
 			body := lateBody{strings.NewReader(fmt.Sprintf(`{"phone":"+39347123%04d","testo":"x"}`, n)), from}
@@ -65,7 +66,7 @@ func TestSlowBody(t *testing.T) {
 	})
 }
 
-// Refusals that are held back hold no places: whoever has a key is let in meanwhile.
+// Delayed refusals hold no seats: calls with a valid key are admitted meanwhile.
 func TestHeldRefusalsHoldNoPlaces(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

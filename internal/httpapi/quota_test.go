@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestQuotas: a partner limits how many of each a client has, and a call for one more says which limit it is.
+// TestQuotas: a partner limits how many sessions, sequences and so on a client has. The refusal of one more names the
+// limit.
 func TestQuotas(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

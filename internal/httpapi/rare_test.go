@@ -8,8 +8,8 @@ import (
 	"puntuale/internal/control"
 )
 
-// TestRareState: a page of messages in a state that few have looks through a bounded number of calls, and names the next
-// page, however many other messages are newer. Before, it read them all.
+// TestRareState: a page of messages in a rare state looks through a bounded number of calls, and names the next page. It
+// does so even if many newer messages have other states.
 func TestRareState(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

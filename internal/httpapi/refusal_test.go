@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// locations reads where a problem's faults are.
+// locations returns the locations of a problem's faults.
 func (a response) locations() []string {
 	var p struct {
 		Errors []struct{ Location string }
@@ -26,7 +26,7 @@ func (a response) locations() []string {
 	return at
 }
 
-// A call with everything wrong is refused for the first thing; each time that is put right, for the next.
+// A call with every fault is refused for the first one. After that is corrected, it is refused for the next, and so on.
 func TestOrderOfRefusals(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, orderOfRefusalsTest)
@@ -74,7 +74,7 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 			t.Errorf("%s: %d %.200s, want %d", c.why, a.status, a.body, c.status)
 		}
 	}
-	// Nothing of this was counted, and a kept answer is given again beyond the cap.
+	// None of these calls was counted, and a repeat gets the kept answer even over the cap.
 	a := s.must(nil, "POST", "/api/start/"+id, key, good, "Idempotency-Key", "used")
 	if a.header.Get("Idempotent-Replayed") != "true" || !strings.Contains(a.body, `"daily_api_used":100,"daily_api_remaining":0`) {
 		t.Errorf("%v %s", a.header, a.body)
@@ -84,7 +84,7 @@ func orderOfRefusalsTest(t *testing.T, s *service) {
 	}
 }
 
-// Nobody may be kept from unsubscribing: what only stops works over the cap, and its calls are counted.
+// The cap must never prevent an opt-out: calls that only stop things work over the cap, and are counted.
 func TestStopsWorkOverTheCap(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, stopsWorkOverTheCapTest)
@@ -167,7 +167,7 @@ func accountsThatMayNotSendTest(t *testing.T, s *service) {
 	check("suspended", func(bool) bool { return true })
 }
 
-// brokenStore cannot be reached once a key was found.
+// brokenStore fails all calls after a key was found.
 type brokenStore struct {
 	puntuale.Operator
 	err error
@@ -201,7 +201,7 @@ func TestStoreFails(t *testing.T) {
 		if log := s.log.String(); c.err != nil && !strings.Contains(log, "10.1.2.3") || strings.Contains(log, s.partner) {
 			t.Errorf("log: %s", log)
 		}
-		// A key that fails its checksum never gets as far as the store.
+		// A key with a wrong checksum never reaches the store.
 		if a := s.call("GET", "/api/sequences", s.partner[:60]+"0", ""); a.status != 401 && s.partner[60] != '0' {
 			t.Errorf("%d %s", a.status, a.body)
 		}

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/control"
 )
 
-// reply is an answer made now, or an earlier call's, byte for byte.
+// reply is a new answer, or the answer of an earlier call, byte for byte.
 type reply[T any] struct {
 	value T
 	kept  []byte
@@ -25,10 +25,10 @@ func (r reply[T]) MarshalJSON() ([]byte, error) {
 	return render(r.value)
 }
 
-// Schema tells huma that the answer is what is inside.
+// Schema tells huma to document the inner value.
 func (reply[T]) Schema(r huma.Registry) *huma.Schema { return r.Schema(reflect.TypeFor[T](), true, "") }
 
-// replyOf turns a verb's result into an answer; one that is given again is marked.
+// replyOf turns a verb's result into an answer. It marks an answer of an earlier call.
 func replyOf[T any](in *call, value T, err error) (reply[T], error) {
 	earlier := &puntuale.Replayed{}
 	if errors.As(err, &earlier) {
@@ -52,7 +52,7 @@ type OnceInput struct {
 	Key string `header:"Idempotency-Key" maxLength:"255" doc:"A repeat under the same key gives the first call's answer"`
 }
 
-// once is a call's part in having its effect once: convert makes the answer of what the verb returns.
+// once returns what the verb needs to have its effect once. convert makes the answer from the verb's result.
 func once[V, T any](in *call, p *OnceInput, convert func(V) T) control.Once[V] {
 	return control.Once[V]{
 		Scope: in.scope, Key: p.Key, Body: in.body,

@@ -40,7 +40,7 @@ func resend(ctx context.Context, c *control.Client, in *call, p *OnceInput) (res
 	}
 	dry := refuseDry(in.query)
 	if len(dry) > 0 {
-		p = &OnceInput{} // what was sent before is no answer to it
+		p = &OnceInput{} // a dry run must not get the kept answer of a real call
 	}
 	asked := control.ResendCall{
 		IDs: body.needIDs("id"), Date: body.text("date"), Time: body.text("time"), Once: once(in, p, resentOf),

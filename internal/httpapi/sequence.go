@@ -186,7 +186,7 @@ func readSequence(in *call) (control.NewSequence, error) {
 	return asked, body.err()
 }
 
-// readSteps reads the steps. Of too many it reads none: their number is what is refused.
+// readSteps reads the steps. If there are too many it reads none, because the call is refused for their number.
 func readSteps(body *object) []puntuale.Step {
 	if n := len(body.list("steps")); n > puntuale.MaxSteps {
 		return make([]puntuale.Step, n)
@@ -211,7 +211,7 @@ func readTiming(o *object) puntuale.Timing {
 		Anchor: o.text("anchor"), At: o.text("at"), Jitter: o.whole("jitter"), IfPast: puntuale.IfPast(o.text("if_past")),
 	}
 	if strings.TrimSpace(t.Anchor) == "" {
-		t.Anchor = puntuale.AnchorStart // so that all else can be looked at
+		t.Anchor = puntuale.AnchorStart // so that the rest can be checked
 		o.blank("anchor")
 	}
 	if o.need("offset") {

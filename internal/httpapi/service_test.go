@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 // morning is when the tests' clocks stand: a Friday, 10:30 in Rome.
 var morning = time.Date(2026, 11, 20, 9, 30, 0, 123456000, time.UTC)
 
-// service is the whole API on a store of its own, with one partner.
+// service is the complete API on a store of its own, with one partner.
 type service struct {
 	t       *testing.T
 	handler http.Handler
@@ -105,7 +105,7 @@ func newService(t *testing.T, o options) *service {
 	return s
 }
 
-// response is what a call was answered with.
+// response is the answer to a call.
 type response struct {
 	status int
 	header http.Header
@@ -139,7 +139,7 @@ func (s *service) send(r *http.Request) response {
 	return a
 }
 
-// must is call for what has to succeed; it decodes the answer into v, which may be nil.
+// must is call for calls that must succeed. It decodes the answer into v, which may be nil.
 func (s *service) must(v any, method, target, key, body string, header ...string) response {
 	s.t.Helper()
 	a := s.call(method, target, key, body, header...)
@@ -190,7 +190,7 @@ type started struct {
 	Remaining int64    `json:"daily_api_remaining"`
 }
 
-// hints are what the dispatcher would have heard.
+// hints are the wakeups that the dispatcher would have got.
 type hints struct {
 	mu  sync.Mutex
 	got []hint

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A pace is as asked, with cautious defaults for real numbers; what a change leaves out stays.
+// A pace is as the caller asked, with cautious defaults for real numbers. Values that a change leaves out stay.
 func TestSessionPace(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {

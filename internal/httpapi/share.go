@@ -8,18 +8,19 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// shares remembers whose the keys are that were found lately, so that the gate can tell callers apart before their keys
-// are looked up. It decides nothing but who waits with whom: whether a key is valid is asked each time. Safe for
+// shares remembers which caller each lately used key belongs to. So the gate can tell callers apart before their keys
+// are looked up. It decides only which calls wait together: the store checks each time whether a key is valid. Safe for
 // concurrent use.
 type shares struct {
 	mu    sync.Mutex
 	owner map[puntuale.KeyHash]httpkit.Share
 }
 
-// mostShares bounds what is remembered; beyond it any key is forgotten, and its next call waits with those of strangers.
+// mostShares bounds how many keys are remembered. Beyond it a random key is forgotten, and its next call waits with
+// those of unknown callers.
 const mostShares = 1 << 16
 
-// of returns whose a key is, if it was found lately.
+// of returns the caller key of an API key that was found lately.
 func (s *shares) of(key puntuale.KeyHash) (who httpkit.Share, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -27,7 +28,7 @@ func (s *shares) of(key puntuale.KeyHash) (who httpkit.Share, found bool) {
 	return who, found
 }
 
-// found notes whose call a key let in, or that it is nobody's.
+// found notes which caller a key belongs to. It forgets a key that is no longer valid.
 func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +51,7 @@ func (s *shares) found(key puntuale.KeyHash, c *call, err error) {
 	s.owner[key] = owner
 }
 
-// share is whose call it is.
+// share returns the caller key of a call.
 func (c *call) share() httpkit.Share {
 	if c.device != nil {
 		return httpkit.Share{Side: puntuale.DeviceSide, ID: int64(c.device.ID)}
@@ -72,8 +73,8 @@ func (op operation) lane() httpkit.Lane {
 	return httpkit.LaneWrite
 }
 
-// turnAway refuses a call before anything of it was looked at. A small body is let come, for a new connection would cost
-// both sides more.
+// turnAway refuses a call before any part of it was checked. It lets a small body arrive, because a new connection would
+// cost both sides more.
 func (a *api) turnAway(w http.ResponseWriter, r *http.Request, err error) {
 	httpkit.Quieten(r.Context())
 	if r.ContentLength >= 0 && r.ContentLength <= smallBody {

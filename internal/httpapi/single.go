@@ -47,10 +47,10 @@ func sendSingle(ctx context.Context, c *control.Client, in *call, p *OnceInput) 
 		Body: in.body, Scope: in.scope, Key: p.Key, Faults: refuseDry(in.query),
 	}
 	if len(asked.Faults) > 0 {
-		asked.Key = "" // what was sent before is no answer to it
+		asked.Key = "" // a dry run must not get the kept answer of a real call
 	}
 	for _, name := range []string{"text", "media", "media_name"} {
-		body.text(name) // the planner reads it; here only its type is looked at
+		body.text(name) // the planner reads it; here only its type is checked
 	}
 	if err := body.err(); err != nil {
 		return startAnswer{}, err

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// Slips that must not look like success: what a caller meant and did not say is refused, and nothing is done.
+// Slips must not look like success: a call that does not say what its caller probably meant is refused, and does
+// nothing.
 func TestSlips(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -25,7 +26,7 @@ func TestSlips(t *testing.T) {
 	})
 }
 
-// Whoever asks to try a call means not to send, however it is written.
+// A caller that asks for a dry run, in any spelling, does not want to send.
 func slipDryRun(t *testing.T, s *service) {
 	key := s.newClient("dry@x", "test")
 	single := `{"phone":"3331234567","text":"x"}`
@@ -106,7 +107,7 @@ func slipOfficial(_ *testing.T, s *service) {
 	s.must(nil, "POST", "/api/sessions", key, `{"name":"x","connection_type":"Official","official":null}`)
 }
 
-// What is no id is left out like an unknown one.
+// A text that is no id is left out, like an unknown id.
 func slipIDs(t *testing.T, s *service) {
 	key := s.newClient("ids@x", "test")
 	sent := s.must(nil, "POST", "/api/messages", key, `{"phone":"3331234567","text":"x"}`)
@@ -139,7 +140,7 @@ func slipWording(t *testing.T, s *service) {
 	}
 }
 
-// A fault's place is that of the bound that was read.
+// A fault's location names the bound that was read.
 func slipPeriods(t *testing.T, s *service) {
 	a := s.newAccount("periods@x", "full")
 	for _, path := range []string{"/api/messages/statusByPeriod", "/api/messages"} {
@@ -150,7 +151,7 @@ func slipPeriods(t *testing.T, s *service) {
 	}
 }
 
-// Beyond its rate a key waits, and others do not; what is refused is not counted.
+// Beyond its rate a key must wait, and others need not. Refused calls are not counted.
 func TestRate(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{rate: 1.5})

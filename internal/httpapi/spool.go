@@ -10,7 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// written is an answer that its call writes itself, for it may be longer than memory should hold.
+// written is an answer that its call writes itself, because it may be too long for memory.
 type written = func(huma.Context)
 
 // documentAnswer describes what such an answer holds.
@@ -22,11 +22,12 @@ func documentAnswer[T any](a *api, op operation) {
 // spoolMemory is how many bytes a spool keeps in memory.
 const spoolMemory = 64 << 10
 
-// spool keeps what is written to it until it is answered: a little in memory, more in a file without a name.
+// spool keeps the bytes that are written to it until the answer is sent. A few are in memory, and more in a file
+// without a name.
 type spool struct {
 	folder string
 	memory bytes.Buffer
-	file   *os.File // nil: it was little so far
+	file   *os.File // nil: all bytes are in memory so far
 }
 
 func (s *spool) Write(p []byte) (int, error) {
@@ -59,7 +60,7 @@ func (s *spool) flush() error {
 	return nil
 }
 
-// answer writes what was kept between begin and end.
+// answer writes begin, the kept bytes, and end.
 func (s *spool) answer(to io.Writer, begin, end []byte) error {
 	parts := []io.Reader{bytes.NewReader(begin), &s.memory, bytes.NewReader(end)}
 	if s.file != nil {
@@ -76,7 +77,7 @@ func (s *spool) answer(to io.Writer, begin, end []byte) error {
 	return nil
 }
 
-// plainWriter hides that a writer could read by itself, past what bounds slow readers.
+// plainWriter hides the writer's ReadFrom, which would bypass the bounds for slow readers.
 type plainWriter struct{ io.Writer }
 
 func (s *spool) close() error {

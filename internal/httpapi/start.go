@@ -34,7 +34,7 @@ func registerStart(a *api) {
 	}, stop)
 }
 
-// startsNow reports a start that is no dry run.
+// startsNow reports whether a start is no dry run.
 func startsNow(r *http.Request) bool { return !wantsPreview(r) }
 
 // startBody documents the body of a start.
@@ -93,7 +93,7 @@ type previewMessage struct {
 	Latest    *string  `json:"invio_previsto_max,omitempty" format:"date-time" doc:"With jitter, the latest moment"`
 }
 
-// startedOrPreview is what a start answers: two forms, told apart by dry_run.
+// startedOrPreview is the answer to a start. It has two forms, and dry_run tells which.
 type startedOrPreview struct {
 	started *startAnswer
 	preview *previewAnswer
@@ -147,14 +147,14 @@ func start(ctx context.Context, c *control.Client, in *call, p *startInput) (sta
 	return startedOrPreview{started: &startAnswer{idTexts(started.IDs), usageOf(started.Usage), skippedOf(started.Skipped)}}, nil
 }
 
-// wantsPreview reports a start that surely neither creates nor sends.
+// wantsPreview reports whether a start certainly neither creates nor sends.
 func wantsPreview(r *http.Request) bool {
 	dry, faults := wantsDry(r.URL.Query())
 	return dry && len(faults) == 0
 }
 
-// wantsDry reads dry_run. Whoever writes it in another way, or without a value that is understood, means not to send:
-// it is refused rather than overlooked.
+// wantsDry reads dry_run. A caller that writes it in another way, or with an unknown value, does not want to send. So
+// the call is refused, and the parameter is not ignored.
 func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		folded := strings.NewReplacer("-", "", "_", "").Replace(strings.ToLower(name))
@@ -173,7 +173,7 @@ func wantsDry(query url.Values) (dry bool, faults []puntuale.Fault) {
 	return dry, faults
 }
 
-// refuseDry refuses to try a call that has no preview: whoever asks for one means not to send.
+// refuseDry refuses dry_run for calls without a preview: a caller that asks for one does not want to send.
 func refuseDry(query url.Values) []puntuale.Fault {
 	dry, faults := wantsDry(query)
 	if dry && len(faults) == 0 {

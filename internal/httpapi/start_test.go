@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// A call under an idempotency key has its effect once, however often and however concurrently it comes.
+// A call under an idempotency key has its effect once, even if it comes several times and at the same time.
 func TestIdempotency(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -108,7 +108,7 @@ func TestCapIsExact(t *testing.T) {
 	})
 }
 
-// A dry run stores and counts nothing, and a start then does what it said.
+// A dry run stores and counts nothing. The start after it does what the dry run showed.
 func TestDryRun(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, dryRunTest)
@@ -169,7 +169,7 @@ func dryRunTest(t *testing.T, s *service) {
 	}
 }
 
-// The dispatcher hears of the earliest moment of each start, and that sessions changed.
+// The dispatcher gets a wakeup with the earliest moment of each start, and when sessions change.
 func TestHints(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, hintsTest)
@@ -312,7 +312,8 @@ func TestPages(t *testing.T) {
 	})
 }
 
-// A client gets a session as the server is set, unless the call says otherwise; the login is unique among the partner's.
+// A client gets a session of the server's default type, unless the call says otherwise. The login is unique among the
+// partner's clients.
 func TestCreateClient(t *testing.T) {
 	t.Parallel()
 	for _, sandbox := range []bool{false, true} {

@@ -8,7 +8,7 @@ import (
 	"puntuale"
 )
 
-// steps are a sequence's steps. Their JSON form is the vocabulary's own; what may stand in it is documented here.
+// steps are a sequence's steps. Package puntuale defines their JSON form, and this file documents it.
 type steps []puntuale.Step
 
 // Schema tells huma what a step is.
@@ -19,7 +19,7 @@ func (steps) Schema(r huma.Registry) *huma.Schema {
 	}
 }
 
-// step, timing, offset, window and validity document the members of a step; nothing is ever kept in them.
+// step, timing, offset, window and validity only document the members of a step. They never hold values.
 type step struct {
 	Text      string   `json:"text,omitempty" doc:"With {{field}} and {{field|fallback}}; of a date field, {{field:data}}, {{field:ora}}, {{field:giorno}} too"`
 	Media     string   `json:"media,omitempty" doc:"Address of a media file, http or https; may hold fields"`

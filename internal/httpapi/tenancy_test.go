@@ -89,7 +89,7 @@ const gatewayKeys = `{"base_url":"https://gateway.example.com/api","access_token
 
 const officialKeys = `{"phone_number_id":"101","access_token":"EAAcanary","app_secret":"appcanary","verify_token":"verifycanary","business_account_id":"55101"}`
 
-// linkedDevice is what a device learns when it is linked.
+// linkedDevice is the answer that a device gets when it is linked.
 type linkedDevice struct {
 	Token  string `json:"device_token"`
 	Device struct{ ID string }
@@ -124,13 +124,13 @@ func (c tenant) keyFor(s *service, path string, partner bool) string {
 	return c.key
 }
 
-// operations are one good call of each documented operation, as the document wants it. In a path or a body, {session}
-// and the like name what belongs to the caller.
+// operations has one good call of each documented operation. In a path or a body, {session} and the like stand for the
+// caller's own things.
 var operations = map[string]struct {
 	method, path, body string
 	partner            bool
-	foreign            string // what must come of a foreign thing: "404", or "" when the call names none
-	last               bool   // it takes away what others need
+	foreign            string // the status for another tenant's thing: "404", or "" when the call names none
+	last               bool   // it removes things that other operations need
 }{
 	"createClient":          {"POST", "/api/client/create", `{"name":"x","email":"new@x","password":"p","phone":"1"}`, true, "", false},
 	"getClientExpirations":  {"GET", "/api/clients/expiration", `{"client_ids":[{client}]}`, true, "404", false},
@@ -287,8 +287,9 @@ func TestDocumentedCalls(t *testing.T) {
 	}
 }
 
-// Each operation with every key that must not do: none, a revoked one, one of the other side; and with its own, on what
-// belongs to another client or another partner, which is, byte for byte, what does not exist. Nothing of it shows or changes.
+// Each operation is called with every key that must fail: none, a revoked one, one of the other side. It is also called with
+// its own key on things of another client or another partner. The answer is byte for byte the answer for things that do not
+// exist. Nothing of the other tenant is shown or changed.
 func TestKeysAndTenants(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, func(t *testing.T, s *service) {
@@ -360,7 +361,7 @@ func TestKeysAndTenants(t *testing.T) {
 	})
 }
 
-// everything is all that the keys of a client and of its partner can read of it.
+// everything is all data of a client that its keys and its partner's keys can read.
 func everything(s *service, key, partner, client string) string {
 	s.t.Helper()
 	var all strings.Builder

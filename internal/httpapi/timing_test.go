@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A step says when it leaves; nothing is sent at once because somebody forgot to.
+// A step must say when it leaves. A step without timing is refused, and not sent at once.
 func TestStepsNeedTiming(t *testing.T) {
 	t.Parallel()
 	databases(t, options{}, stepsNeedTimingTest)

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// A refusal that does not depend on the body does not wait for it: half of it is sent, and never the rest.
+// A refusal that does not depend on the body does not wait for it. The test sends half of the body, and never the rest.
 func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})
@@ -56,7 +56,8 @@ func TestRefusalDoesNotWaitForTheBody(t *testing.T) {
 	}
 }
 
-// Whoever looks for the answer only once the whole body is sent finds it; whoever then sends no more is not waited for long.
+// A caller that looks for the answer only after sending the whole body finds it. The server does not wait long for a caller
+// that stops sending.
 func TestRefusalOfALargeBodyIsRead(t *testing.T) {
 	t.Parallel()
 	s := newService(t, options{})

@@ -17,7 +17,7 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// openUpload begins an upload whose end does not come until it is told. begun is closed when the server reads the body.
+// openUpload begins an upload that ends only when finish is called. begun is closed when the server reads the body.
 func (s *service) openUpload(key, id string) (begun chan struct{}, finish func() (status int)) {
 	s.t.Helper()
 	begun = make(chan struct{})
@@ -43,8 +43,8 @@ func (s *service) openUpload(key, id string) (begun chan struct{}, finish func()
 	})
 }
 
-// TestUploadsAtTheSameTime: a server reads sixteen lists at the same time, and eight of one partner's clients. Others are refused
-// before their file is read, and told when to try again. Nothing of theirs is kept.
+// TestUploadsAtTheSameTime: a server reads sixteen lists at the same time, and eight of one partner's clients. Further uploads
+// are refused before their file is read, and the answer says when to try again. Nothing of them is stored.
 func TestUploadsAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, func(t *testing.T, s *service) {
@@ -119,7 +119,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if full {
 					w = &onceWritten{ResponseWriter: w, do: func() {
-						if _, _, err := gate.Enter(t.Context(), httpkit.Share{}, httpkit.LaneWrite); err != nil { // and stays
+						if _, _, err := gate.Enter(t.Context(), httpkit.Share{}, httpkit.LaneWrite); err != nil { // it keeps its seat
 							t.Error(err)
 						}
 					}}
@@ -131,7 +131,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			r.Header.Set("Authorization", "Bearer "+key)
-			r.Header.Set("Accept-Encoding", "identity") // packed, all of these rows are too few bytes for two packets
+			r.Header.Set("Accept-Encoding", "identity") // compressed, all rows would fit into one packet
 			answer, err := http.DefaultClient.Do(r)
 			if err != nil {
 				t.Fatal(err)
@@ -146,7 +146,7 @@ func TestRefusedRowsThatBreakOff(t *testing.T) {
 	})
 }
 
-// onceWritten does something before the first bytes of an answer.
+// onceWritten runs a function before the first bytes of an answer.
 type onceWritten struct {
 	http.ResponseWriter
 	do func()

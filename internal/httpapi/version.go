@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// What people edit has a version, which answers show as an entity tag. A change may name the versions that its caller
-// knows in If-Match (RFC 9110, section 13.1.1); without it whatever is stored is replaced.
+// Things that people edit have a version, and answers show it as an entity tag. A change may name the versions that its
+// caller knows in If-Match (RFC 9110, section 13.1.1). Without If-Match the change replaces any version.
 
 // changeInput documents the path and the headers of a change.
 type changeInput struct {
@@ -18,11 +18,11 @@ type changeInput struct {
 	Match string `header:"If-Match" doc:"Entity tags, as ETag showed them: the change is made if what is stored has one of them, else the answer is 412. * or nothing: it is made in any case"`
 }
 
-// tagged shows the version of what is answered.
+// tagged adds the answer's version to its headers.
 func (c *call) tagged(v puntuale.Version) { c.header.Set("ETag", `"`+string(v)+`"`) }
 
-// known returns the versions that the call names; none: it names none, or any will do. A weak tag stands for no version,
-// since If-Match compares strongly. What cannot be read is a fault.
+// known returns the versions that the call names. It returns none if the call names none, or accepts any. A weak tag
+// matches no version, because If-Match compares strongly. An unreadable header is a fault.
 func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 	text := strings.Trim(strings.Join(c.match, ","), " \t")
 	if len(c.match) == 0 || text == "*" {
@@ -39,7 +39,7 @@ func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 			return nil, badMatch
 		}
 		if len(strong) < len(rest) {
-			tag = "" // which nothing has
+			tag = "" // a version that nothing has
 		}
 		versions, rest = append(versions, puntuale.Version(tag)), after
 	}
@@ -51,7 +51,7 @@ func (c *call) known() (versions []puntuale.Version, faults []puntuale.Fault) {
 
 var badMatch = []puntuale.Fault{{Location: "header.If-Match", Message: `is neither * nor a list of entity tags such as "x5Rbq2"`}}
 
-// opaque takes a quoted tag from the beginning of a text; behind it the text ends, or the list goes on.
+// opaque reads a quoted tag at the beginning of a text. After the tag the text must end, or the list must go on.
 func opaque(text string) (tag, after string, ok bool) {
 	inside, begins := strings.CutPrefix(text, `"`)
 	tag, after, ends := strings.Cut(inside, `"`)

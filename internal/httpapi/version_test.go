@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What people edit shows its version, and is changed under If-Match only while it has it.
+// Things that people edit show their version. A change with If-Match succeeds only while the thing has that version.
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	databases(t, options{sandbox: true}, versionsTest)

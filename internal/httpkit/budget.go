@@ -9,15 +9,16 @@ import (
 	"puntuale"
 )
 
-// Share is a caller whose requests count together, so that nobody takes what is meant for everybody. It is an account,
-// or an address for callers that nobody knows yet.
+// Share is a caller key: requests with the same one count together, so that no caller takes all that callers share. It
+// is an account. For a caller that is not known yet it is an address.
 type Share struct {
 	Side    puntuale.Side
 	ID      int64
 	Address netip.Prefix
 }
 
-// AddressShare is the share of callers that nobody knows. One line may have all addresses of an IPv6 network of 64 bits.
+// AddressShare is the share of unknown callers. One line may have all addresses of an IPv6 network of 64 bits, so they
+// count as one.
 func AddressShare(from netip.Addr) Share {
 	bits := from.BitLen()
 	if from.Is6() {
@@ -34,7 +35,7 @@ const (
 )
 
 // Budget is the memory that bodies and answers may take, of all callers together: of the API, the dashboards and the
-// webhooks. Nobody takes more than is left for others. Safe for concurrent use; a nil Budget has no limit.
+// webhooks. No caller takes more than is left for others. Safe for concurrent use; a nil Budget has no limit.
 type Budget struct {
 	most    int64
 	refused func(reason string)
@@ -44,7 +45,7 @@ type Budget struct {
 	shares map[Share]int64 // bytes of those who hold some
 }
 
-// NewBudget returns a budget of so many bytes. refused is told of each refusal; nil: nobody counts.
+// NewBudget returns a budget of so many bytes. refused is called for each refusal; nil: not called.
 func NewBudget(most int64, refused func(reason string)) *Budget {
 	if refused == nil {
 		refused = func(string) {}
@@ -101,7 +102,7 @@ func (a *Account) Take(bytes int64) error {
 	return nil
 }
 
-// refuse makes the refusal of somebody who holds so many bytes; b is locked.
+// refuse makes the refusal of a caller that holds own bytes; b is locked.
 func (b *Budget) refuse(own int64) error {
 	err := puntuale.Overloaded(time.Duration(1+rand.IntN(3)) * time.Second) //nolint:gosec // spreads load, guards nothing
 	reason := "bodies"

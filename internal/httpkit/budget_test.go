@@ -12,7 +12,8 @@ import (
 	"puntuale/internal/httpkit"
 )
 
-// All accounts together hold so much and no more, nobody holds more than is left for others, and all is given back.
+// All accounts together hold at most the budget. No caller holds more than is left for others. In the end all memory is
+// given back.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 20
@@ -59,7 +60,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A body is counted as it comes: one that is only announced takes nothing, one that came is counted with what is made of it.
+// A body counts while it arrives. An announced length counts nothing. A body that arrived counts together with the values
+// decoded from it.
 func TestBodiesCountAsTheyCome(t *testing.T) {
 	t.Parallel()
 	b := httpkit.NewBudget(64<<20, nil)
@@ -101,7 +103,7 @@ func TestBodiesCountAsTheyCome(t *testing.T) {
 	}
 }
 
-// Callers that nobody knows count together by address: one line has many of IPv6.
+// Unknown callers count together by address, because one line has many IPv6 addresses.
 func TestAddressShare(t *testing.T) {
 	t.Parallel()
 	share := func(text string) httpkit.Share { return httpkit.AddressShare(netip.MustParseAddr(text)) }

@@ -75,7 +75,7 @@ func CallerOf(r *http.Request) Caller {
 }
 
 // Caller tells where a request comes from. Each proxy appends the address that it saw to X-Forwarded-For, so the list is
-// read from its end: the first address that is no trusted proxy is the caller's. The sender may have made up what stands
+// read from its end. The first address that is no trusted proxy is the caller's. The sender may have made up what stands
 // before it.
 func (p Proxies) Caller(r *http.Request) Caller {
 	c := Caller{Secure: r.TLS != nil}

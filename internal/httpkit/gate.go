@@ -18,15 +18,15 @@ const (
 	lanes
 )
 
-// Bounds of what waits. A call waits for its turn, wherever it has to, no longer than its patience; one that prevents
-// sends has more of it. Whose calls have waited for a part of theirs already is refused at once: the next would fare no
-// better.
+// Bounds of what waits. A call waits at most until its admission deadline (its patience), in all places together. A
+// call that prevents sends may wait longer. If a caller's oldest waiting call has used a part of its time already, the
+// caller's next call is refused at once. It would not get a place in time either.
 const (
 	usualPatience  = 2 * time.Second
 	preventTimes   = 5
 	impatientAfter = 8 // a part of the patience
 
-	waitersPerPlace = 8 // so many calls wait for each place at most
+	waitersPerPlace = 8 // at most so many calls wait for each place
 	leastWaiters    = 4 // of one share, however many others wait
 )
 
@@ -39,9 +39,9 @@ type GateConfig struct {
 	Waited   func(d time.Duration) // told of each call that had to wait; nil likewise
 }
 
-// Gate bounds the calls that are worked on at once to so many as can be answered soon. It lets the others wait in turn
-// for a short time. Nobody holds more places than are free beside, so that the next caller finds one whatever the
-// others do. Waiting callers are let in by turns. Safe for concurrent use; a nil Gate lets everybody in.
+// Gate bounds the calls that are worked on at once to so many as can be answered soon. The others wait in turn for a
+// short time. No caller holds more places than are free besides, so the next caller always finds one. Waiting callers
+// are admitted by turns. Safe for concurrent use; a nil Gate admits all.
 type Gate struct {
 	cfg     GateConfig
 	reserve int // places beyond for what prevents
@@ -116,7 +116,7 @@ func (g *Gate) Enter(ctx context.Context, who Share, lane Lane) (*Pass, context.
 	return p, p.patient(ctx), nil
 }
 
-// begin has the call's patience begin.
+// begin starts the time of the call's patience.
 func (p *Pass) begin(ctx context.Context) {
 	within := p.gate.cfg.Patience
 	if p.lane == LanePrevent {
@@ -140,7 +140,7 @@ func (p *Pass) Rest() {
 }
 
 // Return takes a place again, before the same caller's calls that have had none yet. The patience, which the context that it
-// returns holds, begins anew: how long a body took to come says nothing of who waits here. Codes: as Enter.
+// returns holds, begins anew, because the time of the body must not count as waiting for the server. Codes: as Enter.
 func (p *Pass) Return(ctx context.Context) (context.Context, error) {
 	if p == nil {
 		return ctx, nil
@@ -264,8 +264,8 @@ func (g *Gate) count(s *share, lane Lane, n int) {
 	}
 }
 
-// crowded reports that one more of the share's calls would wait too long. What prevents sends does not ask how many others
-// of its caller wait.
+// crowded reports whether one more of the share's calls would wait too long. For a call that prevents sends it does not
+// count the caller's other waiting calls.
 func (g *Gate) crowded(s *share, lane Lane, now time.Time) bool {
 	q, most := s.queues[lane], waitersPerPlace*g.cfg.Places
 	if lane == LanePrevent {
@@ -288,7 +288,7 @@ func (g *Gate) queue(p *Pass, w *waiter, first bool) {
 	g.waiting++
 }
 
-// unqueue takes a waiter out that was not let in.
+// unqueue removes a waiter that was not admitted.
 func (g *Gate) unqueue(p *Pass, w *waiter) {
 	q := p.share.queues[p.lane]
 	for i := range q {
@@ -326,7 +326,7 @@ func (g *Gate) release(p *Pass) {
 	}
 }
 
-// letIn lets one in of those who wait: what prevents first, then three that write for each that reads.
+// letIn admits one of the waiting calls: first calls that prevent, then three that write for each one that reads.
 func (g *Gate) letIn() bool {
 	g.turn++
 	order := [...]Lane{LanePrevent, LaneWrite, LaneRead}

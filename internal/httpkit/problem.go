@@ -25,8 +25,8 @@ const (
 	shownFaults   = 100
 )
 
-// Problem is the body of every answer that is not a success, in the form of RFC 9457 (its "type" is about:blank, and so
-// left out). It is also an error, so that a handler can return it.
+// Problem is the body of every answer that is not a success. Its form is RFC 9457; "type" is about:blank, and so left
+// out. It is also an error, so that a handler can return it.
 type Problem struct {
 	Title     string        `json:"title" doc:"The status in words"`
 	Status    int           `json:"status" doc:"The HTTP status"`

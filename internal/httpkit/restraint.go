@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Restraint keeps refusals from costing more than the work they spare. Who calls again the moment he is refused could
-// keep all processors busy with that. So beyond rate a second an answer is held back until it is its turn, a second at
-// most; it takes nothing but memory meanwhile. Safe for concurrent use; a nil Restraint holds nothing back.
+// Restraint keeps refusals from costing more than the work they spare. A caller that calls again right after each
+// refusal could keep all processors busy. So beyond rate a second an answer waits for its turn, at most a second.
+// Meanwhile it takes only memory. Safe for concurrent use; a nil Restraint holds nothing back.
 type Restraint struct {
 	rate float64 // a second
 	now  func() time.Time

@@ -20,7 +20,7 @@ type Config struct {
 	// Proxies are believed about the caller; see [CallerOf]. nil: DefaultProxies.
 	Proxies Proxies
 
-	// Observe, if set, is told of every answer with the pattern that [Matched] named ("" for none).
+	// Observe, if set, is called for every answer with the pattern that [Matched] named ("" for none).
 	Observe func(route string, status int, took time.Duration)
 }
 
@@ -149,8 +149,8 @@ func (w *recorder) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// What is long is written in parts, and each must be taken within a time. So a reader that takes nothing keeps none of
-// it in memory for long.
+// A long answer is written in parts, and the reader must take each within a time. So a reader that takes nothing does
+// not keep memory for long.
 const (
 	writtenAtOnce = 64 << 10 // bytes
 	takenWithin   = 10 * time.Second

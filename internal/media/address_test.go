@@ -224,8 +224,8 @@ func TestVictimIsThere(t *testing.T) {
 	}
 }
 
-// TestRebinding: a name that resolves to a public address when it is looked at, and to a private one when it is used,
-// and the other way round. Each connection is checked by itself.
+// TestRebinding: a name resolves to a public address when it is checked, and to a private one when it is used. The
+// other way round is tested, too. Each connection is checked by itself.
 func TestRebinding(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)
@@ -262,7 +262,7 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// TestNamesWithin: a caller cannot tell a name that only our network knows from one that nobody knows.
+// TestNamesWithin: a caller cannot distinguish a name that only our network knows from one that does not exist.
 func TestNamesWithin(t *testing.T) {
 	t.Parallel()
 	resolver := names(t, func(name string, _ int64) []netip.Addr {
@@ -279,7 +279,7 @@ func TestNamesWithin(t *testing.T) {
 	}
 }
 
-// TestMixedAnswers: of a name with a public address and private ones, only the public one is used.
+// TestMixedAnswers: if a name has a public address and private ones, only the public one is used.
 func TestMixedAnswers(t *testing.T) {
 	t.Parallel()
 	v := newVictim(t)

@@ -1,5 +1,5 @@
-// Package media fetches what callers' media addresses lead to: safely, for an address is whatever a caller wrote, and
-// once for each run.
+// Package media fetches the files at callers' media addresses: safely, because a caller can write any address, and once
+// for each run.
 //
 // Safely means that every connection is checked when it is made, on the very address that is dialled. So neither a
 // spelling, nor a redirect, nor a name that resolves anew can lead inside. Nothing of ours travels along. Time, rate,

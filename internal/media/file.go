@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// key is what callers share a file by.
+// key decides which callers share a file: those with the same key.
 type key struct {
 	client puntuale.ClientID
 	run    puntuale.RunID
@@ -19,11 +19,11 @@ type key struct {
 	limit  int64
 }
 
-// file is one fetch, and what it brought. What is above data is the fetcher's, under its lock; the rest is the
-// fetch's own until done is closed, and does not change afterwards.
+// file is one fetch and its result. The fetcher's lock guards the fields above data. Only the fetch uses the others
+// until done is closed, and they do not change afterwards.
 type file struct {
 	key    key
-	ctx    context.Context // of the fetch; ends when nobody waits any more
+	ctx    context.Context // of the fetch; ends when no caller waits any more
 	cancel context.CancelCauseFunc
 	users  int           // those who wait or read
 	done   chan struct{} // closed when the fetch has ended

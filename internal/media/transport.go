@@ -10,9 +10,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// Transport reaches servers whose addresses callers give, such as gateways: public ones by https, and by https or http
-// those in the networks that the operator allows. It checks the numeric address right before each connection, on any
-// port. It keeps no connection, so no request is repeated on a stale one. Many goroutines may use it at once.
+// Transport reaches servers whose addresses callers give, such as gateways. It reaches public ones by https. In the
+// networks that the operator allows it uses https or http. It checks the numeric address right before each connection,
+// on any port. It keeps no connection, so no request is repeated on a stale one. Many goroutines may use it at once.
 func Transport(allowed []netip.Prefix) http.RoundTripper {
 	exempt := func(to netip.AddrPort) bool {
 		for _, p := range allowed {

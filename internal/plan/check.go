@@ -51,7 +51,7 @@ func Check(s puntuale.Sequence, extensions ...string) []puntuale.Fault {
 		c.add("body.steps", "must hold at least one step", nil)
 	case n > puntuale.MaxSteps:
 		c.add("body.steps", fmt.Sprintf("holds %d steps, of at most %d", n, puntuale.MaxSteps), nil)
-		return c.faults // what is wrong with so many is not looked for
+		return c.faults // the steps of a sequence with too many are not checked
 	}
 	for i := range s.Steps {
 		c.where = stepLocation("body.", i, "")

@@ -13,7 +13,7 @@ import (
 var DefaultMediaExtensions = []string{"jpg", "jpeg", "png", "mp4", "3gp", "mp3", "ogg", "aac", "amr", "m4a",
 	"pdf", "doc", "docx", "xls", "xlsx", "ppt", "pptx", "txt"}
 
-// content renders what a step shows. With faults, which it records, the result means nothing.
+// content renders the content of a step. It records faults, and with a fault the result is invalid.
 func (b *builder) content(i int, step *puntuale.Step) puntuale.Content {
 	t := timing{Timing: &step.Timing}
 	c := puntuale.Content{Latitude: step.Latitude, Longitude: step.Longitude, Template: step.Template, Resend: step.OnUncertain == puntuale.UncertainResend}

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// Whatever a sequence's steps and a call's fields hold, what Check lets pass can be planned or is refused with its
-// place. A plan keeps its promises.
+// For all steps and fields: a sequence that passes Check can be planned, or is refused with a location. A plan keeps
+// its promises.
 func FuzzSequence(f *testing.F) {
 	for _, seed := range []struct{ steps, body string }{
 		{`[{"text":"Ciao {{nome|tu}}","timing":{"anchor":"start","offset":{"amount":0}}}]`, `{}`},

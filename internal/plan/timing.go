@@ -18,7 +18,7 @@ type timing struct {
 	anchor time.Time
 	at     time.Duration // of At; only with At
 	before bool          // the step must leave before its anchor
-	own    time.Duration // the step's own time of day: At, or that of its moment; only with keeps
+	own    time.Duration // the step's own time of day: At, or the time of its moment; only with keeps
 	keeps  bool          // the step keeps its own time of day when the window moves it back; hours and below have none
 }
 

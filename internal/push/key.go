@@ -22,7 +22,7 @@ func (k Key) Public() string { return encode(k.private.PublicKey().Bytes()) }
 
 func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
 
-// Sealer keeps secrets from who reads the database.
+// Sealer keeps secrets from people who read the database.
 type Sealer interface {
 	Seal(purpose, place string, plain []byte) []byte
 	Open(purpose, place string, sealed []byte) ([]byte, error)

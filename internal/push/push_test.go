@@ -147,7 +147,8 @@ func TestPush(t *testing.T) {
 	}
 }
 
-// TestPushIsRefused: what is gone is forgotten; what may pass is tried later and later, and not before the service wants.
+// TestPushIsRefused: a subscription that is gone is forgotten. After a passing failure a push is tried later and later,
+// and not before the service allows it.
 func TestPushIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -61,7 +61,7 @@ var sentences = map[Problem]string{
 	Damaged:        "the workbook is damaged or was cut off",
 }
 
-// Sentence says what is wrong and, where this is not plain, what to do.
+// Sentence names the fault. Where the remedy is not obvious, it names that, too.
 func (p Problem) Sentence() string { return sentences[p] }
 
 // faulty begins a cell that was not read; its problem follows. It is no character, and lists have none that begin so.

@@ -99,7 +99,8 @@ func TestLargeWorkbook(t *testing.T) {
 	}
 }
 
-// What is too large is refused at the first byte too much: all before was taken, and the rest of an upload is not read.
+// A list that is too large is refused at the first byte too many. The rows before were accepted, and the rest of the
+// upload is not read.
 func TestTooLarge(t *testing.T) {
 	t.Parallel()
 	line := []byte(`"` + strings.Repeat("x", 997) + "\"\n")

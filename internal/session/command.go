@@ -25,7 +25,7 @@ func (m *Manager) keepCommands() {
 	}
 }
 
-// look has the open commands of the node's sessions carried out.
+// look carries out the open commands of the node's sessions.
 func (m *Manager) look() {
 	m.mu.Lock()
 	node, places := m.node, len(m.places)
@@ -72,7 +72,7 @@ func (m *Manager) perform(ctx context.Context, p *place, node puntuale.NodeID, c
 	}
 }
 
-// performed reports whether the command may be forgotten: it was answered, or not taken.
+// performed carries out one command, and reports whether the manager may forget it: it was answered, or not taken.
 func (m *Manager) performed(ctx context.Context, p *place, node puntuale.NodeID, c puntuale.Command) bool {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -82,7 +82,7 @@ func (m *Manager) performed(ctx context.Context, p *place, node puntuale.NodeID,
 		m.complain(ctx, "taking a command failed", c, err)
 		return true
 	}
-	here, cancel := context.WithCancel(ctx) // until the session is let go
+	here, cancel := context.WithCancel(ctx) // ends when the session is released
 	defer cancel()
 	m.mu.Lock()
 	p.cut = cancel
@@ -101,8 +101,8 @@ func (m *Manager) performed(ctx context.Context, p *place, node puntuale.NodeID,
 	return m.answer(ctx, here, node, c, m.cfg.Seal(puntuale.SealedAnswer, c.Session.SealPlace(), answer.JSON()))
 }
 
-// answer stores an answer, trying again while anybody may wait for it and the session is here, and reports whether it is
-// stored.
+// answer stores an answer, and reports whether it is stored. It tries again while a caller may wait for the answer and
+// the node has the session.
 func (m *Manager) answer(ctx, here context.Context, node puntuale.NodeID, c puntuale.Command, sealed []byte) bool {
 	for began := m.cfg.Clock.Now(); ; {
 		call, cancel := context.WithTimeout(ctx, callWait)
@@ -174,7 +174,7 @@ func (m *Manager) read(c puntuale.Command, into any) error {
 	return nil
 }
 
-// pair begins to link a session and waits until its first code, or whatever else came of it, is stored.
+// pair begins to link a session, and waits until its first code is stored, or any other result.
 func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) error {
 	m.mu.Lock()
 	state, before, linker, id, open := p.stateOf(), p.told, p.linker, p.session.ID, p.open
@@ -206,7 +206,7 @@ func (m *Manager) pair(ctx context.Context, p *place, order puntuale.PairOrder) 
 	return err
 }
 
-// begunAt notes when a session's pairing was begun last, and returns when it was before.
+// begunAt notes when a session's pairing was begun last, and returns the time noted before.
 func (m *Manager) begunAt(p *place, at time.Time) (before time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -247,7 +247,7 @@ func (m *Manager) unlink(ctx context.Context, p *place) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// test has a session's connector look anew whether it could send, and waits until what it found is stored.
+// test makes a session's connector check anew whether it could send, and waits until the result is stored.
 func (m *Manager) test(ctx context.Context, p *place) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
@@ -270,7 +270,7 @@ func (m *Manager) test(ctx context.Context, p *place) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// reconnect has a session's connector connect it at once, and waits until what came of that is stored.
+// reconnect makes a session's connector connect it at once, and waits until the result is stored.
 func (m *Manager) reconnect(ctx context.Context, p *place) error {
 	m.mu.Lock()
 	linker, id, open := p.linker, p.session.ID, p.open
@@ -293,7 +293,7 @@ func (m *Manager) reconnect(ctx context.Context, p *place) error {
 	return m.await(ctx, p, func() bool { return p.stored >= count })
 }
 
-// drain has nothing new begin for a session until a moment, and waits until nothing is in flight.
+// drain keeps new messages of a session from beginning until a moment, and waits until none is in flight.
 func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.Time) error {
 	quiet := m.cfg.Rest(id, until)
 	ctx, cancel := m.within(ctx, m.cfg.Drain)
@@ -306,7 +306,7 @@ func (m *Manager) drain(ctx context.Context, id puntuale.SessionID, until time.T
 	}
 }
 
-// await waits for something to become of a session; so is called with the lock held.
+// await waits until a condition on a session holds. It calls so with the lock held.
 func (m *Manager) await(ctx context.Context, p *place, so func() bool) error {
 	for {
 		m.mu.Lock()
@@ -326,7 +326,7 @@ func (m *Manager) await(ctx context.Context, p *place, so func() bool) error {
 	}
 }
 
-// inTime tells a call to a connector that was cut off from one that failed.
+// inTime distinguishes a call to a connector that was cut off from one that failed.
 func inTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errSlow
@@ -337,5 +337,5 @@ func inTime(ctx context.Context, err error) error {
 // errSlow says that the network did not answer in time.
 var errSlow = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the network has not answered yet; try again", RetryAfter: 2 * time.Second}
 
-// errMoved says that another node has the session by now.
+// errMoved says that another node owns the session now.
 var errMoved = &puntuale.Error{Code: puntuale.CodeBusy, Message: "the session is going to another server; try again", RetryAfter: time.Second}

@@ -1,5 +1,5 @@
-// Package session opens the sessions that this node owns at their connectors. It stores what becomes of their links,
-// and carries out the commands that any node gave for them.
+// Package session opens the sessions that this node owns at their connectors. It stores the changes of their links, and
+// carries out the commands that any node gave for them.
 //
 // The dispatcher says which sessions are the node's ([Manager.Own]); each is handed to its connector, and taken back
 // before another node may have it. Calls about one session follow each other, in a goroutine that lives as long as

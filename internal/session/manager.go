@@ -13,11 +13,11 @@ import (
 // Config is what a manager needs. All but the last five must be set.
 type Config struct {
 	Keeper puntuale.LinkKeeper
-	// Linker gives the connector that links a session, nil where there is none. It answers from memory.
+	// Linker returns the connector that links a session, nil where there is none. It answers from memory.
 	Linker func(puntuale.Session) puntuale.Linker
 
-	// Rest has the dispatcher begin nothing new for a session until a moment; the channel is closed once nothing of it is
-	// in flight. Resume ends that before its time.
+	// Rest makes the dispatcher begin nothing new for a session until a moment. The channel is closed once none of its
+	// messages is in flight. Resume ends that before its time.
 	Rest   func(puntuale.SessionID, time.Time) <-chan struct{}
 	Resume func(puntuale.SessionID)
 	// Changed tells the dispatcher that a session may have come online, or gone.
@@ -25,21 +25,21 @@ type Config struct {
 	// Answered tells that a command of the session was answered. nil: nobody waits in this process.
 	Answered func(puntuale.SessionID)
 
-	// Seal and Open protect, for a purpose, what belongs to a place.
+	// Seal and Open protect data. Purpose and place name what the data are for and where they belong.
 	Seal func(purpose, place string, plain []byte) []byte
 	Open func(purpose, place string, sealed []byte) ([]byte, error)
 
 	Clock  clock.Clock   // nil: the system's
 	Logger *slog.Logger  // nil: slog.Default
 	Poll   time.Duration // between looks for commands; default 1 s
-	Drain  time.Duration // for what is in flight when a session is unlinked or drained; default 15 s
+	Drain  time.Duration // how long an unlink or a drain waits for messages in flight; default 15 s
 	Begin  time.Duration // for the first code of a pairing, and for the network when a session is unlinked; default 15 s
 }
 
 const (
-	answerKept = time.Minute      // for whoever asked, and for a successor to find a command that was never answered
+	answerKept = time.Minute      // how long the giver can read an answer, and a successor can find an unanswered command
 	callWait   = 15 * time.Second // for one call of the store
-	closeWait  = 5 * time.Second  // for a connector to let a session go
+	closeWait  = 5 * time.Second  // for a connector to close a session
 	writeMost  = 500              // links a transaction
 	writeRetry = time.Second
 )
@@ -131,9 +131,9 @@ func (m *Manager) States() map[State]int {
 // Hint says that a command may have been given. It never blocks.
 func (m *Manager) Hint(puntuale.SessionID) { ring(m.wake) }
 
-// Own says that the node owns exactly these sessions from now on: those that are new are opened, others closed. Those
-// in leaving stay as they are. Node 0 owns nothing. It never blocks; sessions are open when it returns, but for those of
-// which something is still under way.
+// Own says that the node owns exactly these sessions from now on. It opens new ones and closes others. Sessions in
+// leaving stay as they are. Node 0 owns nothing. It never blocks. When it returns, the sessions are open, except those
+// that still have work under way.
 func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	for _, p := range m.own(node, sessions, leaving) {
 		m.open(p)
@@ -143,7 +143,7 @@ func (m *Manager) Own(node puntuale.NodeID, sessions []puntuale.Session, leaving
 	}
 }
 
-// own takes and lets go, and returns what is to be opened at once, its work held back until then.
+// own takes and releases sessions. It returns those to open at once, and holds back their work until they are open.
 func (m *Manager) own(node puntuale.NodeID, sessions []puntuale.Session, leaving map[puntuale.SessionID]bool) (fresh []*place) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,7 +200,7 @@ func (m *Manager) ReleaseAll(ctx context.Context) {
 	}
 }
 
-// rested tells those who wait that no place has work. With the lock held.
+// rested wakes the goroutines that wait until no place has work. With the lock held.
 func (m *Manager) rested() {
 	if m.idle != nil && m.busy == 0 {
 		close(m.idle)

@@ -25,8 +25,8 @@ type place struct {
 	changed chan struct{}       // closed with each of either
 }
 
-// take makes a session the node's. It reports whether the caller is to open it and then to begin its work; else that
-// follows what is still under way. With the lock held.
+// take makes the node the owner of a session. If fresh is true, the caller must open the session and then begin its
+// work. Otherwise this happens after the work that is still under way. With the lock held.
 func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	p := m.places[s.ID]
 	if p == nil {
@@ -54,7 +54,7 @@ func (m *Manager) take(s *puntuale.Session) (fresh bool) {
 	return true
 }
 
-// paced tells a session's connector of another pace. With the lock held.
+// paced gives a session's connector another pace. With the lock held.
 func (m *Manager) paced(s *puntuale.Session) {
 	p := m.places[s.ID]
 	if p == nil || !p.owned || p.session.Pace == s.Pace {
@@ -66,7 +66,7 @@ func (m *Manager) paced(s *puntuale.Session) {
 	}
 }
 
-// open hands a session to its connector, unless it was let go again meanwhile.
+// open opens a session at its connector, unless the session was released meanwhile.
 func (m *Manager) open(p *place) {
 	m.mu.Lock()
 	s, linker := p.session, p.linker
@@ -78,7 +78,7 @@ func (m *Manager) open(p *place) {
 	}
 }
 
-// letGo has a session closed; done, which may be nil, is called after that. With the lock held.
+// letGo makes a session close, and then calls done, which may be nil. With the lock held.
 func (m *Manager) letGo(p *place, done func()) {
 	p.owned = false
 	delete(m.unsaved, p.session.ID)
@@ -133,7 +133,7 @@ func (m *Manager) enqueue(p *place, do func(context.Context)) {
 	}
 }
 
-// begin has the work of a session that is marked as working done, in a goroutine if there is some. With the lock held.
+// begin starts a goroutine for the work of a session that is marked as working, if there is any. With the lock held.
 func (m *Manager) begin(p *place) {
 	if len(p.work) == 0 {
 		m.end(p)

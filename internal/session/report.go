@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// Report takes what a connector tells of a session; it is stored soon. Reports of sessions that the node does not have
-// open are dropped. It never blocks.
+// Report takes a connector's report about a session. The report is stored soon. Reports of sessions that the node does
+// not have open are dropped. It never blocks.
 func (m *Manager) Report(r puntuale.LinkReport) {
 	if r.State <= puntuale.LinkAsCreated || r.State > puntuale.LinkOnline {
 		m.cfg.Logger.Error("a connector reports a state that there is not", "session_id", int64(r.Session), "state", int(r.State))
@@ -127,7 +127,7 @@ func (m *Manager) linkOf(p *place) puntuale.Link {
 	return l
 }
 
-// storable is a text that every database keeps, whatever a network said.
+// storable turns any text of a network into one that every database keeps.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }

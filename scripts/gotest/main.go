@@ -1,6 +1,6 @@
-// Command gotest runs "go test" with its arguments, prints what go test prints, and counts what was left out. go test
-// itself is silent about skipped tests. A database suite that silently did not run is worse than a failing one. In
-// CI (CI=true) a test that was skipped is a failure, whatever it wanted.
+// Command gotest runs "go test" with its arguments, prints what go test prints, and counts skipped tests, because go
+// test itself does not mention them. A database suite that silently did not run is worse than a failing one. In CI
+// (CI=true) every skipped test is a failure, for any reason.
 package main
 
 import (

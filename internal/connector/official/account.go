@@ -20,7 +20,7 @@ type account struct {
 	weary   weary
 	missing unreachable
 
-	ctx    context.Context // of what the connector does for it by itself
+	ctx    context.Context // of the work that the connector does for it unasked
 	cancel context.CancelFunc
 	wake   chan struct{}
 	ended  chan struct{}
@@ -38,7 +38,7 @@ type account struct {
 	slowUntil time.Time
 	slowFor   time.Duration
 	reach     *reach    // one for all numbers of a business that is named
-	loaded    bool      // whom it addressed before, into reach
+	loaded    bool      // the persons that it addressed before, into reach
 	synced    time.Time // when templates were last read, or tried
 }
 
@@ -65,7 +65,7 @@ func (a *account) online(now time.Time) bool {
 	return !a.closed && a.keys != nil && a.loaded && a.state == puntuale.LinkOnline && !now.Before(a.held)
 }
 
-// access returns what is needed to call Meta, false when the session cannot send now.
+// access returns the keys that calls to Meta need. It returns false when the session cannot send now.
 func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 	if !a.online(now) {
 		return puntuale.OfficialKeys{}, false
@@ -78,14 +78,15 @@ func (a *account) access(now time.Time) (puntuale.OfficialKeys, bool) {
 	return *a.keys, true
 }
 
-// persons counts whom the number, or all those of its business, addressed.
+// persons returns the count of persons that the number addressed. Where the business is named, all its numbers share
+// one count.
 func (a *account) persons() *reach {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.reach
 }
 
-// set notes how far the session is from sending, and reports it.
+// set notes whether the session can send, and if not, why. It reports this.
 func (a *account) set(state puntuale.LinkState, detail string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -100,7 +101,7 @@ func (a *account) set(state puntuale.LinkState, detail string) {
 	a.report(r)
 }
 
-// hold stops all of the number's messages, and lets people know why.
+// hold stops all messages of the number, and reports the reason for people to read.
 func (a *account) hold(state puntuale.LinkState, says string, e *graphError, wait time.Duration) {
 	now := a.clock.Now()
 	a.mu.Lock()
@@ -114,7 +115,7 @@ func (a *account) hold(state puntuale.LinkState, says string, e *graphError, wai
 	ring(a.wake)
 }
 
-// holding returns until when the number is held, zero if it is not.
+// holding returns the moment until which the number is held, or the zero time if it is not held.
 func (a *account) holding(now time.Time) time.Time {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -124,7 +125,7 @@ func (a *account) holding(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// release lets go of all that is held.
+// release ends all holds: of the number, of templates and of persons.
 func (a *account) release() {
 	a.missing.forget()
 	a.mu.Lock()
@@ -133,7 +134,7 @@ func (a *account) release() {
 	clear(a.templates)
 }
 
-// syncDue reports whether it is time to read the templates, and takes it that they are.
+// syncDue reports whether it is time to read the templates. If it is, the caller must read them: it counts as done.
 func (a *account) syncDue(now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -144,7 +145,7 @@ func (a *account) syncDue(now time.Time) bool {
 	return true
 }
 
-// syncAgain has the next look read the templates.
+// syncAgain makes the next look read the templates.
 func (a *account) syncAgain() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -157,7 +158,8 @@ func (a *account) clientID() puntuale.ClientID {
 	return a.client
 }
 
-// reconsider has the templates read anew, and lets go of one that is said to be good again.
+// reconsider makes a look at once read the templates anew, unless they were read in the last syncSoonest. If good is
+// true, it also ends the hold of the template key.
 func (a *account) reconsider(key string, good bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -170,11 +172,11 @@ func (a *account) reconsider(key string, good bool) {
 	}
 }
 
-// slowDown has the number wait: a second at first, twice as long each time that it was still too fast.
+// slowDown makes the number wait: one second at first, then twice as long each time that Meta still finds it too fast.
 func (a *account) slowDown(now time.Time) time.Duration {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if now.Before(a.slowUntil) { // of those that left together, one counts
+	if now.Before(a.slowUntil) { // several refused messages that left together count once
 		return a.slowUntil.Sub(now)
 	}
 	a.slowFor = min(max(time.Second, 2*a.slowFor), slowMost)
@@ -199,7 +201,7 @@ func (a *account) holdTemplate(name string, says *puntuale.SendError, until time
 	a.mu.Unlock()
 	if !known {
 		a.log.Error("Meta refuses a template; it is held back", "reason", says.Reason)
-		a.reconsider("", false) // the list says whether there is hope
+		a.reconsider("", false) // the list says whether the template may be used again
 	}
 }
 

@@ -7,14 +7,14 @@ import (
 	"puntuale"
 )
 
-// Aliases are kept in memory, because each is told with almost every delivery, until there are too many, or long enough for
-// the store to have removed some.
+// Almost every delivery repeats an alias that is on disk, so memory keeps the known ones. It forgets all of them when there
+// are too many. It also forgets them after aliasesFor, because the store may have removed some by then.
 const (
 	aliasesMost = 50_000
 	aliasesFor  = time.Hour
 )
 
-// aliases are other names of people that are on disk. Its methods may be called by many goroutines at once.
+// aliases remembers which other names of people are on disk. Its methods may be called by many goroutines at once.
 type aliases struct {
 	mu    sync.Mutex
 	all   map[puntuale.Alias]struct{}
@@ -28,7 +28,7 @@ func (s *aliases) known(x puntuale.Alias, now time.Time) bool {
 	return known && now.Sub(s.since) < aliasesFor
 }
 
-// note remembers those that were kept.
+// note remembers aliases that the store has kept.
 func (s *aliases) note(all []puntuale.Alias, now time.Time) {
 	if len(all) == 0 {
 		return

@@ -11,7 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// BenchmarkWebhook delivers statuses at 240 a second, three times the rate of a number, and tells how long Meta waits.
+// BenchmarkWebhook delivers 240 statuses a second, three times the rate of a number. It reports how long Meta waits for
+// answers.
 func BenchmarkWebhook(b *testing.B) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		b.Run(name, func(b *testing.B) {

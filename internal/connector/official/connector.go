@@ -24,12 +24,13 @@ type Config struct {
 	Store  Store
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
 	Media  puntuale.MediaSource // nil: media are refused
-	// Report is told what becomes of sessions; it never blocks.
+	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
-	// Take keeps what Meta told, on disk.
+	// Take stores on disk what Meta reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
 	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
-	// no room for it, which Meta is told as 503; anything else is a body that broke off. nil: it is read without further limits.
+	// no room for the body, and then Meta gets status 503. Any other error means that the body broke off. nil: bodies are read
+	// without further limits.
 	ReadBody func(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error)
 
 	API     string  // address of the API; default https://graph.facebook.com
@@ -44,7 +45,7 @@ type Config struct {
 const (
 	defaultAPI  = "https://graph.facebook.com"
 	defaultRate = 80
-	answerTime  = 500 * time.Millisecond // that an answer takes, generously: so many messages are in flight at full rate
+	answerTime  = 500 * time.Millisecond // a generous time for one answer; it decides how many messages are in flight at full rate
 	sendTimeout = 30 * time.Second
 )
 
@@ -56,7 +57,7 @@ type Connector struct {
 	shares uploads
 
 	aliases aliases
-	reaches map[business]*reach // of those that are named; with mu
+	reaches map[business]*reach // of businesses that keys name; with mu
 
 	mu   sync.RWMutex
 	open map[puntuale.SessionID]*account
@@ -103,13 +104,14 @@ func New(cfg Config) *Connector {
 	}
 }
 
-// business is a client's business at Meta, which counts whom all of its numbers address.
+// business is a client's business at Meta. Meta counts the persons that all its numbers address.
 type business struct {
 	client  puntuale.ClientID
 	account string
 }
 
-// reachOf returns what counts whom a business addresses from this node, nil where the business is not named.
+// reachOf returns the count of persons that a business addresses from this node. It returns nil where the keys name no
+// business.
 func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) *reach {
 	if k == nil || k.BusinessAccountID == "" {
 		return nil
@@ -123,7 +125,7 @@ func (c *Connector) reachOf(client puntuale.ClientID, k *puntuale.OfficialKeys) 
 	return c.reaches[of]
 }
 
-// Traits never change.
+// Traits returns what never changes while the connector lives.
 func (c *Connector) Traits() puntuale.Traits { return c.traits }
 
 // Online answers from memory.

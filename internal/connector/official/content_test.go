@@ -76,7 +76,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// fileIDs takes the files' ids out of a message, and returns them.
+// fileIDs removes the ids of files from a message, and returns them.
 func fileIDs(m *graphtest.Message) (ids []string) {
 	take := func(p *graphtest.Media) {
 		if p != nil {
@@ -156,7 +156,8 @@ func headed(url string) puntuale.Content {
 	return c
 }
 
-// TestUploadOnce: the same file goes to Meta once, for as long as it is there, whoever asks and after a restart.
+// TestUploadOnce: the same file goes to Meta once for as long as Meta keeps it. This also holds for several senders and
+// after a restart.
 func TestUploadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -23,8 +23,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// process is all that one life of a node reaches of the database. Once it died nothing it does has an effect any more:
-// attempts in flight never end on disk. It notes which intents were committed, and which outcomes.
+// process is one life of a node, as the database sees it. After its death nothing that it does has an effect: attempts
+// in flight never end on disk. It notes which intents were committed, and which outcomes.
 type process struct {
 	puntuale.Queue
 	puntuale.Fleet
@@ -48,7 +48,7 @@ func (p *process) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Grant
 		}
 	}
 	p.mu.Unlock()
-	if p.dead.Load() { // it was committed, and nobody is there to hear of it
+	if p.dead.Load() { // it was committed, but the process died before it could see this
 		return nil, errDead
 	}
 	return granted, err
@@ -107,7 +107,7 @@ type mortal struct {
 	in      *intake.Intake
 }
 
-// live starts one life of a node, by the system's clock.
+// live starts one life of a node, with the system's clock.
 func (w *world) live(committed map[puntuale.MessageID]bool, mu *sync.Mutex) *mortal {
 	w.t.Helper()
 	m := &mortal{world: w, process: &process{Queue: w.w.Store, Fleet: w.w.Store, mu: mu, committed: committed}}
@@ -146,7 +146,7 @@ func linkerOf(m *mortal, s puntuale.Session) puntuale.Linker {
 	return nil
 }
 
-// die ends a life: at once, or as one should.
+// die ends a life: killed at once, or stopped in order.
 func (m *mortal) die(killed bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	if killed {
@@ -160,9 +160,10 @@ func (m *mortal) die(killed bool) {
 	m.manager.Stop(ctx)
 }
 
-// TestKilledWithManyInFlight kills a sender again and again with many messages in flight, some of whose answers Meta
-// drops. In the end what is uncertain is exactly what had an intent and no outcome; nothing was shown twice; and what
-// Meta took is COMPLETED once a status tells of it, and nothing else is. A hundred times in the long run.
+// TestKilledWithManyInFlight kills a sender again and again with many messages in flight. Meta drops some of the
+// answers. In the end exactly those messages are uncertain that had an intent and no outcome. Nobody saw a message
+// twice. A message that Meta took is COMPLETED once a status reports it, and no other is. The long run does this a
+// hundred times.
 func TestKilledWithManyInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {
@@ -236,7 +237,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 	})
 }
 
-// realTime is a database whose store goes by the system's clock.
+// realTime is a database whose store uses the system's clock.
 func realTime(d storetest.Driver) storetest.Driver {
 	return func(t testing.TB) *storetest.Database {
 		db := d(t)
@@ -267,7 +268,7 @@ func (w *world) plan(from, n int) (ids []puntuale.MessageID) {
 // open0 is how many messages nobody has begun to send.
 func (w *world) open0() int64 { return w.w.Int("select count(*) from message where intent = 0") }
 
-// settled reports whether the rows with an intent are those of which nothing is known.
+// settled reports whether exactly those rows have an open intent whose outcome nobody knows.
 func (w *world) settled(committed map[puntuale.MessageID]bool, mu *sync.Mutex) bool {
 	mu.Lock()
 	defer mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// delivery is what Meta posts to a webhook, as far as it matters here.
+// delivery is the body that Meta posts to a webhook, with the fields that we use.
 type delivery struct {
 	Object string `json:"object"`
 	Entry  []struct {
@@ -23,7 +23,7 @@ type delivery struct {
 	} `json:"entry"`
 }
 
-// change is the value of one change. Its parts are read one by one: an odd one costs no other.
+// change is the value of one change. Its parts are read one by one, so a part that cannot be read spoils no other.
 type change struct {
 	Metadata struct {
 		PhoneNumberID string `json:"phone_number_id"`
@@ -35,7 +35,7 @@ type change struct {
 	Contacts    []json.RawMessage `json:"contacts"`
 }
 
-// person is whom messages and statuses of a change are about.
+// person is somebody that the messages and statuses of a change are about.
 type person struct {
 	Number string `json:"wa_id"`
 	ID     string `json:"user_id"`
@@ -70,11 +70,11 @@ type status struct {
 // delivers. (Meta, webhooks/reference/messages/status.)
 type pricing struct {
 	Billable *bool  `json:"billable"`
-	Kind     string `json:"type"` // regular, free_customer_service, free_entry_point
+	Kind     string `json:"type"` // "regular", "free_customer_service" or "free_entry_point"
 	Category string `json:"category"`
 }
 
-// billed are Meta's words for what it bills by; any other word is kept as another one.
+// billed are the categories by which Meta bills. Any other word is kept as "other".
 var billed = []string{"marketing", "utility", "authentication", "service", "marketing_lite", "authentication_international", "referral_conversion"}
 
 func (p *pricing) charge(phone string) (c puntuale.Charge) {
@@ -119,26 +119,27 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// told is what one delivery tells of one session.
+// told is all that one delivery reports about one session.
 type told struct {
 	origin
 	puntuale.Incoming
 }
 
-// reader gathers what one delivery tells.
+// reader collects what one delivery reports.
 type reader struct {
 	c *Connector
-	// find names the sessions that a number, or with number "" a business, stands for, of those who share the secret
-	// that the delivery is signed with.
+	// find names the sessions of a number, or of a business if number is "". It returns only sessions that share the
+	// secret which signed the delivery.
 	find func(number, account string) ([]origin, error)
 	now  time.Time
 	all  []told
-	at   *told // of the change that is being read
+	at   *told // what the change that is being read reports goes here
 	odd  int
 	err  error
 }
 
-// read makes of a delivery what is to be kept; odd counts what is not understood, or about nobody's number.
+// read turns a delivery into what the store must keep. odd counts the parts that cannot be understood, or whose number
+// is not ours.
 func (c *Connector) read(body []byte, find func(number, account string) ([]origin, error)) (all []told, odd int, err error) {
 	r := &reader{c: c, find: find, now: c.cfg.Clock.Now()}
 	var d delivery
@@ -158,7 +159,7 @@ func (c *Connector) read(body []byte, find func(number, account string) ([]origi
 	return r.all, r.odd, r.err
 }
 
-// concerns runs take for each session that a number or a business stands for.
+// concerns runs take for each session of a number or a business.
 func (r *reader) concerns(number, account string, take func()) {
 	found, err := r.find(number, account)
 	if err != nil {
@@ -166,7 +167,7 @@ func (r *reader) concerns(number, account string, take func()) {
 		return
 	}
 	if len(found) == 0 {
-		r.odd++ // an app's webhook may bring what concerns numbers that are not here
+		r.odd++ // an app has one webhook for all its numbers, and some of them may not be here
 	}
 	for _, at := range found {
 		i := slices.IndexFunc(r.all, func(t told) bool { return t.origin == at })
@@ -204,10 +205,11 @@ func (r *reader) change(value json.RawMessage) {
 	})
 }
 
-// template reads news of a template. An event, a quality and a category come alone, and each says nothing of the others.
+// template reads a change of a template. An event, a quality and a category come separately, and each says nothing about
+// the others.
 func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	if !at.IsZero() {
-		at.Time = at.Add(time.Second) // it is written without its fraction, and must not count as older than a list read in the same second
+		at.Time = at.Add(time.Second) // Meta drops the fraction of the second; the change must not look older than a list read in that second
 	}
 	var v news
 	if json.Unmarshal(value, &v) != nil || v.Name == "" || v.Language == "" || account == "" {
@@ -227,7 +229,7 @@ func (r *reader) template(value json.RawMessage, account string, at seconds) {
 	})
 }
 
-// each decodes one part and hands it on; one that cannot be read is odd.
+// each decodes one part and passes it to take. A part that cannot be read counts as odd.
 func each[T any](r *reader, text json.RawMessage, take func(*T) bool) {
 	var part T
 	if json.Unmarshal(text, &part) != nil || !take(&part) {
@@ -244,7 +246,7 @@ func (r *reader) status(s *status) bool {
 	kind, known := evidenceOf[s.Status]
 	id, token, ours := readCallback(s.Callback)
 	if !known || !ours {
-		return !known // a kind of a later version is no fault; a message that another program sent, is odd here
+		return !known // an unknown kind of a later version is no fault, but a message that another program sent counts as odd
 	}
 	e := puntuale.Evidence{
 		MessageRef: puntuale.MessageRef{Client: r.at.client, ID: id}, Session: r.at.session, Token: token, Kind: kind,
@@ -260,7 +262,8 @@ func (r *reader) status(s *status) bool {
 	return true
 }
 
-// failed says why, and does to the number what the reason asks for, if it is open here.
+// failed notes why a message failed. If the number is open here, failed also does what the reason asks for: hold, wait,
+// and so on.
 func (r *reader) failed(e *puntuale.Evidence, s *status) {
 	e.Reason = saysInvalid
 	if len(s.Errors) == 0 {
@@ -273,7 +276,7 @@ func (r *reader) failed(e *puntuale.Evidence, s *status) {
 	switch {
 	case row.action == optedOut:
 		e.Block = optOutReason(refusal.Code, e.At)
-	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // an old story
+	case a == nil || r.now.Sub(e.At) > holdFor && row.action != tomorrow: // too old to act on
 	case row.action == holdNumber:
 		a.hold(puntuale.LinkLinked, row.says, refusal, holdFor)
 	case row.action == lostPerson:
@@ -295,7 +298,7 @@ func (r *reader) message(m *heard) bool {
 	switch {
 	case m.Type == "system": // not what a person wrote
 		return true
-	case puntuale.IsNetworkGroup(m.Group): // whoever wrote in it opened its window, and not their own
+	case puntuale.IsNetworkGroup(m.Group): // a person who wrote in a group opened the group's window, and not their own
 		r.wrote(m.Group, m.At)
 		return true
 	case m.Group != "":
@@ -334,14 +337,14 @@ func (r *reader) preference(p *preference) bool {
 	return true
 }
 
-// contact notes that a number and an id are one person's.
+// contact notes that a number and an id belong to one person.
 func (r *reader) contact(p *person) bool {
 	r.nameOf(p.Number, p.ID)
 	return true
 }
 
-// nameOf is the name by which a person is kept: the number, or the id of one who hides it. Where both are told, they are
-// noted as the same person's.
+// nameOf returns the name under which a person is kept: the number, or the id if the person hides the number. Where Meta
+// names both, nameOf notes that they belong to the same person.
 func (r *reader) nameOf(number, id string) (string, bool) {
 	phone, ok := phoneOf(number)
 	known := puntuale.IsPersonID(id)
@@ -354,7 +357,7 @@ func (r *reader) nameOf(number, id string) (string, bool) {
 	return phone, ok
 }
 
-// alias notes another name of a person, unless that was done lately.
+// alias notes another name of a person, unless it was noted a short time ago.
 func (r *reader) alias(name, phone string) {
 	x := puntuale.Alias{Client: r.at.client, Session: r.at.session, Name: name, Phone: phone}
 	if name != phone && !slices.Contains(r.at.Aliases, x) && !r.c.aliases.known(x, r.now) {
@@ -362,7 +365,7 @@ func (r *reader) alias(name, phone string) {
 	}
 }
 
-// moment is when something happened: never later than now.
+// moment returns when something happened, and never a time later than now.
 func (r *reader) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(r.now) {
 		return r.now

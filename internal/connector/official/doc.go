@@ -1,10 +1,12 @@
-// Package official sends through Meta's WhatsApp Cloud API, and takes what Meta tells at webhooks.
+// Package official sends through Meta's WhatsApp Cloud API, and takes what Meta reports to our webhooks.
 //
-// A message goes out with one POST, and nothing at Meta knows a repeat: once a byte of it was written, only an answer or
-// a webhook says whether it arrived (graph.go). Refusals have codes; the table of what each asks for is in refusal.go.
-// What a number may send is counted here, so that limits are kept and not discovered (limit.go): its rate by the
-// dispatcher (Traits), the rate for one person, the persons addressed in 24 hours, the window in which free text is
-// allowed.
+// A message goes out with one POST. Meta does not recognise a repeat. Once we wrote a byte of a request, only an answer
+// or a webhook can say whether the message arrived (graph.go). Refusals have codes. The table in refusal.go says what
+// each code asks for.
 //
-// Shapes, codes and limits are those of Meta's documentation as of September 2026.
+// The connector counts what a number may send, so that it keeps Meta's limits and need not run into them. The dispatcher
+// keeps the number's rate (Traits). limit.go keeps the others: the rate for one person, the persons addressed in 24
+// hours, and the 24-hour window for free text.
+//
+// Forms, codes and limits follow Meta's documentation of September 2026.
 package official

@@ -8,7 +8,8 @@ import (
 	"puntuale/internal/clock"
 )
 
-// FuzzDelivery: whatever a webhook brings, what is read of it is of the session's client, of now or before, and storable.
+// FuzzDelivery: for any body of a webhook, everything read belongs to the session's client, is not later than now, and
+// can be stored.
 func FuzzDelivery(f *testing.F) {
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"messages","value":{"metadata":{"phone_number_id":"1"},"statuses":[{"id":"w","status":"failed","timestamp":"1","biz_opaque_callback_data":"a.0.b","errors":[{"code":131026,"title":"\u0000"}]}],"messages":[{"from":"393331234567","timestamp":"99999999999","type":"text"}]}}]}]}`)
 	f.Add(`{"object":"whatsapp_business_account","entry":[{"changes":[{"field":"user_preferences","value":{"metadata":{"phone_number_id":"1"},"user_preferences":[{"wa_id":"1234567","value":"stop"}]}}]}]}`)
@@ -53,7 +54,7 @@ func FuzzDelivery(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: an answer that is not 200 is a refusal in Meta's form, or unknown; nothing else.
+// FuzzAnswer: an answer other than 200 is either a refusal in Meta's form, or its outcome is unknown.
 func FuzzAnswer(f *testing.F) {
 	f.Add(400, `{"error":{"code":131026,"message":"x","error_data":{"details":"y"}}}`)
 	f.Add(500, `{"error":{}}`)
@@ -66,7 +67,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzCallback: what is read back is what was written.
+// FuzzCallback: reading a callback gives back the values that were written.
 func FuzzCallback(f *testing.F) {
 	f.Add(int64(1), 0, int64(1), "a.0.b")
 	f.Fuzz(func(t *testing.T, id int64, generation int, token int64, odd string) {

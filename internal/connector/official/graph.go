@@ -28,7 +28,7 @@ type graph struct {
 func newGraph(base string, t http.RoundTripper) *graph {
 	return &graph{base: base, client: &http.Client{
 		Transport: t,
-		// A token must not travel on, and a message must not be sent twice.
+		// A redirect would carry the token to another server, and could send a message twice.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
@@ -46,14 +46,14 @@ func newTransport() *http.Transport {
 
 const answerMost = 1 << 20 // bytes
 
-// unsentError says that nothing of a request reached Meta.
+// unsentError says that no byte of a request reached Meta.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return "la richiesta non è partita: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
 // call makes one call and decodes Meta's answer into into. Errors: a [*graphError] when Meta refused; an [*unsentError]
-// when nothing of the request left; any other when nobody knows what Meta did.
+// when no byte of the request left. Any other error means that nobody knows what Meta did.
 func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path string, query url.Values, body io.Reader, length int64, kind string, into any) error {
 	if query == nil {
 		query = url.Values{}
@@ -61,7 +61,7 @@ func (g *graph) call(ctx context.Context, k puntuale.OfficialKeys, method, path 
 	query.Set("appsecret_proof", proof(k))
 	var touched atomic.Bool
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// The transport tries again by itself only what no byte was written of: each attempt begins anew.
+		// The transport repeats a request by itself only if it wrote no byte of it. So each attempt begins anew.
 		GetConn: func(string) { touched.Store(false) },
 		GotConn: func(httptrace.GotConnInfo) { touched.Store(true) },
 	})
@@ -95,8 +95,8 @@ func (g *graph) post(ctx context.Context, k puntuale.OfficialKeys, path string, 
 	return g.call(ctx, k, http.MethodPost, path, nil, bytes.NewReader(body), int64(len(body)), "application/json", into)
 }
 
-// understand tells Meta's own refusals, which are definite whatever their status, from answers of others on the way,
-// which say nothing.
+// understand recognises Meta's own refusals. They are definite with any status. An answer of some other server on the
+// way proves nothing.
 func understand(status int, text []byte, into any) error {
 	var refusal struct {
 		Error *struct {
@@ -111,7 +111,7 @@ func understand(status int, text []byte, into any) error {
 		e := refusal.Error.graphError
 		e.Code = *refusal.Error.Code
 		if _, known := ruleOf(e.Code); !known && status >= http.StatusInternalServerError {
-			return fmt.Errorf("answer %d: %s", status, e.detail()) // it failed at Meta, nobody knows how far it came
+			return fmt.Errorf("answer %d: %s", status, e.detail()) // Meta failed, and nobody knows how far the message came
 		}
 		return &e
 	}
@@ -121,7 +121,7 @@ func understand(status int, text []byte, into any) error {
 	return nil
 }
 
-// bare takes the address, which holds the proof, out of an error.
+// bare removes the address from an error, because the address contains the proof.
 func bare(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err
@@ -129,7 +129,7 @@ func bare(err error) error {
 	return err
 }
 
-// proof shows that whoever has the token has the app's secret, too.
+// proof returns appsecret_proof. It shows Meta that the owner of the token also has the app's secret.
 func proof(k puntuale.OfficialKeys) string {
 	mac := hmac.New(sha256.New, []byte(k.AppSecret))
 	mac.Write([]byte(k.AccessToken))

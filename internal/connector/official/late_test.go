@@ -10,8 +10,8 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// TestTableByWebhook: a code that comes later, by a status, turns the outcome with the same words as in an answer, and asks
-// the same of the number, the template and the person.
+// TestTableByWebhook: Meta may send an error code later, in a status. The outcome then has the same words as after an
+// answer with that code. The number, the template and the person are treated the same way, too.
 func TestTableByWebhook(t *testing.T) {
 	t.Parallel()
 	for row, codes := range table {
@@ -36,7 +36,7 @@ func TestTableByWebhook(t *testing.T) {
 				id, taken, token := w.stored(person)
 				w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent, Detail: taken.WAMID})
 				listed := w.peer.Listed()
-				for range 2 { // told twice, done once
+				for range 2 { // reported twice, done once
 					w.deliver(w.peer.Status(taken, "failed", w.clock.Now(), code))
 				}
 				d := w.c.Detail(id)
@@ -64,7 +64,7 @@ func TestTableByWebhook(t *testing.T) {
 					if reason := all[0].Reason; !strings.HasPrefix(reason, puntuale.PreferenceReason) || !strings.Contains(reason, "131050") || !strings.Contains(reason, w.clock.Now().UTC().Format(time.RFC3339)) {
 						t.Errorf("the proof is %q", reason)
 					}
-					// A person may undo it, and is not overruled by a repeat.
+					// A user may undo it, and a repeated report does not overrule the user.
 					if gone, err := w.c.RemoveBlacklisted(t.Context(), person, "", puntuale.Date{Year: 2026, Month: 11, Day: 21}); err != nil || !gone {
 						t.Errorf("taken out: %v, %v", gone, err)
 					}
@@ -78,7 +78,7 @@ func TestTableByWebhook(t *testing.T) {
 	}
 }
 
-// TestTableHasEnglish: whatever the table says, people read in their language.
+// TestTableHasEnglish: each sentence of the table has a translation.
 func TestTableHasEnglish(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

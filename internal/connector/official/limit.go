@@ -6,29 +6,30 @@ import (
 	"time"
 )
 
-// One person may get a message every 6 s; up to 45 may go at once, and then the time borrowed has to pass.
+// One person may get a message every 6 s. Up to 45 may leave at once; then nothing leaves until the 6 s of each have
+// passed.
 const (
 	pairEvery = 6 * time.Second
 	pairBurst = 45
-	pairsMost = 10_000 // kept before those that are over are forgotten
+	pairsMost = 10_000 // persons in memory before the connector forgets those who may get a whole burst
 )
 
-// pairs is what each person was sent lately. Its methods may be called by many goroutines at once.
+// pairs remembers what each person was sent lately. Its methods may be called by many goroutines at once.
 type pairs struct {
 	mu  sync.Mutex
 	all map[string]*pair
 }
 
-// pair counts by the moment at which all that was sent is paid off at one message every pairEvery.
+// pair counts with one moment: when the time of all sent messages will have passed, at pairEvery for each.
 type pair struct {
 	paid    time.Time
-	refused int       // times in a row that Meta said it was too much
+	refused int       // how often in a row Meta refused because of too many messages
 	until   time.Time // not before, since Meta said so
 }
 
 func newPairs() *pairs { return &pairs{all: map[string]*pair{}} }
 
-// wait is how long until a person may be sent one more, 0 for now.
+// wait returns how long it takes until a person may get one more message, 0 for now.
 func (p *pairs) wait(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,7 +43,7 @@ func (x *pair) wait(now time.Time) time.Duration {
 	return max(0, x.until.Sub(now), x.paid.Add(-(pairBurst-1)*pairEvery).Sub(now))
 }
 
-// take counts one message to a person, if it may leave now; else it says how long to wait.
+// take counts one message to a person, if it may leave now; otherwise it returns how long to wait.
 func (p *pairs) take(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,7 +58,8 @@ func (p *pairs) take(to string, now time.Time) time.Duration {
 	return 0
 }
 
-// refused notes that Meta had enough of messages to a person: 1 s, 4 s, 16 s and so on, until one is accepted.
+// refused notes that Meta refused one more message to a person. It returns the wait: 1 s, 4 s, 16 s and so on, until
+// Meta accepts one.
 func (p *pairs) refused(to string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +90,7 @@ func (p *pairs) of(to string, now time.Time) *pair {
 	return x
 }
 
-// sweep forgets those who may be sent a whole burst.
+// sweep forgets the persons who may get a whole burst again.
 func (p *pairs) sweep(now time.Time) {
 	for to, x := range p.all {
 		if !x.paid.After(now) && now.Sub(x.until) > time.Hour {
@@ -97,14 +99,14 @@ func (p *pairs) sweep(now time.Time) {
 	}
 }
 
-// weary are persons to whom Meta takes no marketing messages for a while. Its methods may be called by many goroutines at
-// once.
+// weary are persons for which Meta takes no marketing messages for a while. Its methods may be called by many goroutines
+// at once.
 type weary struct {
 	mu  sync.Mutex
 	all map[string]time.Time
 }
 
-// rest notes that a person is to be left alone with marketing until a moment.
+// rest notes that a person must get no marketing until a moment.
 func (w *weary) rest(to string, until, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -119,18 +121,18 @@ func (w *weary) rest(to string, until, now time.Time) {
 	}
 }
 
-// wait is how long until a person may be sent marketing, 0 for now.
+// wait returns how long it takes until a person may get marketing, 0 for now.
 func (w *weary) wait(to string, now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return max(0, w.all[to].Sub(now))
 }
 
-// reach is whom a number addressed first, without their having written in the 24 hours before: so many persons in any 24
-// hours as Meta allows. Its methods may be called by many goroutines at once.
+// reach are the persons that a number addressed without an open 24-hour window. Meta limits how many there may be in any
+// 24 hours. Its methods may be called by many goroutines at once.
 type reach struct {
 	mu    sync.Mutex
-	limit int // 0: as many as one likes
+	limit int // 0: no limit
 	all   map[string]time.Time
 }
 
@@ -139,7 +141,7 @@ const reachTime = 24 * time.Hour
 
 func newReach() *reach { return &reach{all: map[string]time.Time{}} }
 
-// load adds whom the session addressed before it was opened here.
+// load adds the persons that the session addressed before this node opened it.
 func (r *reach) load(all map[string]time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +158,7 @@ func (r *reach) setLimit(limit int) {
 	r.limit = limit
 }
 
-// wait is how long until a person may be addressed, 0 for now.
+// wait returns how long it takes until a person may be addressed, 0 for now.
 func (r *reach) wait(to string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +184,8 @@ func (r *reach) room(to string, now time.Time) time.Duration {
 	return max(time.Second, first.Add(reachTime).Sub(now))
 }
 
-// take counts a person, if they may be addressed now; else it says how long to wait. fresh tells that they did not count
-// before.
+// take counts a person who may be addressed now; otherwise it returns how long to wait. fresh says that the person did
+// not count before.
 func (r *reach) take(to string, now time.Time) (fresh bool, wait time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +197,7 @@ func (r *reach) take(to string, now time.Time) (fresh bool, wait time.Duration) 
 	return !ok || now.Sub(at) >= reachTime, 0
 }
 
-// undo takes back a fresh one that was not addressed after all.
+// undo removes a fresh person that was not addressed after all.
 func (r *reach) undo(to string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestPair: one person gets 45 messages at once, and then one every six seconds; others are unaffected.
+// TestPair: one person gets 45 messages at once, and then one every six seconds. Other persons are not affected.
 func TestPair(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -35,7 +35,7 @@ func TestPair(t *testing.T) {
 	for range 45 {
 		w.must(phone, text("x"))
 	}
-	// Prepared all at once, and sent one after the other: what leaves is counted when it leaves.
+	// All are prepared first, and then sent one after the other: a message counts when it leaves.
 	fresh := "+393333333333"
 	w.wrote(fresh)
 	var prepared []puntuale.Prepared
@@ -61,8 +61,8 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// TestReach: so many persons in 24 hours are addressed first as Meta allows; those who wrote, and those who count
-// already, do not matter; a node that takes the session over knows them.
+// TestReach: in 24 hours a number addresses at most as many persons as Meta allows. Persons who wrote, or who count
+// already, do not use up the limit. A node that takes the session over knows who counts.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_3" }})
@@ -85,7 +85,7 @@ func TestReach(t *testing.T) {
 	w.clock.Advance(22 * time.Hour)
 	w.must(to(3), approved("uno"))
 
-	// One whom Meta refuses does not count.
+	// A person that Meta refuses does not count.
 	w = newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier, n.Account = "TIER_1", "" }}) // nothing is kept for a business
 	w.peer.Answer(func(m graphtest.Message) graphtest.Reply {
 		if m.To == to(0) {
@@ -97,7 +97,7 @@ func TestReach(t *testing.T) {
 	w.refused(err, puntuale.Final)
 	w.must(to(1), approved("uno"))
 
-	// As after a restart, from what is stored.
+	// After a restart the count is read from the store.
 	ctx := w.within()
 	node := w.w.MustJoin()
 	started, err := w.c.Start(ctx, w.c.Run(to(2), w.clock.Now(), 1))
@@ -112,7 +112,7 @@ func TestReach(t *testing.T) {
 	w.refused(err, puntuale.Deferred)
 }
 
-// TestReachOfABusiness: Meta counts the persons whom all numbers of a business address.
+// TestReachOfABusiness: Meta counts together the persons that all numbers of a business address.
 func TestReachOfABusiness(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{number: func(n *graphtest.Number) { n.Tier = "TIER_2" }})
@@ -138,7 +138,7 @@ func TestReachOfABusiness(t *testing.T) {
 	w.must("+3933300000102", approved("uno")) // counts already
 }
 
-// TestTiers reads Meta's words for limits; what it says that nobody knows limits nothing here.
+// TestTiers reads Meta's words for limits. A word that we do not know limits nothing here.
 func TestTiers(t *testing.T) {
 	t.Parallel()
 	for tier, limited := range map[string]bool{"TIER_1": true, "TIER_UNLIMITED": false, "": false, "TIER_2K": false, "nonsense": false} {
@@ -192,7 +192,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// TestTraits: the dispatcher keeps the number's rate, and as much in flight as that needs.
+// TestTraits: the dispatcher keeps the number's rate, with as many messages in flight as this rate needs.
 func TestTraits(t *testing.T) {
 	t.Parallel()
 	for rate, want := range map[float64]puntuale.Traits{

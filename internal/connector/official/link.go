@@ -18,12 +18,12 @@ import (
 const (
 	lookAgain = time.Hour        // while all is well
 	lookSoon  = 10 * time.Second // while Meta, or the database, cannot be reached
-	lookLater = time.Minute      // while somebody has to see to it
+	lookLater = time.Minute      // while a person must act
 	lookWait  = 12 * time.Second // for one look
 )
 
-// Open takes charge of a session. One that was online is so again as soon as its keys are read: Meta not answering just
-// now keeps nobody from trying.
+// Open takes charge of a session. A session that was online is online again as soon as its keys are read. It may try to
+// send even while Meta does not answer.
 func (c *Connector) Open(s puntuale.Session) {
 	a := c.newAccount(s)
 	c.mu.Lock()
@@ -73,7 +73,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test looks at a session at once, with whatever was held let go.
+// Test ends all holds of a session, and looks at it at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -84,7 +84,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	return err
 }
 
-// keep looks at a session now and then, and whenever it is held or let go.
+// keep looks at a session from time to time, and whenever a hold begins or ends.
 func (c *Connector) keep(a *account) {
 	defer close(a.ended)
 	for {
@@ -107,8 +107,8 @@ func (c *Connector) keep(a *account) {
 	}
 }
 
-// look reads the keys anew, asks Meta about the number and reports what came of it. It returns when to look again; its
-// error means that nothing could be found out, and nothing was reported.
+// look reads the keys anew, asks Meta about the number and reports the result. It returns how long to wait until the
+// next look. An error means that look found out nothing and reported nothing.
 func (c *Connector) look(ctx context.Context, a *account) (time.Duration, error) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -190,12 +190,12 @@ func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale
 	}
 	keys := &puntuale.OfficialKeys{}
 	if err := json.Unmarshal(plain, keys); err != nil {
-		return nil, errors.New("a session's keys cannot be read") // the error would hold some of them
+		return nil, errors.New("a session's keys cannot be read") // the error's text would contain a part of the keys
 	}
 	return keys, nil
 }
 
-// loadReach reads once whom the session addressed before.
+// loadReach reads once which persons the session addressed before.
 func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	a.mu.Lock()
 	loaded, client := a.loaded, a.client
@@ -218,13 +218,13 @@ func (c *Connector) loadReach(ctx context.Context, a *account) error {
 	return nil
 }
 
-// numberInfo is what Meta says of a number.
+// numberInfo is what Meta says about a number.
 type numberInfo struct {
 	number string // "+…"
-	limit  int    // persons addressed first in 24 hours; 0: none, or not told
+	limit  int    // how many persons it may address in 24 hours; 0: no limit, or Meta did not say
 }
 
-// ask asks Meta about the number. Who may not know its limit is told the rest.
+// ask asks Meta about the number. If the token may not read the limit, ask returns the rest.
 func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInfo, error) {
 	const always, limit = "id,display_phone_number", "whatsapp_business_manager_messaging_limit"
 	var found struct {
@@ -251,7 +251,7 @@ func (c *Connector) ask(ctx context.Context, k puntuale.OfficialKeys) (numberInf
 // missingObject is the subcode of 100 for an id that does not exist, or that the token may not see.
 const missingObject = 33
 
-// explain says in plain words why a number cannot be used.
+// explain returns a sentence for people: why a number cannot be used.
 func explain(e *graphError) string {
 	switch {
 	case e.Code == 100 && e.Subcode == missingObject:
@@ -271,7 +271,7 @@ func explain(e *graphError) string {
 	return r.says
 }
 
-// plainNumber makes "+39 333 123-4567" a number as it is answered everywhere.
+// plainNumber turns "+39 333 123-4567" into the form that the API answers: "+393331234567".
 func plainNumber(shown string) string {
 	digits := strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {
@@ -285,7 +285,7 @@ func plainNumber(shown string) string {
 	return "+" + digits
 }
 
-// limitOf reads TIER_250, TIER_2K, TIER_UNLIMITED. One that cannot be read limits nothing here.
+// limitOf reads TIER_250, TIER_2K, TIER_UNLIMITED. A text that it cannot read means no limit.
 func limitOf(tier string) int {
 	text, ok := strings.CutPrefix(tier, "TIER_")
 	if !ok {

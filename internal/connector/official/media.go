@@ -20,7 +20,7 @@ import (
 	"puntuale"
 )
 
-// mediaKind is what Meta makes of a file of a type.
+// mediaKind says how Meta shows a file type, and how large it may be.
 type mediaKind struct {
 	kind  string // image, video, audio, document
 	most  int64  // bytes
@@ -49,7 +49,7 @@ var mediaKinds = map[string]mediaKind{
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": documentKind,
 }
 
-// kindsByExtension say how much is worth fetching before the type is known.
+// kindsByExtension limit how much is fetched before the type is known.
 var kindsByExtension = map[string]mediaKind{
 	".jpg": imageKind, ".jpeg": imageKind, ".png": imageKind, ".mp4": videoKind, ".3gp": videoKind,
 	".mp3": audioKind, ".ogg": audioKind, ".aac": audioKind, ".amr": audioKind, ".m4a": audioKind,
@@ -58,7 +58,7 @@ var kindsByExtension = map[string]mediaKind{
 // Uploads live 30 days at Meta.
 const uploadLife = 29 * 24 * time.Hour
 
-// upload brings a message's file to Meta, unless it is there already, and returns its id.
+// upload brings a message's file to Meta, unless Meta has it already, and returns its id.
 func (c *Connector) upload(ctx context.Context, a *account, k puntuale.OfficialKeys, e puntuale.Envelope) (mediaKind, string, *puntuale.Upload, error) {
 	if c.cfg.Media == nil {
 		return mediaKind{}, "", nil, final("Questo server non invia file", "manca il modo di scaricarli")
@@ -101,7 +101,7 @@ func (c *Connector) uploadOnce(ctx context.Context, a *account, k puntuale.Offic
 	if err == nil && answer.ID == "" {
 		err = errors.New("the answer has no id")
 	}
-	if err != nil { // nobody sees an upload, so it may be repeated whatever became of it
+	if err != nil { // no person sees an upload, so it may be repeated after any error
 		return "", &puntuale.SendError{Kind: puntuale.Transient, Reason: "File non ancora caricato su WhatsApp", Detail: storable(err.Error()), Err: err}
 	}
 	return answer.ID, c.cfg.Store.KeepUpload(ctx, u, answer.ID, now.Add(uploadLife))
@@ -118,7 +118,7 @@ func worthFetching(c puntuale.Content) int64 {
 	return documentKind.most
 }
 
-// opusLook is how far into a file its codec is named.
+// opusLook is the part of a file, in bytes from its start, that names the codec.
 const opusLook = 512
 
 // checkFile refuses what Meta would refuse, before it is uploaded.
@@ -156,7 +156,7 @@ func hashOf(file *puntuale.Media) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// form is the body of an upload, of a length that is known before.
+// form returns the body of an upload, and its length, which is known before sending.
 func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind string, err error) {
 	if _, err := file.Seek(0, io.SeekStart); err != nil {
 		return nil, 0, "", fmt.Errorf("read a file: %w", err)
@@ -180,7 +180,7 @@ func form(file *puntuale.Media, name string) (body io.Reader, length int64, kind
 	return io.MultiReader(bytes.NewReader(head), file, bytes.NewReader(tail)), int64(around.Len()) + file.Size, w.FormDataContentType(), nil
 }
 
-// uploads lets those who need the same file wait for one upload.
+// uploads lets messages with the same file wait for one upload.
 type uploads struct {
 	mu  sync.Mutex
 	all map[puntuale.Upload]*underWay
@@ -192,7 +192,7 @@ type underWay struct {
 	err  error
 }
 
-// once runs do unless somebody else is at it; then it returns what that came to.
+// once runs do, unless another goroutine is already uploading the same file: then it waits and returns that result.
 func (u *uploads) once(ctx context.Context, of puntuale.Upload, do func() (string, error)) (string, error) {
 	u.mu.Lock()
 	if u.all == nil {

@@ -13,12 +13,12 @@ import (
 	"puntuale"
 )
 
-// payload is what Prepare makes of a message.
+// payload is a prepared message.
 type payload struct {
 	message  outgoing
 	template string    // key of the template; "" for free content
 	window   time.Time // with free content: until when it may be sent, as far as Prepare knew
-	first    bool      // the person has no open window: they are addressed first
+	first    bool      // the person has no open window, so they count in reach
 	upload   *puntuale.Upload
 }
 
@@ -26,7 +26,7 @@ type payload struct {
 type outgoing struct {
 	Product  string        `json:"messaging_product"`
 	Kind     string        `json:"recipient_type"`
-	To       string        `json:"to,omitempty"`        // with the +, else Meta puts the country of the business in front
+	To       string        `json:"to,omitempty"`        // with the +; without it Meta adds the country code of the business
 	Person   string        `json:"recipient,omitempty"` // instead of To: Meta's id of a person whose number is not known
 	Type     string        `json:"type"`
 	Text     *textPart     `json:"text,omitempty"`
@@ -71,7 +71,7 @@ type language struct {
 type component struct {
 	Type       string      `json:"type"`
 	Kind       string      `json:"sub_type,omitempty"` // of a button
-	Index      string      `json:"index,omitempty"`    // likewise
+	Index      string      `json:"index,omitempty"`    // of a button, too
 	Parameters []parameter `json:"parameters"`
 }
 
@@ -119,10 +119,10 @@ func (m *outgoing) setLocation(c puntuale.Content) *puntuale.SendError {
 	return refusal
 }
 
-// placeMost is how many characters of text a location may bring along.
+// placeMost is how many characters of text a location may have.
 const placeMost = 1000
 
-// locationOf shows the text of a location as its name, the first line, and its address.
+// locationOf makes the location part. The first line of the text is its name, the rest its address.
 func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
 	name, address, _ := strings.Cut(c.Text, "\n")
 	p := &locationPart{Latitude: degrees(*c.Latitude), Longitude: degrees(*c.Longitude), Name: strings.TrimSpace(name), Address: strings.TrimSpace(address)}
@@ -134,7 +134,7 @@ func locationOf(c puntuale.Content) (*locationPart, *puntuale.SendError) {
 
 func degrees(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-// setMedia shows an uploaded file.
+// setMedia adds an uploaded file.
 func (m *outgoing) setMedia(k mediaKind, id string, c puntuale.Content) *puntuale.SendError {
 	part := &mediaPart{ID: id, Caption: c.Text}
 	m.Type = k.kind
@@ -168,7 +168,7 @@ func fileName(c puntuale.Content) string {
 	return path.Base(u.Path)
 }
 
-// setTemplate shows an approved template; media is the file of its header, if the content has one.
+// setTemplate adds an approved template. media is the id of the header's file, if the content has one.
 func (m *outgoing) setTemplate(c puntuale.Content, k mediaKind, media string) *puntuale.SendError {
 	t := c.Official
 	m.Type = "template"
@@ -233,7 +233,7 @@ func (m *outgoing) setButtons(all []puntuale.Button) *puntuale.SendError {
 	return nil
 }
 
-// checkValue refuses what Meta refuses of a value, so that one message's value does not hold the template back for all.
+// checkValue refuses values that Meta refuses. Otherwise the value of one message would hold back the template for all.
 func checkValue(text string) *puntuale.SendError {
 	switch {
 	case strings.TrimSpace(text) == "":
@@ -251,12 +251,12 @@ func final(reason, detail string) *puntuale.SendError {
 	return &puntuale.SendError{Kind: puntuale.Final, Reason: reason, Detail: detail}
 }
 
-// callback is what comes back with each status: the attempt that it speaks of.
+// callback names an attempt. Meta repeats it in each status about that attempt.
 func callback(e puntuale.Envelope) string {
 	return e.ConnectorID + "." + strconv.FormatInt(e.Token, 36)
 }
 
-// readCallback is the inverse of callback; anything else is not ours.
+// readCallback is the inverse of callback. ok is false for texts that callback did not write.
 func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || len(text) > 64 {
@@ -273,7 +273,7 @@ func readCallback(text string) (id puntuale.MessageID, token int64, ok bool) {
 	return puntuale.MessageID(number), token, err == nil && token > 0
 }
 
-// JSON of these types cannot fail.
+// These types can always be written as JSON.
 func encode(m outgoing) []byte {
 	text, err := json.Marshal(m)
 	if err != nil {

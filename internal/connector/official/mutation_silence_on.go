@@ -2,6 +2,6 @@
 
 package official
 
-// This mutation takes a lost answer for evidence that nothing arrived, so that the message is sent again. It exists so that
-// tests can show that they notice.
+// This mutation takes a lost answer for evidence that nothing arrived, so that the message is sent again. It exists to show
+// that tests notice it.
 const silenceIsEvidence = true

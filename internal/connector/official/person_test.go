@@ -12,13 +12,13 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestOtherNames: Meta writes numbers of some countries in another way, and names people by ids that hide the number. What
-// they write opens the window of whom messages go to, whatever name it comes under.
+// TestOtherNames: Meta writes numbers of some countries in another way. It names people who hide their number by an id. An
+// inbound message opens the window of its writer under each of these names.
 func TestOtherNames(t *testing.T) {
 	t.Parallel()
 	const to, written, id = "+5511987654321", "551187654321", "BR.1502576394655843"
 	for name, test := range map[string]struct {
-		first, then graphtest.Name // how Meta speaks of them at first, and once it is known
+		first, then graphtest.Name // the name that Meta uses at first, and the name once ours is known
 		send        bool           // an answer tells the names
 	}{
 		"another number, by an answer":          {graphtest.Name{Number: written}, graphtest.Name{Number: written}, true},
@@ -42,7 +42,7 @@ func TestOtherNames(t *testing.T) {
 				w.deliver(w.peer.Wrote(w.number.ID, to, w.clock.Now()))
 				w.must(to, text("y"))
 				n := w.w.Int("select count(*) from alias")
-				for range 3 { // known once, nothing is written
+				for range 3 { // once it is known, nothing more is written
 					w.deliver(w.peer.Status(w.must(to, text("z")), "read", w.clock.Now()))
 				}
 				if again := w.w.Int("select count(*) from alias"); again != n {
@@ -71,7 +71,7 @@ func has(all []puntuale.BlacklistEntry, phone string) bool {
 	return false
 }
 
-// TestPersonID: a person whose number nobody knows is written to by their id, and nothing else changes.
+// TestPersonID: messages to a person whose number nobody knows go to the person's id. Nothing else changes.
 func TestPersonID(t *testing.T) {
 	t.Parallel()
 	const id = "US.ENT.11815799212886844830"
@@ -89,7 +89,8 @@ func TestPersonID(t *testing.T) {
 	}
 }
 
-// TestGroups: an account with the Groups API writes to groups by its ids, once somebody wrote there; any other is told why not.
+// TestGroups: an account with the Groups API writes to a group by its id, once a person wrote there. Any other account gets the
+// reason why it may not.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	const group = "Y2FwaV9ncm91cDoxNzA1NTU1MDEzOToxMjAzNjM0MDQ2OTQyMzM4MjAZD"
@@ -113,7 +114,7 @@ func TestGroups(t *testing.T) {
 	w.refusedBy("120363025246125016@g.us", text("x"), puntuale.Final)
 }
 
-// TestSecondSendKnowsNothingOfTheFirst: whatever the second attempt comes to, it is no evidence that the first did not arrive.
+// TestSecondSendKnowsNothingOfTheFirst: no outcome of the second attempt is evidence that the first did not arrive.
 func TestSecondSendKnowsNothingOfTheFirst(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"

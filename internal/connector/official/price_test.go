@@ -8,7 +8,8 @@ import (
 	"puntuale"
 )
 
-// TestPricing: what Meta bills for a campaign's message is counted by the recipient's country, once it is delivered and however often that is told.
+// TestPricing: messages that Meta bills for a campaign count by the recipient's country. Each counts once, when it is
+// delivered, even if Meta reports the delivery several times.
 func TestPricing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -39,7 +40,7 @@ func TestPricing(t *testing.T) {
 	}
 }
 
-// TestPortfolio: the limit of the number's business is kept for estimates, and so is another one.
+// TestPortfolio: the store keeps the business limit of the number for estimates, and also a changed one.
 func TestPortfolio(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

@@ -8,26 +8,26 @@ import (
 	"puntuale"
 )
 
-// action is what a refusal asks for.
+// action says what the connector does after a refusal.
 type action int8
 
 const (
 	again      action = iota + 1 // the same later, with backoff
 	slower                       // the number sends too fast
 	slowerPair                   // too much to one person
-	holdNumber                   // nothing of the number leaves until somebody sees to it, or a while has passed
-	noAccess                     // likewise: the token or its rights are not good
-	holdStep                     // nothing by this template leaves for a while
-	lost                         // never this message
-	lostPerson                   // never this person
-	optedOut                     // never this person: they said so
+	holdNumber                   // nothing leaves from the number until a person acts, or holdFor has passed
+	noAccess                     // the same for noAccessFor: the token or its rights are not good
+	holdStep                     // no message with this template leaves for templateFor
+	lost                         // this message never leaves
+	lostPerson                   // no message to this person leaves for a day, unless they write
+	optedOut                     // this person wants no more messages
 	tomorrow                     // not before 24 hours
 )
 
 // rule is a row of the table.
 type rule struct {
 	action
-	says string // in Italian, for people
+	says string // an Italian sentence for people
 }
 
 // Sentences that several codes share.
@@ -94,7 +94,7 @@ func ruleOf(code int) (rule, bool) {
 	return rule{lost, saysInvalid}, false
 }
 
-// How long what is held stays held unless somebody asks anew.
+// How long a hold lasts, unless a person tests the session before.
 const (
 	holdFor      = time.Hour        // a number
 	noAccessFor  = time.Minute      // a number whose token is not good
@@ -104,7 +104,7 @@ const (
 	pairMost     = 5 // 4^5 s, about 17 minutes
 )
 
-// graphError is Meta's refusal, as its answers and its webhooks write it.
+// graphError is Meta's refusal, in the form of its answers and its webhooks.
 type graphError struct {
 	Code    int    `json:"code"`
 	Subcode int    `json:"error_subcode"`
@@ -137,7 +137,7 @@ func (e *graphError) detail() string {
 	return storable(text)
 }
 
-// storable is a text that every database keeps, whatever Meta said.
+// storable turns any text of Meta into one that every database keeps.
 func storable(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 }
@@ -152,8 +152,8 @@ func clip(text string, most int) string {
 	return text
 }
 
-// refuse does to the account what a refusal asks for, and returns what it says of the message. template is "" for one
-// that uses none.
+// refuse does to the account what a refusal asks for, and returns the send error of the message. template is "" for a
+// message without a template.
 func (a *account) refuse(e *graphError, to, template string) *puntuale.SendError {
 	r, _ := ruleOf(e.Code)
 	says := &puntuale.SendError{Kind: puntuale.Final, Reason: r.says, Detail: e.detail(), Err: e}

@@ -14,7 +14,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 )
 
-// table is what each code asks for, as Meta's documentation has it; it is written apart from the product's own.
+// table says what each code asks for, after Meta's documentation. It is written independently of the product's table.
 var table = map[string][]int{
 	"retry":        {1, 2, 131000, 131016, 131057, 133004},
 	"slow down":    {4, 80007, 130429},
@@ -36,7 +36,7 @@ type rig struct {
 	other   string
 }
 
-// TestTable sees every row do what it says: to the message, to others of the number, to other recipients.
+// TestTable checks the effect of every row: on the message, on other messages of the number, and on other recipients.
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := map[string]func(*rig){
@@ -89,7 +89,7 @@ func (r *rig) othersGo() {
 	r.must(r.other, text("y"))
 }
 
-// asksNothing checks that a message is refused without a question to Meta.
+// asksNothing checks that a message is refused and that Meta is not asked.
 func (r *rig) asksNothing(to string, c puntuale.Content, kind puntuale.SendErrorKind) *puntuale.SendError {
 	r.t.Helper()
 	before := r.peer.Asked()
@@ -145,7 +145,7 @@ func (r *rig) holds(state puntuale.LinkState, wait time.Duration) {
 	}
 	r.advance(time.Second, true)
 	r.must(r.other, text("y"))
-	// Somebody who saw to it need not wait.
+	// A person who solved the problem need not wait.
 	r.world.refused(r.tries(text("x")), puntuale.SessionDown)
 	if err := r.conn.Test(r.within(), r.session); err != nil || !r.conn.Online(r.session) {
 		r.t.Errorf("after a test: %v", err)
@@ -165,7 +165,8 @@ func (r *rig) templateWaits() {
 	r.finalFor(text("x")) // without a template there is nothing else to hold back
 }
 
-// cannotBeReached: nobody is tried again for a day whom Meta could not reach, unless they write, or somebody tests.
+// cannotBeReached: after Meta could not reach a person, nothing is sent to them for a day, unless they write, or a user
+// tests the session.
 func (r *rig) cannotBeReached() {
 	r.finalFor(text("x"))
 	r.clock.Advance(time.Hour)
@@ -230,7 +231,7 @@ func TestUnknownOutcome(t *testing.T) {
 			defer cancel()
 			w.peer.Answer(func(graphtest.Message) graphtest.Reply {
 				if reply.Wait != nil {
-					cancel() // it is with Meta, and nobody waits any longer
+					cancel() // Meta has the request, and the sender stops waiting
 				}
 				return reply
 			})
@@ -245,7 +246,7 @@ func TestUnknownOutcome(t *testing.T) {
 	}
 }
 
-// TestDefinite: what never left, and what Meta itself refuses whatever the status, is known not to have arrived.
+// TestDefinite: a message that never left, or that Meta itself refused with any status, certainly did not arrive.
 func TestDefinite(t *testing.T) {
 	t.Parallel()
 	const phone = "+393331111111"
@@ -263,11 +264,11 @@ func TestDefinite(t *testing.T) {
 	w.refused(err, puntuale.Transient)
 }
 
-// TestSetup tells in plain words what is wrong with a number.
+// TestSetup: the session's detail says in plain words what is wrong with a number.
 func TestSetup(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		number func(*graphtest.Number) // as Meta has it
+		number func(*graphtest.Number) // changes the number at Meta
 		look   *graphtest.Reply
 		state  puntuale.LinkState
 		says   string
@@ -311,8 +312,8 @@ func TestSetup(t *testing.T) {
 	}
 }
 
-// TestLink: without keys a session is unlinked; with others it goes on; one that was online goes on although Meta does
-// not answer about it.
+// TestLink: a session without keys is unlinked. With new keys it goes on. A session that was online goes on even while
+// Meta does not answer about it.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

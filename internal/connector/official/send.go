@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Prepare uploads media, and refuses what Meta would: it costs nothing yet.
+// Prepare uploads media, and refuses what Meta would refuse. Nothing is billed yet.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	now := c.cfg.Clock.Now()
 	a := c.account(e.Session)
@@ -38,7 +38,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// allowed looks whether the person may be written to, and how.
+// allowed checks whether the person may get the message, and in which form.
 func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload, now time.Time) error {
 	until, err := c.cfg.Store.WindowUntil(ctx, e.Client, e.Session, e.To)
 	if err != nil {
@@ -65,7 +65,7 @@ func (c *Connector) allowed(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// compose fills in what the message shows.
+// compose fills in the message's content.
 func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.OfficialKeys, e puntuale.Envelope, p *payload) error {
 	var kind mediaKind
 	var media string
@@ -92,8 +92,8 @@ func (c *Connector) compose(ctx context.Context, a *account, keys puntuale.Offic
 	return nil
 }
 
-// Send posts the message. Whatever is refused before that, by us or by Meta, did not reach anybody. One that may be there
-// already, and is sent again because somebody asked for it, stays unknown whatever this attempt comes to.
+// Send posts the message. A message that we or Meta refuse did not reach anybody. But a message that may have arrived
+// before, and that a person sends again, stays unknown after every outcome of this attempt.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -127,11 +127,11 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return receipt, err
 }
 
-// take counts the message against the limits, now that it leaves; time went by since it was prepared. fresh tells that it
-// is the first in 24 hours to a person who did not write.
+// take counts the message against the limits when it leaves, because time has passed since Prepare. fresh says that it is
+// the first message in 24 hours to a person who did not write.
 func (c *Connector) take(ctx context.Context, a *account, prepared puntuale.Prepared, p *payload, now time.Time) (fresh bool, err error) {
 	first := p.first
-	if !first && !now.Before(p.window) { // it closed, unless the person wrote again
+	if !first && !now.Before(p.window) { // the window closed, unless the person wrote again
 		until, err := c.cfg.Store.WindowUntil(ctx, prepared.Client, prepared.Session, prepared.To)
 		if err != nil {
 			return false, &puntuale.SendError{Kind: puntuale.Transient, Reason: saysInterrupted, Detail: "finestra", Err: err}
@@ -190,8 +190,9 @@ func (c *Connector) post(ctx context.Context, a *account, keys puntuale.Official
 	return puntuale.Receipt{Detail: storable(clip(detail, 300))}, nil
 }
 
-// noteNames keeps by which name Meta will speak of a recipient, where it is another: it writes numbers of some countries
-// in another way, and names those who hide theirs by an id. Ids beside numbers come with statuses, which are in no hurry.
+// noteNames keeps the name that Meta uses for a recipient, where it differs from ours. Meta writes numbers of some
+// countries in another way, and names people who hide their number by an id. Where Meta tells an id beside a number,
+// statuses bring it later, so noteNames leaves it.
 func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale.Prepared, all []person) {
 	if len(all) != 1 {
 		return
@@ -208,7 +209,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()
 	if err := c.cfg.Take(ctx, prepared.Session, puntuale.Incoming{Aliases: fresh}); err != nil {
-		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer tells it again
+		a.log.Warn("another name of a recipient could not be kept", "error", err) // the next answer repeats it
 		return
 	}
 	c.aliases.note(fresh, c.cfg.Clock.Now())
@@ -217,7 +218,7 @@ func (c *Connector) noteNames(ctx context.Context, a *account, prepared puntuale
 // refused does what a refusal asks for.
 func (c *Connector) refused(ctx context.Context, a *account, refusal *graphError, prepared puntuale.Prepared, p *payload) error {
 	says := a.refuse(refusal, prepared.To, p.template)
-	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // perhaps the file is gone there
+	if p.upload != nil && (refusal.Code == 131053 || refusal.Code == 131009 || refusal.Code == 100) { // perhaps Meta no longer has the file
 		if err := c.cfg.Store.KeepUpload(ctx, *p.upload, "", time.Time{}); err != nil {
 			a.log.Warn("an upload could not be forgotten", "error", err)
 		}
@@ -239,7 +240,7 @@ func optOutReason(code int, at time.Time) string {
 	return "non vuole messaggi di marketing (codice Meta " + strconv.Itoa(code) + ", " + at.UTC().Format(time.RFC3339) + ")"
 }
 
-// noteTime is what may pass until an outcome is known, for a name that the next answer tells again.
+// noteTime bounds how long noteNames delays an outcome. A name that is lost comes again with the next answer.
 const noteTime = time.Second
 
 const saysInterrupted = "Invio interrotto"

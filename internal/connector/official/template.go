@@ -15,12 +15,12 @@ import (
 // How templates are read.
 const (
 	syncEvery   = time.Hour
-	syncSoonest = 5 * time.Minute // whatever happens: Meta counts such calls
+	syncSoonest = 5 * time.Minute // never more often, because Meta counts such calls
 	pageSize    = "100"
 	pagesMost   = 60 // a business has 6,000 templates at most
 )
 
-// Sentences of why templates cannot be read.
+// Sentences that say why templates cannot be read.
 const (
 	saysNoAccount    = "business_account_id non esiste, o il token non può vederlo"
 	saysOtherAccount = "business_account_id non è l'account a cui appartiene il numero"
@@ -100,7 +100,8 @@ func pages[T any](ctx context.Context, g *graph, k puntuale.OfficialKeys, path, 
 		for _, entry := range page.Data {
 			take(entry)
 		}
-		// The address of the next page is not followed: whoever wrote the answer would say where the token goes.
+		// The address of the next page is not followed: otherwise the writer of the answer could decide where the token
+		// goes.
 		if after = page.Paging.Cursors.After; page.Paging.Next == "" || after == "" {
 			return nil
 		}
@@ -139,7 +140,7 @@ func (t metaTemplate) template() puntuale.NetworkTemplate {
 	return out
 }
 
-// statusOf reads a state of the list or an event. What was restored or merely warned of is approved.
+// statusOf reads a state of the list or an event. A template that Meta restored, or only warned about, is approved.
 func statusOf(text string) puntuale.TemplateStatus {
 	switch text = strings.ToUpper(word(text)); text {
 	case "REINSTATED", "FLAGGED", "UNARCHIVED", "UNPAUSED":
@@ -160,10 +161,10 @@ func reasonOf(text string) string {
 // languageOf writes a language as lists do: webhooks may have a hyphen.
 func languageOf(text string) string { return strings.ReplaceAll(word(text), "-", "_") }
 
-// word is a short text of Meta's that is kept.
+// word is a short text of Meta that can be stored.
 func word(text string) string { return storable(clip(text, 600)) }
 
-// explainTemplates says in plain words why templates cannot be read.
+// explainTemplates returns a sentence for people: why templates cannot be read.
 func explainTemplates(e *graphError) string {
 	r, _ := ruleOf(e.Code)
 	says := explain(e)
@@ -176,7 +177,8 @@ func explainTemplates(e *graphError) string {
 	return says + " (" + e.code() + ")"
 }
 
-// usable returns why a template must not be used now, nil when it may, as far as is known.
+// usable returns why a template must not be used now. It returns nil when it may be used, or when nothing is known
+// about it.
 func (c *Connector) usable(ctx context.Context, a *account, k puntuale.OfficialKeys, to string, t *puntuale.Approved, now time.Time) error {
 	if refusal := a.mayUse(templateKey(t), now); refusal != nil {
 		return refusal

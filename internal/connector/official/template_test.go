@@ -19,7 +19,7 @@ func (w *world) test() {
 	}
 }
 
-// templates are what is kept, and how it was read.
+// templates returns the stored templates, and how reading them ended.
 func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.NetworkTemplate) {
 	w.t.Helper()
 	about, all, _, err := w.c.NetworkTemplates(w.t.Context(), w.session, puntuale.Page{Limit: 1000})
@@ -33,7 +33,8 @@ func (w *world) templates() (puntuale.NetworkTemplates, map[string]puntuale.Netw
 	return about, byName
 }
 
-// TestTemplatesAreRead: the whole list, page by page, with what has to be filled in; each hour, and whenever a person asks.
+// TestTemplatesAreRead: the whole list, page by page, with the places to fill in. It is read each hour, and whenever a
+// person asks.
 func TestTemplatesAreRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -67,7 +68,7 @@ func TestTemplatesAreRead(t *testing.T) {
 	if got := kept["promemoria en_US"]; got.Status != puntuale.TemplateRejected || got.Reason != "SCAM" || got.Named {
 		t.Errorf("kept %+v", got)
 	}
-	// What is gone from the list is deleted; each hour it is read again.
+	// A template that is no longer in the list is deleted. The list is read again each hour.
 	listed := w.peer.Listed()
 	w.peer.SetTemplates(w.number.Account, full)
 	w.advance(time.Hour, true)
@@ -80,11 +81,12 @@ func TestTemplatesAreRead(t *testing.T) {
 	}
 }
 
-// TestTemplatesThatCannotBeRead: the number sends all the same, and the reason is told in plain words.
+// TestTemplatesThatCannotBeRead: the number sends all the same, and the session's detail gives the reason in plain
+// words.
 func TestTemplatesThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		number func(*graphtest.Number) // as the session's keys have it
+		number func(*graphtest.Number) // changes the number in the session's keys
 		list   *graphtest.Reply
 		says   string
 	}{
@@ -126,8 +128,8 @@ func TestTemplatesThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestTemplateStates: what Meta says of a template, in the list or by webhook, is what happens to messages by it: they
-// leave, wait or fail with the reason, and Meta is not asked.
+// TestTemplateStates: Meta gives a template's state in the list or by webhook. Messages with the template then leave,
+// wait, or fail with the reason, and Meta is not asked.
 func TestTemplateStates(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {
@@ -180,7 +182,7 @@ func TestTemplateStates(t *testing.T) {
 			}
 			w.must(person, approved("due"))
 		}
-		// What is older, or told again, changes nothing; quality and category say nothing of the state.
+		// An older or repeated event changes nothing. Quality and category say nothing about the state.
 		w.deliver(w.peer.TemplateEvent(w.number.Account, "uno", "it", "PAUSED", "", at.Add(-10*time.Second)))
 		one.Quality, one.Category = map[string]any{"score": "RED"}, "MARKETING"
 		w.peer.SetTemplates(w.number.Account, one, two)
@@ -190,14 +192,15 @@ func TestTemplateStates(t *testing.T) {
 		if got := kept["uno it"]; got.Status != "ARCHIVED" || got.Quality != "RED" || got.Category != "MARKETING" {
 			t.Errorf("kept %+v", got)
 		}
-		// One that no list has shown, in the way that webhooks write languages; and one of another business.
+		// An event for a template that no list has shown, with a language as webhooks write it; and one of another
+		// business.
 		w.deliver(w.peer.TemplateEvent(w.number.Account, "nuovo", "en-US", "PAUSED", "", at))
 		w.deliver(w.peer.TemplateEvent("999", "uno", "it", "PAUSED", "", at))
 		_, kept = w.templates()
 		if kept["nuovo en_US"].Status != puntuale.TemplatePaused || kept["uno it"].Status != "ARCHIVED" || len(kept) != 3 {
 			t.Errorf("kept %+v", kept)
 		}
-		// A refusal has the list read anew, which says whether there is hope.
+		// After a refusal the list is read anew: it says whether the template may be used again.
 		w.clock.Advance(10 * time.Minute)
 		gone := graphtest.NewTemplate("due", "x")
 		gone.Status = "DISABLED"
@@ -216,7 +219,8 @@ func (w *world) refusedBy(to string, c puntuale.Content, kind puntuale.SendError
 	w.refused(err, kind)
 }
 
-// TestMarketingRests: a person to whom Meta took no marketing gets none for 24 hours, and all else as before.
+// TestMarketingRests: after Meta refused marketing to a person, the person gets none for 24 hours, and everything else
+// as before.
 func TestMarketingRests(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"an answer", "a webhook"} {
@@ -281,7 +285,7 @@ func TestTemplateContents(t *testing.T) {
 	}
 }
 
-// componentsOf writes the components of a template shortly.
+// componentsOf returns the components of a template in a short form.
 func componentsOf(t *graphtest.Template) string {
 	var out []string
 	for _, c := range t.Components {
@@ -308,7 +312,7 @@ func componentsOf(t *graphtest.Template) string {
 	return strings.Join(out, " ")
 }
 
-// TestOneAppOfManyNumbers: an app has one webhook; what it brings reaches each session that has the app's secret, and no other.
+// TestOneAppOfManyNumbers: an app has one webhook. Its deliveries reach each session that has the app's secret, and no other.
 func TestOneAppOfManyNumbers(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, driver storetest.Driver) {

@@ -8,16 +8,16 @@ import (
 	"puntuale"
 )
 
-// unreachableFor is how long nobody is tried again whom Meta could not reach, unless they write.
+// unreachableFor is how long the connector sends nothing to a person that Meta could not reach, unless they write.
 const unreachableFor = 24 * time.Hour
 
-// unreachable are persons whom Meta says it cannot reach. Its methods may be called by many goroutines at once.
+// unreachable are persons that Meta says it cannot reach. Its methods may be called by many goroutines at once.
 type unreachable struct {
 	mu  sync.Mutex
 	all map[string]missed
 }
 
-// missed is when Meta said so, and how.
+// missed is when Meta said so, and the send error of that message.
 type missed struct {
 	at   time.Time
 	says *puntuale.SendError
@@ -37,7 +37,8 @@ func (u *unreachable) note(to string, at time.Time, says *puntuale.SendError, no
 	}
 }
 
-// says is why a person is not tried now, nil when they are: it is long ago, or they wrote since.
+// says returns why nothing is sent to a person now. It returns nil if Meta's word is older than unreachableFor, or the
+// person wrote since then.
 func (u *unreachable) says(to string, wrote, now time.Time) *puntuale.SendError {
 	u.mu.Lock()
 	defer u.mu.Unlock()

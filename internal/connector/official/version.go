@@ -14,8 +14,8 @@ var versionShape = regexp.MustCompile(`^v[1-9][0-9]{0,2}\.[0-9]{1,2}$`)
 // ValidVersion reports whether a text is the name of a version.
 func ValidVersion(text string) bool { return versionShape.MatchString(text) }
 
-// versionEnds says until when Meta answers versions; those of which nobody knows it are missing. (Changelog of the Graph
-// API, September 2026.)
+// versionEnds says until when Meta answers each version. A version without a known end is not in the table. (Changelog
+// of the Graph API, September 2026.)
 var versionEnds = map[string]time.Time{
 	"v20.0": date(2026, time.September, 24),
 	"v21.0": date(2027, time.January, 21),

@@ -20,7 +20,7 @@ import (
 // What one delivery may cost.
 const (
 	webhookMost = 3 << 20          // bytes: Meta's own bound
-	webhookWait = 10 * time.Second // until what was told is on disk
+	webhookWait = 10 * time.Second // how long a delivery may take until it is on disk
 	keysKept    = time.Second      // in memory, so that a burst reads them once
 	keysMost    = 10_000
 )
@@ -30,12 +30,12 @@ const signatureHeader = "X-Hub-Signature-256"
 
 var signatureShape = regexp.MustCompile(`^sha256=[0-9a-fA-F]{64}$`)
 
-// challengeShape is what Meta wants to hear again: a number, as a rule.
+// challengeShape is the form of the text that Meta wants back, usually a number.
 var challengeShape = regexp.MustCompile(`^[0-9A-Za-z_-]{1,200}$`)
 
-// Webhook answers at [puntuale.OfficialWebhooks], on any node. A delivery is answered once all of it is on disk; until
-// then Meta tells it again. What is forged, or for a session that is not there, is refused with the same status; the latter
-// unread. The server that mounts the handler limits the number of requests and their memory.
+// Webhook answers at [puntuale.OfficialWebhooks], on any node. It answers a delivery once all of it is on disk; until then
+// Meta repeats it. It refuses a forged delivery, and one for a session that does not exist, with the same status. It does
+// not read the latter. The server that mounts the handler limits the number of requests and their memory.
 type Webhook struct {
 	c *Connector
 
@@ -43,7 +43,7 @@ type Webhook struct {
 	kept map[puntuale.SessionID]keptKeys
 }
 
-// keptKeys are a session's keys as they were a moment ago.
+// keptKeys are a session's keys as they were at most keysKept ago.
 type keptKeys struct {
 	client puntuale.ClientID
 	keys   *puntuale.OfficialKeys // nil: none
@@ -55,8 +55,8 @@ func (c *Connector) NewWebhook() *Webhook {
 	return &Webhook{c: c, kept: map[puntuale.SessionID]keptKeys{}}
 }
 
-// Expects reports whether a request may be Meta's: it names a session that has keys, and shows what Meta shows. It reads
-// nothing of the body. Whether it is Meta's shows only once it was read.
+// Expects reports whether a request may be Meta's: it names a session that has keys, and shows what Meta shows. It does
+// not read the body. Only the body's signature proves that the request is Meta's.
 func (h *Webhook) Expects(r *http.Request) bool {
 	_, keys, err := h.session(r.Context(), r.URL.Path)
 	return err != nil || keys != puntuale.OfficialKeys{} && (r.Method != http.MethodPost || signatureShape.MatchString(r.Header.Get(signatureHeader)))
@@ -92,14 +92,14 @@ func (h *Webhook) verify(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// deliver takes what Meta tells, and returns the status to answer with.
+// deliver takes one delivery, and returns the status of the answer.
 func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	at, keys, err := h.session(r.Context(), r.URL.Path)
 	if err != nil {
 		return http.StatusServiceUnavailable
 	}
 	signature := r.Header.Get(signatureHeader)
-	if keys.AppSecret == "" || !signatureShape.MatchString(signature) { // nobody reads what cannot be believed
+	if keys.AppSecret == "" || !signatureShape.MatchString(signature) { // a body that cannot be verified is not read
 		return http.StatusUnauthorized
 	}
 	body, err := h.c.cfg.ReadBody(w, r, webhookMost)
@@ -137,7 +137,7 @@ func (h *Webhook) deliver(w http.ResponseWriter, r *http.Request) int {
 	return http.StatusOK
 }
 
-// readBody is how bodies are read where nobody says otherwise.
+// readBody reads bodies where Config has no ReadBody.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -146,7 +146,7 @@ func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error
 	return body, err
 }
 
-// kept does what follows once what was told is on disk.
+// kept does the rest of the work, once what Meta reported is on disk.
 func (c *Connector) kept(t *told) {
 	c.aliases.note(t.Aliases, c.cfg.Clock.Now())
 	a := c.account(t.session)
@@ -157,8 +157,8 @@ func (c *Connector) kept(t *told) {
 	}
 }
 
-// concerned names the sessions that a number, or with number "" a business, stands for. The app's webhook brings what
-// concerns all of its numbers: whoever signed with the app's secret is believed about all sessions that have it.
+// concerned names the sessions of a number, or of a business if number is "". An app has one webhook for all its
+// numbers. So a delivery that is signed with the app's secret is trusted for all sessions that have this secret.
 func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.OfficialKeys, number, account string) ([]origin, error) {
 	if number == keys.PhoneNumberID && number != "" {
 		return []origin{at}, nil
@@ -182,14 +182,14 @@ func (h *Webhook) concerned(ctx context.Context, at origin, keys puntuale.Offici
 	return found, nil
 }
 
-// origin is whose webhook it is.
+// origin is the client and session that a webhook belongs to.
 type origin struct {
 	session puntuale.SessionID
 	client  puntuale.ClientID
 }
 
-// session finds the session that a path names, with its keys. For one that is not there, or has none, the keys are empty
-// and nothing fits them.
+// session finds the session that a path names, with its keys. For a session that does not exist or has no keys, the keys
+// are empty, and no signature fits them.
 func (h *Webhook) session(ctx context.Context, path string) (origin, puntuale.OfficialKeys, error) {
 	id, err := puntuale.ParseID[puntuale.SessionID](strings.TrimPrefix(path, puntuale.OfficialWebhooks))
 	if err != nil {
@@ -231,8 +231,8 @@ func (h *Webhook) read(ctx context.Context, id puntuale.SessionID, now time.Time
 	return kept, nil
 }
 
-// signed reports whether whoever sent the body, as it came byte for byte, has the app's secret. Without a secret nobody
-// has it, after the same work.
+// signed reports whether the sender of the body has the app's secret. body must be exactly the bytes that came. Without
+// a secret it reports false, after the same work.
 func signed(body []byte, header, secret string) bool {
 	given, err := hex.DecodeString(strings.TrimPrefix(header, "sha256="))
 	mac := hmac.New(sha256.New, []byte(secret))
@@ -241,7 +241,7 @@ func signed(body []byte, header, secret string) bool {
 	return fits && err == nil && secret != "" && strings.HasPrefix(header, "sha256=")
 }
 
-// same compares in a time that tells nothing of either.
+// same compares two texts in a time that reveals nothing about them.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1

@@ -66,8 +66,8 @@ func (w *world) deliver(body []byte) {
 	}
 }
 
-// TestWebhooksInDisorder delivers statuses shuffled, ten times each and up to a week late, at once from many sides, to
-// messages whose answer came or was lost.
+// TestWebhooksInDisorder delivers statuses shuffled, ten times each, up to a week late, and from many goroutines. They
+// are about messages whose answer came or was lost.
 func TestWebhooksInDisorder(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -128,8 +128,8 @@ func TestWebhooksInDisorder(t *testing.T) {
 	})
 }
 
-// TestWebhooksThatSayNothing: unknown messages, another number's, another session's, unknown fields, odd parts: answered
-// 200 and without an effect.
+// TestWebhooksThatSayNothing: unknown messages, those of another number or session, unknown fields and odd parts get
+// status 200 and have no effect.
 func TestWebhooksThatSayNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -181,7 +181,7 @@ func TestWebhooksThatSayNothing(t *testing.T) {
 	}
 }
 
-// TestWebhookOfPeople: what they write and how they call opens their window, what they prefer changes the blacklist.
+// TestWebhookOfPeople: a person's message or call opens their window, and their opt-out changes the blacklist.
 func TestWebhookOfPeople(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -208,7 +208,7 @@ func TestWebhookOfPeople(t *testing.T) {
 	blacklisted(0)
 	w.deliver(stop) // once more, late
 	blacklisted(0)
-	// A failure after the fact that says the same, with proof.
+	// A later failure that reports the same opt-out, with proof.
 	id, taken, token := w.stored(person)
 	w.record(id, token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.deliver(w.peer.Status(taken, "failed", now, 131050))
@@ -220,7 +220,8 @@ func TestWebhookOfPeople(t *testing.T) {
 	blacklisted(0)
 }
 
-// TestLateFailureHolds: what a failure says of the number is done where the session is open, unless it is an old story.
+// TestLateFailureHolds: a failure that asks to hold the number does so where the session is open, unless the failure is
+// too old.
 func TestLateFailureHolds(t *testing.T) {
 	t.Parallel()
 	for code, state := range map[int]puntuale.LinkState{131042: puntuale.LinkLinked, 190: puntuale.LinkUnlinked} {
@@ -239,8 +240,8 @@ func TestLateFailureHolds(t *testing.T) {
 	}
 }
 
-// TestForged: without the app's secret nothing is believed, whatever is wrong answers the same, and what is too large is
-// not read.
+// TestForged: without the app's secret nothing is trusted. Every fault gets the same answer, and a body that is too
+// large is not read.
 func TestForged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -265,7 +266,7 @@ func TestForged(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, test.want)
 		}
 	}
-	// Replaced keys count within a second; forgotten ones never again.
+	// Replaced keys take effect within a second. Keys that were removed are never accepted again.
 	w.number.Secret = "new"
 	if err := w.c.SetKeys(t.Context(), w.session, w.seal(w.session, w.number)); err != nil {
 		t.Fatal(err)
@@ -285,7 +286,7 @@ func TestForged(t *testing.T) {
 	}
 }
 
-// TestWebhookUnkept: what cannot be kept is told again.
+// TestWebhookUnkept: Meta repeats a delivery that could not be stored.
 func TestWebhookUnkept(t *testing.T) {
 	t.Parallel()
 	fails := errors.New("the disk is full")

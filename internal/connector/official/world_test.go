@@ -151,7 +151,7 @@ func (w *world) until(what string, so func() bool) {
 	}
 }
 
-// advance moves the clock on and waits until the session is online, or not.
+// advance moves the clock on, and waits until the session is online or offline, as asked.
 func (w *world) advance(d time.Duration, online bool) {
 	w.t.Helper()
 	if err := w.clock.Waiting(w.within(), 1); err != nil {
@@ -214,7 +214,7 @@ func (w *world) must(to string, c puntuale.Content) graphtest.Taken {
 	return last
 }
 
-// refused expects evidence that a message did not reach Meta.
+// refused fails the test unless err proves that a message did not reach Meta.
 func (w *world) refused(err error, kind puntuale.SendErrorKind) *puntuale.SendError {
 	w.t.Helper()
 	e := puntuale.AsSendError(err)
@@ -231,7 +231,7 @@ func approved(name string) puntuale.Content {
 	return puntuale.Content{Text: "testo", Template: "t", Official: &puntuale.Approved{Name: name, Language: "it", Body: []puntuale.Parameter{{Text: "Ada"}}}}
 }
 
-// files is a source of media: what is at an address says so. Types go by the extension.
+// files is a source of media. Each file's text names its address. Its type follows from the extension.
 type files struct {
 	mu      sync.Mutex
 	kinds   map[string]string // by extension, where it is not the usual
@@ -270,13 +270,13 @@ type readCloser struct{ io.ReadSeeker }
 
 func (readCloser) Close() error { return nil }
 
-// addressOf is where a file that Meta has was fetched.
+// addressOf returns the address from which a file at Meta was fetched.
 func addressOf(f graphtest.File) string {
 	_, address, _ := strings.Cut(string(f.Data), "OpusHead ")
 	return strings.TrimRight(address, "\x00")
 }
 
-// messageOf is the message that one which Meta took says to be.
+// messageOf returns the message id that the callback of a taken message names.
 func messageOf(t *testing.T, m graphtest.Taken) puntuale.MessageID {
 	t.Helper()
 	text, _, _ := strings.Cut(m.Message.Token, ".")

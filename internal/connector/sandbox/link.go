@@ -10,18 +10,18 @@ import (
 	"puntuale"
 )
 
-// A simulated phone links a session by itself, a few seconds after the first code was shown. It is quick, so that one
-// can watch codes rotate; a phone whose number ends in EndingRefused never does.
+// A simulated phone links a session by itself, a few seconds after the first code was shown. The times are short, so
+// that a person can watch how codes change. A phone whose number ends in EndingRefused never links.
 const (
 	CodeLife   = 3 * time.Second // of each code
 	PhoneLinks = 8 * time.Second // after the first code
-	pairingMax = time.Minute     // then a phone that does not link has been waited for
+	pairingMax = time.Minute     // how long a pairing waits for a phone that does not link
 )
 
-// links is what the simulated network knows of sessions' links.
+// links are the links of the sessions, as the simulated network knows them.
 type links struct {
 	report func(puntuale.LinkReport)
-	online sync.Map // the sessions that are; asked for each message
+	online sync.Map // the sessions that are online; each message asks it
 
 	mu   sync.Mutex
 	open map[puntuale.SessionID]*simulated
@@ -33,8 +33,8 @@ type simulated struct {
 	ended chan struct{}
 }
 
-// WithLinks returns a connector like c whose sessions can be linked and unlinked: none is online before Open.
-// What becomes of them goes to report, which must not block.
+// WithLinks returns a connector like c whose sessions can be linked and unlinked: no session is online before Open.
+// report gets each change of a link, and must not block.
 func (c *Connector) WithLinks(report func(puntuale.LinkReport)) *Connector {
 	with := *c
 	with.links = &links{report: report, open: map[puntuale.SessionID]*simulated{}}
@@ -128,7 +128,7 @@ type pairing struct {
 	began   time.Time
 }
 
-// run rotates the code until the phone links, or nobody waits any more.
+// run changes the code until the phone links, or the pairing ends.
 func (p *pairing) run(ctx context.Context, ended chan<- struct{}) {
 	defer close(ended)
 	refused := ending(p.phone) == EndingRefused
@@ -167,7 +167,7 @@ func (p *pairing) turn(ctx context.Context, now time.Time, refused bool) (over b
 	return false
 }
 
-// show reports a new code, which nobody can guess.
+// show reports a new random code.
 func (p *pairing) show(now time.Time) {
 	code := puntuale.PairingCode{Method: p.method, Text: "sandbox:" + p.session.String() + "," + rand.Text()}
 	if p.method == puntuale.PairCode {
@@ -177,7 +177,7 @@ func (p *pairing) show(now time.Time) {
 	p.links.report(puntuale.LinkReport{Session: p.session, State: puntuale.LinkPairing, Code: code, Until: now.Add(CodeLife)})
 }
 
-// number is the simulated phone's: the one that was asked, or one that nobody has.
+// number is the number of the simulated phone: the one that the pairing asked for, or one that nobody has.
 func (p *pairing) number() string {
 	if p.phone != "" {
 		return p.phone

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 )
 
-// reports keeps what the simulated network told.
+// reports keeps what the simulated network reported.
 type reports struct {
 	mu  sync.Mutex
 	got []puntuale.LinkReport
@@ -30,7 +30,7 @@ func (r *reports) count() int {
 	return len(r.got)
 }
 
-// after moves the clock on until there are so many reports, and returns the last.
+// after moves the clock on until there are n reports, and returns the last.
 func (r *reports) after(t *testing.T, c *clock.Fake, step time.Duration, n int) puntuale.LinkReport {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); r.count() < n; <-time.After(time.Millisecond) {
@@ -52,7 +52,7 @@ func linked(t *testing.T) (*sandbox.Connector, *clock.Fake, *reports) {
 	return c, fake, told
 }
 
-// A session is as it was stored; one whose pairing another node began is unlinked.
+// A session opens as it was stored. If another node began its pairing, it opens unlinked.
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	for state, want := range map[puntuale.LinkState]bool{
@@ -107,7 +107,7 @@ func TestPairing(t *testing.T) {
 	}
 }
 
-// A phone whose number is refused never links; a pairing that is ended, or begun anew, says nothing more.
+// A phone whose number is refused never links; a pairing that is ended, or replaced by another, reports nothing more.
 func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	c, fake, told := linked(t)
@@ -141,7 +141,7 @@ func TestPairingEnds(t *testing.T) {
 	}
 }
 
-// What was claimed before the link ended does not leave.
+// A message that was claimed before the link ended does not leave.
 func TestSendUnlinked(t *testing.T) {
 	t.Parallel()
 	c, _, _ := linked(t)

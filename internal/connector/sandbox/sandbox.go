@@ -26,7 +26,7 @@ const (
 	SlowAnswer = 2 * time.Second
 
 	slots       = 1000
-	sendTimeout = 10 * time.Second // besides the latency
+	sendTimeout = 10 * time.Second // added to the latency
 )
 
 // errLost is no [puntuale.SendError]: nobody can know whether the network has the message.
@@ -41,8 +41,7 @@ type Connector struct {
 	links   *links               // nil: every session is online
 }
 
-// New returns a connector that takes latency (0 or more) from the handing over to the arrival of each message. It does
-// not fetch media.
+// New returns a connector. Each message needs latency (0 or more) until it arrives. It does not fetch media.
 func New(ledger puntuale.SandboxLedger, clock clock.Clock, latency time.Duration) *Connector {
 	return &Connector{ledger: ledger, clock: clock, latency: max(0, latency)}
 }
@@ -61,8 +60,8 @@ func (c *Connector) Traits() puntuale.Traits {
 	}
 }
 
-// Prepare makes sure that the media can be had, where the connector has a source for them. The simulated network shows
-// the address itself.
+// Prepare checks that the media can be fetched, if the connector has a source for them. The simulated network shows the
+// address itself.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	if err := ctx.Err(); err != nil {
 		return puntuale.Prepared{}, err
@@ -77,7 +76,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e}, nil
 }
 
-// Send writes the ledger before it accepts, so that what was accepted is known to have arrived.
+// Send writes the ledger before it accepts. So each accepted message certainly arrived.
 func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receipt, error) {
 	if err := c.travel(ctx); err != nil {
 		return puntuale.Receipt{}, err
@@ -113,7 +112,8 @@ func (c *Connector) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Rec
 	return puntuale.Receipt{Detail: "sandbox: " + p.ConnectorID}, nil
 }
 
-// Arrived looks into the ledger. Of numbers whose answers are lost the simulated network tells nothing later, either.
+// Arrived looks into the ledger. For numbers whose answers are lost, the simulated network reports nothing later,
+// either.
 func (c *Connector) Arrived(ctx context.Context, e puntuale.Envelope) (bool, error) {
 	if ending(e.To) == EndingLost {
 		return false, nil
@@ -121,7 +121,7 @@ func (c *Connector) Arrived(ctx context.Context, e puntuale.Envelope) (bool, err
 	return c.ledger.Received(ctx, e.Client, e.ConnectorID)
 }
 
-// travel spends the latency. A message that did not get that far is known not to have arrived.
+// travel waits for the latency. A message whose wait was cut short certainly did not arrive.
 func (c *Connector) travel(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil && c.latency > 0 {

@@ -84,7 +84,7 @@ func envelope(to string, attempt int) puntuale.Prepared {
 	}}
 }
 
-// TestMagicEndings goes through the magic endings of phone numbers: what arrives, what is answered, and when.
+// TestMagicEndings checks each magic ending of phone numbers: what arrives, what the network answers, and when.
 func TestMagicEndings(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -166,7 +166,7 @@ func TestLatency(t *testing.T) {
 	})
 }
 
-// TestLedgerFails: a ledger that does not answer leaves the outcome unknown; there is no evidence either way.
+// TestLedgerFails: when the ledger does not answer, nobody knows whether the message arrived.
 func TestLedgerFails(t *testing.T) {
 	t.Parallel()
 	l := &ledger{fails: puntuale.Unavailable(errors.New("away"))}
@@ -176,8 +176,8 @@ func TestLedgerFails(t *testing.T) {
 	}
 }
 
-// TestMedia: with a source, Prepare asks it for the message's media and passes its refusal on; without one, and without
-// media, nobody is asked.
+// TestMedia: with a source, Prepare asks it for the message's media and passes its refusal on; without a source, and
+// without media, Prepare asks nothing.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	refusal := &puntuale.SendError{Kind: puntuale.Final, Reason: "File troppo grande"}
@@ -209,7 +209,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// source has the files it is told to have.
+// source has the files that the test gives it.
 type source struct {
 	files   map[string]bool
 	refusal error

@@ -15,9 +15,9 @@ type account struct {
 	c       *Connector
 	log     *slog.Logger
 
-	ctx    context.Context // of what the connector does for the session by itself
+	ctx    context.Context // of the work that the connector does for the session unasked
 	cancel context.CancelFunc
-	wake   chan struct{}  // look now
+	wake   chan struct{}  // asks for a look now
 	work   sync.WaitGroup // what runs under ctx
 	asking sync.Mutex     // one conversation with the gateway about the link at a time
 
@@ -53,7 +53,7 @@ func (a *account) online(now time.Time) bool {
 	return !a.closed && a.keys != nil && a.keys.InstanceID != "" && a.state == puntuale.LinkOnline && !now.Before(a.held)
 }
 
-// access returns what a message needs to leave, false when the session cannot send now.
+// access returns the keys that a message needs to leave. It returns false when the session cannot send now.
 func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 	if !a.online(now) {
 		return puntuale.GatewayKeys{}, false
@@ -66,7 +66,7 @@ func (a *account) access(now time.Time) (puntuale.GatewayKeys, bool) {
 	return *a.keys, true
 }
 
-// set notes how far the session is from sending, and reports it.
+// set notes whether the session can send, and if not, why. It reports this.
 func (a *account) set(state puntuale.LinkState, detail string) {
 	a.report(puntuale.LinkReport{State: state, Detail: detail})
 }
@@ -91,14 +91,14 @@ func (a *account) linked() bool {
 	return a.state == puntuale.LinkOnline || a.state == puntuale.LinkLinked
 }
 
-// wait keeps all messages of the session for a time.
+// wait holds back all messages of the session for a time.
 func (a *account) wait(d time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held = a.c.cfg.Clock.Now().Add(d)
 }
 
-// down notes that the gateway refuses the number, and has it looked at.
+// down notes that the gateway refuses the number, and asks for a look at it.
 func (a *account) down(state puntuale.LinkState, says string) {
 	a.set(state, says)
 	a.lookNow()

@@ -69,12 +69,12 @@ func (a answer) user() (u user) {
 	return u
 }
 
-// action is what a gateway's words ask for.
+// action says what the connector does after a gateway's words.
 type action int8
 
 const (
 	unknown  action = iota // nobody knows whether the message left
-	lost                   // never this message
+	lost                   // this message never leaves
 	noAccess               // token or instance are not valid: nothing leaves until somebody changes them
 	relink                 // the number must be linked again
 	later                  // the plan's limit is reached
@@ -85,9 +85,9 @@ const (
 // quotaWait is how long a session waits after its gateway said that the plan's limit is reached.
 const quotaWait = time.Hour
 
-// rules say what the gateways' words mean; the first whose fragment is in the text holds. The words are those of the
-// family's panels and Node servers in English; what is translated or new is unknown. Source: facts of the family's code,
-// November 2026.
+// rules say what the gateways' words mean; the first whose fragment is in the text holds. The words come from the
+// English panels and Node servers of the family. A translated or new text is unknown. Source: facts of the family's
+// code, November 2026.
 var rules = []struct {
 	fragment string
 	action
@@ -120,8 +120,9 @@ func meaning(text string) (action, string) {
 	return unknown, ""
 }
 
-// refusal tells what the answer to a sent message is certain of. It is nil when the message left, a [*puntuale.SendError]
-// when it certainly did not, and any other error when nobody knows. A success without an id is no success: the send threw.
+// refusal says what the answer to a sent message proves. It is nil when the message left, a [*puntuale.SendError] when it
+// certainly did not, and any other error when nobody knows. A success without an id is no success: the gateway's send
+// failed with an exception.
 func (a answer) refusal() error {
 	text := a.text()
 	does, says := meaning(text)

@@ -19,7 +19,7 @@ import (
 // answerMost bounds an answer, in bytes. The largest is the picture of a QR code.
 const answerMost = 1 << 20
 
-// newClient follows no redirect: the access token must not travel on, and a message must not be sent twice.
+// newClient follows no redirect: it would carry the access token to another server, and could send a message twice.
 func newClient(t http.RoundTripper) *http.Client {
 	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
@@ -30,8 +30,8 @@ type unsentError struct{ err error }
 func (e *unsentError) Error() string { return "la richiesta non è partita: " + e.err.Error() }
 func (e *unsentError) Unwrap() error { return e.err }
 
-// form is how a call carries its parameters. Gateways read JSON in send only, a form everywhere but in the account's own
-// calls, whose parameters the documentation puts into the query.
+// form is how a call carries its parameters. Gateways read JSON in send only. The calls about the account have their
+// parameters in the query, as documented. All other calls have a form.
 type form int8
 
 const (
@@ -40,8 +40,9 @@ const (
 	inJSON
 )
 
-// call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when nothing of the request
-// left; any other when nobody knows what the gateway did. No error holds the address, whose query has the token.
+// call makes one call with the keys and returns the gateway's JSON. Errors: an [*unsentError] when no byte of the request
+// left. Any other error means that nobody knows what the gateway did. No error holds the address, whose query has the
+// token.
 func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name string, as form, with map[string]string) (answer, error) {
 	values := url.Values{"access_token": {k.AccessToken}}
 	if k.InstanceID != "" && name != "create_instance" {
@@ -84,7 +85,7 @@ func (c *Connector) call(ctx context.Context, k puntuale.GatewayKeys, name strin
 	if err != nil {
 		return answer{}, fmt.Errorf("leggere la risposta del gateway: %w", err)
 	}
-	if response.StatusCode != http.StatusOK { // a proxy's: gateways answer 200 to errors, too
+	if response.StatusCode != http.StatusOK { // a proxy answered: gateways answer 200 even to errors
 		return answer{}, fmt.Errorf("il gateway risponde con lo stato HTTP %d", response.StatusCode)
 	}
 	return readAnswer(text)
@@ -102,7 +103,7 @@ func flat(values url.Values) []byte {
 	return text
 }
 
-// bare takes the address, which holds the token, out of an error.
+// bare removes the address from an error, because the address contains the token.
 func bare(err error) error {
 	if e, ok := errors.AsType[*url.Error](err); ok {
 		return e.Err

@@ -16,14 +16,14 @@ type Config struct {
 	Store  puntuale.GatewayStore
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	// Mark is a keyed hash: stores keep it of an instance instead of its id.
+	// Mark is a keyed hash. Stores keep the hash of an instance instead of its id.
 	Mark func(purpose string, parts ...string) string
 
 	Media     puntuale.MediaSource // checks addresses before the gateway fetches them; nil: media are refused
 	Transport http.RoundTripper    // reaches only what the operator allows
 	Public    string               // this server's own address, for webhooks; "": gateways cannot report
 
-	// Report is told what becomes of sessions. It never blocks.
+	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
 	// ReadBody reads the body of a webhook, at most so many bytes. Codes: too_large; overloaded and rate_limited when there is
 	// no memory for it.
@@ -68,7 +68,7 @@ func New(cfg Config) *Connector {
 	return &Connector{cfg: cfg, http: newClient(cfg.Transport), open: map[puntuale.SessionID]*account{}}
 }
 
-// Traits never change. One message at a time is in flight: a gateway drives one telephone.
+// Traits returns what never changes. One message at a time is in flight, because a gateway drives one telephone.
 func (c *Connector) Traits() puntuale.Traits {
 	return puntuale.Traits{Name: "gateway", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverNone}
 }

@@ -37,7 +37,7 @@ type messageKey struct {
 	ID      string `json:"id"`
 	Chat    string `json:"remoteJid"`
 	ChatAlt string `json:"remoteJidAlt"` // the number where Chat hides it
-	Sender  string `json:"senderPn"`     // likewise, in older gateways
+	Sender  string `json:"senderPn"`     // the number where Chat hides it, in older gateways
 	Mine    bool   `json:"fromMe"`
 }
 
@@ -59,7 +59,7 @@ func (k messageKey) recipient() string {
 	return k.phone()
 }
 
-// message is one that somebody wrote: a person, or we.
+// message is one that a person or we wrote.
 type message struct {
 	Key     messageKey                 `json:"key"`
 	At      seconds                    `json:"messageTimestamp"`
@@ -114,10 +114,10 @@ func (s *seconds) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// silent are the parts of a message's content that nobody wrote.
+// silent are the parts of a message's content that no person wrote.
 var silent = []string{"messageContextInfo", "senderKeyDistributionMessage", "protocolMessage", "reactionMessage", "pollUpdateMessage"}
 
-// written reports whether a person wrote something, as opposed to what telephones tell each other.
+// written reports whether a person wrote something. Telephones also send each other messages that no person wrote.
 func (m message) written() bool {
 	rest := maps.Clone(m.Content)
 	for _, part := range silent {

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzAnswer: whatever a gateway says, only an id is a success.
+// FuzzAnswer: of all answers of a gateway, only one with an id is a success.
 func FuzzAnswer(f *testing.F) {
 	f.Add(`{"status":"success","message":{"key":{"id":"3EB0"}}}`)
 	f.Add(`{"status":"success","message":"x","data":{"key":{"id":"3EB0"}}}`)
@@ -27,7 +27,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// FuzzReport: whatever comes to a webhook is read or passed over.
+// FuzzReport: everything that comes to a webhook is either read or ignored.
 func FuzzReport(f *testing.F) {
 	f.Add(`{"instance_id":"65F0","data":{"event":"messages.upsert","data":{"type":"append","messages":[{"key":{"id":"3EB0","remoteJid":"39333@s.whatsapp.net","fromMe":true},"messageTimestamp":{"low":1},"message":{"conversation":"x"}}]}}}`)
 	f.Add(`{"instance_id":"65F0","event":"messages.update","data":[{"key":{"id":"3EB0","fromMe":true},"update":{"status":3,"messageStubParameters":["463"]}}]}`)
@@ -63,7 +63,7 @@ func FuzzCode(f *testing.F) {
 	})
 }
 
-// FuzzUnspun: a gateway finds nothing to choose from, and nothing else changes.
+// FuzzUnspun: the gateway finds no alternatives to choose from, and the rest of the text does not change.
 func FuzzUnspun(f *testing.F) {
 	f.Add("{a|b} | {c{d|e}")
 	f.Fuzz(func(t *testing.T, text string) {

@@ -18,7 +18,7 @@ const (
 	lookWait  = 75 * time.Second // for one look: a gateway may take 60 s
 )
 
-// What a session says of itself, for people.
+// Texts about a session, for people.
 const (
 	saysNoKeys     = "Mancano le credenziali del gateway"
 	saysNoNumber   = "Nessun numero collegato al gateway"
@@ -93,7 +93,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	return nil
 }
 
-// Test looks at a session at once. What was held back is let go.
+// Test ends the hold of a session, and looks at it at once.
 func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error {
 	a := c.account(session)
 	if a == nil {
@@ -105,7 +105,7 @@ func (c *Connector) Test(ctx context.Context, session puntuale.SessionID) error 
 	return c.look(ctx, a)
 }
 
-// keep looks at a session now and then, and when it is asked to.
+// keep looks at a session from time to time, and when it is asked to.
 func (a *account) keep() {
 	for {
 		ctx, cancel := context.WithTimeout(a.ctx, lookWait)
@@ -125,8 +125,8 @@ func (a *account) keep() {
 	}
 }
 
-// look reads the keys anew, asks the gateway about the number and reports what came of it. An error means that nothing
-// could be found out, and nothing was reported.
+// look reads the keys anew, asks the gateway about the number and reports the result. An error means that look found
+// out nothing and reported nothing.
 func (c *Connector) look(ctx context.Context, a *account) error {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -161,7 +161,7 @@ func (c *Connector) look(ctx context.Context, a *account) error {
 	return c.found(ctx, a, *keys, found)
 }
 
-// standing is what a gateway says of its number.
+// standing is what a gateway says about its number.
 type standing struct {
 	state  puntuale.LinkState
 	number string // "+…", once it is known
@@ -169,7 +169,7 @@ type standing struct {
 	does   action // of a refusal
 }
 
-// ask asks the gateway about the number. reconnect is its only call that tells.
+// ask asks the gateway about the number. reconnect is the only call that answers this.
 func (c *Connector) ask(ctx context.Context, k puntuale.GatewayKeys) (standing, error) {
 	a, err := c.call(ctx, k, "reconnect", inQuery, nil)
 	if err != nil {
@@ -203,7 +203,7 @@ func numberOf(id string) string {
 	return "+" + digits
 }
 
-// found reports what the gateway said of the number, and has its webhook set.
+// found reports what the gateway said about the number, and sets the gateway's webhook.
 func (c *Connector) found(ctx context.Context, a *account, k puntuale.GatewayKeys, s standing) error {
 	a.mu.Lock()
 	if s.number != "" {
@@ -259,7 +259,7 @@ const (
 // try makes it worse.
 const restricted = time.Hour
 
-// health looks at what became of the session's messages, on whichever node the gateway reported it. It returns what people
+// health looks at the receipts of the session's messages, no matter which node received them. It returns what people
 // should know, "" where all is well.
 func (c *Connector) health(ctx context.Context, a *account) (string, error) {
 	a.mu.Lock()
@@ -317,13 +317,13 @@ func (c *Connector) unseal(session puntuale.SessionID, sealed []byte) (*puntuale
 	}
 	keys := &puntuale.GatewayKeys{}
 	if err := json.Unmarshal(plain, keys); err != nil {
-		return nil, errors.New("a session's keys cannot be read") // the error would hold some of them
+		return nil, errors.New("a session's keys cannot be read") // the error's text would contain a part of the keys
 	}
 	return keys, nil
 }
 
-// keepInstance stores the instance of keys that were read before. Codes: conflict (another session has the instance), busy
-// (somebody replaced the keys meanwhile).
+// keepInstance stores the instance in keys that were read before. Codes: conflict (another session has the instance), busy
+// (the keys were replaced meanwhile).
 func (c *Connector) keepInstance(ctx context.Context, a *account, k puntuale.GatewayKeys) error {
 	err := c.cfg.Store.ChangeGateway(ctx, a.session, func(old []byte) ([]byte, string, error) {
 		now, err := c.unseal(a.session, old)

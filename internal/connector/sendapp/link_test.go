@@ -105,7 +105,7 @@ func TestOneSessionPerInstance(t *testing.T) {
 	})
 }
 
-// Keys that somebody replaces while the gateway makes an instance stay.
+// Keys that a user replaces while the gateway makes an instance are not overwritten.
 func TestKeysReplaced(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -132,7 +132,7 @@ func TestKeysReplaced(t *testing.T) {
 	})
 }
 
-// An instance that takes the place of another one is told where to report.
+// When another instance replaces the first, its webhook is set, too.
 func TestInstanceReplaced(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

@@ -19,7 +19,7 @@ import (
 
 // How a pairing goes on.
 const (
-	pairMost  = 5 * time.Minute  // a gateway ends what nobody scanned by then
+	pairMost  = 5 * time.Minute  // after that a gateway ends a pairing whose code nobody scanned
 	pairLook  = 3 * time.Second  // between looks whether the code was scanned
 	codeAgain = 20 * time.Second // between codes: WhatsApp replaces them
 )
@@ -68,8 +68,8 @@ func (c *Connector) Pair(ctx context.Context, session puntuale.SessionID, method
 	return nil
 }
 
-// newInstance asks the gateway for a number's place. A gateway gives all callers the same one until it is linked, so the
-// store refuses the second.
+// newInstance asks the gateway for an instance, the place for one number. A gateway gives all callers the same instance
+// until it is linked, so the store refuses the second session that gets it.
 func (c *Connector) newInstance(ctx context.Context, a *account, k *puntuale.GatewayKeys) error {
 	answered, err := c.call(ctx, *k, "create_instance", inQuery, nil)
 	switch {
@@ -145,7 +145,7 @@ func (a *account) pair(ctx context.Context, k puntuale.GatewayKeys) {
 	a.paired(ctx, func() { a.set(puntuale.LinkUnlinked, saysExpired) })
 }
 
-// tell reports a number that was linked just now, unless somebody unlinked it or replaced the keys meanwhile.
+// tell reports a number that was linked just now, unless it was unlinked or the keys were replaced meanwhile.
 func (a *account) tell(k puntuale.GatewayKeys, s standing) {
 	a.asking.Lock()
 	defer a.asking.Unlock()
@@ -161,7 +161,7 @@ func (a *account) tell(k puntuale.GatewayKeys, s standing) {
 	}
 }
 
-// showCode has the gateway draw a code and reports its text. It returns why the pairing is over, "" where it goes on.
+// showCode lets the gateway draw a code and reports its text. It returns why the pairing is over, "" where it goes on.
 func (a *account) showCode(ctx context.Context, k *puntuale.GatewayKeys) string {
 	answered, err := a.c.call(ctx, *k, "get_qrcode", inQuery, nil)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// payload is what Prepare found: one call, without its keys.
+// payload is a prepared message: one call, without its keys.
 type payload struct {
 	name string // of the call
 	as   form
@@ -36,7 +36,7 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	case strings.HasPrefix(e.To, "+"):
 		p.with["number"] = e.To[1:]
 	case strings.HasSuffix(e.To, "@g.us"):
-		p.name, p.as = "send_group", inForm // of JSON it takes no group
+		p.name, p.as = "send_group", inForm // in JSON it takes no group
 		p.with["group_id"] = e.To
 	default:
 		return puntuale.Prepared{}, &puntuale.SendError{Kind: puntuale.Final, Reason: saysRecipient, Detail: "solo numeri e gruppi @g.us"}
@@ -71,8 +71,8 @@ func (c *Connector) checkMedia(ctx context.Context, e puntuale.Envelope) error {
 	return nil
 }
 
-// Send makes the call that nobody can take back. A message that may be there already, and is sent again because a person
-// asked for it, stays unknown whatever this attempt comes to.
+// Send makes the call that nobody can take back. But a message that may have arrived before, and that a person sends
+// again, stays unknown after every outcome of this attempt.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	receipt, err := c.send(ctx, prepared)
 	return receipt, prepared.Unsure(err)
@@ -114,8 +114,8 @@ func (c *Connector) send(ctx context.Context, prepared puntuale.Prepared) (puntu
 // maxNetworkID bounds an id that a gateway gives, in bytes. WhatsApp's have about 30.
 const maxNetworkID = 128
 
-// refused does to the session what an answer asks for. After an answer that says nothing the gateway is looked at: the
-// next message should not meet the same.
+// refused does to the session what an answer asks for. After an answer that says nothing it asks for a look at the
+// gateway, so that the next message does not meet the same.
 func (a *account) refused(err error, answered answer) {
 	e := puntuale.AsSendError(err)
 	if e == nil {
@@ -135,8 +135,8 @@ func (a *account) refused(err error, answered answer) {
 // noteTime is how long an outcome may wait for the id to be stored.
 const noteTime = 2 * time.Second
 
-// keepID stores which message the network's id means, for the acks to come. Without it the message is sent all the same,
-// and stays without confirmation.
+// keepID stores which message the network's id means, so that later acks find it. If that fails, the message is sent all
+// the same, and stays without confirmation.
 func (c *Connector) keepID(ctx context.Context, a *account, e puntuale.Envelope, id string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteTime)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestAnswers: what each answer of the family is certain of. 0 stands for an outcome that nobody knows.
+// TestAnswers: what each answer of the family proves. 0 stands for an outcome that nobody knows.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	const uncertain, sent = puntuale.SendErrorKind(0), puntuale.SendErrorKind(-1)
@@ -68,7 +68,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// A gateway that is not there took nothing; one that is there and says nothing may have.
+// A gateway that cannot be reached took nothing. One that was reached and says nothing may have taken the message.
 func TestUnreachable(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -90,7 +90,7 @@ func TestUnreachable(t *testing.T) {
 	w.later(time.Minute, "online again", func() bool { return w.conn.Online(w.session) })
 }
 
-// TestSpin: gateways choose one of {a|b}; what we send arrives as it was written.
+// TestSpin: gateways choose one of {a|b}, but our text arrives as it was written.
 func TestSpin(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)
@@ -122,8 +122,8 @@ func TestLocation(t *testing.T) {
 	}
 }
 
-// TestRecipients: numbers and groups; what a gateway cannot address, and files that may not be fetched, are refused before
-// anything leaves.
+// TestRecipients: messages leave to numbers and groups. Recipients that a gateway cannot address, and files that may not
+// be fetched, are refused before anything leaves.
 func TestRecipients(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

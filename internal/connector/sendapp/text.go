@@ -7,12 +7,12 @@ import (
 	"puntuale"
 )
 
-// spinBar takes the place of a bar between braces. Gateways choose one of {a|b} at random; this letter looks like a bar
-// and is none to them.
+// spinBar takes the place of a bar between braces. Gateways choose one of {a|b} at random; this letter looks like a
+// bar, but gateways do not take it for one.
 const spinBar = "ǀ"
 
-// written is the text that a message shows at the gateway: what we send arrives as it stands here. A location has none
-// of its own there, so it is a link to a map.
+// written returns the text that the gateway must send. Gateways have no locations, so a location becomes a link to a
+// map.
 func written(c puntuale.Content) string {
 	text := c.Text
 	if c.Latitude != nil && c.Longitude != nil {

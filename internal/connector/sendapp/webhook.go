@@ -21,8 +21,8 @@ const (
 	eventsMost  = 500              // messages of one delivery
 )
 
-// Webhook answers at [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing: whatever it
-// posts to the session's secret address is answered with 200 once it is stored. Every other address is 404.
+// Webhook answers at [puntuale.GatewayWebhooks], on any node. A gateway signs nothing and repeats nothing. Everything
+// that it posts to the session's secret address gets status 200 once it is stored. Every other address gets 404.
 type Webhook struct{ c *Connector }
 
 // NewWebhook returns the handler. The connector needs to have no session open.
@@ -72,7 +72,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readBody reads bodies where the server has no budget of memory.
+// readBody reads bodies where the server has no memory budget.
 func readBody(w http.ResponseWriter, r *http.Request, most int64) ([]byte, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
@@ -95,7 +95,7 @@ func (h *Webhook) Named(path string) puntuale.SessionID {
 	return session
 }
 
-// find returns the session with its instance, the zero source for one that is not there.
+// find returns the session with its instance, or the zero source if the session does not exist.
 func (h *Webhook) find(ctx context.Context, session puntuale.SessionID) (source, error) {
 	client, keys, err := h.c.keysOf(ctx, session)
 	switch {
@@ -110,7 +110,7 @@ func (h *Webhook) find(ctx context.Context, session puntuale.SessionID) (source,
 	return source{session, client, keys.InstanceID}, nil
 }
 
-// same compares in a time that tells nothing of either text.
+// same compares two texts in a time that reveals nothing about them.
 func same(a, b string) bool {
 	x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
 	return subtle.ConstantTimeCompare(x[:], y[:]) == 1
@@ -214,7 +214,7 @@ func (t *taking) evidence(n puntuale.NetworkID, kind puntuale.EvidenceKind) punt
 // answerWait is how long an ack waits for the answer that it overtook.
 const answerWait = 2 * time.Second
 
-// acked reads what became of messages. An ack may overtake the answer that tells its id.
+// acked reads the receipts of messages. An ack may overtake the answer that has its id.
 func (t *taking) acked(ctx context.Context, all []update) error {
 	all = all[:min(len(all), eventsMost)]
 	all = slices.DeleteFunc(all, func(u update) bool { return !u.Key.Mine || u.Key.ID == "" || u.Update.Status == nil })
@@ -248,7 +248,7 @@ func (t *taking) acked(ctx context.Context, all []update) error {
 	return nil
 }
 
-// expected reports whether an ack with an id of nobody may belong to an attempt that is in flight now.
+// expected reports whether an ack whose id no message has may belong to an attempt that is in flight now.
 func (t *taking) expected(ctx context.Context, all []update, known map[string]puntuale.NetworkID) (bool, error) {
 	for _, u := range all {
 		if _, ok := known[storable(u.Key.ID, maxNetworkID)]; ok || u.Key.recipient() == "" {
@@ -295,7 +295,7 @@ func (t *taking) ack(n puntuale.NetworkID, u update) {
 	t.told.Evidence = append(t.told.Evidence, e)
 }
 
-// moment is when something happened: never later than now.
+// moment returns when something happened, and never a time later than now.
 func (t *taking) moment(at seconds) time.Time {
 	if at.IsZero() || at.After(t.now) {
 		return t.now

@@ -22,8 +22,8 @@ func (w *world) state(f flying, want puntuale.State) puntuale.MessageDetail {
 	return d
 }
 
-// TestEcho: an answer that was lost leaves the message uncertain; the echo with the same chat and text settles it, and no
-// other one does.
+// TestEcho: a lost answer leaves the message uncertain. The echo with the same chat and text settles it, and no other
+// echo does.
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -112,7 +112,8 @@ func TestEarly(t *testing.T) {
 	w.state(f, puntuale.Completed)
 }
 
-// TestAcks: in any order, more than once, for ids that nobody knows; a failure turns the outcome, delivery wins.
+// TestAcks: acks come in any order, more than once, and for unknown ids. A failure changes the outcome, and a delivery
+// wins over all.
 func TestAcks(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, d storetest.Driver) {
@@ -137,7 +138,8 @@ func TestAcks(t *testing.T) {
 	})
 }
 
-// TestReplies: what people write opens their window and stops what stops on a reply; groups, echoes and reactions do not.
+// TestReplies: a person's message opens their window, and ends the runs that stop on a reply. Groups, echoes and
+// reactions do neither.
 func TestReplies(t *testing.T) {
 	t.Parallel()
 	w := linked(t, storetest.SQLite)

@@ -43,7 +43,7 @@ type world struct {
 	mu      sync.Mutex
 	reports map[puntuale.SessionID][]puntuale.LinkReport
 	lastID  puntuale.MessageID
-	before  func(path string) // see asked
+	before  func(path string) // set by asked
 }
 
 // newWorld opens a world whose session is not linked yet.
@@ -101,7 +101,7 @@ func (w *world) open(k puntuale.GatewayKeys) puntuale.SessionID {
 	return id
 }
 
-// take opens a session as its owner does, and waits until it was looked at.
+// take opens a session as its owner does, and waits for the first look at it.
 func (w *world) take(id puntuale.SessionID) {
 	w.t.Helper()
 	s, err := w.c.Tenant.Session(context.Background(), id)
@@ -142,7 +142,8 @@ func (w *world) until(what string, so func() bool) {
 	}
 }
 
-// later moves the clock on step by step until something is so: what waits for the clock may begin to wait late.
+// later moves the clock on step by step until the condition holds, because a goroutine may begin late to wait for the
+// clock.
 func (w *world) later(step time.Duration, what string, so func() bool) {
 	w.t.Helper()
 	w.until(what, func() bool {
@@ -216,14 +217,14 @@ func (w *world) fly(to, text string) flying {
 	return f
 }
 
-// record stores what an attempt came to, as the dispatcher would.
+// record stores the outcome of an attempt, as the dispatcher would.
 func (w *world) record(f flying) {
 	w.t.Helper()
 	o := puntuale.Decide(puntuale.Attempt{Now: w.clock.Now(), Begun: w.clock.Now(), Message: f.id, Number: 1, GiveUp: 24 * time.Hour}, f.receipt, f.err)
 	w.w.MustRecord(w.clock.Now(), puntuale.ClaimItem{MessageRef: puntuale.MessageRef{Client: w.c.ID, ID: f.id}}, f.token, o)
 }
 
-// report has the gateway report something, which must be answered with 200.
+// report makes the gateway post a report, and expects status 200.
 func (w *world) report(event string, payload any) {
 	w.t.Helper()
 	if status := w.peer.Report(w.peer.Webhook(own), w.instance(), event, payload); status != http.StatusOK {
@@ -253,7 +254,7 @@ func (w *world) stored(id puntuale.SessionID) (k puntuale.GatewayKeys) {
 	return k
 }
 
-// asked has do called with the path of each call to the gateway, before it.
+// asked sets a function that is called before each call to the gateway, with the call's path.
 func (w *world) asked(do func(path string)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -49,8 +49,9 @@ func backedUp(t *testing.T, d *storetest.Database) *archive.BackupReader {
 	return r
 }
 
-// TestRestoredNumber links a number, backs it up and lets it go on writing. Restored to either kind of database, the number
-// is linked, and what it writes is shown: before, it was encrypted under a number that was used, and the phone left it out.
+// TestRestoredNumber links a number, writes a backup, and lets the number go on writing. It then restores the backup to
+// either kind of database. The number is linked there, and phones show what it writes. Before, it encrypted these messages
+// under message numbers that it had used already, and the phone dropped them.
 func TestRestoredNumber(t *testing.T) {
 	t.Parallel()
 	drivers := map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres}
@@ -78,7 +79,7 @@ func TestRestoredNumber(t *testing.T) {
 			backup := backedUp(t, d)
 			want := rowsIn(t, backup)
 			want["whatsmeow_sessions"], want["whatsmeow_sender_keys"] = 0, 0
-			want["whatsmeow_pre_keys"]++ // of the one number that has keys
+			want["whatsmeow_pre_keys"]++ // one row, for the one number that has keys
 			for i := range 3 {
 				says(t, "+"+annaNumber, fmt.Sprintf("dopo %d", i))
 				says(t, group, fmt.Sprintf("dopo %d, a tutti", i))
@@ -113,7 +114,7 @@ func TestRestoredNumber(t *testing.T) {
 	}
 }
 
-// refusedNumbers restores what cannot be, or not whole. kept are the keys of from.
+// refusedNumbers restores backups that must be refused, or cannot be restored completely. kept are the keys of from.
 func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.BackupReader, from *storetest.Database, kept *sql.DB) {
 	to := driver(t)
 	if done, err := transfer.Restore(t.Context(), to.Config, backup, transfer.RestoreConfig{}); err != nil || !done.LeftOut || done.Linked != 0 {
@@ -141,7 +142,7 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 		if _, err := kept.Exec("update whatsmeow_version set version = $1", version); err != nil {
 			t.Fatal(err)
 		}
-		for range 2 { // what is refused leaves an empty database
+		for range 2 { // a refused restore leaves an empty database
 			if _, err := transfer.Restore(t.Context(), taken.Config, backedUp(t, from), transfer.RestoreConfig{MakeNumbers: func(ctx context.Context, db *sql.DB, postgres bool) error {
 				_, err := db.Exec("delete from socket_note")
 				return errors.Join(err, makeTables(ctx, db, postgres))
@@ -155,7 +156,8 @@ func refusedNumbers(t *testing.T, driver storetest.Driver, backup *archive.Backu
 	}
 }
 
-// TestNumberAfterFailover: what PostgreSQL lost in a failover, it lost of the states of encryption, too.
+// TestNumberAfterFailover: a failover that lost commits may have lost changes of encryption states, so all states are
+// removed. After a failover that lost nothing they stay.
 func TestNumberAfterFailover(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
@@ -199,7 +201,7 @@ func TestNumberAfterFailover(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("dopo"))
 }
 
-// restored restores a backup into an empty database, and returns where the keys are.
+// restored restores a backup into an empty database, and returns the database with the keys.
 func (w *world) restored(to *storetest.Database, backup *archive.BackupReader) (*sql.DB, bool) {
 	w.t.Helper()
 	done, err := transfer.Restore(w.t.Context(), to.Config, backup, transfer.RestoreConfig{MakeNumbers: makeTables})
@@ -214,7 +216,7 @@ func (w *world) restored(to *storetest.Database, backup *archive.BackupReader) (
 	return db, postgres
 }
 
-// fillTables puts something into the tables that a number's first messages leave empty.
+// fillTables adds rows to the tables that a number's first messages leave empty.
 func (w *world) fillTables() {
 	w.t.Helper()
 	var jid string

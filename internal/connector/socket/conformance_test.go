@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// shown is what the phones show once everything that the network took has reached them.
+// shown returns what the phones show after everything that the network took has reached them.
 func shown(t *testing.T, w *world, phones *phoneBook) (all []connectortest.Shown) {
 	t.Helper()
 	sent := map[string]int{} // in order, a repeat at its first place

@@ -24,37 +24,38 @@ import (
 
 // Config is what [New] needs. Database, Seal, Unseal, IDKey, Known, Report and Take must be set.
 type Config struct {
-	// Database is asked for when the first session needs it, until it is there. It stays the caller's to close, after
-	// Stop.
+	// Database returns the database. The connector calls it when the first session needs it, and again until it
+	// succeeds. The caller closes the database, after Stop.
 	Database func(ctx context.Context) (Database, error)
 
-	// Seal and Unseal protect, for a purpose, what belongs to a place.
+	// Seal and Unseal protect data. Purpose and place name what the data are for and where they belong.
 	Seal   func(purpose, place string, plain []byte) []byte
 	Unseal func(purpose, place string, sealed []byte) ([]byte, error)
-	IDKey  []byte // of the ids that messages have at WhatsApp; the same on every node, as long as receipts may come
+	IDKey  []byte // encrypts message ids for WhatsApp; the same on every node, and unchanged while receipts may come
 
 	Known puntuale.Acquaintances
 	Media puntuale.MediaSource // nil: media are refused
 
-	// Report is told what becomes of sessions; it never blocks.
+	// Report gets each change of a session's link. It must never block.
 	Report func(puntuale.LinkReport)
-	// Take keeps what the network told, on disk.
+	// Take stores on disk what the network reported.
 	Take func(context.Context, puntuale.SessionID, puntuale.Incoming) error
-	// Owned says whether this node may connect its sessions: another one has them once its lease is gone. nil: always.
+	// Owned says whether this node may connect its sessions. Once its lease is gone, another node owns them. nil:
+	// always.
 	Owned func() bool
 
 	HTTP   *http.Client // nil: one of its own, which honours HTTPS_PROXY and the system's certificates
 	Clock  clock.Clock  // nil: the system's
 	Logger *slog.Logger // nil: slog.Default
-	Logins int          // under way at once; default 32
+	Logins int          // logins under way at once; default 32
 }
 
 const (
 	loginsAtOnce = 32
-	ackTakes     = 5 * time.Second  // between a message and the network's word that it has it
-	sendTimeout  = 40 * time.Second // with all that the library asks before
+	ackTakes     = 5 * time.Second  // how long the network may take to acknowledge a message
+	sendTimeout  = 40 * time.Second // with all that the library asks the network before
 	databaseWait = 30 * time.Second
-	closingAsks  = time.Second // that the store may take when a session is let go
+	closingAsks  = time.Second // how long the store may take when a session closes
 )
 
 // Connector is the way out of all Socket sessions of this node.
@@ -64,7 +65,7 @@ type Connector struct {
 	versions *versions
 	logins   chan struct{}
 
-	ctx    context.Context // of what belongs to no number
+	ctx    context.Context // of work that belongs to no number
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -82,8 +83,8 @@ var (
 	_ puntuale.Pacer       = (*Connector)(nil)
 )
 
-// The library has variables for all of a process: what phones show of us in their list of linked devices, and where the
-// library of encryption writes. Nothing may be reading them when they are set.
+// The library has global variables: the name that phones show for us in their list of linked devices, and the log of
+// the encryption library. They must be set before any goroutine reads them.
 func init() {
 	store.DeviceProps.Os = proto.String("Puntuale")
 	store.DeviceProps.PlatformType = waCompanionReg.DeviceProps_CHROME.Enum()
@@ -115,7 +116,7 @@ func New(cfg Config) *Connector {
 	return c
 }
 
-// newHTTP makes the way to WhatsApp: through the proxy of the environment, believing whom the system believes.
+// newHTTP returns a client for WhatsApp. It uses the proxy of the environment, and trusts the system's certificates.
 func newHTTP() *http.Client {
 	dialer := &net.Dialer{Timeout: 20 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Client{Transport: &http.Transport{
@@ -124,7 +125,7 @@ func newHTTP() *http.Client {
 	}}
 }
 
-// Stop ends what belongs to no session; those that are open are closed before.
+// Stop ends all work that belongs to no session. The caller must close all open sessions before.
 func (c *Connector) Stop() {
 	c.cancel()
 	c.wg.Wait()
@@ -132,7 +133,7 @@ func (c *Connector) Stop() {
 
 func (c *Connector) log() *slog.Logger { return c.cfg.Logger }
 
-// Traits never change.
+// Traits returns what never changes while the connector lives.
 func (c *Connector) Traits() puntuale.Traits {
 	return puntuale.Traits{Name: "socket", Slots: 1, SendTimeout: sendTimeout, Recovery: puntuale.RecoverSameID}
 }
@@ -169,7 +170,7 @@ func (c *Connector) devices(ctx context.Context) (*devices, error) {
 	return c.kept, err
 }
 
-// enter waits for a place among those that log in; leave must be called.
+// enter waits until one more login may begin. The caller must call leave when the login is over.
 func (c *Connector) enter(ctx context.Context) (leave func(), err error) {
 	select {
 	case c.logins <- struct{}{}:
@@ -221,7 +222,7 @@ func (n *number) look(ctx context.Context, epoch int, l puntuale.Link) {
 	}
 }
 
-// Close lets a session go.
+// Close ends the connection of a session, and forgets the session.
 func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	c.mu.Lock()
 	n := c.open[session]
@@ -240,7 +241,7 @@ func (c *Connector) Close(ctx context.Context, session puntuale.SessionID) {
 	}
 }
 
-// deleted reports whether the session is let go because it is not there any more, as far as that can be known now.
+// deleted reports whether the session closes because it was deleted, as far as that can be known now.
 func (n *number) deleted(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, closingAsks)
 	defer cancel()
@@ -248,14 +249,15 @@ func (n *number) deleted(ctx context.Context) bool {
 	return err == nil && !there[n.id]
 }
 
-// logOut tells the network that the number is unlinked. If it cannot be told, the phone goes on listing the device.
+// logOut tells the network that the number is unlinked. If the network cannot be reached, the phone goes on listing the
+// device.
 func (n *number) logOut(ctx context.Context, cli *whatsmeow.Client) {
 	if err := cli.Logout(ctx); err != nil && !errors.Is(err, errRemoved) {
 		n.log.Info("the network could not be told that a number is unlinked", "error", err)
 	}
 }
 
-// forget removes the number's keys; what fails is left to the sweep.
+// forget removes the number's keys. If that fails, the sweep removes them later.
 func (n *number) forget(ctx context.Context) {
 	devices, err := n.c.devices(ctx)
 	if err == nil {
@@ -266,7 +268,7 @@ func (n *number) forget(ctx context.Context) {
 	}
 }
 
-// SetPace tells of another pace.
+// SetPace sets the pace of an open session.
 func (c *Connector) SetPace(session puntuale.SessionID, p puntuale.Pace) {
 	if n := c.number(session); n != nil {
 		n.strangers.setPace(p)
@@ -290,7 +292,7 @@ func (c *Connector) Unlink(ctx context.Context, session puntuale.SessionID) erro
 	n.mu.Lock()
 	n.state.unlinked("")
 	n.state.moved = false
-	n.shown = n.state.link // whoever asked tells of it
+	n.shown = n.state.link // the caller reports this change
 	n.known()
 	n.strangers.free()
 	n.begin(func(context.Context, int) { close(done) })
@@ -309,7 +311,7 @@ const (
 	sweepEvery = 10 * time.Minute
 )
 
-// sweep removes the keys of sessions that are not there any more.
+// sweep removes the keys of sessions that do not exist any more.
 func (c *Connector) sweep() {
 	for wait := sweepFirst; c.cfg.Clock.Sleep(c.ctx, wait) == nil; wait = sweepEvery {
 		if err := c.sweepOnce(c.ctx); err != nil && c.ctx.Err() == nil {
@@ -323,7 +325,7 @@ func (c *Connector) sweepOnce(ctx context.Context) error {
 	devices := c.kept
 	c.opening.Unlock()
 	if devices == nil {
-		return nil // no session needed it so far
+		return nil // no session needed the database so far
 	}
 	kept, err := devices.sessions(ctx)
 	if err != nil || len(kept) == 0 {

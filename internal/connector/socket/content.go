@@ -15,7 +15,7 @@ import (
 	"puntuale"
 )
 
-// compose makes what the recipient is shown.
+// compose makes the message that the recipient sees.
 func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*waE2E.Message, error) {
 	switch c := e.Content; {
 	case c.Official != nil:
@@ -35,7 +35,7 @@ func (n *number) compose(ctx context.Context, cli *whatsmeow.Client, e puntuale.
 	}
 }
 
-// message shows a file that is with the network.
+// message makes a message with a file that the network has.
 func (f *file) message(c puntuale.Content) (*waE2E.Message, error) {
 	up := &f.up
 	switch f.kind {
@@ -81,7 +81,7 @@ func whole(n int) *uint32 {
 	return proto.Uint32(uint32(n))
 }
 
-// fileName is what a document is called: as the caller says, else as at the end of its address.
+// fileName returns the name of a document: the caller's name for it, otherwise the end of its address.
 func fileName(c puntuale.Content) string {
 	if c.MediaName != "" {
 		return c.MediaName

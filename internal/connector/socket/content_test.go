@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// opus is an Ogg file as far as anybody looks: it names its codec, and its last page ends at a sample.
+// opus has only those parts of an Ogg file that are read: it names its codec, and its last page ends at a sample.
 func opus(seconds int) []byte {
 	last := append([]byte("OggS\x00\x04"), binary.LittleEndian.AppendUint64(nil, uint64(seconds)*48_000)...)
 	return append(append([]byte("OggS\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00 OpusHead\x01\x01"), bytes.Repeat([]byte{0}, 600)...), append(last, "the rest of the page"...)...)
@@ -36,7 +36,7 @@ func picture(t *testing.T) []byte {
 	return out.Bytes()
 }
 
-// Every kind of content arrives as what it is, its bytes unchanged.
+// Every kind of content arrives as the same kind, with unchanged bytes.
 func TestContents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -104,7 +104,8 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// Groups by id and by invitation, people by LID; receipts come from whoever is first.
+// Messages go to groups by id and by invitation, and to people by LID. The first receipt of a group counts, no matter
+// from which member.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -126,7 +127,8 @@ func TestGroups(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("per LID"))
 	w.await("it was delivered", func() bool { return len(w.evidence(e.Message)) > 0 })
 
-	// Who answers in a group that was written to answers it; who was written to by LID answers as such, too.
+	// A person who answers in a group that we wrote to answers the group. A person that we wrote to by LID answers by
+	// LID.
 	if _, err := bert.Send(t.Context(), group.JID().String(), "qui"); err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,8 @@ func TestGroups(t *testing.T) {
 	w.mu.Unlock()
 
 	group.Remove(w.shop)
-	// The library changes what it knows of the group without a lock: what comes after has been handled after that.
+	// The library changes its knowledge of the group without a lock. An event that comes later is handled after that
+	// change.
 	w.mu.Lock()
 	clear(w.wrote)
 	w.mu.Unlock()
@@ -156,7 +159,7 @@ func TestGroups(t *testing.T) {
 	group.RevokeCode()
 }
 
-// A device that could not read a message asks for it again, also after a restart.
+// A device that could not read a message asks for it again, even after our restart.
 func TestAskedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +177,8 @@ func TestAskedAgain(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("illeggibile"))
 }
 
-// A phone that is off gets its messages when it is on again; a device in the background counts as delivered.
+// A phone that is off gets its messages when it is on again. A message on a device in the background counts as
+// delivered.
 func TestOffline(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -202,7 +206,8 @@ func TestOffline(t *testing.T) {
 	})
 }
 
-// Strangers have a pace of their own; who is known does not wait for them. What left before a restart counts.
+// Cold contacts have a pace of their own, and known people do not wait for it. Messages that left before a restart
+// count, too.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -240,7 +245,7 @@ func TestStrangers(t *testing.T) {
 	w.mustSend(e)
 }
 
-// A session that is not there any more takes its keys with it, and the phone lists the device no more.
+// When a session is deleted, its keys go, and the phone no longer lists the device.
 func TestDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

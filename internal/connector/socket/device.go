@@ -24,23 +24,22 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Database is where the keys of linked numbers are: tables of the library's, whose names begin with whatsmeow_, and two
-// of ours.
+// Database has the keys of linked numbers: the library's tables, whose names begin with whatsmeow_, and two of ours.
 type Database struct {
 	DB       *sql.DB
 	Postgres bool // else SQLite
 }
 
-// ownTables name which device is a session's, with its keys, and what is to be remembered of the network.
+// ownTables keep which device belongs to a session, with its keys, and notes about the network.
 const ownTables = `
 create table if not exists socket_device (
  session_id bigint not null primary key, jid text not null unique, keys bytea not null);
 create table if not exists socket_note (name text not null primary key, value text not null)`
 
-// upgradeTries is how often the tables are brought up to date, should other nodes do so just then.
+// upgradeTries is how often migrating the tables is tried, because other nodes may be doing it at the same time.
 const upgradeTries = 5
 
-// devices keeps what linked numbers are made of. Its methods may be called by many goroutines at once.
+// devices keeps the keys and states of linked numbers. Its methods may be called by many goroutines at once.
 type devices struct {
 	db     *sql.DB
 	shared *dbutil.Database // the same, as the library uses it
@@ -64,7 +63,7 @@ func MakeTables(ctx context.Context, d Database) error {
 	return err
 }
 
-// upgraded opens the tables, which are brought up to date.
+// upgraded brings the tables up to date and opens them.
 func upgraded(ctx context.Context, d Database, log waLog.Logger) (*dbutil.Database, *sqlstore.Container, error) {
 	dialect := "sqlite"
 	if d.Postgres {
@@ -89,7 +88,7 @@ func upgraded(ctx context.Context, d Database, log waLog.Logger) (*dbutil.Databa
 	}
 }
 
-// secrets are what makes a device the number's. The JSON form is what is sealed.
+// secrets are the keys that prove that a device belongs to the number. They are sealed in their JSON form.
 type secrets struct {
 	Noise        []byte `json:"noise"`
 	Identity     []byte `json:"identity"`
@@ -124,7 +123,7 @@ func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.
 	}
 	var s secrets
 	if json.Unmarshal(plain, &s) != nil || len(s.Noise) != 32 || len(s.Identity) != 32 || len(s.SignedPreKey) != 32 {
-		return nil, errDamaged // the error would hold some of them
+		return nil, errDamaged // the error's text would contain a part of them
 	}
 	device.NoiseKey = keys.NewKeyPairFromPrivateKey([32]byte(s.Noise))
 	device.IdentityKey = keys.NewKeyPairFromPrivateKey([32]byte(s.Identity))
@@ -134,7 +133,7 @@ func (d *devices) find(ctx context.Context, session puntuale.SessionID) (*store.
 	return device, nil
 }
 
-// fresh returns a device that is nobody's yet. It is stored once it is linked.
+// fresh returns a device that belongs to no number yet. It is stored once it is linked.
 func (d *devices) fresh(session puntuale.SessionID) *store.Device {
 	device := d.inner.NewDevice()
 	device.Container = container{d, session, new(atomic.Bool)}
@@ -157,10 +156,10 @@ func (d *devices) forget(ctx context.Context, session puntuale.SessionID) error 
 	return nil
 }
 
-// drop removes a device; the library's tables follow it but for one.
+// drop removes a device. The database then removes its rows in all of the library's tables but one.
 func (d *devices) drop(ctx context.Context, jid string) error {
 	for _, text := range []string{
-		`delete from socket_device where jid = $1`, // the keys first: without them the rest is worth nothing
+		`delete from socket_device where jid = $1`, // the keys first: without them the rest has no use
 		`delete from whatsmeow_privacy_tokens where our_jid = $1`,
 		`delete from whatsmeow_device where jid = $1`,
 	} {
@@ -208,7 +207,7 @@ func (d *devices) noted(ctx context.Context, name string) (string, error) {
 type container struct {
 	*devices
 	session puntuale.SessionID
-	removed *atomic.Bool // shared with what the device stores
+	removed *atomic.Bool // shared with the stores of the device
 }
 
 func (c container) PutDevice(ctx context.Context, device *store.Device) error {
@@ -230,7 +229,7 @@ func (c container) PutDevice(ctx context.Context, device *store.Device) error {
 	if err != nil {
 		return fmt.Errorf("write a device's keys: %w", err)
 	}
-	if !device.Initialized { // linked just now: whatever the session had before is over
+	if !device.Initialized { // linked just now: every earlier link of the session is over
 		if err := c.replace(ctx, device.ID.String()); err != nil {
 			return err
 		}
@@ -246,7 +245,7 @@ func (c container) PutDevice(ctx context.Context, device *store.Device) error {
 	return nil
 }
 
-// replace removes what a session was linked as before, and whoever else was linked as this device.
+// replace removes the session's earlier device, and the link of any other session to this device.
 func (c container) replace(ctx context.Context, jid string) error {
 	var old string
 	err := c.db.QueryRowContext(ctx, `select jid from socket_device where session_id = $1`, int64(c.session)).Scan(&old)
@@ -286,7 +285,7 @@ func (c container) DeleteDevice(ctx context.Context, device *store.Device) error
 	return errRemoved
 }
 
-// wrap has what a device stores sealed on its way.
+// wrap makes a device seal what it stores.
 func (d *devices) wrap(device *store.Device, session puntuale.SessionID) {
 	removed := new(atomic.Bool)
 	p := place{d.sealer, session}

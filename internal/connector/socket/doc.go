@@ -1,8 +1,8 @@
-// Package socket sends through numbers that people linked, as WhatsApp's own companion devices do: a connection a
-// number, messages encrypted here for each of the recipient's devices.
+// Package socket sends through numbers that people linked, as WhatsApp's own companion devices do. Each number has one
+// connection. This package encrypts each message for each device of the recipient.
 //
-// One [number] is one session that this node has open. Whatever happens to it (events of the library, commands, moments
-// that came) goes through its inbox to one goroutine, which keeps the state that callers, figures and pages are shown:
+// One [number] is one session that this node has open. Events of the library, commands and timers change its state one
+// at a time, under one lock. API, metrics and pages all show this state:
 //
 //	unlinked ──Pair──▶ pairing ──a phone──▶ connecting ──▶ online ──lost──▶ waiting ──▶ connecting
 //	    ▲                  │                    │             │
@@ -11,9 +11,9 @@
 //	                                            ├──▶ replaced ──a person──▶ connecting
 //	                                            └──▶ logged out ──Pair──▶ pairing
 //
-// The keys of linked numbers are in a database of the library's shape, what would let somebody else be the number or
-// read its messages sealed (device.go, sealed.go). The id that WhatsApp knows a message by holds ours, encrypted (id.go),
-// so that a repeat has the same and a receipt finds its message.
+// The keys of linked numbers are in a database with the library's tables. Everything that would let another program act
+// as the number, or read its messages, is sealed (device.go, sealed.go). WhatsApp's id of a message contains our id,
+// encrypted (id.go). So a repeat has the same id, and a receipt finds its message.
 //
-// What the library does and does not do is as of version 2026-09-21 of it.
+// All statements about the library are for its version of 2026-09-21.
 package socket

@@ -28,7 +28,8 @@ func kindOf(err error) puntuale.SendErrorKind {
 	return 0
 }
 
-// A time-lock holds strangers until its end, shows it, and lets those go on who know the number.
+// A time-lock holds back cold contacts until its end, and the session shows this. Messages to people who know the
+// number go on.
 func TestTimelock(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -38,7 +39,7 @@ func TestTimelock(t *testing.T) {
 	anna.Await(t, whatsapptest.Text("prima"))
 	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
 	w.shop.Timelock(whatsapptest.Timelock{Until: end, Quiet: true})
-	go func() { // it is said just after the refusal
+	go func() { // the network reports it just after the refusal
 		w.net.AwaitMessage(t, shopNumber, func(s whatsapptest.Stanza) bool { return s.Error == 463 })
 		w.shop.Timelock(whatsapptest.Timelock{Until: end})
 	}()
@@ -77,7 +78,7 @@ func TestTimelock(t *testing.T) {
 	bert.Await(t, whatsapptest.Text("a un estraneo"))
 }
 
-// A restart does not forget until when strangers wait; a refusal without an end holds them for an hour.
+// A restart does not forget until when cold contacts wait. A refusal that names no end holds them for an hour.
 func TestTimelockKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -103,7 +104,7 @@ func TestTimelockKept(t *testing.T) {
 	w.mustSend(w.text("+"+bertNumber, "ciao"))
 }
 
-// What the network's answers to messages mean.
+// Each of the network's answers to a message has the right outcome.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -132,8 +133,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The library repeats a frame by itself if a connection breaks and comes back at once, which it does not here: the answer
-// is unknown, the repeat has the same id, and one message is seen.
+// The library repeats a frame by itself if the connection breaks and comes back at once. Here it does not come back: the
+// outcome is unknown, the repeat has the same id, and people see one message.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -157,7 +158,7 @@ func TestCut(t *testing.T) {
 	})
 }
 
-// Bans end by themselves, and nobody logs in before.
+// Bans end by themselves, and the number does not log in before.
 func TestBan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -185,7 +186,7 @@ func TestBan(t *testing.T) {
 	}
 }
 
-// A connection that ends is made again, more and more rarely while nobody answers; a person may hurry it.
+// A connection that ends is made again, more and more rarely while nobody answers. A person may ask for it at once.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -204,7 +205,7 @@ func TestWaiting(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// Whoever asks for a connection before the number's keys were read waits until they are.
+// A caller who asks for a connection before the number's keys were read waits until they are.
 func TestReconnectEarly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -229,7 +230,7 @@ func TestReconnectEarly(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// The service is unavailable for a while: it is tried again, a few times.
+// While the service is unavailable, the number tries to log in again until it succeeds.
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -244,7 +245,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// A version that is refused is never announced again; the present one is read and used.
+// A version that the network refused is never announced again. The present one is read from WhatsApp and used.
 func TestOutdated(t *testing.T) { // alone: the version is the process's
 	shipped := store.GetWAVersion()
 	t.Cleanup(func() { store.SetWAVersion(shipped) })
@@ -268,8 +269,8 @@ func TestOutdated(t *testing.T) { // alone: the version is the process's
 	}
 }
 
-// A login is refused for good: the link is over, and nobody tries again by itself, for days. Neither where another
-// connection took the number's place.
+// A login is refused for good: the link is over, and the number does not try again by itself, for days. The same holds
+// where another connection took the number's place.
 func TestNoLoginByItself(t *testing.T) {
 	t.Parallel()
 	for want, happens := range map[string]func(*whatsapptest.Account){
@@ -314,7 +315,8 @@ func TestNoLoginByItself(t *testing.T) {
 	}
 }
 
-// Messages that are taken and never acknowledged make the number quiet, whatever the connection shows.
+// After several messages that the network took and never acknowledged, the number sends nothing, although the
+// connection looks good.
 func TestWatchdog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -323,7 +325,7 @@ func TestWatchdog(t *testing.T) {
 	w.mustSend(w.text("+"+annaNumber, "bene"))
 	w.net.Inject(whatsapptest.Fault{From: shopNumber, DropAck: true})
 	one := w.text("+"+annaNumber, "lo stesso")
-	for range 4 { // one message that nobody acknowledges is its own affair
+	for range 4 { // the same message several times counts once
 		if _, err := w.send(one); err == nil || puntuale.AsSendError(err) != nil {
 			t.Fatalf("no acknowledgement: %v", err)
 		}
@@ -351,7 +353,7 @@ func TestWatchdog(t *testing.T) {
 	}
 }
 
-// A node without its lease logs nobody in.
+// A node without its lease logs no number in.
 func TestNotOwned(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -379,7 +381,7 @@ func TestNotOwned(t *testing.T) {
 	w.await("it is online", func() bool { return w.conn.Online(theSession) })
 }
 
-// What the network tells and the disk does not take is told again.
+// The network repeats a report that could not be stored.
 func TestToldAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

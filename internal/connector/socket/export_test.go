@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// Adopt links a session without a pairing: link makes a device somebody's.
+// Adopt links a session without a pairing: link gives the device to a number.
 func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link func(*store.Device) error) error {
 	d, err := c.devices(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (c *Connector) Adopt(ctx context.Context, session puntuale.SessionID, link 
 	return device.Save(ctx)
 }
 
-// Sweep looks at once for keys of sessions that are not there any more.
+// Sweep removes at once the keys of sessions that do not exist any more.
 func (c *Connector) Sweep(ctx context.Context) error { return c.sweepOnce(ctx) }
 
 // Waiting counts the people that a session's next query will ask about.

@@ -22,7 +22,7 @@ import (
 	"puntuale"
 )
 
-// file is one that is with the network, encrypted with a key of its own.
+// file is a file that the network has, encrypted with a key of its own.
 type file struct {
 	up    whatsmeow.UploadResponse
 	kind  whatsmeow.MediaType
@@ -37,12 +37,12 @@ type file struct {
 
 const mega = 1 << 20
 
-// mostBytes of each kind, as WhatsApp's own apps take; documents have the limit of whoever fetches them.
+// mostBytes is the largest file of each kind that WhatsApp's own apps take. Documents are bounded by the fetcher only.
 var mostBytes = map[whatsmeow.MediaType]int64{
 	whatsmeow.MediaImage: 16 * mega, whatsmeow.MediaVideo: 64 * mega, whatsmeow.MediaAudio: 16 * mega,
 }
 
-// kindOf is how a file of a type is shown. What is none of these is a document.
+// kindOf says how phones show a file of a type. Every other type is a document.
 func kindOf(contentType string) whatsmeow.MediaType {
 	switch contentType {
 	case "image/jpeg", "image/png", "image/webp":
@@ -55,7 +55,7 @@ func kindOf(contentType string) whatsmeow.MediaType {
 	return whatsmeow.MediaDocument
 }
 
-// kindsByExtension say how much is worth fetching before the type is known.
+// kindsByExtension limit how much is fetched before the type is known.
 var kindsByExtension = map[string]whatsmeow.MediaType{
 	".jpg": whatsmeow.MediaImage, ".jpeg": whatsmeow.MediaImage, ".png": whatsmeow.MediaImage, ".webp": whatsmeow.MediaImage,
 	".mp4": whatsmeow.MediaVideo, ".3gp": whatsmeow.MediaVideo,
@@ -75,7 +75,7 @@ const (
 	filesMost = 200
 )
 
-// files are those that one number uploaded lately, by what they hold.
+// files are the files that one number uploaded lately, by their content.
 type files struct {
 	once singleflight.Group
 	mu   sync.Mutex
@@ -110,7 +110,7 @@ func (f *files) keep(hash string, one *file, now time.Time) {
 	f.all[hash] = one
 }
 
-// upload brings a message's file to the network, unless it is there already. Nobody sees it there.
+// upload brings a message's file to the network, unless the network has it already. No person sees an upload.
 func (n *number) upload(ctx context.Context, cli *whatsmeow.Client, e puntuale.Envelope) (*file, error) {
 	source := n.c.cfg.Media
 	if source == nil {
@@ -172,7 +172,7 @@ func uploadNow(ctx context.Context, cli *whatsmeow.Client, kind whatsmeow.MediaT
 	return f, nil
 }
 
-// look finds out what is shown of a file before it is opened.
+// look finds out what phones show of a file before a person opens it.
 func (f *file) look(m *puntuale.Media) error {
 	if _, err := m.Seek(0, io.SeekStart); err != nil {
 		return fmt.Errorf("read a file: %w", err)

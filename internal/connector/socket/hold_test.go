@@ -13,14 +13,15 @@ import (
 	"puntuale/internal/clock"
 )
 
-// oneSession is a store with nothing in it.
+// oneSession is an empty store of one session's encryption states.
 func oneSession(t *testing.T) (turnedSessions, *clock.Fake) {
 	t.Helper()
 	fake := clock.NewFake(time.Unix(1_800_000_000, 0))
 	return turnedSessions{&store.NoopStore{}, newTurns(fake)}, fake
 }
 
-// Who read a state to write it has the turn until then, or for a while; others wait, by number and by LID.
+// A goroutine that reads a state to write it has the contact lock until it writes, or until the loan ends. Others wait,
+// by number and by LID.
 func TestLoan(t *testing.T) {
 	t.Parallel()
 	s, fake := oneSession(t)
@@ -66,7 +67,8 @@ func (w *written) PutSession(context.Context, string, []byte) error {
 	return nil
 }
 
-// Whose loan is over and whose turn is another's by now neither writes nor ends that turn; whose turn nobody took does write.
+// After the end of a loan: if another goroutine has the lock now, the first one can neither write nor end that lock. If
+// nobody took the lock, it can still write.
 func TestLoanIsOver(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -114,7 +116,8 @@ func TestLoanIsOver(t *testing.T) {
 	}
 }
 
-// A state that could not be read ends its reader's turn, and nobody else's.
+// When a state cannot be read, its reader gives the lock back. If another goroutine took the lock meanwhile, that lock
+// stays.
 func TestLoanFails(t *testing.T) {
 	t.Parallel()
 	for _, late := range []bool{false, true} {
@@ -136,7 +139,7 @@ func TestLoanFails(t *testing.T) {
 	}
 }
 
-// A decryption that meets another's turn gives up what it holds, and begins again with it.
+// A decryption that finds a contact locked gives up all that it holds, waits for that lock, and begins again with it.
 func TestDecryptionWaits(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)
@@ -165,8 +168,8 @@ func TestDecryptionWaits(t *testing.T) {
 	}
 }
 
-// What is sent is refused if a recipient's turn was another's since it was read; who insists has the turn from the
-// beginning.
+// A send is refused if another goroutine had the lock of a recipient since the state was read. A send that insists has
+// the lock from the beginning.
 func TestMoved(t *testing.T) {
 	t.Parallel()
 	s, _ := oneSession(t)
@@ -178,7 +181,7 @@ func TestMoved(t *testing.T) {
 		if errors.Is(err, errMoved) {
 			return err
 		}
-		return nil // of a store that is none
+		return nil // as a store without transactions
 	}
 	for other, want := range map[string]error{"200": errMoved, "300": nil} {
 		read(t.Context())

@@ -13,10 +13,10 @@ import (
 	"puntuale"
 )
 
-// WhatsApp's id of a message is chosen by whoever sends it; the ids of its web clients are idPrefix and nine random bytes in
+// The sender chooses WhatsApp's id of a message. The ids of WhatsApp's web clients are idPrefix and nine random bytes in
 // hexadecimal. Ours look the same: the bytes are message, generation and zeros, encrypted with a key of the installation. So a
-// repeat has the same id without that anything is stored, a receipt names its message, and an id that is not ours (of
-// what a person wrote on the phone) opens as something without those zeros.
+// repeat has the same id although nothing is stored, and a receipt names its message. Other ids, such as those of messages
+// that a person wrote on the phone, decrypt to values without those zeros.
 const (
 	idPrefix  = "3EB0"
 	idBytes   = 9
@@ -24,7 +24,7 @@ const (
 	halfBits  = idBytes * 8 / 2
 	halfMask  = 1<<halfBits - 1
 	spareBits = 11 // zeros, by which ids of ours are known
-	ageBits   = 8  // of the generation
+	ageBits   = 8  // bits of the generation
 )
 
 // ids makes and opens ids.
@@ -47,7 +47,7 @@ func (c ids) of(m puntuale.MessageID, connectorID string) string {
 	return idPrefix + strings.ToUpper(hex.EncodeToString(pack(left, right)))
 }
 
-// message opens an id; false: it is not one of ours.
+// message decrypts an id. It returns false if the id is not ours.
 func (c ids) message(id string) (puntuale.MessageID, bool) {
 	text, ok := strings.CutPrefix(id, idPrefix)
 	raw, err := hex.DecodeString(text)

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// An id opens as the message it was made of, under the same key only, and looks like those of any web client.
+// An id decrypts to its message under the same key only, and looks like an id of any web client.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	c, other := ids{[]byte("a key of the installation")}, ids{[]byte("another one")}

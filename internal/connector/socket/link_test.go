@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// A number is linked by QR and sends; the phone reads it, and what became of it comes back.
+// A number is linked by QR and sends. The phone reads the message, and its receipts come back.
 func TestLinkAndSend(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -48,7 +48,7 @@ func TestLinkAndSend(t *testing.T) {
 	w.await("Anna was heard", func() bool { return w.wrote["+"+annaNumber] })
 }
 
-// Neither the keys of a number nor what it sent can be read in its file; nothing of it is logged.
+// Nobody can read the keys of a number, or what it sent, in the database file. Nothing of them is logged.
 func TestSealed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -108,7 +108,7 @@ func TestLinkByCode(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// Codes are shown one after the other, each as long as it lives; nobody is left with the last one for ever.
+// Codes are shown one after the other, each as long as it lives. After the last one the pairing ends.
 func TestCodesRotate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -142,10 +142,11 @@ func TestCodesRotate(t *testing.T) {
 	if r := w.awaitWord("unlinked"); r.Code.Text != "" || r.Detail == "" {
 		t.Errorf("after the last: %+v", r)
 	}
-	w.pair() // there are others for who asks again
+	w.pair() // a person who asks again gets new codes
 }
 
-// The network has the secret in the codes changed: those that are shown have the new one, and a phone takes them.
+// The network replaces the secret in the codes. The codes shown from then on have the new secret, and a phone takes
+// them.
 func TestSecretRotates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -170,7 +171,7 @@ func TestSecretRotates(t *testing.T) {
 	w.awaitWord("online")
 }
 
-// A phone that asks for a passkey is told of; no code is shown any more.
+// If the phone asks for a passkey, the session says so, and no code is shown any more.
 func TestPasskey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -187,13 +188,14 @@ func TestPasskey(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_ = w.shop.ScanQR(ctx, code) // waits for what nobody can give
+	_ = w.shop.ScanQR(ctx, code) // waits for a passkey that nobody can give
 	w.await("it asks for a passkey", func() bool {
 		return w.last().Condition == puntuale.NeedsPasskey && w.last().Code.Text == ""
 	})
 }
 
-// A restart connects by the keys that are kept; unlinking removes them, and the phone lists the device no more.
+// After a restart the number connects with its stored keys. Unlinking removes them, and the phone no longer lists the
+// device.
 func TestRestartAndUnlink(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -10,8 +10,8 @@ import (
 	waLog "go.mau.fi/whatsmeow/util/log"
 )
 
-// quiet passes on what the library logs, at debug level: it names people's numbers. What it logs at that level itself are
-// the stanzas, codes and keys among them, and goes nowhere.
+// quiet logs what the library logs, but at debug level, because it names people's numbers. The library's own debug lines
+// are dropped: they are the stanzas, with codes and keys.
 type quiet struct{ log *slog.Logger }
 
 var _ waLog.Logger = quiet{}
@@ -28,7 +28,7 @@ func (q quiet) say(level, format string, args []any) {
 	}
 }
 
-// silent keeps the library of encryption from writing to standard error. What it has to say comes as errors, too.
+// silent keeps the encryption library from writing to standard error. It returns the same facts as errors.
 type silent struct{}
 
 func (silent) Debug(string, string)   {}

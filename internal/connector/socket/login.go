@@ -17,12 +17,12 @@ import (
 )
 
 const (
-	loginTakes = 45 * time.Second // from the dial until the network says that the number is in
+	loginTakes = 45 * time.Second // from the dial until the network accepts the login
 	ownedAgain = 500 * time.Millisecond
 	keepAlives = 2 // without an answer: the connection is dead, whatever TCP says
 )
 
-// login connects at a moment, and holds its place among those that do until it came to something.
+// login connects at a moment. It counts as one of the logins under way until it succeeded or failed.
 func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 	clock := n.c.cfg.Clock
 	if clock.Sleep(ctx, at.Sub(clock.Now())) != nil {
@@ -34,7 +34,7 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 		return
 	}
 	defer leave()
-	for !n.c.cfg.Owned() { // or another node might have the number by now: two would throw each other out
+	for !n.c.cfg.Owned() { // another node might own the number by now, and two connections would end each other
 		if clock.Sleep(ctx, ownedAgain) != nil {
 			return
 		}
@@ -57,7 +57,8 @@ func (n *number) login(ctx context.Context, epoch int, at time.Time) {
 // errNoDevice says that the number's keys are gone.
 var errNoDevice = errors.New("the number has no keys")
 
-// dial connects the number's client. What the network says to it comes as events; settled is closed once that decided.
+// dial connects the number's client. The network's answer comes as events. dial closes settled once the login succeeded
+// or failed.
 func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, err error) {
 	devices, err := n.c.devices(ctx)
 	if err != nil {
@@ -89,7 +90,7 @@ func (n *number) dial(ctx context.Context, epoch int) (settled <-chan struct{}, 
 	return settled, err
 }
 
-// failed is a login that did not come about.
+// failed notes that a login failed before the network answered.
 func (n *number) failed(epoch int, err error) {
 	now := n.c.cfg.Clock.Now()
 	n.apply(epoch, func(m *machine) {
@@ -105,13 +106,14 @@ func (n *number) failed(epoch int, err error) {
 	})
 }
 
-// newClient makes a client for one connection: what it remembers of a connection that ended would mislead the next.
+// newClient makes a client for one connection. A client remembers things of its connection that would be wrong for the
+// next.
 func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, any) bool) *whatsmeow.Client {
 	cli := whatsmeow.NewClient(device, quiet{n.log})
 	cli.EnableAutoReconnect, cli.InitialAutoReconnect, cli.DisableLoginAutoReconnect = false, false, true
 	cli.AutoTrustIdentity, cli.ManualHistorySyncDownload = true, true
 	cli.UseRetryMessageStore = true
-	cli.SynchronousAck, cli.EnableDecryptedEventBuffer = true, true // the network keeps what is not on disk here
+	cli.SynchronousAck, cli.EnableDecryptedEventBuffer = true, true // the network keeps an event until it is on disk here
 	cli.BackgroundEventCtx = n.ctx
 	cli.SetPreLoginHTTPClient(n.c.cfg.HTTP)
 	cli.SetWebsocketHTTPClient(n.c.cfg.HTTP)
@@ -131,7 +133,8 @@ func (n *number) newClient(device *store.Device, hear func(*whatsmeow.Client, an
 	return cli
 }
 
-// heard takes an event of a connection. It may wait for the disk, never for the network. false: it is to be told again.
+// heard takes an event of a connection. It may wait for the disk, but never for the network. It returns false if the
+// network must repeat the event.
 func (n *number) heard(epoch int, cli *whatsmeow.Client, event any) bool {
 	now := n.c.cfg.Clock.Now()
 	switch e := event.(type) {
@@ -151,7 +154,7 @@ func (n *number) heard(epoch int, cli *whatsmeow.Client, event any) bool {
 	return true
 }
 
-// moved is what an event means for the state.
+// moved applies an event to the state.
 func moved(m *machine, cli *whatsmeow.Client, event any, now time.Time) {
 	switch e := event.(type) {
 	case *events.Connected:
@@ -170,7 +173,7 @@ func moved(m *machine, cli *whatsmeow.Client, event any, now time.Time) {
 		m.refused("WhatsApp rifiuta la connessione (codice "+e.Reason.NumberString()+")", now)
 	case *events.StreamError:
 		m.lost("WhatsApp ha chiuso la connessione (codice "+clip(e.Code, 20)+")", now)
-	case *events.ManualLoginReconnect: // of a number that is linked: the network wants it so
+	case *events.ManualLoginReconnect: // the network asks for it after a number was linked
 		m.connecting(now)
 	}
 }
@@ -208,7 +211,7 @@ func (c *Connector) Reconnect(ctx context.Context, session puntuale.SessionID) e
 		return errNotOpen
 	}
 	select {
-	case <-n.looked: // before, it does not know whether it is linked
+	case <-n.looked: // before that, the number does not know whether it is linked
 	case <-ctx.Done():
 		return ctx.Err()
 	}

@@ -13,7 +13,7 @@ import (
 const (
 	againFirst    = time.Second
 	againLast     = 5 * time.Minute
-	steady        = time.Minute      // online for so long: what failed before is forgotten
+	steady        = time.Minute      // after so long online, earlier failures are forgotten
 	refusedFirst  = time.Minute      // the network refused without saying why
 	refusedLast   = time.Hour        //
 	banUnknown    = 24 * time.Hour   // a ban without an end
@@ -22,19 +22,20 @@ const (
 	quarantineMax = 6 * time.Hour
 )
 
-// machine is how far a number is from sending, and when it connects next. It does nothing itself; whoever has it calls the
-// verb for what happened and looks at next. It is the one truth that API, figures and pages show.
+// machine is the link state of a number, and when it connects next. It does nothing itself: its owner calls the method for
+// what happened, and looks at next. API, metrics and pages all show this state.
 type machine struct {
 	link  puntuale.LinkReport
-	next  time.Time // of the next login by itself; zero: none
-	moved bool      // to another state; whoever acts on that sets it back
+	next  time.Time // when the next login begins by itself; zero: never
+	moved bool      // the state changed; the owner acts on it and sets this back
 	since time.Time // online
 
-	failures    int // logins in a row that came to nothing, or did not last
+	failures    int // logins in a row that failed, or did not last
 	quarantines int // in a row
 }
 
-// opened begins with what was stored last. linked tells that the number's keys are there: they know better.
+// opened begins with the state that was stored last. linked says that the number has keys, and overrides the stored
+// state.
 func (m *machine) opened(l puntuale.Link, linked bool, number string, now time.Time) {
 	m.link.Limited = l.Limited
 	switch {
@@ -79,7 +80,7 @@ func (m *machine) connecting(now time.Time) {
 	m.next = now
 }
 
-// begun: the login that was waited for is under way.
+// begun: the planned login is under way.
 func (m *machine) begun() {
 	m.link.Condition, m.link.Detail, m.link.Until = puntuale.Connecting, "", time.Time{}
 }
@@ -93,7 +94,7 @@ func (m *machine) online(number string, now time.Time) {
 // acknowledged: the network takes messages.
 func (m *machine) acknowledged() { m.quarantines = 0 }
 
-// lost: the connection ended, or never came to be.
+// lost: the connection ended, or could not be made.
 func (m *machine) lost(detail string, now time.Time) {
 	if m.link.State == puntuale.LinkOnline && now.Sub(m.since) >= steady {
 		m.failures = 0
@@ -102,13 +103,13 @@ func (m *machine) lost(detail string, now time.Time) {
 	m.failures++
 }
 
-// refused: the network did not let the number in, for a reason that it keeps to itself.
+// refused: the network refused the login and gave no reason.
 func (m *machine) refused(detail string, now time.Time) {
 	m.wait(detail, backoff(refusedFirst, refusedLast, m.failures), now)
 	m.failures++
 }
 
-// unacknowledged: the network takes messages and says nothing.
+// unacknowledged: the network takes messages and acknowledges none.
 func (m *machine) unacknowledged(detail string, now time.Time) {
 	m.wait(detail, backoff(quarantine, quarantineMax, m.quarantines), now)
 	m.quarantines++
@@ -120,7 +121,7 @@ func (m *machine) wait(detail string, d time.Duration, now time.Time) {
 	m.next = m.link.Until
 }
 
-// banned: the network lets the number in again after a while.
+// banned: the network refuses the number for d.
 func (m *machine) banned(d time.Duration, detail string, now time.Time) {
 	if d <= 0 {
 		d = banUnknown
@@ -133,7 +134,8 @@ func (m *machine) banned(d time.Duration, detail string, now time.Time) {
 // outdated: no login before another version of the protocol is known.
 func (m *machine) outdated() { m.set(puntuale.LinkLinked, puntuale.Outdated, "") }
 
-// replaced: another connection of the same number is there; taking turns with it would never end.
+// replaced: another connection of the same number took its place. If both reconnected, each would end the other, for
+// ever.
 func (m *machine) replaced() { m.set(puntuale.LinkLinked, puntuale.Replaced, "") }
 
 // loggedOut: the link is over, and its keys with it.
@@ -147,16 +149,16 @@ func (m *machine) unlinked(detail string) {
 	m.link.Limited, m.failures, m.quarantines = time.Time{}, 0, 0
 }
 
-// pairing: a code is shown until a moment, or none can be just now.
+// pairing: a code is shown until a moment. The empty code means that none can be shown just now.
 func (m *machine) pairing(code puntuale.PairingCode, until time.Time) {
 	m.set(puntuale.LinkPairing, puntuale.ConditionNone, "")
 	m.link.Code, m.link.Until = code, until
 }
 
-// passkey: the phone asks for what only a browser at WhatsApp's own address can give.
+// passkey: the phone asks for a passkey, which only a browser at WhatsApp's own address can give.
 func (m *machine) passkey() { m.set(puntuale.LinkPairing, puntuale.NeedsPasskey, "") }
 
-// limit holds strangers back until a moment; zero: no more.
+// limit notes until when cold contacts wait; zero: not at all.
 func (m *machine) limit(until time.Time) { m.link.Limited = until }
 
 // mayReconnect says whether a person may ask for a login now.
@@ -170,8 +172,8 @@ func (m *machine) mayReconnect(now time.Time) error {
 	return nil
 }
 
-// backoff doubles from first to last, spread by a fifth to either side: a network that comes back does not meet everybody
-// at once.
+// backoff doubles from first to last. It adds a random part of up to a fifth to either side, so that not all numbers
+// reach a returning network at once.
 func backoff(first, last time.Duration, n int) time.Duration {
 	d := last
 	if n < 20 {

@@ -2,5 +2,5 @@
 
 package socket_test
 
-// manyNumbers are as many as one server is to have.
+// manyNumbers is how many numbers one server must carry.
 const manyNumbers = 500

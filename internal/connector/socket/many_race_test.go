@@ -2,5 +2,5 @@
 
 package socket_test
 
-// manyNumbers under the race detector, which takes its time and its memory.
+// manyNumbers is smaller under the race detector, which needs more time and memory.
 const manyNumbers = 40

@@ -32,8 +32,8 @@ func resident(t *testing.T) int {
 	return pages * os.Getpagesize()
 }
 
-// TestMany has many linked numbers come back after a restart, a bounded number of logins at a time, and says what they
-// cost, the peer's half counted. PUNTUALE_MANY says how many instead.
+// TestMany restarts a server with many linked numbers. They connect again with a bounded number of logins at a time.
+// The test prints what they cost, including the simulated network's part. PUNTUALE_MANY sets how many numbers.
 func TestMany(t *testing.T) {
 	many, _ := strconv.Atoi(os.Getenv("PUNTUALE_MANY"))
 	if many == 0 {
@@ -91,7 +91,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// Keys whose session went while its node was away are swept.
+// Keys of a session that was deleted while its node was down are removed.
 func TestSweep(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

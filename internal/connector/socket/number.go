@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// number is one open session. What happens to it is applied under its lock, which is never held while anything waits; a
-// login or a pairing runs beside it, and what that says counts until the next one begins.
+// number is one open session. Every change of its state happens under its lock, and nothing waits while it holds the
+// lock. A login or a pairing runs in a goroutine of its own. Its results count until the next one begins.
 type number struct {
 	c      *Connector
 	id     puntuale.SessionID
@@ -25,7 +25,7 @@ type number struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	looked chan struct{} // closed once it is known whether the number has keys, or is being linked
-	turn   chan struct{} // one sends at a time, and nobody while a connection is exchanged
+	turn   chan struct{} // a slot: one message is sent at a time, and none while a connection is replaced
 
 	strangers *strangers
 	people    *people
@@ -36,10 +36,10 @@ type number struct {
 	closed  bool
 	state   machine
 	shown   puntuale.LinkReport
-	epoch   int                // of what is under way
-	end     context.CancelFunc // ends it
-	settled chan struct{}      // closed once a login came to something
-	cli     *whatsmeow.Client  // that is connected, or being so
+	epoch   int                // counts the logins and pairings; results of an earlier epoch are ignored
+	end     context.CancelFunc // ends the login or pairing that is under way
+	settled chan struct{}      // closed once a login succeeded or failed
+	cli     *whatsmeow.Client  // the client that is connected or connecting
 	unheard unheard
 }
 
@@ -56,7 +56,7 @@ func (c *Connector) newNumber(s puntuale.Session) *number {
 	return n
 }
 
-// apply does something to the state, unless the epoch it belongs to is over, tells what became of it and acts on it.
+// apply changes the state, reports the new one and acts on it. It does nothing and returns false if the epoch is over.
 func (n *number) apply(epoch int, change func(m *machine)) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -67,7 +67,7 @@ func (n *number) apply(epoch int, change func(m *machine)) bool {
 	return true
 }
 
-// change is apply for whoever has the lock.
+// change is apply without the check of the epoch. The caller has the lock.
 func (n *number) change(change func(m *machine)) {
 	change(&n.state)
 	n.known()
@@ -94,7 +94,7 @@ func (n *number) act() {
 	case link.Condition == puntuale.Outdated:
 		n.begin(n.awaitVersion)
 	case link.State == puntuale.LinkOnline, link.State == puntuale.LinkPairing:
-		// what is under way goes on
+		// the login or pairing under way goes on
 	default:
 		n.begin(func(context.Context, int) {})
 	}
@@ -114,7 +114,7 @@ func (n *number) tell() {
 	n.c.cfg.Report(n.shown)
 }
 
-// known tells that the state is no longer what it began with. With the lock held.
+// known notes that the state is no longer the one that the number began with. With the lock held.
 func (n *number) known() {
 	select {
 	case <-n.looked:
@@ -123,8 +123,7 @@ func (n *number) known() {
 	}
 }
 
-// begin ends what is under way and starts something else, with the client that was connected, which is over. With the
-// lock held.
+// begin ends what is under way, with its client, and starts do in a new epoch. With the lock held.
 func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	n.end()
 	n.epoch++
@@ -139,7 +138,7 @@ func (n *number) begin(do func(ctx context.Context, epoch int)) {
 	})
 }
 
-// quit takes a client's connection away. Whoever sends by it learns that at once, and is waited for.
+// quit ends a client's connection. A goroutine that is sending through it gets an error at once, and quit waits for it.
 func (n *number) quit(old *whatsmeow.Client) {
 	if old == nil {
 		return
@@ -149,7 +148,7 @@ func (n *number) quit(old *whatsmeow.Client) {
 	<-n.turn
 }
 
-// connected is the client to send by, nil while there is none.
+// connected returns the client to send with, nil while there is none.
 func (n *number) connected() *whatsmeow.Client {
 	if !n.up.Load() {
 		return nil
@@ -162,8 +161,8 @@ func (n *number) connected() *whatsmeow.Client {
 	return n.cli
 }
 
-// close ends all that is under way. When it returns, nothing is reported or sent any more; once ctx ends, the connection
-// is cut off.
+// close ends all that is under way. After it returns, nothing is reported or sent any more. When ctx ends, close cuts
+// the connection off.
 func (n *number) close(ctx context.Context) {
 	n.mu.Lock()
 	n.closed = true

@@ -20,7 +20,7 @@ const (
 	firstCode  = time.Minute
 	otherCodes = 20 * time.Second
 	typedCode  = 160 * time.Second
-	relogin    = 10 * time.Second // the network asks for it; should it not, it is done all the same
+	relogin    = 10 * time.Second // how long to wait for the network to ask for the first login; then it begins all the same
 )
 
 // The name under which a phone asks whether to link us. The network takes known ones only.
@@ -51,10 +51,10 @@ type pairing struct {
 	method puntuale.PairMethod
 	phone  string
 
-	codes   chan []string               // that the network gave
-	secrets chan events.RotateADVSecret // in them, that are others now
-	ended   chan string                 // why nothing came of it
-	linked  chan bool                   // the number is; true: the network asks for the first login
+	codes   chan []string               // codes from the network
+	secrets chan events.RotateADVSecret // new secrets that replace those in the codes
+	ended   chan string                 // why the pairing failed
+	linked  chan bool                   // the number is linked; true: the network asks for the first login
 }
 
 // run shows codes until a phone uses one, or none are left.
@@ -65,7 +65,7 @@ func (p *pairing) run(ctx context.Context) {
 		return
 	}
 	var shown []string
-	var until time.Time // of the first
+	var until time.Time // the end of the first code
 	var next <-chan time.Time
 	var rotated []events.RotateADVSecret
 	for {
@@ -110,7 +110,7 @@ func (p *pairing) run(ctx context.Context) {
 	}
 }
 
-// renew puts the secrets into codes that are in force now: a phone refuses the others.
+// renew puts the present secrets into codes: a phone refuses codes with old ones.
 func renew(codes []string, rotated []events.RotateADVSecret) {
 	for _, secret := range rotated {
 		for i := range codes {
@@ -119,7 +119,7 @@ func renew(codes []string, rotated []events.RotateADVSecret) {
 	}
 }
 
-// dial connects as a device that nobody has linked.
+// dial connects as a device that is not linked yet.
 func (p *pairing) dial(ctx context.Context) (*whatsmeow.Client, error) {
 	leave, err := p.c.enter(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *pairing) dial(ctx context.Context) (*whatsmeow.Client, error) {
 	if err := p.c.versions.check(ctx, devices); err != nil {
 		return nil, err
 	}
-	if err := devices.forget(ctx, p.id); err != nil { // of a link that ended
+	if err := devices.forget(ctx, p.id); err != nil { // keys of a link that ended
 		return nil, err
 	}
 	cli := p.newClient(devices.fresh(p.id), p.hear)
@@ -150,7 +150,7 @@ func (p *pairing) dial(ctx context.Context) (*whatsmeow.Client, error) {
 	return cli, nil
 }
 
-// fail tells why a pairing could not begin.
+// fail reports why a pairing could not begin.
 func (p *pairing) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
@@ -177,7 +177,7 @@ func (p *pairing) ask(ctx context.Context, cli *whatsmeow.Client) ([]string, err
 	return []string{code}, nil
 }
 
-// life is how long a code lives after which so many are left, itself counted.
+// life is how long a code lives. left counts the codes that are left, with this one.
 func (p *pairing) life(left int) time.Duration {
 	switch {
 	case p.method == puntuale.PairCode:
@@ -188,12 +188,12 @@ func (p *pairing) life(left int) time.Duration {
 	return otherCodes
 }
 
-// tell shows a code.
+// tell reports a code.
 func (p *pairing) tell(code string, until time.Time) {
 	p.apply(p.epoch, func(m *machine) { m.pairing(puntuale.PairingCode{Method: p.method, Text: code}, until) })
 }
 
-// login begins the number's first one, once the network asks for it.
+// login begins the number's first login, once the network asks for it.
 func (p *pairing) login(ctx context.Context, asked bool) {
 	clock := p.c.cfg.Clock
 	late, stop := clock.After(relogin)
@@ -214,7 +214,7 @@ func (p *pairing) login(ctx context.Context, asked bool) {
 	})
 }
 
-// hear takes what the network says while the number is being linked. It never waits.
+// hear takes the network's events while the number is being linked. It never waits.
 func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	switch e := event.(type) {
 	case *events.QR:
@@ -244,7 +244,7 @@ func (p *pairing) hear(_ *whatsmeow.Client, event any) bool {
 	return true
 }
 
-// offer leaves a message for whoever reads, unless there is no room.
+// offer puts a value into a channel, unless the channel is full.
 func offer[T any](to chan<- T, what T) {
 	select {
 	case to <- what:

@@ -17,31 +17,33 @@ import (
 	"puntuale"
 )
 
-// Who has WhatsApp is asked before anything is sent to them: messages to numbers that have not are what spammers send.
-// Answers are kept, those who come together are asked for together, and never often: the network counts that, too.
+// Before a message leaves, the connector asks whether the person has WhatsApp, because messages to numbers without
+// WhatsApp look like spam. It keeps the answers, asks about several people in one query, and never asks often, because
+// the network counts queries, too.
 const (
 	isKept       = 7 * 24 * time.Hour
 	isNotKept    = 6 * time.Hour
 	groupKept    = time.Hour
-	asksAtOne    = 50 // people in a query
+	asksAtOne    = 50 // people in one query
 	asksBurst    = 50
 	asksEvery    = time.Second
-	askAgain     = 5 * time.Minute // after the network had enough of them
+	askAgain     = 5 * time.Minute // after the network refused a query as one too many
 	answersMost  = 50_000
 	askTakes     = 20 * time.Second
 	inviteLength = 22
 )
 
-// people is who has WhatsApp, as far as one number asked. Its methods may be called by many goroutines at once.
+// people knows who has WhatsApp, of the people that one number asked about. Its methods may be called by many
+// goroutines at once.
 type people struct {
 	n     *number
 	limit *rate.Limiter
 
 	mu      sync.Mutex
 	answers map[string]answer
-	waiting map[string][]chan error // for an answer
+	waiting map[string][]chan error // callers that wait for an answer, by person
 	asking  bool
-	quiet   time.Time // nobody is asked for before
+	quiet   time.Time // no query before
 }
 
 type answer struct {
@@ -56,7 +58,7 @@ func newPeople(n *number) *people {
 	}
 }
 
-// find makes an address of a recipient, who has WhatsApp.
+// find returns the network's address of a recipient. It checks that a person has WhatsApp.
 func (p *people) find(ctx context.Context, cli *whatsmeow.Client, to string) (types.JID, error) {
 	switch {
 	case strings.HasPrefix(to, "+"):
@@ -94,7 +96,7 @@ func (p *people) findPhone(ctx context.Context, cli *whatsmeow.Client, phone str
 	jid := types.NewJID(strings.TrimPrefix(phone, "+"), types.DefaultUserServer)
 	a, ok := p.known(phone)
 	if !ok {
-		// Whose LID is known was asked for before, by this node or another.
+		// If the LID is known, this node or another has asked about the person before.
 		if lid, err := cli.Store.LIDs.GetLIDForPN(ctx, jid); err == nil && !lid.IsEmpty() {
 			p.keep(phone, answer{is: true}, isKept)
 			return jid, nil
@@ -110,7 +112,7 @@ func (p *people) findPhone(ctx context.Context, cli *whatsmeow.Client, phone str
 	return jid, nil
 }
 
-// wait returns once the network said whether somebody has WhatsApp.
+// wait returns once the network said whether a person has WhatsApp.
 func (p *people) wait(ctx context.Context, phone string) error {
 	now := p.n.c.cfg.Clock.Now()
 	p.mu.Lock()
@@ -133,7 +135,7 @@ func (p *people) wait(ctx context.Context, phone string) error {
 	}
 }
 
-// ask asks until nobody waits.
+// ask sends queries until no caller waits.
 func (p *people) ask() {
 	for {
 		err := p.limit.Wait(p.n.ctx)
@@ -164,7 +166,7 @@ func (p *people) ask() {
 	}
 }
 
-// query asks for some people, and keeps the answers.
+// query asks about some people, and keeps the answers.
 func (p *people) query(batch map[string][]chan error) error {
 	cli := p.n.connected()
 	if cli == nil {
@@ -232,7 +234,7 @@ func offline() *puntuale.SendError {
 	return &puntuale.SendError{Kind: puntuale.SessionDown, Reason: puntuale.SaysNotLinked, Detail: "numero non collegato a WhatsApp"}
 }
 
-// clip cuts a text of the network's, which may be anything.
+// clip shortens a text of the network, which may be of any length.
 func clip(text string, most int) string {
 	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
 	if runes := []rune(text); len(runes) > most {
@@ -241,5 +243,5 @@ func clip(text string, most int) string {
 	return text
 }
 
-// errPayload says that Send was given what Prepare did not make.
+// errPayload says that Send got a payload that Prepare did not make.
 var errPayload = fmt.Errorf("the message was not prepared")

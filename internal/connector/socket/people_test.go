@@ -62,7 +62,7 @@ func TestAskedOnce(t *testing.T) {
 	}
 }
 
-// Who asked too often does not ask for a while, of anybody; whom the number knows is written to meanwhile.
+// After too many queries the number asks about nobody for a while. Messages to people that it knows leave meanwhile.
 func TestAskedTooOften(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

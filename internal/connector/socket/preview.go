@@ -8,7 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/jpeg"
-	_ "image/png" // what images may be
+	_ "image/png" // another format of images
 	"io"
 	"math"
 )
@@ -16,14 +16,14 @@ import (
 // Phones show a small picture until an image is there, and a voice note's length.
 const (
 	thumbnailSide  = 96
-	thumbnailMost  = 24_000_000 // pixels of an image that is decoded
-	thumbnailLevel = 60         // of JPEG's quality
-	oggLook        = 512        // how far into a file its codec is named
-	oggTail        = 64 << 10   // a page is shorter
-	opusRate       = 48_000     // of its clock, whatever the sound's
+	thumbnailMost  = 24_000_000 // pixels of an image; a larger one is not decoded
+	thumbnailLevel = 60         // JPEG quality, 1 to 100
+	oggLook        = 512        // bytes from the start of a file that name its codec
+	oggTail        = 64 << 10   // bytes at the end of a file; an Ogg page is shorter
+	opusRate       = 48_000     // ticks a second of an Ogg page's clock, at any sampling rate
 )
 
-// thumbnailOf makes a small picture of an image, nil where it cannot, and tells the image's size.
+// thumbnailOf makes a small picture of an image, nil where it cannot. It also returns the image's size in pixels.
 func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
 	found, _, err := image.DecodeConfig(m)
 	if err != nil {
@@ -46,7 +46,7 @@ func thumbnailOf(m io.ReadSeeker) (thumbnail []byte, width, height int) {
 	return out.Bytes(), found.Width, found.Height
 }
 
-// shrink takes a point for each of the small picture's: it is blurred anyway.
+// shrink takes one point of the image for each point of the small picture. That is enough, because phones blur it.
 func shrink(whole image.Image) image.Image {
 	b := whole.Bounds()
 	scale := max(1, math.Max(float64(b.Dx()), float64(b.Dy()))/thumbnailSide)
@@ -54,14 +54,15 @@ func shrink(whole image.Image) image.Image {
 	for y := range small.Rect.Dy() {
 		for x := range small.Rect.Dx() {
 			r, g, bl, a := whole.At(b.Min.X+int(float64(x)*scale), b.Min.Y+int(float64(y)*scale)).RGBA()
-			white := 0xffff - a // what shines through
+			white := 0xffff - a // how much of the white background shows
 			small.SetRGBA(x, y, color.RGBA{uint8((r + white) >> 8), uint8((g + white) >> 8), uint8((bl + white) >> 8), 0xff})
 		}
 	}
 	return small
 }
 
-// opusSeconds is how long an Ogg file with Opus lasts, by the clock of its last page; 0 where it does not say.
+// opusSeconds is the length of an Ogg file with Opus in seconds, from the clock of its last page; 0 where it is
+// unknown.
 func opusSeconds(m io.ReadSeeker, size int64) int {
 	if _, err := m.Seek(max(0, size-oggTail), io.SeekStart); err != nil {
 		return 0

@@ -15,18 +15,19 @@ import (
 	"puntuale"
 )
 
-// takeWait bounds how long the disk may take for what the network told. What fails is not acknowledged, and told again at
-// the next login.
+// takeWait bounds how long storing an event may take. If storing fails, the event is not acknowledged, and the network
+// repeats it at the next login.
 const takeWait = 10 * time.Second
 
-// atOnce is how old something may seem that is told just when it happens.
+// atOnce is how old an event may seem that the network reports at once.
 const atOnce = 2 * time.Second
 
-// receipt takes what became of messages. They are found by their ids: the recipient may show under a number or a LID.
+// receipt takes the receipts of messages. It finds the messages by their ids, because the recipient may appear with a
+// number or a LID.
 func (n *number) receipt(e *events.Receipt) bool {
 	var kind puntuale.EvidenceKind
 	switch e.Type {
-	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive: // the latter: on a device that nobody looks at
+	case types.ReceiptTypeDelivered, types.ReceiptTypeInactive: // inactive: delivered to a device in the background
 		kind = puntuale.EvidenceDelivered
 	case types.ReceiptTypeRead, types.ReceiptTypePlayed:
 		kind = puntuale.EvidenceRead
@@ -45,8 +46,8 @@ func (n *number) receipt(e *events.Receipt) bool {
 	return n.take(told)
 }
 
-// moment is when something happened. The network counts in seconds: what it tells of at once would seem to lie before
-// what it answers to.
+// moment returns when something happened. The network counts in whole seconds, so an event that it reports at once
+// would seem older than its cause. Such an event gets the present moment.
 func (n *number) moment(told time.Time) time.Time {
 	now := n.c.cfg.Clock.Now()
 	if told.Unix() <= 0 || told.After(now) || now.Sub(told) < atOnce {
@@ -55,7 +56,7 @@ func (n *number) moment(told time.Time) time.Time {
 	return told.UTC()
 }
 
-// take keeps what was told.
+// take stores what the network reported.
 func (n *number) take(told puntuale.Incoming) bool {
 	if len(told.Evidence) == 0 && len(told.Heard) == 0 {
 		return true
@@ -71,7 +72,7 @@ func (n *number) take(told puntuale.Incoming) bool {
 	return true
 }
 
-// wrote takes that somebody wrote to the number. What they wrote is not looked at, but for whether it is a message.
+// wrote takes an inbound message. It looks at the content only to see whether it is a message.
 func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	if e.Info.IsFromMe || !isMessage(e.Message) {
 		return true
@@ -84,7 +85,8 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	}
 	switch e.Info.Chat.Server {
 	case types.GroupServer:
-		// That a group's members write is no news of any of them; it is an answer if the group was written to.
+		// A message in a group opens no window of its writer. It counts as an answer of the group if we wrote to the
+		// group.
 		if known, err := n.strangers.knows(ctx, e.Info.Chat.String()); err == nil && known {
 			heard(e.Info.Chat.String())
 		}
@@ -93,7 +95,7 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 		if !phone.IsEmpty() {
 			heard("+" + phone.User)
 		}
-		if !lid.IsEmpty() { // as such only where they were written to as such
+		if !lid.IsEmpty() { // under the LID only if we wrote to the LID
 			if known, err := n.strangers.knows(ctx, lid.String()); phone.IsEmpty() || err == nil && known {
 				heard(lid.String())
 			}
@@ -110,10 +112,11 @@ func (n *number) wrote(cli *whatsmeow.Client, e *events.Message) bool {
 	return true
 }
 
-// longPast is when those were met who wrote first: no message of ours counts for it.
+// longPast is the moment of acquaintance for people who wrote first, so that they do not count as cold contacts of any
+// day.
 var longPast = time.UnixMicro(1).UTC()
 
-// bothOf finds a person's number and LID, as far as they are known.
+// bothOf finds a person's number and LID, if they are known.
 func (n *number) bothOf(ctx context.Context, cli *whatsmeow.Client, one, other types.JID) (phone, lid types.JID) {
 	for _, jid := range []types.JID{one, other} {
 		switch jid.Server {
@@ -131,7 +134,7 @@ func (n *number) bothOf(ctx context.Context, cli *whatsmeow.Client, one, other t
 	return phone, lid
 }
 
-// isMessage tells what a person wrote from what their devices say to each other, and from reactions.
+// isMessage reports whether a person wrote a message. Messages between devices and reactions are none.
 func isMessage(m *waE2E.Message) bool {
 	if m == nil || m.ProtocolMessage != nil || m.ReactionMessage != nil || m.EncReactionMessage != nil || m.PollUpdateMessage != nil || m.KeepInChatMessage != nil {
 		return false

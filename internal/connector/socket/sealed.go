@@ -17,13 +17,13 @@ import (
 	"puntuale"
 )
 
-// What the library stores is sealed where its tables take bytes of any length. Keys that are used once and then removed
-// (pre-keys) have a fixed one; without the device's own keys they open nothing.
+// What the library stores is sealed where its tables take bytes of any length. Pre-keys, which are used once and then
+// removed, have a fixed length and are not sealed. Without the device's own keys they open nothing.
 
-// sealedFor is the purpose of all seals here; their place is that of the session.
+// sealedFor is the purpose of all seals here. Their place names the session.
 const sealedFor = "whatsapp"
 
-// sealer is the vault's half that is needed here.
+// sealer is the part of the vault that this package needs.
 type sealer struct {
 	lock   func(purpose, place string, plain []byte) []byte
 	unlock func(purpose, place string, sealed []byte) ([]byte, error)
@@ -37,7 +37,7 @@ func (s sealer) open(session puntuale.SessionID, sealed []byte) ([]byte, error) 
 	return s.unlock(sealedFor, session.SealPlace(), sealed)
 }
 
-// place seals for one session. No bytes stay none.
+// place seals for one session. Empty data stay empty.
 type place struct {
 	sealer
 	session puntuale.SessionID
@@ -96,7 +96,7 @@ func (s sealedSessions) PutManySessions(ctx context.Context, sessions map[string
 	return s.SessionStore.PutManySessions(ctx, sealed)
 }
 
-// sealedSenderKeys are those of groups.
+// sealedSenderKeys are the keys of groups.
 type sealedSenderKeys struct {
 	store.SenderKeyStore
 	place
@@ -110,7 +110,7 @@ func (s sealedSenderKeys) GetSenderKey(ctx context.Context, group, user string) 
 	return s.out(s.SenderKeyStore.GetSenderKey(ctx, group, user))
 }
 
-// sealedAppStateKeys open what the phone shares of its settings and contacts.
+// sealedAppStateKeys decrypt the settings and contacts that the phone shares.
 type sealedAppStateKeys struct {
 	store.AppStateSyncKeyStore
 	place
@@ -194,7 +194,7 @@ func (s sealedPrivacyTokens) GetPrivacyToken(ctx context.Context, user types.JID
 	return token, err
 }
 
-// sealedSalt is of such proofs, too.
+// sealedSalt belongs to such proofs, too.
 type sealedSalt struct {
 	store.NCTSaltStore
 	place
@@ -208,8 +208,8 @@ func (s sealedSalt) GetNCTSalt(ctx context.Context) ([]byte, error) {
 	return s.out(s.NCTSaltStore.GetNCTSalt(ctx))
 }
 
-// sealedEvents are messages: those that were sent, should a device ask for one again, and those that came and are not
-// taken yet.
+// sealedEvents are messages of two kinds: sent ones that a device may ask for again, and received ones that are not
+// stored yet.
 type sealedEvents struct {
 	store.EventBuffer
 	place
@@ -238,8 +238,8 @@ func (s sealedEvents) AddOutgoingEvent(ctx context.Context, chat types.JID, id t
 	return s.EventBuffer.AddOutgoingEvent(ctx, chat, id, format, s.in(plaintext))
 }
 
-// manyPreKeys makes the hundreds of keys of a new device in one transaction: the library inserts each by itself, which on a
-// disk takes seconds. The lock comes before the connection, for there may be only one.
+// manyPreKeys makes the hundreds of keys of a new device in one transaction. The library would insert each by itself, which
+// takes seconds on a disk. It takes the lock before the connection, because there may be only one connection.
 type manyPreKeys struct {
 	store.PreKeyStore
 	db   *dbutil.Database

@@ -17,14 +17,14 @@ import (
 	"puntuale"
 )
 
-// payload is what Prepare finds.
+// payload is a prepared message.
 type payload struct {
 	to       types.JID
 	stranger bool
 	message  *waE2E.Message
 }
 
-// Prepare finds the recipient and uploads the file. Whom the number does not know waits for a slot.
+// Prepare finds the recipient and uploads the file. A message to a cold contact waits for a slot.
 func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.Prepared, error) {
 	n := c.number(e.Session)
 	if n == nil {
@@ -53,13 +53,14 @@ func (c *Connector) Prepare(ctx context.Context, e puntuale.Envelope) (puntuale.
 	return puntuale.Prepared{Envelope: e, Payload: p}, nil
 }
 
-// admit refuses a message to a stranger before its moment, or so near to it that it is waited for in place.
+// admit refuses a message to a cold contact whose slot is more than near away. It lets a nearer one pass: the caller
+// waits for its slot in place.
 func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Duration) error {
 	now := n.c.cfg.Clock.Now()
 	if wait := n.strangers.held(now); wait > 0 {
 		return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "WhatsApp limita per ora i nuovi contatti", Detail: "463, limite ai nuovi contatti", After: wait}
 	}
-	if e.Repeat { // it was counted
+	if e.Repeat { // the first attempt was counted
 		return nil
 	}
 	slot, err := n.strangers.slot(ctx, e.Message)
@@ -72,8 +73,8 @@ func (n *number) admit(ctx context.Context, e puntuale.Envelope, near time.Durat
 	return nil
 }
 
-// Send hands the message to the network, and waits for its word. One message of a number leaves at a time: the library
-// would have it so in any case, and a connection is exchanged between two.
+// Send gives the message to the network, and waits for its acknowledgement. One message of a number leaves at a time.
+// The library allows no more, and a connection is replaced only between two messages.
 func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntuale.Receipt, error) {
 	p, ok := prepared.Payload.(*payload)
 	if !ok {
@@ -100,11 +101,12 @@ func (c *Connector) Send(ctx context.Context, prepared puntuale.Prepared) (puntu
 	return puntuale.Receipt{Detail: id}, nil
 }
 
-// hand gives the message to the library, once more if its recipient's state of encryption changed meanwhile.
+// hand gives the message to the library. It does so once more if an encryption state of the recipient changed
+// meanwhile.
 func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) error {
 	extra := whatsmeow.SendRequestExtra{ID: id, Timeout: ackTakes}
 	_, err := cli.SendMessage(ctx, p.to, p.message, extra)
-	if errors.Is(err, errMoved) { // nothing left
+	if errors.Is(err, errMoved) { // no byte of it left
 		ctx, giveBack := insist(ctx)
 		defer giveBack()
 		_, err = cli.SendMessage(ctx, p.to, p.message, extra)
@@ -112,7 +114,8 @@ func hand(ctx context.Context, cli *whatsmeow.Client, p *payload, id string) err
 	return err
 }
 
-// step waits for the message's turn, and for a stranger's slot before that. What fails did not leave.
+// step waits until the message may be sent, after waiting for the slot of a cold contact. If step fails, the message
+// did not leave.
 func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) error {
 	interrupted := func(err error) error {
 		return &puntuale.SendError{Kind: puntuale.Transient, Reason: "Invio interrotto", Detail: err.Error(), Err: err}
@@ -146,7 +149,7 @@ func (n *number) step(ctx context.Context, e puntuale.Envelope, stranger bool) e
 	}
 }
 
-// sent does what the network's word asks for.
+// sent notes that the network acknowledged a message.
 func (n *number) sent(e puntuale.Envelope) {
 	n.strangers.left(e.Message)
 	n.mu.Lock()
@@ -160,8 +163,9 @@ func (n *number) sent(e puntuale.Envelope) {
 	}
 }
 
-// notSent makes of the library's error what is certain. The network's own refusal is; that nothing came back is not, nor is
-// anything that might come after the first byte. A repeat's refusal says nothing of what it repeats.
+// notSent turns the library's error into a send error, if it proves that the message did not leave. The network's own
+// refusal proves it. A missing answer does not, and neither does any error that may come after the first byte. A final
+// refusal of a repeat says nothing about the first attempt.
 func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, err error) error {
 	refusal := n.refusal(ctx, err)
 	if refusal == nil {
@@ -179,7 +183,8 @@ func (n *number) notSent(ctx context.Context, e puntuale.Envelope, id string, er
 	return refusal
 }
 
-// refusal is the network's, or the library's before anything was written; nil when it is not known to be one.
+// refusal returns the refusal of the network, or of the library before it wrote anything. It returns nil when the error
+// may be something else.
 func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 	switch {
 	case errors.Is(err, whatsmeow.ErrServerReturnedError):
@@ -190,7 +195,7 @@ func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 		return final("Il numero non fa parte del gruppo", "403")
 	case errors.Is(err, whatsmeow.ErrRecipientADJID), errors.Is(err, whatsmeow.ErrUnknownServer), errors.Is(err, whatsmeow.ErrBroadcastListUnsupported):
 		return final("Destinatario non valido", clip(err.Error(), 100))
-	case errors.Is(err, whatsmeow.ErrIQRateOverLimit): // of what the library asks before it sends
+	case errors.Is(err, whatsmeow.ErrIQRateOverLimit): // the answer to a question that the library asks before it sends
 		return &puntuale.SendError{Kind: puntuale.Throttled, Reason: "WhatsApp chiede di rallentare", Detail: "429 rate-overlimit", After: throttle, Err: err}
 	case errors.Is(err, whatsmeow.ErrNotLoggedIn):
 		return offline()
@@ -202,7 +207,8 @@ func (n *number) refusal(ctx context.Context, err error) *puntuale.SendError {
 
 const throttle = time.Minute
 
-// serverRefusal is the network's answer instead of an acknowledgement. The library has its code in the text alone.
+// serverRefusal reads an error that the network answered instead of an acknowledgement. The library gives its code only
+// in the error's text.
 func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendError {
 	text := err.Error()
 	code, _ := strconv.Atoi(text[strings.LastIndexByte(text, ' ')+1:])
@@ -225,14 +231,14 @@ func (n *number) serverRefusal(ctx context.Context, err error) *puntuale.SendErr
 	return &puntuale.SendError{Kind: puntuale.Transient, Reason: "WhatsApp non ha accettato il messaggio", Detail: detail, Err: err}
 }
 
-// unheard are messages that nobody acknowledged, since one was.
+// unheard are the messages since the last acknowledged one that the network did not acknowledge.
 type unheard map[puntuale.MessageID]bool
 
-// unheardMost different ones: the network takes messages and says nothing.
+// unheardMost different ones mean that the network takes messages and acknowledges none.
 const unheardMost = 3
 
-// unanswered keeps the number quiet once several messages in a row were taken and never acknowledged: going on would make
-// of each an uncertain one.
+// unanswered stops the number for a while once the network took several messages in a row and acknowledged none.
+// Otherwise each further message would become uncertain.
 func (n *number) unanswered(m puntuale.MessageID) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,22 +15,22 @@ import (
 	"puntuale"
 )
 
-// WhatsApp bears messages to people who do not know the number badly: it refuses them with 463 for a while, and bans the
-// number in the end. So they have a pace of their own, and wait alone while they are refused; everybody else goes on.
+// WhatsApp allows few messages to people who do not know the number. It refuses more with 463 for a while, and in the
+// end it bans the number. So these cold contacts have a pace of their own. While WhatsApp refuses them, only they wait,
+// and all other messages go on.
 const (
-	holdFirst   = time.Hour // where the network does not say until when
+	holdFirst   = time.Hour // a hold whose end the network does not say
 	holdLongest = 24 * time.Hour
-	holdWord    = 2 * time.Second        // that the network takes to say until when
-	holdMargin  = 500 * time.Millisecond // after that
-	soonEnough  = 3 * time.Second        // a slot so near is waited for in place
+	holdWord    = 2 * time.Second        // how long to wait for the network to say the end of a hold
+	holdMargin  = 500 * time.Millisecond // added to the end that the network says
+	soonEnough  = 3 * time.Second        // a message waits in place for a slot that is so near
 	knownMost   = 50_000                 // people kept in memory
 	slotsMost   = 20_000
 	dayMost     = 10_000 // slots of a day that are looked at
 	oneDay      = 24 * time.Hour
 )
 
-// strangers is what one number may still send to whom it does not know. Its methods may be called by many goroutines at
-// once.
+// strangers is the cold-contact limiter of one number. Its methods may be called by many goroutines at once.
 type strangers struct {
 	c       *Connector
 	client  puntuale.ClientID
@@ -38,13 +38,13 @@ type strangers struct {
 
 	mu     sync.Mutex
 	pace   puntuale.Pace
-	until  time.Time // nobody before
-	holds  int       // in a row of which nobody said until when
+	until  time.Time // no cold contact before
+	holds  int       // holds in a row whose end the network did not say
 	told   chan struct{}
 	known  map[string]bool
-	slots  map[puntuale.MessageID]time.Time // when each may leave
+	slots  map[puntuale.MessageID]time.Time // the moment when each message may leave
 	next   time.Time                        // the first moment that the minute allows
-	day    []time.Time                      // slots of the last day and to come, in order
+	day    []time.Time                      // slots of the last 24 hours and of the future, in order
 	seeded bool
 }
 
@@ -64,10 +64,10 @@ func (s *strangers) setPace(p puntuale.Pace) {
 	}
 }
 
-// free forgets what was held: the number is another one.
+// free ends the hold, because another number was linked.
 func (s *strangers) free() { s.hold(time.Time{}) }
 
-// knows reports whether somebody wrote to the number, or got anything from it.
+// knows reports whether a person ever wrote to the number, or got a message from it.
 func (s *strangers) knows(ctx context.Context, to string) (bool, error) {
 	s.mu.Lock()
 	known := s.known[to]
@@ -85,7 +85,7 @@ func (s *strangers) knows(ctx context.Context, to string) (bool, error) {
 	return known, nil
 }
 
-// acquaint keeps that the number knows somebody since a moment, if it did not before.
+// acquaint stores since when the number knows a person, unless it knew them before.
 func (s *strangers) acquaint(ctx context.Context, to string, at time.Time) error {
 	s.mu.Lock()
 	known := s.known[to]
@@ -109,7 +109,7 @@ func (s *strangers) learn(to string) {
 	s.known[to] = true
 }
 
-// stranger reports whether a recipient is one. In a group one is known by being in it.
+// stranger reports whether a recipient is a cold contact. A group never is, because the number is a member of it.
 func (s *strangers) stranger(ctx context.Context, to string) (bool, error) {
 	if !strings.HasPrefix(to, "+") && !strings.HasSuffix(to, "@lid") {
 		return false, nil
@@ -118,7 +118,7 @@ func (s *strangers) stranger(ctx context.Context, to string) (bool, error) {
 	return !known, err
 }
 
-// held is how long strangers must wait, 0 for not at all.
+// held is how long cold contacts must wait, 0 for not at all.
 func (s *strangers) held(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,7 +128,7 @@ func (s *strangers) held(now time.Time) time.Duration {
 	return s.until.Sub(now) + holdMargin
 }
 
-// hold has strangers wait until a moment; zero: no longer.
+// hold makes cold contacts wait until a moment; zero: no longer.
 func (s *strangers) hold(until time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -137,8 +137,8 @@ func (s *strangers) hold(until time.Time) {
 	s.told = make(chan struct{})
 }
 
-// refused has strangers wait since the network does not want them, and returns until when: what it said, or says within a
-// moment, else longer each time.
+// refused makes cold contacts wait after the network refused one, and returns until when. It takes the end that the
+// network said, or says within holdWord. Otherwise each hold is longer than the one before.
 func (s *strangers) refused(ctx context.Context) time.Time {
 	clock := s.c.cfg.Clock
 	s.mu.Lock()
@@ -162,7 +162,8 @@ func (s *strangers) refused(ctx context.Context) time.Time {
 	return s.until
 }
 
-// slot is the moment at which a message to a stranger may leave: the same each time it is asked for, until it left.
+// slot returns the moment at which a message to a cold contact may leave. It is the same at each call until the message
+// left.
 func (s *strangers) slot(ctx context.Context, m puntuale.MessageID) (time.Time, error) {
 	if err := s.seed(ctx); err != nil {
 		return time.Time{}, err
@@ -180,7 +181,7 @@ func (s *strangers) slot(ctx context.Context, m puntuale.MessageID) (time.Time, 
 	return at, nil
 }
 
-// earliest is the first moment that nobody has. With the lock held.
+// earliest returns the first moment that no message has. With the lock held.
 func (s *strangers) earliest(now time.Time) time.Time {
 	at := now
 	if s.pace.ColdPerMinute > 0 && s.next.After(at) {
@@ -196,7 +197,7 @@ func (s *strangers) earliest(now time.Time) time.Time {
 
 // take gives a message a slot. With the lock held.
 func (s *strangers) take(m puntuale.MessageID, at, now time.Time) {
-	if len(s.slots)%1000 == 999 { // of messages that were cancelled
+	if len(s.slots)%1000 == 999 { // forget slots of messages that were cancelled
 		for id, slot := range s.slots {
 			if now.Sub(slot) > oneDay {
 				delete(s.slots, id)
@@ -216,7 +217,7 @@ func (s *strangers) take(m puntuale.MessageID, at, now time.Time) {
 	}
 }
 
-// seed reads once how many strangers were written to in the last day.
+// seed reads once how many cold contacts got a message in the last 24 hours.
 func (s *strangers) seed(ctx context.Context) error {
 	s.mu.Lock()
 	needed := !s.seeded && s.pace.ColdPerDay > 0
@@ -237,14 +238,14 @@ func (s *strangers) seed(ctx context.Context) error {
 	return nil
 }
 
-// left forgets a message's slot: it left, or never will under that id.
+// left forgets a message's slot. The message left, or will never leave under that id.
 func (s *strangers) left(m puntuale.MessageID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.slots, m)
 }
 
-// timelocked takes the network's word on strangers.
+// timelocked takes the network's report whether and until when it refuses cold contacts.
 func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	until := e.TimeEnforcementEnds.Time.UTC()
 	switch {
@@ -257,7 +258,7 @@ func (n *number) timelocked(e *events.NotifyAccountReachoutTimelock) {
 	n.limited(until)
 }
 
-// limited tells until when strangers wait.
+// limited reports until when cold contacts wait.
 func (n *number) limited(until time.Time) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

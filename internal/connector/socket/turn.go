@@ -18,45 +18,49 @@ import (
 	"puntuale/internal/clock"
 )
 
-// The library reads a state of encryption, works with it and writes it back, and does so in several places at once: where
-// it decrypts, where it encrypts what is sent, and where it encrypts again for a device that asks. Of two at work on the
-// same state the later would write over what the earlier did, and the next message would leave under a number that was
-// used: the recipient takes it for a repeat, acknowledges it, and never shows it. So changes of a contact's states take
-// turns.
+// The library reads an encryption state, works with it and writes it back. Several goroutines do so at once: one
+// decrypts, one encrypts a message, one encrypts again for a device that asks. If two goroutines work on the same state,
+// the later one overwrites the change of the earlier one. Then the next message leaves under a message number that was
+// used before. The recipient takes it for a repeat, acknowledges it, and never shows it. So each contact has a lock, and
+// only its owner changes the contact's states. The code calls owning it a turn.
 //
-// Nobody waits for a turn who holds a connection of the database, of which there may be one, and nobody has a turn who
-// waits for the network, as a rule: decryption that meets another's turn gives its transaction up and begins again; what
-// is sent reads without one, and if somebody else had a turn until it writes is encrypted once more, then in its turn.
+// Two rules prevent deadlocks and long waits. A goroutine that has a database connection never waits for a lock, because
+// there may be only one connection. And a goroutine that waits for the network normally has no lock.
+//
+// A decryption that finds a contact locked therefore gives up its transaction, waits for the lock, and begins again. A
+// message that is sent reads the states without a lock. If another goroutine had the lock before it writes them, the
+// message is encrypted once more, this time with the lock.
 
-// errMoved says that a state was changed by another while a message was encrypted. Nothing of the message left.
+// errMoved says that another goroutine changed a state while a message was encrypted. No byte of the message left.
 var errMoved = errors.New("the state of encryption changed meanwhile")
 
-// errBusy ends what meets another's turn and must not wait for it there.
+// errBusy ends work that found a contact locked and must not wait there.
 var errBusy = errors.New("another has the turn")
 
-// loanLasts bounds the turn of whoever reads a state to write it, and then does not. Once it is over the turn is free for
-// anybody; it stays the reader's until somebody takes it, and from then on what was read may be of before another's change:
-// to write it is refused. The library encrypts anew if the device asks again.
+// loanLasts bounds the lock of a goroutine that read a state to write it, and then does not write. After loanLasts any
+// goroutine may take the lock. Until one does, the reader may still write. After that its state may be out of date, and
+// writing it is refused. The library encrypts anew if the device asks again.
 const loanLasts = 2 * time.Second
 
-// turns are those of one number's contacts. Its methods may be called by many goroutines at once.
+// turns are the contact locks of one number. Its methods may be called by many goroutines at once.
 type turns struct {
 	clock clock.Clock
 	mu    sync.Mutex
 	held  map[string]*turn // by contact
-	sends map[string]bool  // to whom the one message that is sent just now goes; true: somebody else had a turn since
+	sends map[string]bool  // the contacts of the one message that is being sent; true: another goroutine had the lock since
 }
 
 type turn struct {
 	contact string
-	until   time.Time     // zero: until it is given back
-	loan    string        // the address whose state was read to be written; "": it is none
-	over    chan struct{} // closed when it is given back, or another's
+	until   time.Time     // the end of a loan; zero: the owner gives it back
+	loan    string        // the address whose state was read to be written; "": not a loan
+	over    chan struct{} // closed when the lock is given back, or another goroutine took it
 }
 
 func newTurns(c clock.Clock) *turns { return &turns{clock: c, held: map[string]*turn{}} }
 
-// contactOf is whose an address of the library's is, by number or LID: all of a contact's devices take turns together.
+// contactOf returns the contact that an address of the library belongs to, by number or LID. All devices of a contact
+// share one lock.
 func contactOf(address string) string {
 	if end := strings.IndexAny(address, ":_"); end >= 0 {
 		return address[:end]
@@ -64,7 +68,7 @@ func contactOf(address string) string {
 	return address
 }
 
-// contactsOf are those of several addresses, each once, in order.
+// contactsOf returns the contacts of several addresses, each once, sorted.
 func contactsOf(addresses iter.Seq[string]) (all []string) {
 	for address := range addresses {
 		all = append(all, contactOf(address))
@@ -73,8 +77,9 @@ func contactsOf(addresses iter.Seq[string]) (all []string) {
 	return slices.Compact(all)
 }
 
-// try takes a turn that nobody has, until it is given back or, as a loan for the state at an address, for loanLasts. It
-// returns whose it is, and of another's loan how long that lasts as of now.
+// try takes the lock of a contact if it is free. With a loan, for the state at that address, the lock lasts for
+// loanLasts; otherwise until it is given back. try returns the present turn and whether it is the caller's. If another
+// has the lock as a loan, left is how long that still lasts.
 func (t *turns) try(contact, loan string) (_ *turn, left time.Duration, mine bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -96,7 +101,7 @@ func (t *turns) try(contact, loan string) (_ *turn, left time.Duration, mine boo
 	return taken, 0, true
 }
 
-// take waits for a contact's turn, and takes it as try does.
+// take waits for a contact's lock, and takes it as try does.
 func (t *turns) take(ctx context.Context, contact, loan string) (*turn, error) {
 	for {
 		held, left, mine := t.try(contact, loan)
@@ -120,7 +125,7 @@ func (t *turns) take(ctx context.Context, contact, loan string) (*turn, error) {
 	}
 }
 
-// takeAll waits for the turns of several, which come in the order that they have everywhere.
+// takeAll waits for the locks of several contacts. All callers take them in the same order, so there is no deadlock.
 func (t *turns) takeAll(ctx context.Context, contacts []string) ([]*turn, error) {
 	taken := make([]*turn, 0, len(contacts))
 	for _, contact := range contacts {
@@ -134,7 +139,8 @@ func (t *turns) takeAll(ctx context.Context, contacts []string) ([]*turn, error)
 	return taken, nil
 }
 
-// giveBack ends turns that the caller took; one that is another's by now stays. Whoever had one may have changed a state.
+// giveBack ends turns of the caller. If another goroutine has the lock now, that turn stays. The caller may have changed
+// a state, so a message that is being sent to the contact must notice.
 func (t *turns) giveBack(taken ...*turn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -150,7 +156,7 @@ func (t *turns) giveBack(taken ...*turn) {
 	}
 }
 
-// send begins to look for turns of a message's recipients.
+// send begins to watch the locks of a message's recipients.
 func (t *turns) send(contacts []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -160,7 +166,7 @@ func (t *turns) send(contacts []string) {
 	}
 }
 
-// moved reports whether anybody had a turn of one of them since, and ends to look.
+// moved reports whether another goroutine had one of these locks since send, and ends the watch.
 func (t *turns) moved(contacts []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,10 +180,10 @@ func (t *turns) moved(contacts []string) bool {
 	return false
 }
 
-// lent returns the loan with which the state at an address was read, so that it may be written: it lasts until it is given
-// back now. nil: it is over, and another took the turn. Callers are told apart by addresses alone, for the library gives all of
-// them one context; of two who read the same state while the first one's loan ended, whoever writes first does, and the
-// other is refused.
+// lent returns the loan with which the state at an address was read, so that the state may be written. From now on the loan
+// lasts until it is given back. nil: the loan is over, and another goroutine took the lock. Only the address tells callers
+// apart, because the library gives all of them one context. If two read the same state because the first one's loan ended, the
+// one that writes first succeeds. The other is refused.
 func (t *turns) lent(address string) *turn {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -189,11 +195,11 @@ func (t *turns) lent(address string) *turn {
 	return held
 }
 
-// hold is the turns that a decryption, or a message that is sent, has for longer than one call.
+// hold keeps the locks that a decryption, or a message that is sent, has for longer than one call.
 type hold struct {
 	turns *turns
 	has   []*turn
-	met   string // whose turn another has
+	met   string // the contact that another goroutine has locked
 }
 
 type holdKey struct{}
@@ -203,7 +209,7 @@ func holdOf(ctx context.Context) *hold {
 	return h
 }
 
-// meet takes a contact's turn, or fails until it has been waited for.
+// meet takes a contact's lock. If another goroutine has it, meet fails, and the transaction begins again after a wait.
 func (h *hold) meet(contact string) error {
 	if slices.ContainsFunc(h.has, func(t *turn) bool { return t.contact == contact }) {
 		return nil
@@ -227,7 +233,8 @@ func (h *hold) giveBack() {
 	h.has = nil
 }
 
-// during runs a decryption's transaction, again if it met another's turn, with that turn.
+// during runs a decryption's transaction. If the transaction found a contact locked, during waits for that lock and
+// runs it again.
 func (t *turns) during(ctx context.Context, transaction func(context.Context) error) error {
 	h := &hold{turns: t}
 	defer h.giveBack()
@@ -245,20 +252,20 @@ func (t *turns) during(ctx context.Context, transaction func(context.Context) er
 	}
 }
 
-// insist has a message that is sent with the context take its turns before it reads. giveBack must be called once it was
-// sent.
+// insist returns a context with which a message takes its locks before it reads. The caller must call giveBack once it
+// was sent.
 func insist(ctx context.Context) (_ context.Context, giveBack func()) {
 	h := &hold{}
 	return context.WithValue(ctx, holdKey{}, h), h.giveBack
 }
 
-// turnedSessions are the states of encryption, each changed by one at a time.
+// turnedSessions are the encryption states. Only one goroutine at a time changes those of a contact.
 type turnedSessions struct {
 	store.SessionStore
 	turns *turns
 }
 
-// GetSession reads a state that is going to be written.
+// GetSession reads a state that the caller is going to write.
 func (s turnedSessions) GetSession(ctx context.Context, address string) ([]byte, error) {
 	contact := contactOf(address)
 	if h := holdOf(ctx); h != nil {
@@ -278,7 +285,7 @@ func (s turnedSessions) GetSession(ctx context.Context, address string) ([]byte,
 	return session, err
 }
 
-// PutSession writes a state that was read, unless it may be another by now.
+// PutSession writes a state that was read, unless another goroutine may have changed it since.
 func (s turnedSessions) PutSession(ctx context.Context, address string, session []byte) error {
 	if holdOf(ctx) != nil {
 		return s.alone(ctx, func() error { return s.SessionStore.PutSession(ctx, address, session) }, contactOf(address))
@@ -291,7 +298,7 @@ func (s turnedSessions) PutSession(ctx context.Context, address string, session 
 	return s.SessionStore.PutSession(ctx, address, session)
 }
 
-// alone does something in the turns of some contacts.
+// alone runs do with the locks of some contacts.
 func (s turnedSessions) alone(ctx context.Context, do func() error, contacts ...string) error {
 	if h := holdOf(ctx); h != nil && h.turns != nil {
 		for _, contact := range contacts {
@@ -323,11 +330,12 @@ func (s turnedSessions) GetManySessions(ctx context.Context, addresses []string)
 	return s.SessionStore.GetManySessions(ctx, addresses)
 }
 
-// PutManySessions writes the states after a message was encrypted, unless one of them may be another by now.
+// PutManySessions writes the states after a message was encrypted, unless another goroutine may have changed one of
+// them since.
 func (s turnedSessions) PutManySessions(ctx context.Context, sessions map[string][]byte) error {
 	contacts := contactsOf(maps.Keys(sessions))
 	if h := holdOf(ctx); h != nil {
-		defer h.giveBack() // before the network's word is waited for
+		defer h.giveBack() // before the message waits for the network
 	}
 	return s.alone(ctx, func() error {
 		if s.turns.moved(contacts) {
@@ -345,13 +353,13 @@ func (s turnedSessions) DeleteAllSessions(ctx context.Context, who string) error
 	return s.alone(ctx, func() error { return s.SessionStore.DeleteAllSessions(ctx, who) }, contactOf(who))
 }
 
-// MigratePNToLID moves what is kept under a number to its LID.
+// MigratePNToLID moves the states of a number to its LID.
 func (s turnedSessions) MigratePNToLID(ctx context.Context, pn, lid types.JID) error {
 	contacts := contactsOf(slices.Values([]string{pn.User, lid.User}))
 	return s.alone(ctx, func() error { return s.SessionStore.MigratePNToLID(ctx, pn, lid) }, contacts...)
 }
 
-// turnedEvents has decryption take turns.
+// turnedEvents makes decryption use the contact locks.
 type turnedEvents struct {
 	store.EventBuffer
 	turns *turns

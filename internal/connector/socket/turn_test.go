@@ -9,8 +9,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// Two who write to each other without a pause lose nothing. By itself the library loses a few of these: it encrypts and
-// decrypts for the same device at once, and writes one state of the session over another.
+// Two numbers that write to each other without a pause lose nothing. The library alone would lose a few messages. It
+// encrypts and decrypts for the same device at once, and writes an older state over a newer one.
 func TestBothWays(t *testing.T) {
 	t.Parallel()
 	onDatabases(t, func(t *testing.T, w *world) {
@@ -39,9 +39,9 @@ func TestBothWays(t *testing.T) {
 			sent[w.mustSend(w.text("+"+annaNumber, "S"+strconv.Itoa(i))).Detail] = true
 		}
 		want := <-written
-		w.shop.AwaitSettled(t) // what it acknowledged it took
+		w.shop.AwaitSettled(t) // it has everything that it acknowledged
 		w.mustSend(w.text("+"+annaNumber, "fine"))
-		anna.Await(t, whatsapptest.Text("fine")) // she handles one after the other, but for those that she asks for
+		anna.Await(t, whatsapptest.Text("fine")) // she handles one after the other, except those that she asks for again
 		defer func() {
 			if t.Failed() {
 				t.Logf("%d of %d messages were never shown", len(sent), many)

@@ -14,32 +14,33 @@ import (
 	"go.mau.fi/whatsmeow/store"
 )
 
-// Each login announces a version of WhatsApp's web client. The network refuses old ones, of which the library's own is one
-// some day; then the present one is read where the web client itself is served, and is used from then on. The version is
-// one for the process.
+// Each login announces a version of WhatsApp's web client. The network refuses old ones, and one day the library's own
+// will be old. Then the connector reads the present version from the page of the web client, and uses it from then on. The
+// whole process uses one version.
 
 // announcing guards the library's variable.
 var announcing sync.RWMutex
 
 const (
-	versionNote    = "web version"         // that is used instead of the library's, if it is later
-	refusedNote    = "web version refused" // the latest that was
+	versionNote    = "web version"         // the version to use instead of the library's, if it is later
+	refusedNote    = "web version refused" // the latest that the network refused
 	versionTakes   = 30 * time.Second
 	versionSoon    = 15 * time.Second // until the next look while the page cannot be read
-	versionAgain   = time.Hour        // or states what was refused
+	versionAgain   = time.Hour        // or while the page names the refused version
 	versionLongest = time.Hour
 )
 
-// errOutdated says that the version that would be announced was refused before.
+// errOutdated says that the network already refused the version that the login would announce.
 var errOutdated = errors.New("the network refuses this version")
 
-// versions is what is known of them. Its methods may be called by many goroutines at once.
+// versions knows the latest version, and the latest that was refused. Its methods may be called by many goroutines at
+// once.
 type versions struct {
 	mu      sync.Mutex
 	loaded  bool
 	refused store.WAVersionContainer
 	looking bool
-	later   chan struct{} // closed with the next version
+	later   chan struct{} // closed when a later version is known
 }
 
 func newVersions() *versions { return &versions{later: make(chan struct{})} }
@@ -50,7 +51,7 @@ func present() store.WAVersionContainer {
 	return store.GetWAVersion()
 }
 
-// announce makes what a login says first, and tells the version in it.
+// announce makes the first frame of a login, and returns the version in it.
 func announce(device *store.Device) (*waWa6.ClientPayload, store.WAVersionContainer) {
 	announcing.RLock()
 	defer announcing.RUnlock()
@@ -68,7 +69,7 @@ func (v *versions) use(version store.WAVersionContainer) bool {
 	return true
 }
 
-// check refuses a login that would announce a version that was refused, also before a restart.
+// check refuses a login that would announce a refused version. It also knows what was refused before a restart.
 func (v *versions) check(ctx context.Context, d *devices) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -95,7 +96,7 @@ func (v *versions) check(ctx context.Context, d *devices) error {
 	return nil
 }
 
-// refuse notes that a version was refused, and has a later one looked for.
+// refuse notes that a version was refused, and starts the search for a later one.
 func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -109,7 +110,7 @@ func (v *versions) refuse(c *Connector, version store.WAVersionContainer) {
 	}
 }
 
-// look has a later version looked for, unless that is under way. With the lock held.
+// look starts the search for a later version, unless one is under way. With the lock held.
 func (v *versions) look(c *Connector) {
 	if !v.looking {
 		v.looking = true
@@ -117,7 +118,7 @@ func (v *versions) look(c *Connector) {
 	}
 }
 
-// find looks until a later version is known.
+// find searches until a later version is known.
 func (v *versions) find(c *Connector) {
 	for wait := versionSoon; ; wait = min(2*wait, versionLongest) {
 		ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
@@ -138,7 +139,7 @@ func (v *versions) find(c *Connector) {
 	}
 }
 
-// take uses what was found, if it is later than what was refused.
+// take uses the found version if it is later than the refused one. It reports whether it did.
 func (v *versions) take(c *Connector, found store.WAVersionContainer) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -154,7 +155,7 @@ func (v *versions) take(c *Connector, found store.WAVersionContainer) bool {
 	return true
 }
 
-// noteVersion keeps what a restart should know. It may be lost: then it is found out anew.
+// noteVersion stores a version for the next start. If that fails, the next start finds it out anew.
 func (c *Connector) noteVersion(name string, version store.WAVersionContainer) {
 	ctx, cancel := context.WithTimeout(c.ctx, versionTakes)
 	defer cancel()
@@ -167,7 +168,7 @@ func (c *Connector) noteVersion(name string, version store.WAVersionContainer) {
 	}
 }
 
-// awaitVersion has a number connect once a later version is known.
+// awaitVersion makes a number connect once a later version is known.
 func (n *number) awaitVersion(ctx context.Context, epoch int) {
 	v := n.c.versions
 	v.mu.Lock()

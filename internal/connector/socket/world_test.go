@@ -35,7 +35,7 @@ const (
 	theClient  = puntuale.ClientID(3)
 )
 
-// world is a connector with the network it leads to, and what it told.
+// world is a connector with its simulated network, and what the connector reported.
 type world struct {
 	t     testing.TB
 	net   *whatsapptest.Network
@@ -43,7 +43,7 @@ type world struct {
 	conn  *socket.Connector
 	vault *auth.Vault
 	db    *sql.DB
-	file  string // of db, if it is one
+	file  string // the file of db, if it has one
 	log   *bytes.Buffer
 	pace  puntuale.Pace
 	media puntuale.MediaSource
@@ -56,7 +56,7 @@ type world struct {
 	mu      sync.Mutex
 	reports []puntuale.LinkReport
 	told    []puntuale.Incoming
-	fails   error // of Take
+	fails   error // the error that Take returns
 	failed  []puntuale.Incoming
 	met     map[string]time.Time
 	wrote   map[string]bool
@@ -65,7 +65,7 @@ type world struct {
 	next    puntuale.MessageID
 }
 
-// newWorld keeps its keys in a file that loses something should the machine fall.
+// newWorld keeps its keys in a file that may lose the last changes when the machine crashes.
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "whatsapp.db")
@@ -79,7 +79,7 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-// onDatabases runs a test with the keys where a server has them, on each kind of database.
+// onDatabases runs a test on each kind of database, with the keys where a server keeps them.
 func onDatabases(t *testing.T, test func(t *testing.T, w *world)) {
 	for name, driver := range map[string]storetest.Driver{"sqlite": storetest.SQLite, "postgres": storetest.Postgres} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func (w *world) keys(ctx context.Context) (socket.Database, error) {
 	return socket.Database{DB: w.db, Postgres: w.postgres}, nil
 }
 
-// stop ends the connector, with what is open.
+// stop ends the connector, with all open sessions.
 func (w *world) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -144,7 +144,7 @@ func (w *world) stop() {
 	w.conn.Stop()
 }
 
-// locked is a buffer that several write to.
+// locked is a buffer that several goroutines write to.
 type locked struct{ w *world }
 
 func (l *locked) Write(p []byte) (int, error) {
@@ -222,7 +222,7 @@ func (w *world) SessionsThere(_ context.Context, all []puntuale.SessionID) (map[
 	return there, nil
 }
 
-// await returns once something holds.
+// await returns once the condition holds.
 func (w *world) await(what string, holds func() bool) {
 	w.t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -314,7 +314,7 @@ func (w *world) text(to, text string) puntuale.Envelope {
 	return w.message(to, puntuale.Content{Text: text})
 }
 
-// send prepares and sends, and returns what the network said.
+// send prepares and sends, and returns the network's answer.
 func (w *world) send(e puntuale.Envelope) (puntuale.Receipt, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), 30*time.Second)
 	defer cancel()
@@ -334,7 +334,7 @@ func (w *world) mustSend(e puntuale.Envelope) puntuale.Receipt {
 	return r
 }
 
-// evidence lists what was told of a message, in order.
+// evidence lists what the network reported about a message, in order.
 func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.EvidenceKind) {
 	for _, told := range w.told {
 		for _, e := range told.Evidence {
@@ -346,7 +346,7 @@ func (w *world) evidence(m puntuale.MessageID) (kinds []puntuale.EvidenceKind) {
 	return kinds
 }
 
-// heard counts the messages that somebody wrote. With the lock held.
+// heard counts the messages that a person wrote. With the lock held.
 func (w *world) heard(who string) (n int) {
 	for _, told := range w.told {
 		for _, h := range told.Heard {
@@ -358,7 +358,7 @@ func (w *world) heard(who string) (n int) {
 	return n
 }
 
-// eventually waits for what nobody tells of.
+// eventually waits for a condition that causes no event.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
@@ -368,7 +368,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// files is a media source that has what it is told to have.
+// files is a media source with the files that the test gives it.
 type files map[string]struct {
 	kind string
 	body []byte

@@ -87,7 +87,7 @@ func (s *Service) Subscribe(application string) *Browser {
 	return b
 }
 
-// Answer sets what pushes are answered; nil takes them. What is not taken is not received.
+// Answer sets the answers to pushes; nil accepts them all. A push that is not accepted does not count as received.
 func (s *Service) Answer(f func(*Browser) (status int, retryAfter string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -111,8 +111,8 @@ func testStandings(t *testing.T, w *World) {
 	}
 }
 
-// Identifiers of messages are unique over two stores on one database, grow with each start of a client, keep clear of
-// what JSON readers round, and do not tell how many there are.
+// Identifiers of messages are unique over two stores on one database, and grow with each start of a client. They are
+// below the numbers that JSON readers round, and do not show how many messages there are.
 func testIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	stores := []puntuale.Operator{w.Store, w.DB.Open(t)}
@@ -200,7 +200,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if got := due(-time.Second, 10); len(got) != 0 {
 		t.Fatalf("before anything is due: %v", got)
 	}
-	// Reading goes on behind any message, also one of several at the same moment.
+	// Reading can go on after any message, even after one of several at the same moment.
 	at := []puntuale.Place{{Session: a.Session, Next: Begin, ID: third[0]}, {Session: b.Session, Next: Begin.Add(3 * time.Second / 2), ID: second[1]}}
 	all, err := w.Due(ctx, at, Begin.Add(time.Minute), 2)
 	if got, want := pickIDs(all), []puntuale.MessageID{first[0], first[1], second[2]}; err != nil || !slices.Equal(got, want) {
@@ -217,7 +217,7 @@ func testDueOrder(t *testing.T, w *World) {
 	if err != nil || len(all) != 0 {
 		t.Fatalf("no sessions: %v, %v", all, err)
 	}
-	// What is in flight stays among them, with its intent; what is closed does not.
+	// Messages in flight stay in the queue, with their intent. Closed ones leave it.
 	node := w.MustJoin()
 	token, _ := w.MustClaim(node, Begin, a.Items(phone, 0, third...)...)
 	done, granted := w.MustClaim(node, Begin.Add(time.Second), b.Items(phone, 0, second[0])...)
@@ -231,7 +231,7 @@ func testDueOrder(t *testing.T, w *World) {
 	}
 }
 
-// What a session that cannot send must close, those that end first.
+// Messages that a session that cannot send must close, in the order of their deadlines.
 func testExpiring(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -276,7 +276,7 @@ func testRetrying(t *testing.T, w *World) {
 		items = append(items, item)
 	}
 	c.MustStart(phone, Begin, 1)
-	other := w.Client(puntuale.AccountFull) // nothing of it was tried
+	other := w.Client(puntuale.AccountFull) // none of its messages was tried
 	other.MustStart(phone, Begin, 3)
 	a, b := items[0].ID, items[1].ID
 	for _, test := range []struct {

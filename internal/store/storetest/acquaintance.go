@@ -8,8 +8,8 @@ import (
 	"puntuale"
 )
 
-// Whom a session knows it knows from the first time on, whoever else does; a day's new ones are those that it wrote to
-// first.
+// A session knows a person from the first contact on. Each session knows its own people. The new ones of a day are the
+// people that it wrote to first.
 func testAcquaintances(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -63,7 +63,7 @@ func testAcquaintances(t *testing.T, w *World) {
 	}
 }
 
-// What left is told for the pace of a day; a pace stays as it was set.
+// The store counts the messages that left in a day, for the pace. A pace stays as it was set.
 func testDeparted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

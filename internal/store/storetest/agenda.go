@@ -83,7 +83,7 @@ func testUpcoming(t *testing.T, w *World) {
 	}
 }
 
-// testVersion: whatever happens to a client's messages makes it another, and nothing that happens to others does.
+// testVersion: each change of a client's messages changes the version. Changes of other clients' messages do not.
 func testVersion(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

@@ -12,8 +12,8 @@ import (
 	"puntuale"
 )
 
-// Identifiers of runs come from the database's own clock, and the tests' clock stands still: what is old here lies
-// twenty years ahead of both.
+// Identifiers of runs follow the database's own clock, and the tests' clock stands still. So "old" runs of these tests
+// are twenty years ahead of both.
 var (
 	longAgo   = Begin.AddDate(20, 0, 0)
 	cutoff    = longAgo.Add(time.Hour)
@@ -27,7 +27,7 @@ func (w *World) mustBlank(before time.Time) {
 	}
 }
 
-// said reports whether what a message said is still there, and complains of a half.
+// said reports whether a message's content is still stored. It fails the test if only a part of it is.
 func (c *Client) said(id puntuale.MessageID) bool {
 	c.w.t.Helper()
 	d := c.Detail(id)
@@ -61,7 +61,7 @@ func testBlank(t *testing.T, w *World) {
 	sent := c.MustStart(phone, longAgo, 2)
 	cancelled := c.MustStart("+393330000002", longAgo, 1)
 	theirs := other.MustStart(phone, longAgo, 1)
-	after := c.MustStart(phone, longAgo, 2) // ends at the last moment, and past it
+	after := c.MustStart(phone, longAgo, 2) // the messages end at the last moment, and after it
 	for i, id := range sent {
 		if err := w.Receive(ctx, puntuale.SandboxMessage{Client: c.ID, Message: id, ConnectorID: puntuale.ConnectorID(id, 0), Phone: phone,
 			Content: puntuale.Content{Text: fmt.Sprint("testo ", i)}, Received: longAgo}); err != nil {
@@ -103,7 +103,8 @@ func testBlank(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// A run is old only once its last message ended: planned far ahead, sent again, or waiting for evidence.
+// A run is old only once its last message ended. That message may be planned far ahead, sent again, or waiting for
+// evidence.
 func testBlankLate(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -122,7 +123,7 @@ func testBlankLate(t *testing.T, w *World) {
 	w.mustBlank(cutoff)
 	w.lateRuns(3)
 
-	// All end now; as long after as they are kept they are blanked, and not before.
+	// All end now. They are blanked after their retention has passed, and not before.
 	if _, err := c.CancelMessages(context.Background(), ahead, Day, blankedAt); err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func testBlankLate(t *testing.T, w *World) {
 	w.lateRuns(0)
 }
 
-// What was blanked cannot be sent again, and nothing else of the call is.
+// A blanked message cannot be sent again, and then no other message of the call is.
 func testBlankedIsNotResent(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -162,8 +163,8 @@ func testBlankedIsNotResent(t *testing.T, w *World) {
 	}
 }
 
-// Many clients with more than one batch each, by several nodes at once, while messages are sent again: a run is blanked
-// or goes on, never both.
+// Several nodes blank the runs of many clients at once, each with more than one batch, while messages are sent again. A
+// run is either blanked or goes on, never both.
 func testBlankTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -220,7 +221,7 @@ func testBlankTogether(t *testing.T, w *World) {
 	}
 }
 
-// Whoever comes second waits for the first and sees what it did: blanking and sending again exclude each other.
+// Blanking and sending again exclude each other: the second waits for the first, and sees what the first did.
 func testBlankWaitsForResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -117,7 +117,7 @@ func (f *fed) change(to puntuale.CampaignState, now time.Time, from ...puntuale.
 	}
 }
 
-// due is what the second queue holds.
+// due returns the messages in the campaign queue.
 func (f *fed) due(by time.Time) []puntuale.DueMessage {
 	f.w.t.Helper()
 	all, err := f.w.Store.Due(context.Background(), []puntuale.Place{{Session: f.Session, Campaign: true}}, by, 100)
@@ -134,7 +134,7 @@ func (f *fed) wants(what string, waiting, fed, refused int) {
 	}
 }
 
-// A chunk is fed once: the second time its place is not the campaign's any more. What is fed waits in the second queue.
+// A chunk is fed once: the second time the campaign has passed its place. Fed messages wait in the campaign queue.
 func testFeedOnce(t *testing.T, w *World) {
 	f := w.running(5)
 	k := f.chunk(3, Begin)
@@ -274,7 +274,7 @@ func testFinishedCampaign(t *testing.T, w *World) {
 	}
 }
 
-// Who was erased is not fed, and nothing of the person is left in the list.
+// An erased person is not fed, and nothing about the person is left in the list.
 func testErasedRecipient(t *testing.T, w *World) {
 	ctx := context.Background()
 	f := w.running(3)
@@ -299,7 +299,7 @@ func testErasedRecipient(t *testing.T, w *World) {
 	}
 }
 
-// A start counts one call, and its repeat none; what its check did not show is not started.
+// A start counts as one call, and its repeat as none. A start whose check is out of date starts nothing.
 func testStartCampaign(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

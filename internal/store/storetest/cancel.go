@@ -11,12 +11,12 @@ import (
 	"puntuale"
 )
 
-// canceller is a [puntuale.Tenant], as far as it is needed here.
+// canceller is the part of [puntuale.Tenant] that is needed here.
 type canceller interface {
 	CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error
 }
 
-// CancelPending collects what a cancellation tells.
+// CancelPending cancels, and returns all messages that the store reports as cancelled.
 func CancelPending(ctx context.Context, c canceller, phones []string, all bool, day puntuale.Date, now time.Time) (done []puntuale.CancelledMessage, err error) {
 	err = c.CancelPending(ctx, phones, all, day, now, func(some []puntuale.CancelledMessage) error {
 		done = append(done, some...)
@@ -102,7 +102,7 @@ func testCancelChunks(t *testing.T, w *World) {
 	}
 }
 
-// Claims and cancellations meet on the same messages: each message goes to one of them, never to both.
+// Claims and cancellations concern the same messages. Each message goes to one of them, never to both.
 func testCancelledIsNeverGranted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -114,7 +114,7 @@ func testCancelledIsNeverGranted(t *testing.T, w *World) {
 		granted, cancelled := map[puntuale.MessageID]int{}, map[puntuale.MessageID]int{}
 		together(4, func(i int) {
 			switch i {
-			case 0, 1: // each claims a half, in small batches
+			case 0, 1: // each of the two claims one half, in small batches
 				for part := range slices.Chunk(ids[i*20:(i+1)*20], 4) {
 					_, got := w.MustClaim(node, Begin.Add(time.Minute), c.Items(number, 0, part...)...)
 					mu.Lock()

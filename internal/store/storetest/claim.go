@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// A message is granted once, whoever asks and however often.
+// A message is granted once, even if several nodes ask several times.
 func testClaimOnce(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -128,7 +128,7 @@ func testClaimBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// An attempt whose answer was lost is taken over by its token: no credit again, and the first moment stays.
+// An attempt whose answer was lost is taken over by its token. It takes no second credit, and the first moment stays.
 func testTakeover(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1)) })
 	node := w.MustJoin()
@@ -208,7 +208,7 @@ func testFleet(t *testing.T, w *World) {
 	}
 }
 
-// A node without its lease claims nothing and moves nothing.
+// A node without its lease can claim nothing and settle nothing.
 func testFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -243,8 +243,8 @@ func testFence(t *testing.T, w *World) {
 	}
 }
 
-// A node is not removed while a claim of its is open, so that nothing of it can appear afterwards; and nobody waits for
-// that claim.
+// A node is not removed while one of its claims is open, so no row of that claim can appear afterwards. No caller waits
+// for that claim.
 func testReapWaitsForClaims(t *testing.T, w *World) {
 	ctx := context.Background()
 	node, other := w.MustJoin(), w.MustJoin()

@@ -31,7 +31,7 @@ func testClients(t *testing.T, w *World) {
 	}
 }
 
-// Every field that a partner may change, and none besides.
+// A partner may change each of these fields, and no others.
 func testUpdateClient(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -40,7 +40,7 @@ func testUpdateClient(t *testing.T, w *World) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before.Revision++ // looking at nothing else is simpler than at whether anything changed
+	before.Revision++ // the revision may grow without a change: that is simpler than comparing
 	if got, err := p.UpdateClient(ctx, c.ID, puntuale.ClientPatch{}, Begin); err != nil || !reflect.DeepEqual(got, before) {
 		t.Fatalf("no change = %+v, %v", got, err)
 	}
@@ -85,7 +85,8 @@ func testUpdateClient(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// Whatever a partner does to the credits, the ledger's sum is what is left, also while messages are being sent.
+// After each change of credits by a partner the ledger's sum is the number of credits left, even while messages are
+// being sent.
 func testCreditsByHand(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -180,7 +181,7 @@ func testDeleteClient(t *testing.T, w *World) {
 	if _, sessions, err := w.Roster(ctx, node); err != nil || len(sessions) != 1 {
 		t.Errorf("roster = %+v, %v", sessions, err)
 	}
-	// What was being sent finishes, and the ledger goes on.
+	// The message in flight ends, and the ledger goes on.
 	w.MustRecord(Begin, items[0], token, puntuale.Outcome{Verdict: puntuale.Sent})
 	w.MustRecord(Begin, items[1], token, puntuale.Outcome{Verdict: puntuale.Refused})
 	if d := c.Detail(ids[0]); d.State != puntuale.Completed {
@@ -279,7 +280,7 @@ func testClientKeys(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// Over two stores at once each client is refilled once, and the ledger knows.
+// When two stores refill at once, each client is refilled once, and the ledger has it.
 func testRefillOnce(t *testing.T, w *World) {
 	ctx := context.Background()
 	due := func(c *puntuale.Client) { c.RefillAt, c.Credits = Begin, new(int64(5)) }

@@ -46,7 +46,7 @@ func (w *World) openIDs(node puntuale.NodeID, now time.Time) []puntuale.CommandI
 	return ids
 }
 
-// A command is seen by the session's owner alone, taken and answered once, and its answer read by who gave it.
+// Only the session's owner sees a command. It is taken and answered once, and its giver reads the answer.
 func testCommand(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -103,7 +103,7 @@ func testCommand(t *testing.T, w *World) {
 	}
 }
 
-// What nobody may give or take.
+// Commands that no caller may give or take.
 func testCommandRefused(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -137,7 +137,7 @@ func testCommandRefused(t *testing.T, w *World) {
 	}
 }
 
-// A command that its owner took before it died is its successor's, who can tell.
+// A command that an owner took before it died goes to its successor, who can see this.
 func testCommandOfDeadOwner(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -159,7 +159,7 @@ func testCommandOfDeadOwner(t *testing.T, w *World) {
 	}
 }
 
-// What is deleted keeps neither number nor code.
+// A deleted session keeps neither number nor code.
 func testDeletedLinks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -190,7 +190,7 @@ func (c *Client) link() puntuale.Link {
 	return s.Link
 }
 
-// mustSetLinks has a node report one link of several sessions, of which not all need be its own.
+// mustSetLinks makes a node report one link for several sessions. The node need not own all of them.
 func (w *World) mustSetLinks(node puntuale.NodeID, now time.Time, l puntuale.Link, sessions ...puntuale.SessionID) {
 	w.t.Helper()
 	links := make(map[puntuale.SessionID]puntuale.Link, len(sessions))
@@ -202,7 +202,7 @@ func (w *World) mustSetLinks(node puntuale.NodeID, now time.Time, l puntuale.Lin
 	}
 }
 
-// The link is the owner's to write, and every reader's to see.
+// Only the owner writes the link, and every reader sees it.
 func testLinks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -246,8 +246,8 @@ func testLinks(t *testing.T, w *World) {
 	}
 }
 
-// Who owned a session writes its link no more, and an owner whose lease has ended is none, also where no node is left that
-// would say so.
+// A former owner can no longer write a session's link. A node whose lease has ended is no owner, even if no other node is
+// left to notice this.
 func testLinkOfOwnerBefore(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

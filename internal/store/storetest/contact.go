@@ -26,7 +26,7 @@ func (c *Client) window(session puntuale.SessionID, phone string) time.Time {
 	return until
 }
 
-// A window is open for 24 hours after the person's last message, whatever the order in which messages are told.
+// A window is open for 24 hours after the person's last message, even if the messages are reported in another order.
 func testWindow(t *testing.T, w *World) {
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
 	if until := c.window(c.Session, phone); !until.IsZero() {
@@ -47,7 +47,8 @@ func testWindow(t *testing.T, w *World) {
 	}
 }
 
-// A reply stops what sequences that stop on one planned before it, through the session that it was written to.
+// A reply stops runs that began before it, if their sequence stops on a reply and they use the session that got the
+// reply.
 func testReplyStops(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -89,8 +90,8 @@ func testReplyStops(t *testing.T, w *World) {
 	}
 }
 
-// A preference adds to the blacklist and takes out again what one added; what is older than the last one, or a repeat,
-// changes nothing; an entry of another making stays.
+// An opt-out adds the number to the blacklist, and its withdrawal removes the entry. An older report or a repeat
+// changes nothing. An entry that was made in another way stays.
 func testPreference(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

@@ -1,5 +1,5 @@
-// Package storetest holds what every store must keep, as a suite that runs on any database, and opens databases for
-// tests. A driver's own test is Run and a way to open a fresh one.
+// Package storetest has all promises of a store, as a suite that runs on any database. It also opens databases for
+// tests. A driver's own test calls Run with a function that opens a fresh database.
 package storetest
 
 import (
@@ -28,7 +28,7 @@ import (
 // Driver opens fresh databases of one kind.
 type Driver func(t testing.TB) *Database
 
-// Database is a test's own: migrated, without data, gone when the test ends.
+// Database is a database for one test: migrated, without data, and removed when the test ends.
 type Database struct {
 	Config   engine.Config
 	Clock    *clock.Fake // stands at Begin
@@ -37,7 +37,7 @@ type Database struct {
 	Postgres bool
 }
 
-// Meter counts what tests ask about.
+// Meter counts the events that tests ask about.
 type Meter struct {
 	puntuale.NoMeter
 	Deadlocks, Refusals, SetAside atomic.Int64
@@ -47,7 +47,7 @@ func (m *Meter) Deadlock()         { m.Deadlocks.Add(1) }
 func (m *Meter) CapRefused(n int)  { m.Refusals.Add(int64(n)) }
 func (m *Meter) Quarantined(n int) { m.SetAside.Add(int64(n)) }
 
-// Begin is when tests take place.
+// Begin is the moment at which tests begin.
 var Begin = time.Date(2026, 11, 20, 9, 0, 0, 0, time.UTC)
 
 // Address names the variable with the address of a PostgreSQL cluster where databases may be created
@@ -107,7 +107,7 @@ var postgresTemplate = sync.OnceValues(func() (string, error) {
 	return name, store.Migrate(context.Background(), engine.Config{Database: inCluster(name)})
 })
 
-// Postgres is the driver of PostgreSQL. Without a cluster the test is left out; in CI it fails.
+// Postgres is the driver of PostgreSQL. Without a cluster the test is skipped; in CI it fails.
 func Postgres(t testing.TB) *Database {
 	t.Helper()
 	if os.Getenv(Address) == "" {
@@ -139,7 +139,7 @@ func Postgres(t testing.TB) *Database {
 func inCluster(name string) string {
 	address, err := url.Parse(os.Getenv(Address))
 	if err != nil {
-		return os.Getenv(Address) // whoever connects says what is wrong with it
+		return os.Getenv(Address) // the connection will fail with a clear error
 	}
 	address.Path = "/" + name
 	return address.String()

@@ -25,7 +25,7 @@ func (w *World) post(change ...func(*puntuale.Client)) *post {
 
 func (c *Client) post() *post {
 	c.w.t.Helper()
-	c.w.MustJoin() // takes ask whether a server has dealt with the last failover
+	c.w.MustJoin() // a take checks whether a server has dealt with the last failover
 	id, err := c.CreateSession(context.Background(), puntuale.Session{Name: "telefoni", Type: puntuale.SendApp, Way: puntuale.WayDevice, Created: Begin}, nil)
 	if err != nil {
 		c.w.t.Fatal(err)
@@ -33,7 +33,7 @@ func (c *Client) post() *post {
 	return &post{Client: c, session: id}
 }
 
-// posted has a session whose device holds one message, and could take another.
+// posted makes a session whose device holds one message, and could take another.
 func (c *Client) posted() *heldPost {
 	c.w.t.Helper()
 	if c.heldPost != nil {
@@ -48,7 +48,7 @@ func (c *Client) posted() *heldPost {
 	return p
 }
 
-// MustHold has a device with a push subscription that holds a message of the client.
+// MustHold makes a device with a push subscription hold a message of the client.
 func (c *Client) MustHold() {
 	c.w.t.Helper()
 	if err := c.KeepPush(context.Background(), c.posted().device.ID, []byte("sealed")); err != nil {
@@ -164,7 +164,7 @@ func (p *post) wantState(what string, id puntuale.MessageID, want puntuale.State
 	}
 }
 
-// A code links one device, once, in its time. The session is online while it has a device.
+// A code links one device, once, before it expires. The session is online while it has a device.
 func testLinkDevice(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -219,7 +219,7 @@ func testLinkDevice(t *testing.T, w *World) {
 		d = p.link(false)
 	}
 	wantCode(t, p.OfferDevice(ctx, p.session, nil, "more", Begin), puntuale.CodeConflict)
-	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // nobody takes its messages
+	wantCode(t, p.OfferDevice(ctx, p.Session, nil, "sandbox", Begin), puntuale.CodeNotFound) // no device takes its messages
 	if err := p.UnlinkDevices(ctx, p.session, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func testLinkDevice(t *testing.T, w *World) {
 	}
 }
 
-// Takes keep the order of each person, and all that keeps a message from being claimed.
+// Takes keep the recipient order. Everything that prevents a claim also prevents a take.
 func testTake(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -300,7 +300,7 @@ func testTake(t *testing.T, w *World) {
 // number is one of many persons.
 func number(n int) string { return fmt.Sprintf("+39333%07d", n) }
 
-// Devices that take at once never get the same message, and credits are exact.
+// Devices that take at the same time never get the same message, and credits are exact.
 func testTakeTogether(t *testing.T, w *World) {
 	credits := int64(25)
 	p := w.post(func(c *puntuale.Client) { c.Credits = &credits })
@@ -344,7 +344,8 @@ func testTakeTogether(t *testing.T, w *World) {
 	}
 }
 
-// What ends a hold: a report, its time, and its device's end. What was sent late settles all the same.
+// A hold ends with a report, with its time, and with its device. A message that the device reports late as sent is
+// settled all the same.
 func testHolds(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -414,7 +415,7 @@ func testHolds(t *testing.T, w *World) {
 	p.wantState("sent, after it was given up", given, puntuale.Completed)
 }
 
-// A device that sends one message once gets it again, and nobody else does.
+// A device that recognises repeats gets a message again, and no other device does.
 func testDedupingDevice(t *testing.T, w *World) {
 	p := w.post()
 	a, b := p.link(true), p.link(true)
@@ -443,7 +444,7 @@ func testDedupingDevice(t *testing.T, w *World) {
 	p.wantTaken("sent once more, as its content asks", p.take(b, Begin.Add(puntuale.ResendAfter)), asked)
 }
 
-// The pace is judged from what was taken.
+// The pace counts the messages that were taken.
 func testTakePace(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -464,7 +465,7 @@ func testTakePace(t *testing.T, w *World) {
 	}
 }
 
-// What a device holds may be on its way: neither the person nor the session can be removed.
+// A message that a device holds may be leaving, so neither the person nor the session can be removed.
 func testHeldIsBusy(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()
@@ -495,7 +496,7 @@ func testHeldIsBusy(t *testing.T, w *World) {
 	}
 }
 
-// After a failover nothing is taken before a server has joined: what was taken before may be forgotten.
+// After a failover no take succeeds before a server has joined, because the database may have lost earlier takes.
 func testTakeFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.post()

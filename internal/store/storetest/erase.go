@@ -14,7 +14,7 @@ import (
 	"puntuale"
 )
 
-// erasure asks to erase a person; each client has another mark for a number.
+// erasure asks to erase a person. Each client has its own mark (keyed hash) for a number.
 func (c *Client) erasure(phone string, now time.Time) puntuale.Erasure {
 	return puntuale.Erasure{Phone: phone, Mark: c.mark(phone), Day: Day, Now: now}
 }
@@ -32,7 +32,7 @@ func (c *Client) mustErase(phone string, now time.Time) puntuale.Erased {
 	return done
 }
 
-// marked are items that name their phones' marks, too.
+// marked returns the items with the marks of their phones.
 func (c *Client) marked(items []puntuale.ClaimItem) []puntuale.ClaimItem {
 	for i := range items {
 		items[i].Mark = c.mark(items[i].Phone)
@@ -40,7 +40,7 @@ func (c *Client) marked(items []puntuale.ClaimItem) []puntuale.ClaimItem {
 	return items
 }
 
-// mentions looks for a text in every column of every table, and names those that hold it in rows of the client.
+// mentions looks for a text in every column of every table. It names the columns that contain it in rows of the client.
 func (w *World) mentions(client puntuale.ClientID, text string) (places []string) {
 	w.t.Helper()
 	for table, columns := range map[string][]string{
@@ -70,8 +70,8 @@ func (w *World) mentions(client puntuale.ClientID, text string) (places []string
 	return slices.Compact(places)
 }
 
-// A person with messages in every state, of whom nothing is left but what is counted; other persons and other clients
-// keep theirs.
+// A person with messages in every state is erased. Nothing of the person is left but counts. Other persons and other
+// clients keep their data.
 func testErase(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -166,7 +166,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 	if answer, err := c.Kept(ctx, once); err != nil || string(answer) != `{"phone":""}` {
 		t.Errorf("kept %q, %v", answer, err)
 	}
-	// What the network says later is kept without its words.
+	// A later report of the network is kept without its words.
 	w.mustRecordLate(c, uncertain, puntuale.Outcome{Verdict: puntuale.Sent, Detail: number})
 	w.mustRecordLate(c, sent, puntuale.Outcome{Verdict: puntuale.Refused, Detail: number})
 	if d := c.Detail(uncertain); d.State != puntuale.Completed || w.mentions(c.ID, number) != nil {
@@ -174,7 +174,7 @@ func afterErase(t *testing.T, w *World, c *Client, phone string, sent, failed, u
 	}
 }
 
-// Answers about other numbers are left alone, however alike they look.
+// Answers about other numbers stay, even if the numbers look similar.
 func testEraseAnswers(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -212,7 +212,7 @@ func testEraseAnswers(t *testing.T, w *World) {
 		w.Exec("insert into idempotency (client_id, scope, key, hash, at, result) values ($1, 'bulk', $2, '', 1, $3)", c.ID, fmt.Sprint(i), []byte("+39347123456"))
 	}
 	if done := c.mustErase("+39347123456", Begin); done.Answers != 1200 || w.mentions(c.ID, "+39347123456") == nil {
-		t.Errorf("%+v", done) // the longer number is there still
+		t.Errorf("%+v", done) // the longer number is still stored
 	}
 }
 
@@ -223,8 +223,8 @@ func (w *World) mustRecordLate(c *Client, id puntuale.MessageID, o puntuale.Outc
 	}
 }
 
-// What is just being sent, or repeated, cannot be erased yet: the caller hears so, is not counted, and finds all else
-// done. Once it ended the same call finishes.
+// Messages that are being sent or repeated cannot be erased yet. The caller gets an error, the call is not counted, and
+// all the rest is done. Once the messages ended, the same call finishes.
 func testEraseInFlight(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()
@@ -339,7 +339,7 @@ func testErasedStaysBlacklisted(t *testing.T, w *World) {
 	}
 }
 
-// A repeat of a call that failed half way finishes it: whole runs are done or not.
+// A repeat of a call that failed half way finishes it. Each run is erased completely or not at all.
 func testEraseAgain(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	for range 25 {
@@ -368,8 +368,8 @@ func testEraseAgain(t *testing.T, w *World) {
 	}
 }
 
-// While a blacklisted number is erased nothing to it leaves, whether the claim knows of it or not; and messages that are
-// sent again meanwhile are either erased or kept as a whole.
+// While a blacklisted number is erased, nothing leaves to it, even if the claim does not know of the erasure. Messages
+// that are sent again meanwhile are either erased or kept completely.
 func testEraseTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// What a session knows of people, for many at once.
+// A session's knowledge of people, asked for many at once.
 func testContacts(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -28,7 +28,8 @@ func testContacts(t *testing.T, w *World) {
 	}
 }
 
-// What a session did in a day, and the limit of its business: Meta counts the recipients of all numbers of a business.
+// A session's messages of a day, and its business limit: Meta counts the recipients of all numbers of a business
+// together.
 func testSessionLoad(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -76,7 +77,7 @@ func testSessionLoad(t *testing.T, w *World) {
 	}
 }
 
-// charged is evidence of a message with what the network bills.
+// charged is evidence about a message that also says what the network bills.
 func charged(f *fed, m puntuale.DueMessage, k puntuale.EvidenceKind, country, category string, billable bool) puntuale.Evidence {
 	return puntuale.Evidence{
 		MessageRef: puntuale.MessageRef{Client: f.ID, ID: m.ID}, Session: f.Session, Kind: k, At: Begin,
@@ -95,7 +96,7 @@ func counted(country, category string, billable bool, n int) puntuale.CountedCha
 	return puntuale.CountedCharge{MessageKind: puntuale.MessageKind{Country: country, Category: category}, Billable: billable, Messages: n}
 }
 
-// What the network bills for a campaign's messages is counted once a message, when it is delivered; other messages are not counted.
+// A message that the network bills for a campaign counts once, when it is delivered. Other messages do not count.
 func testCharges(t *testing.T, w *World) {
 	f := w.running(4)
 	f.mustFeed(4, Begin)
@@ -112,15 +113,15 @@ func testCharges(t *testing.T, w *World) {
 		w.mustKeep(Begin,
 			charged(f, due[0], puntuale.EvidenceDelivered, "IT", "marketing", true), charged(f, due[0], puntuale.EvidenceRead, "IT", "marketing", true),
 			charged(f, due[1], puntuale.EvidenceRead, "IT", "marketing", true), charged(f, due[2], puntuale.EvidenceDelivered, "", "service", false),
-			charged(f, due[3], puntuale.EvidenceDelivered, "", "", false), // it said nothing
+			charged(f, due[3], puntuale.EvidenceDelivered, "", "", false), // this status says nothing about the bill
 			charged(f, puntuale.DueMessage{ID: single[0]}, puntuale.EvidenceDelivered, "IT", "marketing", true))
 		f.wantCharges(counted("", "service", false, 1), counted("IT", "marketing", true, 2))
 	}
-	w.mustKeep(Begin, charged(f, due[3], puntuale.EvidenceRead, "DE", "utility", true)) // told with the later status
+	w.mustKeep(Begin, charged(f, due[3], puntuale.EvidenceRead, "DE", "utility", true)) // the later status has the bill
 	f.wantCharges(counted("", "service", false, 1), counted("DE", "utility", true, 1), counted("IT", "marketing", true, 2))
 }
 
-// The same webhook, told to several servers at once, counts once.
+// The same webhook counts once, even if several servers get it at the same time.
 func testChargesTogether(t *testing.T, w *World) {
 	const messages, tellers = 20, 4
 	f := w.running(messages)

@@ -16,7 +16,7 @@ func (w *World) fail(synchronous int) {
 	w.Exec("update cluster set timeline = timeline - 1, synchronous = $1", synchronous)
 }
 
-// A lease is good on the timeline it was got on, and no other.
+// A lease is valid only on the timeline on which it was got.
 func testTimelineFence(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -52,7 +52,7 @@ func testTimelineFence(t *testing.T, w *World) {
 	}
 }
 
-// After a failover that may have lost commits whatever was due may have been sent.
+// After a failover that may have lost commits, every due message may have been sent.
 func testQuarantine(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -111,11 +111,12 @@ func testQuarantine(t *testing.T, w *World) {
 	repeatQuarantined(t, w, paid, near, node, again)
 }
 
-// repeatQuarantined goes on with what was set aside of a client with credits: one is repeated, one stopped, one blocked.
+// repeatQuarantined goes on with the quarantined messages of a client with credits: one is repeated, one stopped, one
+// blocked.
 func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.MessageID, node, again puntuale.NodeID) {
 	t.Helper()
 	ctx := context.Background()
-	// What is stopped is not repeated; a repeat takes no credit and is recorded like any other.
+	// A stopped message is not repeated. A repeat takes no credit, and is recorded like any other attempt.
 	if cancelled, err := paid.CancelMessages(ctx, near[1:2], Day, Begin); err != nil || len(cancelled) != 0 {
 		t.Errorf("cancelled %v, %v", cancelled, err)
 	}
@@ -134,12 +135,12 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	if n := w.Int("select credits from client where id = $1", paid.ID); n != 97 {
 		t.Errorf("%d credits left after the repeat", n)
 	}
-	// What the lost server's senders know still counts.
+	// An outcome that a sender of the lost server reports still counts.
 	item := paid.Items(phone, 0, near[1])[0]
 	if w.MustRecord(Begin, item, Token(node), puntuale.Outcome{Verdict: puntuale.Sent}) || paid.Detail(near[1]).State != puntuale.Completed {
 		t.Errorf("late evidence: %+v", paid.Detail(near[1]).Message)
 	}
-	// Blocked before the repeat: nobody knows of an attempt, so none is made.
+	// The number is blocked before the repeat. No attempt is known, so none is made.
 	if err := paid.AddBlacklisted(ctx, puntuale.BlacklistEntry{Phone: phone, Added: Begin}, Day, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -152,8 +153,8 @@ func repeatQuarantined(t *testing.T, w *World, paid *Client, near []puntuale.Mes
 	}
 }
 
-// A number of which the blacklist holds a mark alone was blocked before the message was accepted, so nothing of it left:
-// the claim that would repeat it closes it and gives the credit back.
+// If the blacklist has only the mark of a number, the number was blocked before the message was accepted, and the
+// message never left. So the claim that would repeat it closes it, and gives the credit back.
 func testQuarantineMarked(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	w.MustJoin()
@@ -177,7 +178,7 @@ func testQuarantineMarked(t *testing.T, w *World) {
 	}
 }
 
-// Any number of nodes may find the failover at once, and any of them may die over it.
+// Any number of nodes may find the failover at once, and any of them may die while handling it.
 func testQuarantineTogether(t *testing.T, w *World) {
 	ctx := context.Background()
 	w.MustJoin()
@@ -222,7 +223,7 @@ func testQuarantineTogether(t *testing.T, w *World) {
 	}
 }
 
-// A record that says "synchronous" is not believed by whoever knows of a heartbeat that is missing.
+// A node does not trust a record that says "synchronous" if it knows that one of its heartbeats is missing.
 func testLeftBehind(t *testing.T, w *World) {
 	node := w.MustJoin()
 	c := w.Client(puntuale.AccountFull)

@@ -24,7 +24,7 @@ func (c *Client) createGateway(mark string) (puntuale.SessionID, error) {
 		func(id puntuale.SessionID) []byte { return []byte("keys of " + id.String()) }, nil)
 }
 
-// becomes puts other keys in the place of any.
+// becomes replaces any keys by others.
 func becomes(sealed, mark string) puntuale.KeyChange {
 	return func([]byte) ([]byte, string, error) { return []byte(sealed), mark, nil }
 }
@@ -61,12 +61,12 @@ func testGatewayKeys(t *testing.T, w *World) {
 	if err := other.DeleteSession(ctx, second, false, 0, Begin); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // with the session its number went
+	if err := w.ChangeGateway(ctx, first, becomes("free", "one")); err != nil { // the number went with its session
 		t.Fatal(err)
 	}
 }
 
-// Ids of a network: the first meaning stays, they are a session's, and they go with it or after their time.
+// Ids of a network: the first meaning of an id stays. Ids belong to a session, and go with it or after their retention.
 func testNetworkIDs(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -99,7 +99,8 @@ func testNetworkIDs(t *testing.T, w *World) {
 	}
 }
 
-// Open attempts are those of one session to one recipient, begun since, without an outcome; with what they show.
+// Open attempts are the attempts of one session to one recipient that began since a moment and have no outcome. They
+// come with their content.
 func testOpenAttempts(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

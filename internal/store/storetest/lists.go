@@ -119,7 +119,7 @@ func testSequences(t *testing.T, w *World) {
 	wantCode(t, c.DeleteSequence(ctx, q.ID, false, true, Begin), puntuale.CodeNotFound)
 	wantCode(t, c.UpdateSequence(ctx, q), puntuale.CodeNotFound)
 
-	// A deletion is taken back while it is fresh, with all that the sequence was; what was cancelled stays so.
+	// A deletion can be undone for a short time, and the sequence is complete again. Cancelled messages stay cancelled.
 	wantCode(t, c.RestoreSequence(ctx, q.ID, Begin.Add(time.Microsecond)), puntuale.CodeNotFound)
 	if err := c.RestoreSequence(ctx, q.ID, Begin); err != nil {
 		t.Fatal(err)
@@ -180,8 +180,8 @@ func testBlacklist(t *testing.T, w *World) {
 	}
 }
 
-// testFindBlacklisted: people look entries up by a part of the number or of the reason, newest first, and remove one by
-// its id; many are added at once, and nothing of it is counted.
+// testFindBlacklisted: people find entries by a part of the number or of the reason, newest first, and remove one by
+// its id. They add many at once. None of this counts as a call.
 func testFindBlacklisted(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -258,7 +258,7 @@ func pageBlacklisted(t *testing.T, c *Client, want int) {
 	}
 }
 
-// blacklistEntry reads and removes one of the client's entries, which is nothing to another client.
+// blacklistEntry reads and removes one of the client's entries. Another client can do neither.
 func blacklistEntry(t *testing.T, c, other *Client, one puntuale.BlacklistEntry) {
 	t.Helper()
 	ctx := context.Background()
@@ -303,7 +303,7 @@ func testSandbox(t *testing.T, w *World) {
 	}
 }
 
-// Text that a database cannot keep is refused as the caller's fault, not as ours.
+// Text that a database cannot store is refused as the caller's fault, not as an internal error.
 func testOddText(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

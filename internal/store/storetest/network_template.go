@@ -19,7 +19,7 @@ func (c *Client) businessOf() (puntuale.SessionID, error) {
 	return id, c.w.KeepNetworkTemplates(context.Background(), id, "55", Begin, []puntuale.NetworkTemplate{{Name: "uno", Language: "it", Status: puntuale.TemplateApproved}}, "")
 }
 
-// MustKnow keeps all that can be known of a business and of other names of people.
+// MustKnow stores all that can be known about a business and about other names of people.
 func (c *Client) MustKnow(phone string) {
 	c.w.t.Helper()
 	id, err := c.businessOf()
@@ -31,7 +31,7 @@ func (c *Client) MustKnow(phone string) {
 	}
 }
 
-// The list of a business is kept as a whole for each client; news that are later than it stay.
+// Each client keeps the complete list of a business. Changes that are later than the list stay.
 func testNetworkTemplates(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -133,7 +133,7 @@ func showsTemplates(t *testing.T, c *Client, id puntuale.SessionID, want string)
 	}
 }
 
-// tellTemplate is Meta's word on one template of a client.
+// tellTemplate stores a change of one template that Meta reported.
 func tellTemplate(t *testing.T, w *World, c *Client, n puntuale.TemplateNews) {
 	t.Helper()
 	n.Client, n.Language = c.ID, "it"
@@ -195,7 +195,7 @@ func testAliases(t *testing.T, w *World) {
 	}
 	stands(c, known, known)
 
-	// Names of people of whom nothing else is left go, those of others stay.
+	// Names of people go when nothing else about the person is left. Other names stay.
 	if err := w.KeepAliases(ctx, []puntuale.Alias{alias(c, "IT.1", phone), alias(c, "IT.2", "+393339999999"), alias(c, "IT.3", "+393338888888")}); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,8 @@ func testUploads(t *testing.T, w *World) {
 	has(u, Begin, "")
 }
 
-// Whom a session addressed: to whom it sent something since, while they had not written in the 24 hours before.
+// The people that a session addressed: it sent them a message since a moment, and they had not written in the 24 hours
+// before.
 func testAddressed(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

@@ -12,14 +12,14 @@ import (
 	"puntuale"
 )
 
-// keep is a Once whose answer tells what the method returned.
+// keep is a Once whose answer contains the method's result.
 func keep(key, hash string) *puntuale.Once {
 	return &puntuale.Once{Scope: "POST /api/x", Key: key, Hash: hash, Answer: func(result any) ([]byte, error) {
 		return fmt.Appendf(nil, "\x00\xff%v", result), nil
 	}}
 }
 
-// onceCalls are all methods that take a Once, and the tables in which they leave something.
+// onceCalls are all methods that take a Once, and the tables that they change.
 var onceCalls = map[string]func(c *Client, p puntuale.PartnerTenant, o *puntuale.Once) (any, error){
 	"sequence": func(c *Client, _ puntuale.PartnerTenant, o *puntuale.Once) (any, error) {
 		return c.CreateSequence(context.Background(), puntuale.Sequence{Name: "x"}, o)
@@ -56,7 +56,7 @@ func newClient() puntuale.NewClient {
 	return puntuale.NewClient{Client: a, Login: puntuale.Login{Email: Unique("n") + "@x"}, Session: puntuale.Session{Type: puntuale.Socket}, Key: puntuale.Key{Hash: keyHash()}}
 }
 
-// A call under a key has its effect once; the answer is kept beside it, byte for byte, whatever bytes it has.
+// A call under a key has its effect once. The answer is kept with it, byte for byte, with any bytes.
 func testOnceKeepsAnswer(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -152,7 +152,7 @@ func testOnceRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// A twin whose transaction is still open is waited for; if it comes to nothing, the call has its effect.
+// A call waits for a twin whose transaction is still open. If the twin's transaction fails, the call has its effect.
 func testOnceWaitsForTwin(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -186,7 +186,7 @@ func testOnceWaitsForTwin(t *testing.T, w *World) {
 	}
 }
 
-// awaitLockWait returns when somebody waits for the transaction.
+// awaitLockWait returns when another transaction waits for this one.
 func (w *World) awaitLockWait(tx *sql.Tx) {
 	w.t.Helper()
 	var pid int64

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// Outcomes are apart from states: what had one stays listed as it was when the message is sent again.
+// Outcomes are separate from states: when a message is sent again, its earlier outcome stays in the list.
 func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -41,7 +41,7 @@ func testOutcomesStayAfterResend(t *testing.T, w *World) {
 	}
 }
 
-// A correction is listed at its later moment, and there only.
+// A corrected outcome is listed at the moment of its correction, and only there.
 func testCorrectedOutcome(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -220,7 +220,8 @@ func testListMessagesPages(t *testing.T, w *World) {
 	}
 }
 
-// A list with an end that looks at so many calls only has all that one without a bound has: whole runs, and what was sent again.
+// A list with an end looks at a bounded number of calls. It has all that a list without the bound has: whole runs, and messages
+// that were sent again.
 func testListMessagesTo(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

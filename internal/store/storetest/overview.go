@@ -81,7 +81,7 @@ func testPulses(t *testing.T, w *World) {
 	}
 }
 
-// What is counted in the background and what was done since make the same totals, however often it is counted.
+// Counts made in the background, and the changes since, always give the same totals.
 func testTotals(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -104,10 +104,10 @@ func testTotals(t *testing.T, w *World) {
 	done(c, 1, puntuale.Sent, 3)
 	done(c, 13, puntuale.Refused, 1)    // 23:00
 	done(c, 15, puntuale.Sent, 2)       // 01:00 of the next day
-	done(other, 16, puntuale.Sent, 1)   // likewise
+	done(other, 16, puntuale.Sent, 1)   // 02:00 of the next day
 	c.MustStart(phone, later(2), 1)     // overdue
 	c.MustStart(phone, later(24*3), 2)  // in three days
-	c.MustStart(phone, later(24*30), 1) // beyond
+	c.MustStart(phone, later(24*30), 1) // after the last day of the overview
 	now := later(17)
 	mine := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 2, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}
 	all := []puntuale.DayTotal{{Day: Day, Sent: 3, Failed: 1}, {Day: Day.AddDays(1), Sent: 3, Pending: 1}, {Day: Day.AddDays(3), Pending: 2}}

@@ -66,7 +66,7 @@ func testUsers(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// Somebody always keeps the role of an owner, whoever leaves at the same moment.
+// One user always keeps the role of an owner, even if all owners leave at the same moment.
 func testOwnerStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -192,7 +192,7 @@ func testVisits(t *testing.T, w *World) {
 	wantCode(t, err, puntuale.CodeNotFound)
 }
 
-// A ticket is spent once, however many try, and only as what it was issued for.
+// A ticket is used once, even if many try, and only for its purpose.
 func testTickets(t *testing.T, w *World) {
 	ctx := context.Background()
 	want := puntuale.Unfinished{Kind: puntuale.UnfinishedTicket, User: 7, Stamp: 3, Until: Begin.Add(time.Hour)}
@@ -220,7 +220,7 @@ func testTickets(t *testing.T, w *World) {
 	}
 }
 
-// Attempts are counted exactly, whoever makes them at the same time.
+// Attempts are counted exactly, even if several are made at the same time.
 func testTries(t *testing.T, w *World) {
 	ctx := context.Background()
 	tries := []puntuale.Try{{Mark: "account", Free: 5}, {Mark: "address", Free: 20}}
@@ -348,8 +348,8 @@ func testBrand(t *testing.T, w *World) {
 	}
 }
 
-// Any partner may ask for a host name, and one has it: who confirms it first, until another name is asked for or the
-// confirmation is withdrawn.
+// Any partner may ask for a host name, and one gets it: the partner that confirms it first. It keeps the name until it
+// asks for another, or the confirmation is withdrawn.
 func testHosts(t *testing.T, w *World) {
 	ctx := context.Background()
 	const name = "msg.example.com"
@@ -362,7 +362,7 @@ func testHosts(t *testing.T, w *World) {
 		all = append(all, w.Store.Partner(id))
 	}
 	for _, p := range all {
-		wantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // nobody asks for it
+		wantCode(t, p.ConfirmHost(ctx, name), puntuale.CodeNotFound) // no partner asks for it
 		if err := p.SetBrand(ctx, puntuale.Brand{Host: name}); err != nil {
 			t.Fatalf("ask for a name: %v", err)
 		}

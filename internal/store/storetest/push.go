@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// claims checks which devices are to be told at a moment, and returns them.
+// claims checks which devices must get a push at a moment, and returns them.
 func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.Push {
 	p.w.t.Helper()
 	all, err := p.w.ClaimPushes(context.Background(), Begin.Add(after), 100)
@@ -35,7 +35,7 @@ func (p *post) claims(after time.Duration, want ...puntuale.Device) []puntuale.P
 	return all
 }
 
-// sendAll has a device send all that it holds or can take.
+// sendAll makes a device send all messages that it holds or can take.
 func (p *post) sendAll(d puntuale.Device, at time.Time) {
 	p.w.t.Helper()
 	for {
@@ -67,12 +67,13 @@ func (p *post) endPush(c puntuale.Push, end puntuale.PushEnd, again time.Duratio
 	}
 }
 
-// Devices are told of what came due since they were told, once a minute at most, and only of what they could take.
+// Devices get a push about messages that became due since the last push. They get at most one a minute, and only for
+// messages that they could take.
 func testPushes(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
 	a, b := p.link(false), p.link(false)
-	p.link(false) // wants to be told nothing
+	p.link(false) // wants no pushes
 	p.subscribe(a)
 	p.claims(9 * s)
 	p.start(number(1), Begin.Add(10*s))
@@ -93,7 +94,7 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(660 * s) // the second waits for the first, which is held
 	p.sendAll(b, Begin.Add(661*s))
 	p.start(number(3), Begin.Add(710*s), func(r *puntuale.StartRun) { r.Messages[0].ValidUntil = Begin.Add(720 * s) })
-	p.claims(730 * s) // it is over
+	p.claims(730 * s) // the hold is over
 
 	night := p.start(number(4), Begin.Add(740*s), func(r *puntuale.StartRun) {
 		r.Messages[0].Window = &puntuale.Window{From: "23:00", To: "23:30"}
@@ -104,7 +105,8 @@ func testPushes(t *testing.T, w *World) {
 	p.claims(opens+3*s, a, b)
 }
 
-// A push that failed is tried again, not before its time; a target that is gone is forgotten, unless there is a new one.
+// A push that failed is tried again, but not before its time. A subscription that is gone is forgotten, unless there is
+// a new one.
 func testPushEnds(t *testing.T, w *World) {
 	const s = time.Second
 	p := w.post()
@@ -145,7 +147,7 @@ func testPushEnds(t *testing.T, w *World) {
 	p.claims(3010 * s)
 }
 
-// Servers that claim at once never tell a device twice.
+// Servers that claim at the same time never send a device the same push twice.
 func testPushesTogether(t *testing.T, w *World) {
 	p := w.post()
 	const devices = puntuale.MaxDevices

@@ -9,7 +9,7 @@ import (
 	"puntuale"
 )
 
-// maker makes one more of what a quota limits.
+// maker returns a function that makes one more of the things that a quota limits.
 func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 	t.Helper()
 	ctx, tenant, p := context.Background(), w.Store.Tenant(c.ID), w.Store.Partner(w.Partner)
@@ -44,7 +44,7 @@ func (w *World) maker(t *testing.T, c *Client, q puntuale.Quota) func() error {
 	return nil
 }
 
-// Of many who make the last one that a quota allows at the same moment, one does.
+// When many callers at once make the last thing that a quota allows, one succeeds.
 func testQuotas(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)
@@ -77,7 +77,7 @@ func testQuotas(t *testing.T, w *World) {
 		if made.Load() != 1 {
 			t.Errorf("%s: %d were made, want 1", q, made.Load())
 		}
-		set(new(int64(0))) // what there is stays
+		set(new(int64(0))) // existing ones stay
 		if err := another(); puntuale.CodeOf(err) != puntuale.CodeQuotaReached || err.Error() == "" {
 			t.Errorf("%s over the limit: %v", q, err)
 		}
@@ -91,7 +91,7 @@ func testQuotas(t *testing.T, w *World) {
 	}
 }
 
-// A partner's own keys are a few, which rotating makes no more of, and nobody else's.
+// A partner has at most a few keys of its own. Rotating does not add to them, and other partners' keys do not count.
 func testPartnerKeys(t *testing.T, w *World) {
 	ctx := context.Background()
 	p := w.Store.Partner(w.Partner)

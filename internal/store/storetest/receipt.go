@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// evidence is what the network tells of an attempt of the client's default session.
+// evidence is a report of the network about an attempt of the client's default session.
 func (c *Client) evidence(item puntuale.ClaimItem, token int64, k puntuale.EvidenceKind, at time.Time) puntuale.Evidence {
 	e := puntuale.Evidence{MessageRef: item.MessageRef, Session: c.Session, Token: token, Kind: k, At: at, Detail: "wamid.1"}
 	if k == puntuale.EvidenceFailed {
@@ -42,8 +42,8 @@ func permutations(kinds []puntuale.EvidenceKind) (all [][]puntuale.EvidenceKind)
 	return all
 }
 
-// Whatever is told of a message, in any order and twice, what comes of it is the same: delivery always wins, then
-// failure. So is the credit: given back with a failure, taken again with a delivery.
+// Reports about a message may come in any order and twice, and the result is the same. Delivery always wins, then
+// failure. The same holds for the credit: a failure gives it back, and a delivery takes it again.
 func testEvidenceAnyOrder(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest, func(c *puntuale.Client) { c.Credits = new(int64(1000)) })
 	node := w.MustJoin()
@@ -100,8 +100,9 @@ func testEvidenceAnyOrder(t *testing.T, w *World) {
 	}
 }
 
-// What evidence leaves alone: what is not there, another client's or session's, a failure of an attempt that is not the
-// present one, what was cancelled. What failed is FAILED, unless it was delivered all the same.
+// Evidence does not change a message that does not exist, or one of another client or session. It does not change a
+// cancelled message. A failure of an earlier attempt changes nothing. A failed message is FAILED, unless it was
+// delivered all the same.
 func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountTest)
@@ -122,7 +123,7 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Intent != token || d.State != puntuale.Pending {
 		t.Errorf("after evidence of others: %+v", d)
 	}
-	// Open for another try: a failure of the earlier one says nothing; a delivery does.
+	// The message waits for another try. A failure of the earlier try says nothing, but a delivery does.
 	w.MustRecord(now, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: now.Add(time.Hour)})
 	w.mustKeep(now, c.evidence(item, token, puntuale.EvidenceFailed, now))
 	if d := c.Detail(item.ID); d.Intent != 0 {
@@ -154,8 +155,8 @@ func testEvidenceLeavesAlone(t *testing.T, w *World) {
 	}
 }
 
-// What was given up as uncertain, or turned into a failure, and was sent again since: the outcome changes, the state
-// stays.
+// A message was given up as uncertain, or became a failure, and was then sent again. Late evidence changes the outcome,
+// and the state stays.
 func testEvidenceAfterResend(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	node := w.MustJoin()
@@ -178,8 +179,8 @@ func testEvidenceAfterResend(t *testing.T, w *World) {
 	}
 }
 
-// A failure that says that the person wants nothing more puts them on the blacklist, once: whoever takes them out again
-// is not overruled by a repeat.
+// A failure that reports an opt-out puts the person on the blacklist, once. If a user removes the entry, a repeat of
+// the report does not add it again.
 func testEvidenceBlocks(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)

@@ -91,7 +91,7 @@ func testRetry(t *testing.T, w *World) {
 	if d := c.Detail(item.ID); d.Attempt != 2 || !d.IntentAt.Equal(next) {
 		t.Fatalf("detail = %+v", d)
 	}
-	// Not the message's fault: the attempt does not count.
+	// The failure is not the message's fault, so the attempt does not count.
 	if !w.MustRecord(next, item, token, puntuale.Outcome{Verdict: puntuale.Retry, Next: next.Add(time.Second)}) || c.Detail(item.ID).Attempt != 1 {
 		t.Fatalf("detail = %+v", c.Detail(item.ID))
 	}
@@ -116,7 +116,7 @@ func testUncertain(t *testing.T, w *World) {
 	if done, err := CancelPending(context.Background(), c, nil, true, Day, Begin); err != nil || len(done) != 0 {
 		t.Fatalf("cancelled %v, %v", done, err)
 	}
-	// Given up at its deadline: the credit stays spent, and the moment shown is that of the attempt.
+	// The message is given up at its deadline. The credit stays spent, and the shown moment is the attempt's.
 	err := w.Settle(context.Background(), node, look, []puntuale.Settlement{{MessageRef: item.MessageRef, Intent: token, State: puntuale.Failed, Reason: puntuale.SaysUncertain}})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func testUncertain(t *testing.T, w *World) {
 	}
 }
 
-// Evidence of delivery is never dropped, whatever has become of its attempt.
+// Evidence of delivery always counts, in every state of its attempt.
 func testLateEvidence(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -192,7 +192,7 @@ func testSettle(t *testing.T, w *World) {
 	w.MustClaim(node, Begin.Add(time.Hour), refs[3])
 	later := Begin.Add(2 * time.Hour)
 	err := w.Settle(ctx, node, Begin, []puntuale.Settlement{
-		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.SaysExpired}, // seen otherwise
+		{MessageRef: refs[2].MessageRef, Intent: 5, State: puntuale.Failed, Reason: puntuale.SaysExpired}, // the dispatcher saw another intent
 		{MessageRef: refs[1].MessageRef, State: puntuale.Pending, Next: later},
 		{MessageRef: refs[0].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysNotLinked, Detail: "mai collegata"},
 		{MessageRef: refs[3].MessageRef, State: puntuale.Failed, Reason: puntuale.SaysExpired}, // in flight by now
@@ -308,7 +308,7 @@ func testCreditsAddUp(t *testing.T, w *World) {
 	}
 }
 
-// shape is what decides what may become of a message.
+// shape is the part of a message's row that decides its possible moves.
 type shape struct {
 	state  puntuale.State
 	intent int64 // its sign
@@ -317,8 +317,8 @@ type shape struct {
 
 func (s shape) String() string { return fmt.Sprintf("%v/%d/%v", s.state, s.intent, s.gaveUp) }
 
-// The moves that the store makes are those drawn in package store's documentation, and the table's checks know exactly
-// their shapes.
+// The store makes exactly the moves that package store's documentation draws. The table's CHECKs allow exactly the
+// shapes of these moves.
 func testMoves(t *testing.T, w *World) {
 	node := w.MustJoin()
 	for from, make := range movesFrom(t, w, node) {
@@ -341,7 +341,7 @@ func testMoves(t *testing.T, w *World) {
 	shapesAllowed(t, w)
 }
 
-// movesFrom makes a message of each shape, for its claim and with the token of its attempt.
+// movesFrom makes a message of each shape, and returns its claim item and the token of its attempt.
 func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *Client) (puntuale.ClaimItem, int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -393,7 +393,7 @@ func movesFrom(t *testing.T, w *World, node puntuale.NodeID) map[shape]func(c *C
 	}
 }
 
-// movesBy are the verbs that a message may meet in any shape.
+// movesBy are the methods that may concern a message in any shape.
 func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Client, item puntuale.ClaimItem, intent, token int64) {
 	t.Helper()
 	ctx := context.Background()
@@ -430,7 +430,7 @@ func movesBy(t *testing.T, w *World, node puntuale.NodeID) map[string]func(c *Cl
 	}
 }
 
-// movesDrawn are the moves as drawn: what is not here stays as it is.
+// movesDrawn are the moves of the drawing. Every other combination changes nothing.
 var movesDrawn = map[string]string{
 	"PENDING/0/false claim": "PENDING/1/false", "PENDING/0/false stop": "CANCELLED/-1/false", "PENDING/0/false fail": "FAILED/-1/false",
 	"PENDING/0/false sent": "COMPLETED/-1/false", "PENDING/0/false late sent": "COMPLETED/-1/false",

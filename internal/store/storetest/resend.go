@@ -13,7 +13,7 @@ import (
 	"puntuale"
 )
 
-// one message in each state that a re-send meets, by name.
+// inEachState makes one message in each state that a resend may find, by name.
 func (c *Client) inEachState(node puntuale.NodeID) map[string]puntuale.MessageID {
 	c.w.t.Helper()
 	ctx := context.Background()
@@ -72,7 +72,7 @@ func testResend(t *testing.T, w *World) {
 			t.Errorf("%s answers %q, want %q", name, d.Response(), says)
 		}
 	}
-	// What was sent may be sent again any number of times; what was re-sent names its successor.
+	// A sent message may be sent again any number of times. A message that was sent again names its successor.
 	again := c.MustResend(states["completed"])
 	if d := c.Detail(again[0]); d.ResentFrom != states["completed"] || again[0] == r.IDs[2] {
 		t.Errorf("again = %+v", d.Message)
@@ -87,7 +87,7 @@ func testResend(t *testing.T, w *World) {
 	}
 }
 
-// A re-send that cannot be done for one message is done for none, and counts nothing.
+// A resend that fails for one message is done for none, and counts as no call.
 func testResendAllOrNone(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -132,7 +132,7 @@ func testResendCap(t *testing.T, w *World) {
 	if !ok || e.Code != puntuale.CodeCapReached || e.Usage == nil || *e.Usage != (puntuale.Usage{Cap: 3, Used: 3}) {
 		t.Fatalf("over the cap: %v", err)
 	}
-	_, err = c.Resend(ctx, c.Again(1)) // what is not there comes first
+	_, err = c.Resend(ctx, c.Again(1)) // a message that does not exist is refused first
 	wantCode(t, err, puntuale.CodeNotFound)
 	if d := c.Detail(ids[1]); d.State != puntuale.Pending {
 		t.Errorf("refused, and became %v", d.State)
@@ -160,7 +160,7 @@ func testResendAfterSessionIsGone(t *testing.T, w *World) {
 	}
 }
 
-// Of many re-sends of one message at once one succeeds.
+// Of many resends of one message at the same time, one succeeds.
 func testResendTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	second := w.DB.Open(t)
@@ -187,8 +187,8 @@ func testResendTogether(t *testing.T, w *World) {
 	}
 }
 
-// What was given up as uncertain and sent again turns out to have been delivered: its outcome is corrected, its state
-// and its successor stay.
+// A message was given up as uncertain and sent again. Then evidence shows that it was delivered. Its outcome is
+// corrected, and its state and its successor stay.
 func testLateEvidenceAfterResend(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

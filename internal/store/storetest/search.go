@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// named starts one message to somebody, by a call that gives their name.
+// named starts one message by a call that gives the person's name.
 func (c *Client) named(name, text string) puntuale.MessageID {
 	c.w.t.Helper()
 	run := c.Run(phone, Begin.Add(time.Hour), 1)
@@ -23,8 +23,8 @@ func (c *Client) named(name, text string) puntuale.MessageID {
 	return started.IDs[0]
 }
 
-// testSearchMessages: a text is found in the name and in the message, whatever its case and accents. Nothing in it is a
-// wildcard, and nothing of another client is found.
+// testSearchMessages: a search finds a text in the name and in the message, and ignores case and accents. No character
+// is a wildcard, and nothing of another client is found.
 func testSearchMessages(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -62,7 +62,7 @@ func (c *Client) failed(id puntuale.MessageID) puntuale.MessageID {
 	return id
 }
 
-// testSearchPages: the pages of a search hold each match once. One that looked as far as it may names the next.
+// testSearchPages: the pages of a search contain each match once. A page that reached its bound names the next.
 func testSearchPages(t *testing.T, c *Client) {
 	t.Helper()
 	ctx := context.Background()
@@ -176,8 +176,9 @@ func testLastStarted(t *testing.T, w *World) {
 	}
 }
 
-// testUncertainFound: the latest attempt first; not what is in flight, what ended, what waits for a retry, or another's. Behind
-// more open messages than it looks at it says that there may be more.
+// testUncertainFound: uncertain messages are listed, the latest attempt first. Messages that are in flight, ended or waiting
+// for a retry are not, and neither are another client's. If there are more open messages than the search looks at, it says that
+// there may be more.
 func testUncertainFound(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)

@@ -32,7 +32,7 @@ func (c *Client) mustStartOn(session puntuale.SessionID, n int) []puntuale.Messa
 	return r.IDs
 }
 
-// The pair is checked on both sides, and cleared on the side of a sequence that is deleted.
+// Both sequences of the pair are checked. Deleting a sequence clears its side of the pair.
 func testDefaultPair(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -142,7 +142,7 @@ func testDeleteSessionMoves(t *testing.T, w *World) {
 	}
 }
 
-// What is being sent keeps its session; what is uncertain is given up, and evidence that comes later still counts.
+// Messages in flight keep their session. Uncertain ones are given up, and later evidence still counts.
 func testDeleteSessionInFlight(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)
@@ -173,8 +173,8 @@ func testDeleteSessionInFlight(t *testing.T, w *World) {
 	}
 }
 
-// What a server that stopped left in flight is given up by whoever knows that nobody is sending it: then the session can
-// go. What began later is left alone.
+// A server that stopped may leave messages in flight. A caller that knows that no server is sending them gives them up,
+// and then the session can be deleted. Attempts that began later are not touched.
 func testGiveUp(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountTest), w.Client(puntuale.AccountFull)
@@ -210,7 +210,7 @@ func testGiveUp(t *testing.T, w *World) {
 	}
 }
 
-// A dispatcher that read a message before it was moved does not send it by the session it left.
+// A dispatcher may have read a message before it was moved. It does not send the message by the old session.
 func testMovedMessageIsNotClaimedByOldSession(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	node := w.MustJoin()

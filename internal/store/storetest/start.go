@@ -68,7 +68,7 @@ func testStart(t *testing.T, w *World) {
 	}
 }
 
-// A start that plans nothing stores nothing, and counts.
+// A start that plans no message stores nothing, and counts as a call.
 func testEmptyStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	r := c.Run(phone, Begin, 0)
@@ -150,7 +150,7 @@ func testTwins(t *testing.T, w *World) {
 	}
 }
 
-// A refused call keeps no answer under its key, whoever waits for it.
+// A refused call keeps no answer under its key, even if other calls wait for it.
 func testRefusedKeyIsFree(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull, func(c *puntuale.Client) { c.Cap = new(int64(0)) })
 	run := c.Run(phone, Begin, 1)
@@ -169,7 +169,7 @@ func testRefusedKeyIsFree(t *testing.T, w *World) {
 	}
 }
 
-// What the caller read may be gone by now; then nothing is counted.
+// Things that the caller read may have been deleted since. Then the call is not counted.
 func testStaleStart(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountTest)
 	other := w.Client(puntuale.AccountTest)
@@ -219,7 +219,8 @@ func testIfRunning(t *testing.T, w *World) {
 	if other, err := start(puntuale.IfRunningReject, "+393330000000"); err != nil || other.Usage.Used != 3 {
 		t.Fatalf("another phone = %+v, %v", other, err)
 	}
-	// One in flight is out of a restart's reach, and running no more: it is not tried again.
+	// A restart does not cancel a message in flight, but its run no longer counts as running: the message is not tried
+	// again.
 	node := w.MustJoin()
 	w.MustClaim(node, Begin, c.Items(phone, 0, first.IDs[0])...)
 	restarted, err := start(puntuale.IfRunningRestart, phone)
@@ -240,7 +241,7 @@ func testIfRunning(t *testing.T, w *World) {
 	}
 }
 
-// Of many calls at once that want the sequence to run once, one starts it.
+// When many calls at once want the sequence to run once, one starts it.
 func testIfRunningTogether(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	skips, rejects := make([]puntuale.StartedRun, 12), make([]error, 12)
@@ -278,7 +279,7 @@ func testIfRunningTogether(t *testing.T, w *World) {
 	}
 }
 
-// One call that cannot be stored hurts none of those that share its batch.
+// A call that cannot be stored does not affect the other calls of its batch.
 func testBadMember(t *testing.T, w *World) {
 	c := w.Client(puntuale.AccountFull)
 	errs := make([]error, 32)

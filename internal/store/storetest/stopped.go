@@ -48,8 +48,8 @@ func cancelledIDs(done []puntuale.CancelledMessage) (ids []puntuale.MessageID) {
 	return ids
 }
 
-// A message that was in flight when its run was stopped is not in the answer. Should it come back for a retry, it is
-// cancelled: nobody sends it again. What evidence says counts as ever.
+// A message that was in flight when its run was stopped is not in the answer. If it comes back for a retry, it is
+// cancelled, and not sent again. Evidence counts as always.
 func testStoppedInFlight(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -91,8 +91,8 @@ func testStoppedInFlight(t *testing.T, w *World) {
 	}
 }
 
-// Outcomes of messages that were stopped in flight: delivery and refusal count, an unknown one is not repeated and waits
-// for evidence.
+// Outcomes of messages that were stopped in flight: a delivery and a refusal count. An uncertain message is not
+// repeated, and waits for evidence.
 func testStoppedOutcomes(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountTest)
@@ -131,7 +131,7 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 	if !w.MustRecord(now, repeat, token, puntuale.Outcome{Verdict: puntuale.Sent}) || c.Detail(repeat.ID).State != puntuale.Completed {
 		t.Errorf("evidence was dropped: %+v", c.Detail(repeat.ID))
 	}
-	// Sent again, they are as any other.
+	// After they are sent again, they are like any other message.
 	for _, id := range c.MustResend(items[0].ID, items[1].ID, items[3].ID) {
 		if _, granted := w.MustClaim(node, Begin.Add(2*time.Hour), c.Items(phone, 0, id)...); granted[0] != puntuale.ClaimGranted {
 			t.Errorf("message %d: %v", id, granted)
@@ -139,7 +139,8 @@ func testStoppedOutcomes(t *testing.T, w *World) {
 	}
 }
 
-// What was stopped in flight is not running any more: a start that asks is let in, whatever becomes of the attempt.
+// A run that was stopped in flight no longer counts as running. A start that asks is accepted, for any outcome of the
+// attempt.
 func testStoppedIsNotRunning(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()
@@ -167,8 +168,8 @@ func testStoppedIsNotRunning(t *testing.T, w *World) {
 	}
 }
 
-// A node of the version before opens a stopped message again and leaves its mark. Nobody can claim it; whatever ends it,
-// it ends as cancelled.
+// A node of the previous version opens a stopped message again, and leaves its stop mark. No node can claim the message.
+// It always ends as cancelled.
 func testStoppedReopenedByVersionBefore(t *testing.T, w *World) {
 	ctx := context.Background()
 	node := w.MustJoin()

@@ -10,7 +10,7 @@ import (
 // Run runs the suite, each test on a database of its own.
 func Run(t *testing.T, d Driver) { run(t, d, suite) }
 
-// RunManyWriters runs what a database with several writers must keep besides.
+// RunManyWriters runs the further tests for a database with several writers.
 func RunManyWriters(t *testing.T, d Driver) { run(t, d, manyWriters) }
 
 func run(t *testing.T, d Driver, tests []func(*testing.T, *World)) {
@@ -54,7 +54,7 @@ var suite = []func(*testing.T, *World){
 	testIDs, testReopen, testDueOrder, testExpiring, testRetrying, testStandings,
 }
 
-// manyWriters are about transactions that wait for each other, and about servers that take over from each other. SQLite
-// has one writer, and nothing to try.
+// manyWriters test transactions that wait for each other, and servers that take over from each other. SQLite has one
+// writer, so there is nothing to test.
 var manyWriters = []func(*testing.T, *World){testClaimsAndCancelsDoNotDeadlock, testReapWaitsForClaims, testOnceWaitsForTwin, testBlankWaitsForResend,
 	testTimelineFence, testTakeFence, testQuarantine, testQuarantineTogether, testQuarantineMarked, testLeftBehind}

@@ -54,7 +54,7 @@ func testTemplates(t *testing.T, w *World) {
 	wantCode(t, c.UpdateTemplate(ctx, bare), puntuale.CodeNotFound)
 }
 
-// The name is unique among a client's templates, not beyond.
+// The name is unique among one client's templates. Other clients may use it.
 func testTemplateNamesUnique(t *testing.T, w *World) {
 	ctx := context.Background()
 	c, other := w.Client(puntuale.AccountFull), w.Client(puntuale.AccountFull)
@@ -80,7 +80,8 @@ func testTemplateNamesUnique(t *testing.T, w *World) {
 	}
 }
 
-// A template that a sequence names can be changed, but neither removed nor renamed; a sequence names only what is there.
+// A template that a sequence names can be changed, but neither removed nor renamed. A sequence can name only templates
+// that exist.
 func testTemplateOfSequenceStays(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

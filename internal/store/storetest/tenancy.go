@@ -12,11 +12,11 @@ import (
 	"puntuale"
 )
 
-// foreign calls one method of a tenant with what belongs to another, and returns what came of it: an error, or an
-// answer that must be empty.
+// foreign calls one method of a tenant with something that belongs to another. It returns an error, or an answer that
+// must be empty.
 type foreign func(mine puntuale.Tenant, other *Client, id puntuale.MessageID) (any, error)
 
-// Every method of a tenant's handle is here: what belongs to somebody else is not there.
+// Every method of a tenant's handle is here: another tenant's things do not exist for it.
 var foreignCalls = map[string]foreign{
 	"Start": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		_, err := mine.Start(context.Background(), other.Run(phone, Begin, 1)) // their sequence and session
@@ -148,7 +148,7 @@ var foreignCalls = map[string]foreign{
 		all, err := mine.Report(context.Background(), p.session, p.device.ID, []puntuale.DeviceReport{{HeldRef: refOf(p.held), Outcome: puntuale.Outcome{Verdict: puntuale.Sent}}}, Begin)
 		return slices.DeleteFunc(all, func(r puntuale.ReportResult) bool { return r == puntuale.ReportLate }), err
 	},
-	"SeenDevice": nil, // changes nothing of another's: the row has the client's id
+	"SeenDevice": nil, // cannot change another tenant's row: the row has the client's id
 	"KeepPush": func(mine puntuale.Tenant, other *Client, _ puntuale.MessageID) (any, error) {
 		return nil, mine.KeepPush(context.Background(), other.posted().device.ID, []byte("x"))
 	},
@@ -411,8 +411,8 @@ func (c *Client) blacklisted() (int64, error) {
 	return all[0].ID, nil
 }
 
-// empty reports an answer that holds nothing. A call that answers by its error alone gives no answer when it is refused,
-// so for it no answer means that it went through.
+// empty reports whether an answer contains nothing. For a call without an answer, empty is false, because its error
+// alone says that it was refused.
 func empty(answer any) bool {
 	v := reflect.ValueOf(answer)
 	switch v.Kind() {
@@ -479,7 +479,7 @@ func testTenantsApart(t *testing.T, w *World) {
 	if m, err := other.Tenant.Template(ctx, other.template()); err != nil || m.Name != "benvenuto" {
 		t.Errorf("the other's template became %+v, %v", m, err)
 	}
-	answers := map[string]bool{} // missing and foreign are the same answer, byte for byte
+	answers := map[string]bool{} // a missing thing and a foreign one get the same answer, byte for byte
 	for _, id := range []puntuale.SequenceID{other.Sequence, 987654} {
 		_, err := mine.Tenant.Sequence(ctx, id)
 		answers[err.Error()] = true

@@ -11,7 +11,7 @@ import (
 	"puntuale"
 )
 
-// Every method of a partner's handle, tried by another partner.
+// Every method of a partner's handle, called by another partner.
 var foreignClientCalls = map[string]func(theirs puntuale.PartnerTenant, c *Client, key puntuale.KeyID) (any, error){
 	"CreateClient": nil,
 	"Client": func(theirs puntuale.PartnerTenant, c *Client, _ puntuale.KeyID) (any, error) {
@@ -163,7 +163,7 @@ func testPartnersApart(t *testing.T, w *World) {
 	if keys, err := mine.Keys(ctx, c.ID, Begin); err != nil || len(keys) != 2 {
 		t.Errorf("its keys became %+v, %v", keys, err)
 	}
-	// A client's idempotency keys and its partner's are apart, even with the same numbers.
+	// A client's idempotency keys and its partner's are separate, even if the two accounts have the same number.
 	if answer, err := w.Tenant(puntuale.ClientID(w.Partner)).Kept(ctx, *once); answer != nil || err != nil {
 		t.Errorf("a client found its partner's answer: %q, %v", answer, err)
 	}

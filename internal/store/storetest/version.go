@@ -15,7 +15,8 @@ type versioned struct {
 	change  func(known ...puntuale.Version) error
 }
 
-// testVersions: a change that names a version is made while that is the stored one, and by one of two at once only.
+// testVersions: a change that names a version succeeds only while that version is stored. Of two such changes at once,
+// one succeeds.
 func testVersions(t *testing.T, w *World) {
 	ctx := context.Background()
 	c := w.Client(puntuale.AccountFull)

@@ -12,7 +12,7 @@ import (
 	"puntuale/internal/store"
 )
 
-// World is a store with a partner, and short ways to what tests need.
+// World is a store with a partner, and helpers for tests.
 type World struct {
 	t testing.TB
 	*store.Store
@@ -130,13 +130,13 @@ func (c *Client) MustResend(ids ...puntuale.MessageID) []puntuale.MessageID {
 	return r.IDs
 }
 
-// MustSend claims and completes messages as now.
+// MustSend claims and completes messages at now.
 func (c *Client) MustSend(node puntuale.NodeID, now time.Time, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
 	c.MustEnd(node, now, puntuale.Outcome{Verdict: puntuale.Sent}, ids...)
 }
 
-// MustEnd claims messages and records the outcome as now.
+// MustEnd claims messages and records the outcome at now.
 func (c *Client) MustEnd(node puntuale.NodeID, now time.Time, o puntuale.Outcome, ids ...puntuale.MessageID) {
 	c.w.t.Helper()
 	items := c.Items(phone, 0, ids...)
@@ -173,7 +173,7 @@ var tokens atomic.Int64
 // Token is an attempt token never used before.
 func Token(node puntuale.NodeID) int64 { return int64(node)<<32 | tokens.Add(1) }
 
-// Items names open messages of the client as a dispatcher saw them.
+// Items returns claim items for open messages of the client, as a dispatcher saw them.
 func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []puntuale.ClaimItem {
 	items := make([]puntuale.ClaimItem, len(ids))
 	for i, id := range ids {
@@ -182,7 +182,7 @@ func (c *Client) Items(phone string, intent int64, ids ...puntuale.MessageID) []
 	return items
 }
 
-// MustClaim claims as now and returns the token and the answers.
+// MustClaim claims at now and returns the token and the answers.
 func (w *World) MustClaim(node puntuale.NodeID, now time.Time, items ...puntuale.ClaimItem) (int64, []puntuale.Granted) {
 	w.t.Helper()
 	token := Token(node)

@@ -52,7 +52,7 @@ type device struct {
 	id         uint16
 	noise      [32]byte
 	known      bool // has logged in, so that stanzas are kept for it
-	greeted    bool // was told what it does not know yet
+	greeted    bool // got the news that it missed
 	platform   string
 	keys       keyBundle
 	connection *connection
@@ -110,14 +110,15 @@ func (a *Account) SetName(name string) {
 	a.name = name
 }
 
-// SetBusiness makes the account a business with a name, which a client learns when it is linked; "" ends it.
+// SetBusiness makes the account a business with a name, which a client learns when it is linked. "" makes it a private
+// account again.
 func (a *Account) SetBusiness(name string) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.business = name
 }
 
-// Leave gives the number up: it has WhatsApp no more, and its devices are cut off and not let in again.
+// Leave gives the number up. It no longer has WhatsApp, and its devices are cut off and can never log in again.
 func (a *Account) Leave() {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -130,8 +131,8 @@ func (a *Account) Leave() {
 	}
 }
 
-// Adopt links a device without a client: it gives a device made by a store its addresses and its signed identity, and
-// knows it from then on. The caller saves it. It is for tests that begin with numbers that are linked.
+// Adopt links a device without a client, for tests that begin with linked numbers. It gives a device that a store made
+// its addresses and its signed identity, and knows the device from then on. The caller saves it.
 func (a *Account) Adopt(own *store.Device) error {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -163,14 +164,14 @@ func (a *Account) Devices() []Device {
 	return list
 }
 
-// Know lets the account and another count as having written to each other, without any message.
+// Know makes the account and another count as acquainted, as if they had written to each other.
 func (a *Account) Know(other *Account) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
 	a.met[other], other.met[a] = true, true
 }
 
-// digits is a number as the package has it: without the + that others write.
+// digits is a number in the form of this package: without the + that others write.
 func digits(number string) string { return strings.TrimPrefix(number, "+") }
 
 // addressIn is the user part of the account's address in a space.
@@ -207,7 +208,7 @@ func (d *device) in(space string) types.JID {
 	return d.pn()
 }
 
-// account finds who an address belongs to, by number or LID; nil if nobody. The caller holds n.mu.
+// account finds the account of an address, by number or LID; nil if there is none. The caller holds n.mu.
 func (n *Network) account(address types.JID) *Account {
 	a := n.accounts[address.User]
 	switch {
@@ -219,7 +220,7 @@ func (n *Network) account(address types.JID) *Account {
 	return nil
 }
 
-// find is the device an address belongs to; nil if none. The caller holds n.mu.
+// find returns the device of an address; nil if there is none. The caller holds n.mu.
 func (n *Network) find(address types.JID) *device {
 	a := n.account(address)
 	if a == nil {

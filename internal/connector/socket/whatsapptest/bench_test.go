@@ -9,7 +9,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// BenchmarkSend is how fast one client sends to one phone through the network: the bound on what tests can measure.
+// BenchmarkSend measures how fast one client sends to one phone through the network. No test can measure a higher
+// speed.
 func BenchmarkSend(b *testing.B) {
 	net := whatsapptest.New(b)
 	anna, shop := net.Phone("393330000002"), net.Phone("393330000001")

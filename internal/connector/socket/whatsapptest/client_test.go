@@ -23,7 +23,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// client is a linked client as a product has one: a real store, and everything that happened to it.
+// client is a linked client as in the product, with a real store. It keeps all events that it got.
 type client struct {
 	*whatsmeow.Client
 	t *testing.T
@@ -43,7 +43,7 @@ func newClient(t *testing.T, net *whatsapptest.Network) *client {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { db.Close() })
-	db.SetMaxOpenConns(1) // of two, a decryption's transaction may fail that began to read before another wrote
+	db.SetMaxOpenConns(1) // with two connections a decryption's transaction fails if another writes after it began to read
 	container := sqlstore.NewWithDB(db, "sqlite", nil)
 	if err := container.Upgrade(t.Context()); err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func (c *client) sendText(to types.JID, text string) string {
 	return sent.ID
 }
 
-// picture stands for one: nobody on the way looks into it.
+// picture stands for a picture: no part of the test looks into it.
 const picture = "\xff\xd8\xff\xe0 a picture"
 
 func number(n string) types.JID { return types.NewJID(n, types.DefaultUserServer) }

@@ -20,8 +20,8 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// farewell is how long a connection stays open after the server's last word: clients lose what comes right before a
-// close.
+// farewell is how long a connection stays open after the server's last stanza, because clients lose stanzas that come
+// right before a close.
 const farewell = 500 * time.Millisecond
 
 var quiet = log.New(io.Discard, "", 0)
@@ -92,7 +92,7 @@ func (n *Network) accept(w http.ResponseWriter, r *http.Request) {
 	c.forget()
 }
 
-// run shakes hands and then handles what the client sends, until the connection ends.
+// run does the handshake and then handles what the client sends, until the connection ends.
 func (c *connection) run() {
 	frames := &frameReader{c: c}
 	if err := c.shake(frames); err != nil {
@@ -133,7 +133,7 @@ func (c *connection) run() {
 func (c *connection) shake(frames *frameReader) error {
 	first, err := frames.next()
 	if err != nil {
-		return io.EOF // gave up before it said anything
+		return io.EOF // the client gave up before it sent anything
 	}
 	answer, ephemeral, err := c.tunnel.hello(first, c.n.certificates)
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *connection) decode(sealed []byte) (stanza, error) {
 	return *s, nil
 }
 
-// frameReader takes frames out of websocket messages, which need not hold exactly one.
+// frameReader reads frames from websocket messages. A message may hold a part of a frame, or several.
 type frameReader struct {
 	c      *connection
 	rest   []byte
@@ -269,7 +269,7 @@ func (c *connection) dismiss(last stanza) {
 	time.AfterFunc(farewell+c.n.latency, c.end)
 }
 
-// forget takes the connection out of the network's books. The caller holds n.mu.
+// forget removes the connection from the network's lists. The caller holds n.mu.
 func (c *connection) forget() {
 	delete(c.n.connections, c)
 	c.arrived()
@@ -317,7 +317,7 @@ func (c *connection) handle(s stanza) {
 	c.n.misunderstood("%s", s.String())
 }
 
-// stanzaKind is a stanza that needs no answer of the kind queries do.
+// stanzaKind is a stanza that needs no answer, unlike a query.
 type stanzaKind struct {
 	shape
 	handle func(*connection, stanza)

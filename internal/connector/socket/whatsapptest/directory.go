@@ -67,7 +67,7 @@ func (c *connection) lookUpNumber(typed []byte) stanza {
 	return element("user", attrs{"pn_jid": pn}, data("contact", attrs{"type": "out"}, typed))
 }
 
-// describe answers what was asked of an account.
+// describe answers a query about an account.
 func (a *Account) describe(by *device, asked stanza, space string) (answers []stanza) {
 	for _, question := range childrenOf(asked) {
 		switch question.Tag {
@@ -91,7 +91,7 @@ func (a *Account) describe(by *device, asked stanza, space string) (answers []st
 	return answers
 }
 
-// checkToken says what is wrong with a privacy token that somebody shows to reach an account; "" if nothing is.
+// checkToken says what is wrong with a privacy token that a device shows to reach an account; "" if it is right.
 func (c *connection) checkToken(shown stanza, of *Account) string {
 	if shown.Tag == "" || of == nil {
 		return ""
@@ -153,7 +153,7 @@ func (c *connection) setPrivacy(s stanza) {
 	c.result(s, element("privacy", nil, changed))
 }
 
-// presence takes who is there, and who wants to know it.
+// presence notes which accounts are present, and which devices want to know it.
 func (c *connection) presence(s stanza) {
 	a := c.device.account
 	if text(s, "type") == "subscribe" {
@@ -182,7 +182,7 @@ func (c *connection) sendPresence(of *Account) {
 	c.send(element("presence", shown))
 }
 
-// chatstate shows to the other side that somebody types or records.
+// chatstate shows to the other side that a person types or records.
 func (c *connection) chatstate(s stanza) {
 	if len(childrenOf(s)) != 1 {
 		c.n.misunderstood("%s", s.String())

@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestExample is what the package is for, from the beginning: two clients are linked, one by QR and one by code, and
-// exchange a text, its receipts, a picture and a group's message. Neither number has its phone switched on.
+// TestExample shows the whole use of the package. Two clients are linked, one by QR and one by code. They exchange a
+// text, its receipts, a picture and a group's message. The phones of both numbers are off.
 func TestExample(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

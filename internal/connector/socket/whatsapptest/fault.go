@@ -11,7 +11,7 @@ import (
 // Fault is what happens to messages that clients send. The first fault that matches a message takes it.
 type Fault struct {
 	From, To string // number of the sender, number or group's id of the chat; "" matches any
-	Retries  bool   // also what is sent again to a device that asked
+	Retries  bool   // also messages that are sent again to a device that asked
 	Times    int    // how many messages; 0: until it is removed
 
 	AckError int             // the server refuses the message with this code: 463, 479, 429…
@@ -24,13 +24,13 @@ type Fault struct {
 	Cut      bool            // the message is delivered; then the connection breaks instead of the ack
 }
 
-// fault is a Fault with what is left of it. A nil one does nothing.
+// fault is a Fault with the count of messages that are left. A nil fault does nothing.
 type fault struct {
 	Fault
 	left int // negative: without end
 }
 
-// Inject makes messages suffer a fault from now on, and returns what ends it.
+// Inject makes messages suffer a fault from now on. It returns a function that ends the fault.
 func (n *Network) Inject(what Fault) (remove func()) {
 	what.From, what.To = digits(what.From), digits(what.To)
 	f := &fault{Fault: what, left: what.Times}
@@ -47,7 +47,7 @@ func (n *Network) Inject(what Fault) (remove func()) {
 	}
 }
 
-// messageFault finds what a message suffers. The caller holds n.mu.
+// messageFault finds the fault of a message. The caller holds n.mu.
 func (n *Network) messageFault(of Stanza) *fault {
 	for _, f := range n.faults {
 		if f.left == 0 || f.From != "" && f.From != of.From || f.To != "" && f.To != of.Chat || of.Retry && !f.Retries {
@@ -72,7 +72,7 @@ func (f *fault) code() int {
 	return f.AckError
 }
 
-// corrupt damages a ciphertext, if the fault asks for it. The end of one may be ignored, so it is damaged before.
+// corrupt damages a ciphertext, if the fault asks for it. Readers may ignore the last bytes, so it damages others.
 func (f *fault) corrupt(other bool, cipher stanza) stanza {
 	if f == nil || !f.Corrupt || !other {
 		return cipher
@@ -85,8 +85,8 @@ func (f *fault) corrupt(other bool, cipher stanza) stanza {
 	return cipher
 }
 
-// acknowledge sends the ack, or does instead what the fault says; it reports whether the ack was withheld. The caller
-// holds n.mu.
+// acknowledge sends the ack, or does what the fault says. It reports whether the ack was withheld. The caller holds
+// n.mu.
 func (f *fault) acknowledge(c *connection, ack stanza) (withheld bool) {
 	switch {
 	case f == nil:
@@ -126,12 +126,12 @@ func (c *connection) later(s stanza) {
 
 // QueryFault is what happens to info queries. The first that matches takes a query.
 type QueryFault struct {
-	From  string // number of who asks; "" matches any, also clients that are not linked
+	From  string // number of the client that asks; "" matches any, also clients that are not linked
 	Group string // the query's namespace: usync, encrypt, w:g2, w:m, md, privacy, w:p…
 	Tag   string // of the query's first child; "" matches any
 	Times int    // how many queries; 0: until it is removed
 
-	// With none of Code, Delay and Until the query gets no answer at all.
+	// Without Code, Delay and Until the query gets no answer at all.
 	Code  int             // the error it is answered with, as 429
 	Text  string          // of the error, as rate-overlimit
 	Delay time.Duration   // after which it is answered
@@ -143,7 +143,7 @@ type queryFault struct {
 	left int
 }
 
-// InjectQuery makes queries suffer a fault from now on, and returns what ends it.
+// InjectQuery makes queries suffer a fault from now on. It returns a function that ends the fault.
 func (n *Network) InjectQuery(what QueryFault) (remove func()) {
 	what.From = digits(what.From)
 	f := &queryFault{QueryFault: what, left: what.Times}
@@ -160,7 +160,7 @@ func (n *Network) InjectQuery(what QueryFault) (remove func()) {
 	}
 }
 
-// queryFault finds what a query suffers. The caller holds n.mu.
+// queryFault finds the fault of a query. The caller holds n.mu.
 func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 	from := ""
 	if c.device != nil {
@@ -178,8 +178,8 @@ func (n *Network) queryFault(c *connection, s stanza, tag string) *queryFault {
 	return nil
 }
 
-// LoseReceipts makes the server keep receipts of a kind that a number sends to itself from now on; kind "" are those of
-// delivery, number "" is everybody. It returns what ends it.
+// LoseReceipts makes the server pass on no receipts of one kind from one number, from now on. Kind "" means delivery
+// receipts, and number "" means all numbers. It returns a function that ends this.
 func (n *Network) LoseReceipts(from, kind string) (remove func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

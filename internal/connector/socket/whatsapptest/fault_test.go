@@ -102,7 +102,7 @@ func TestCutBeforeAck(t *testing.T) {
 	net := whatsapptest.New(t)
 	anna := net.Phone("393330000002")
 	shop := linked(t, net, net.Account("393330000001"))
-	shop.sendText(anna.JID(), "prima") // what it asks for on this occasion would be cut too
+	shop.sendText(anna.JID(), "prima") // the query that follows a first message would be cut, too
 	net.AwaitToken(t, "393330000001", anna.Number())
 	net.Inject(whatsapptest.Fault{Cut: true, Times: 1})
 	if err := shop.try(t.Context(), anna.JID(), "ciao"); err != nil {
@@ -134,7 +134,7 @@ func TestCorrupt(t *testing.T) {
 	}
 }
 
-// TestTimelock keeps an account from who does not know it, and tells it until when.
+// TestTimelock keeps an account from writing to cold contacts, and tells it until when.
 func TestTimelock(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -166,7 +166,7 @@ func TestTimelock(t *testing.T) {
 	}
 }
 
-// TestTokens shows that who was written to may answer with a token.
+// TestTokens shows that the receiver of a message may answer with a token.
 func TestTokens(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -189,7 +189,7 @@ func TestTokens(t *testing.T) {
 	}
 }
 
-// TestQueries makes queries fail, hang and take their time.
+// TestQueries makes queries fail, hang and take long.
 func TestQueries(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -214,7 +214,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// TestLatency delays what the server says.
+// TestLatency delays what the server sends.
 func TestLatency(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -243,7 +243,7 @@ func TestMediaFails(t *testing.T) {
 	}
 }
 
-// TestLostReceipts keeps receipts to the server.
+// TestLostReceipts shows that the server can drop receipts.
 func TestLostReceipts(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -261,7 +261,7 @@ func TestLostReceipts(t *testing.T) {
 	}
 }
 
-// TestStrict shows that what the network does not know fails the test, each kind of it.
+// TestStrict shows that each kind of unknown input to the network fails the test.
 func TestStrict(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string]binary.Node{

@@ -145,7 +145,7 @@ func (g *Group) address(a *Account) types.JID {
 	return a.LID()
 }
 
-// sender says in a message from the group which device it is from.
+// sender returns the attributes that name a device as the sender of a group's message.
 func (g *Group) sender(d *device) attrs {
 	of := attrs{"from": g.JID(), "participant": d.in(g.space()), "addressing_mode": g.mode}
 	if g.mode == "pn" {
@@ -243,7 +243,8 @@ func groupQueries() []queryKind {
 	return list
 }
 
-// addressed is the group a query is for, or an answer that there is none, or that it is none of the sender's.
+// addressed returns the group that a query is for. Otherwise it answers that there is no such group, or that the sender
+// is no member.
 func (c *connection) addressed(s stanza) *Group {
 	g := c.n.groups[jid(s, "to").User]
 	switch {
@@ -302,7 +303,7 @@ func (c *connection) invitation(s stanza) {
 	}
 }
 
-// join makes who has an invitation a member, or gives the group a new invitation.
+// join makes the owner of an invitation a member, or gives the group a new invitation.
 func (c *connection) join(s stanza) {
 	code := text(child(s, "invite"), "code")
 	if code == "" {

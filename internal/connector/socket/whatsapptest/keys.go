@@ -42,8 +42,8 @@ func (c *connection) countKeys(s stanza) {
 	c.result(s, element("count", attrs{"value": strconv.Itoa(count)}))
 }
 
-// FewKeys tells clients that are linked from now on that the server has one of their keys, upon which they make 50 more
-// instead of 812: with a store on a disk, or under the race detector, that is most of the time a test takes to link one.
+// FewKeys tells clients that are linked from now on that the server has one of their keys. They then make 50 more
+// instead of 812. With a store on a disk, or under the race detector, making keys takes most of the time of a link.
 func (n *Network) FewKeys() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -61,8 +61,8 @@ func (l *Ledger) All() []Message {
 	return slices.Clone(l.entries)
 }
 
-// Keep also writes the ledger to a file from now on, with what is in it already: one JSON document a line, a line for
-// each arrival, on the disk before the phone acknowledges the message.
+// Keep also writes the ledger to a file from now on, beginning with its present entries. Each arrival is one line with
+// a JSON document. It is on the disk before the phone acknowledges the message.
 func (l *Ledger) Keep(path string) error {
 	l.n.mu.Lock()
 	defer l.n.mu.Unlock()
@@ -101,7 +101,7 @@ func ReadLedger(path string) ([]Message, error) {
 	return read.entries, lines.Err()
 }
 
-// arrival is what makes two messages one.
+// arrival identifies a message: two arrivals with the same values are one message.
 type arrival struct{ phone, chat, from, id string }
 
 // place finds a message's entry, and makes one if there is none.

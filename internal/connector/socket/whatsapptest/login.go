@@ -30,7 +30,7 @@ type Login struct {
 // refusal makes logins fail.
 type refusal struct {
 	reason int
-	times  int // left; negative: without end
+	times  int // refusals that are left; negative: without end
 }
 
 // ban is a temporary ban.
@@ -39,8 +39,8 @@ type ban struct {
 	until time.Time
 }
 
-// FailLogins refuses the next logins of the account's linked devices with a reason: 401, 403 and 406 log out, 405 says
-// that the client is outdated, 503 that the service is unavailable. Times 0 is until AllowLogins.
+// FailLogins refuses the next logins of the account's linked devices with a reason. 401, 403 and 406 log out. 405 says
+// that the client is outdated, and 503 that the service is unavailable. With times 0 it lasts until AllowLogins.
 func (a *Account) FailLogins(reason, times int) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -57,8 +57,8 @@ func (a *Account) AllowLogins() {
 	a.refusals, a.ban = nil, ban{}
 }
 
-// Ban bans the account for a time: its linked devices are cut off, and their logins refused with reason 402, the code
-// (101 to 106) and what is left of the time.
+// Ban bans the account for a time. Its linked devices are cut off. Their logins are refused with reason 402, the code
+// (101 to 106) and the time that is left.
 func (a *Account) Ban(code int, d time.Duration) {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()
@@ -70,8 +70,8 @@ func (a *Account) Ban(code int, d time.Duration) {
 	}
 }
 
-// RequireVersion refuses logins and pairings of clients older than a version with reason 405 from now on, cuts off those
-// that are logged in, and shows the version on the page where clients look for it. 0 refuses nobody.
+// RequireVersion refuses logins and pairings of clients older than a version with reason 405 from now on. It cuts off
+// older clients that are logged in, and shows the version on the page where clients look for it. 0 refuses no client.
 func (n *Network) RequireVersion(version uint32) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -104,14 +104,14 @@ func (n *Network) FailVersionPage(status int) {
 	n.pageStatus = status
 }
 
-// MostArriving is the largest number of connections that were on their way to be logged in at the same time.
+// MostArriving is the largest number of connections that were logging in at the same time.
 func (n *Network) MostArriving() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.mostArriving
 }
 
-// arrived takes the connection off those that are on their way. The caller holds n.mu.
+// arrived removes the connection from those that are logging in. The caller holds n.mu.
 func (c *connection) arrived() {
 	if c.arriving {
 		c.arriving = false
@@ -157,7 +157,7 @@ func (c *connection) greet() {
 	c.n.logins = append(c.n.logins, login)
 }
 
-// greetGuest checks who wants to be linked, and shows what a phone has to scan.
+// greetGuest checks a client that wants to be linked, and sends what a phone must scan.
 func (c *connection) greetGuest() (refused attrs) {
 	p := c.payload.GetDevicePairingData()
 	if len(p.GetERegid()) != 4 || !bytes.Equal(p.GetEKeytype(), []byte{ecc.DjbType}) || len(p.GetEIdent()) != 32 || len(p.GetESkeyID()) != 3 ||
@@ -181,7 +181,7 @@ func (c *connection) greetGuest() (refused attrs) {
 	return nil
 }
 
-// greetDevice lets a linked device in, unless something is against it.
+// greetDevice accepts the login of a linked device, unless there is a reason to refuse it.
 func (c *connection) greetDevice() (refused attrs, replaced bool) {
 	d := c.n.find(types.JID{User: strconv.FormatUint(c.payload.GetUsername(), 10), Server: types.DefaultUserServer, Device: uint16(c.payload.GetDevice())})
 	switch {
@@ -237,7 +237,7 @@ func (c *connection) activate(s stanza) {
 	c.send(element("ib", attrs{"from": server}, element("offline", attrs{"count": strconv.Itoa(len(c.device.pending))})))
 }
 
-// preview says what will be sent, and to a new device that its account's settings changed.
+// preview announces what will be sent. It also tells a new device that its account's settings changed.
 func (c *connection) preview() {
 	counts := map[string]int{}
 	for _, p := range c.device.pending {
@@ -318,8 +318,8 @@ func (a *Account) Cut() {
 	}
 }
 
-// Deafen makes the network ignore what the account's linked devices say on the connections they have now, which stay
-// open: keepalives, queries and messages go unanswered.
+// Deafen makes the network ignore everything on the present connections of the account's linked devices. They stay
+// open, but keepalives, queries and messages get no answer.
 func (a *Account) Deafen() {
 	a.n.mu.Lock()
 	defer a.n.mu.Unlock()

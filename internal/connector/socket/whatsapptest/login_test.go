@@ -151,7 +151,7 @@ func TestKicks(t *testing.T) {
 	}
 }
 
-// TestCut breaks a connection, and what was sent meanwhile arrives after the client is back.
+// TestCut breaks a connection. What was sent meanwhile arrives after the client has connected again.
 func TestCut(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -170,13 +170,13 @@ func TestCut(t *testing.T) {
 	await(c, before, func(e *events.OfflineSyncCompleted) bool { return e.Count > 0 })
 }
 
-// TestDeaf has a network that does not answer any more.
+// TestDeaf shows a client what happens when the network no longer answers.
 func TestDeaf(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	shop, anna := net.Account("393330000001"), net.Account("393330000002")
 	c := linked(t, net, shop)
-	c.sendText(anna.JID(), "uno") // so that nothing has to be asked
+	c.sendText(anna.JID(), "uno") // so that the client need not ask for devices later
 	shop.Deafen()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()

@@ -24,8 +24,8 @@ func ackKey(class, id string, from types.JID, participant, kind string) string {
 	return strings.Join([]string{class, id, from.String(), participant, kind}, "|")
 }
 
-// keep stores a stanza for the device and sends it if the device is there. A device that was never there keeps nothing.
-// The caller holds n.mu.
+// keep stores a stanza for the device and sends it if the device is online. Nothing is stored for a device that never
+// logged in. The caller holds n.mu.
 func (d *device) keep(s stanza) {
 	if !d.known {
 		return
@@ -51,7 +51,7 @@ func (d *device) settle(key string) bool {
 	return true
 }
 
-// ack takes a device's word that it has a stanza. The caller holds n.mu.
+// ack takes a device's acknowledgement of a stanza. The caller holds n.mu.
 func (c *connection) ack(s stanza) {
 	if c.device == nil { // the notification that a code was entered
 		return
@@ -84,9 +84,9 @@ func (a *Account) Pending() int {
 	return count
 }
 
-// AwaitSettled returns when the account's devices that are online have acknowledged all that was sent to them. Most
-// clients acknowledge before they have handled it; they handle one thing after the other, so that what is sent last has
-// been handled only after the rest.
+// AwaitSettled returns when the account's devices that are online have acknowledged everything. Most clients
+// acknowledge a stanza before they have handled it. They handle one after the other, so the last stanza is handled
+// after all others.
 func (a *Account) AwaitSettled(t TB) {
 	t.Helper()
 	ctx, cancel := patient()

@@ -17,12 +17,12 @@ import (
 	"go.mau.fi/whatsmeow/util/keys"
 )
 
-// fewKeys is how many one-time keys a phone makes at once: the 812 of a real one take their time.
+// fewKeys is how many one-time keys a phone makes at once. A real one makes 812, which takes long.
 const fewKeys = 24
 
 // memory is a phone's store. It outlives the phone's connections, not the test.
 type memory struct {
-	changing   sync.Mutex        // a session is: one at a time. It comes before mu
+	changing   sync.Mutex        // held while a session changes: one at a time. Lock it before mu
 	sending    map[string][]byte // sessions as they were read for what is sent
 	mu         sync.Mutex
 	identities map[string][32]byte
@@ -130,8 +130,8 @@ func (m *memory) PutSession(_ context.Context, address string, session []byte) e
 	return nil
 }
 
-// errMoved says that a message was decrypted while another was encrypted for the same device: to write the state of one
-// over that of the other would lose messages. The library would do so; phones do not.
+// errMoved says that a message was decrypted while another was encrypted for the same device. If one state overwrote
+// the other, messages would be lost. The library would do so; phones do not.
 var errMoved = errors.New("the session changed meanwhile")
 
 func (m *memory) PutManySessions(_ context.Context, sessions map[string][]byte) error {
@@ -168,7 +168,7 @@ func (m *memory) MigratePNToLID(_ context.Context, pn, lid types.JID) error {
 	return nil
 }
 
-// rename moves what is kept under one user to another; keys may have a group before the user.
+// rename moves the entries of one user to another. A key may have a group before the user.
 func rename[V any](all map[string]V, from, to string) {
 	for key, value := range all {
 		group, address, grouped := strings.Cut(key, "|")
@@ -459,7 +459,7 @@ func (m *memory) DeleteNCTSalt(context.Context) error {
 	return nil
 }
 
-// Nothing is buffered. Decryption is a transaction all the same.
+// These methods buffer nothing. Decryption is a transaction all the same.
 
 func (m *memory) GetBufferedEvent(context.Context, [32]byte) (*store.BufferedEvent, error) {
 	return nil, nil

@@ -17,7 +17,7 @@ import (
 
 // Stanza is a message or chat state as the server accepted it from a client, without its content.
 type Stanza struct {
-	Tag     string // message, chatstate, or peer for what an account's devices tell each other
+	Tag     string // message, chatstate, or peer for messages between an account's own devices
 	From    string // number of the sender
 	Device  int    // of the sender
 	Chat    string // number of the other side, or the group's id
@@ -25,7 +25,7 @@ type Stanza struct {
 	Type    string // of a message: text, media…; of a chat state: composing or paused
 	Media   string // image, video, audio, ptt, document… of a message with media
 	At      time.Time
-	Error   int  // that it was refused with; 0 if it was accepted
+	Error   int  // code of the refusal; 0 if it was accepted
 	Unacked bool // the ack was withheld
 	Retry   bool // sent again to one device that asked
 	Token   bool // with a privacy token of the other side
@@ -132,7 +132,7 @@ func (c *connection) message(s stanza) {
 // messageID is what the ids of web clients look like.
 var messageID = regexp.MustCompile("^3EB0[0-9A-F]{18}$")
 
-// checkMessage says what is wrong with a message beyond its shape; "" if nothing is.
+// checkMessage says what is wrong with a message beyond its shape; "" if it is right.
 func (c *connection) checkMessage(s stanza) string {
 	if !messageID.MatchString(text(s, "id")) {
 		return "an id unlike those of web clients"
@@ -190,7 +190,7 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	if own != a {
 		all = append(all, own.devices...)
 	}
-	reached, theirs := 1, own == a // the sender itself is
+	reached, theirs := 1, own == a // the sender's own device is reached already
 	var deliveries []func()
 	for _, part := range childrenOf(child(s, "participants")) {
 		d := c.n.find(jid(part, "jid"))
@@ -223,7 +223,7 @@ func (c *connection) deliverDirect(s stanza, f *fault) (code int, phash string) 
 	return 0, ""
 }
 
-// forward builds what a device gets of a message: its part of the ciphertexts, and from whom.
+// forward builds the part of a message that one device gets: its ciphertext and the sender.
 func (c *connection) forward(s stanza, of attrs, ciphers ...stanza) stanza {
 	of["id"], of["type"], of["t"] = text(s, "id"), text(s, "type"), seconds(time.Now())
 	if c.device.account.name != "" {
@@ -334,7 +334,7 @@ func (c *connection) receipt(s stanza) {
 	}
 }
 
-// showRead shows that a message was read to its sender, and to the reader's other devices.
+// showRead tells the sender of a message, and the reader's other devices, that it was read.
 func (c *connection) showRead(s, shown stanza, sender *Account) {
 	to := jid(s, "to")
 	if kind := text(s, "type"); !strings.HasSuffix(kind, "-self") {

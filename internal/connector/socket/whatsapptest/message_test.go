@@ -71,7 +71,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// TestGroup has a group of three exchange messages, by LID and by number.
+// TestGroup: three members of a group exchange messages, by LID and by number.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"lid", "pn"} {
@@ -205,7 +205,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestRedelivered loses a client right after a message came, which then comes again.
+// TestRedelivered loses a client right after a message came. The message then comes again.
 func TestRedelivered(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -227,8 +227,8 @@ func TestRedelivered(t *testing.T) {
 	anna.AwaitReceipt(t, id, "inactive")
 }
 
-// TestRefusedByHandler has a client that acknowledges only what it has handled, cannot handle a message at first, and
-// cannot decrypt another.
+// TestRefusedByHandler has a client that acknowledges a message only after handling it. It cannot handle one message at
+// first, and cannot decrypt another.
 func TestRefusedByHandler(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -297,7 +297,7 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// TestRetryAfterRestart damages a message, and has a client that was started anew send it again from its store.
+// TestRetryAfterRestart damages a message. The client is restarted, and sends the message again from its store.
 func TestRetryAfterRestart(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -359,7 +359,7 @@ func TestLedger(t *testing.T) {
 	anna := net.Phone("393330000002")
 	shop := linked(t, net, net.Account("393330000001"))
 	id := shop.GenerateMessageID()
-	for range 2 { // as a product that does not know whether it sent
+	for range 2 { // as the product does when it does not know whether it sent
 		if _, err := shop.SendMessage(t.Context(), anna.JID(), &waE2E.Message{Conversation: proto.String("una volta")}, whatsmeow.SendRequestExtra{ID: id}); err != nil {
 			t.Fatal(err)
 		}

@@ -44,7 +44,7 @@ type Network struct {
 
 	mu                    sync.Mutex
 	closed                bool
-	changed               chan struct{} // closed and renewed at every change that somebody may wait for
+	changed               chan struct{} // closed and renewed at every change that a goroutine may wait for
 	trace                 bool
 	unknown               []string
 	accounts              map[string]*Account // by number and by LID's user
@@ -54,7 +54,7 @@ type Network struct {
 	links                 map[string]*pairing    // pairings by code, by number
 	groups                map[string]*Group      // by id
 	blobs                 map[string][]byte      // media by direct path
-	tokens                map[string]string      // privacy tokens that were issued, to who may show them
+	tokens                map[string]string      // privacy tokens that were issued, with the devices that may show them
 	version               uint32                 // logins with less are outdated
 	latency               time.Duration
 	pageReads, pageStatus int
@@ -74,7 +74,7 @@ type Network struct {
 	clients               []*http.Client
 }
 
-// New starts a network that ends with the test, and fails the test for what it did not understand.
+// New starts a network that ends with the test. It fails the test if it got anything that it did not understand.
 func New(t TB) *Network {
 	t.Helper()
 	shown, err := newCertificates()
@@ -125,7 +125,7 @@ func (n *Network) Unknown() []string {
 	return slices.Clone(n.unknown)
 }
 
-// Forgive forgets what was not understood so far, and returns it: for tests that mean to be misunderstood.
+// Forgive forgets what was not understood so far, and returns it. It is for tests that send unknown things on purpose.
 func (n *Network) Forgive() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -141,8 +141,8 @@ func (n *Network) Trace() {
 	n.trace = true
 }
 
-// HTTPClient makes a client all of whose connections, to whatever host, go to this network without TLS: for
-// SetPreLoginHTTPClient, SetWebsocketHTTPClient and SetMediaHTTPClient, and to ask for the page with the version.
+// HTTPClient makes a client whose connections to any host go to this network without TLS. It is for
+// SetPreLoginHTTPClient, SetWebsocketHTTPClient and SetMediaHTTPClient, and for reading the page with the version.
 func (n *Network) HTTPClient() *http.Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "tcp", n.address)
@@ -161,7 +161,7 @@ func (n *Network) Latency(d time.Duration) {
 	n.latency = d
 }
 
-// Refuse makes the network accept no new connection, as in an outage, or accept them again. Those that are open stay.
+// Refuse makes the network accept no new connection, as in an outage, or accept them again. Open connections stay.
 func (n *Network) Refuse(refusing bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -194,18 +194,18 @@ func (n *Network) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// misunderstood notes what the test will fail for. The caller holds n.mu.
+// misunderstood notes something that will fail the test. The caller holds n.mu.
 func (n *Network) misunderstood(format string, args ...any) {
 	n.unknown = append(n.unknown, fmt.Sprintf(format, args...))
 }
 
-// notify wakes who waits for a change. The caller holds n.mu.
+// notify wakes all goroutines that wait for a change. The caller holds n.mu.
 func (n *Network) notify() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// await returns when a condition on the network's state holds, which is asked under n.mu, or when the context ends.
+// await returns when a condition on the network's state holds, or when the context ends. It calls condition under n.mu.
 func (n *Network) await(ctx context.Context, condition func() bool) error {
 	for {
 		n.mu.Lock()

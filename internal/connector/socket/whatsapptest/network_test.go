@@ -16,11 +16,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" { // its client's connections to the media host end with the program
 		os.Exit(m.Run())
 	}
-	// The library's reader stays where it is if a frame comes in the moment its client disconnects (2026-09-21).
+	// The library's reader hangs if a frame comes at the moment when its client disconnects (2026-09-21).
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.mau.fi/whatsmeow/socket.(*FrameSocket).frameComplete"))
 }
 
-// TestText has a client and a phone write to each other.
+// TestText: a client and a phone write to each other.
 func TestText(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

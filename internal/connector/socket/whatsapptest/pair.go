@@ -32,7 +32,7 @@ import (
 // PairingLife is how long the service lets a client wait for a phone: one code of 60 seconds and five of 20.
 const PairingLife = 160 * time.Second
 
-// pairing is a client that waits to be linked.
+// pairing is a client that is waiting to be linked.
 type pairing struct {
 	c       *connection
 	refs    []string

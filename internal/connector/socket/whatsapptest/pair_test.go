@@ -142,7 +142,7 @@ func TestRotatedCodes(t *testing.T) {
 	shop := net.Account("393330000001")
 	shop.SetBusiness("Bottega")
 	c := newClient(t, net)
-	c.EnableAutoReconnect = false // which looks into the store while the next pairing writes to it
+	c.EnableAutoReconnect = false // reconnecting would read the store while the next pairing writes to it
 	if err := c.Connect(); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func TestRotatedCodes(t *testing.T) {
 	await[*events.Connected](c, before, nil)
 }
 
-// TestAdopt links a device without a pairing; a number that was given up is nobody's.
+// TestAdopt links a device without a pairing. A number that was given up has no account.
 func TestAdopt(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -208,7 +208,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestShare sends a linked client the phone's name and history, and has it prove it with a token.
+// TestShare sends a linked client the phone's name and history. The client proves with a token that it has them.
 func TestShare(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -261,7 +261,7 @@ func TestUnlink(t *testing.T) {
 	}
 }
 
-// TestDeviceLists shows that who wrote to an account before it was linked reaches the new device too.
+// TestDeviceLists shows that a person who wrote to an account before it was linked also reaches the new device.
 func TestDeviceLists(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -281,7 +281,7 @@ func TestDeviceLists(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(shop, 0, func(m *events.Message) bool { return m.Info.ID == id })
-	// And the phone shows what its owner writes on the linked client.
+	// The phone also shows what its owner writes on the linked client.
 	mine := shop.sendText(anna.JID(), "tre")
 	if m := shopPhone.Await(t, whatsapptest.ID(mine)); !m.FromMe || m.Chat != anna.Number() || m.Text != "tre" {
 		t.Errorf("the owner's phone shows %+v", m)

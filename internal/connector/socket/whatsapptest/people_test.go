@@ -15,7 +15,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestTyping shows to a phone's owner who is there and who types, and to the test what was shown.
+// TestTyping shows to a phone's owner which people are online and typing, and to the test what was shown.
 func TestTyping(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -47,7 +47,7 @@ func TestTyping(t *testing.T) {
 	}
 }
 
-// TestReceipts has a phone that is not looked at, and one whose owner listens.
+// TestReceipts has a phone that nobody looks at, and one whose owner plays voice messages.
 func TestReceipts(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
@@ -81,7 +81,7 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
-// TestMembers changes who is in a group, and cuts everybody off in between.
+// TestMembers changes the members of a group, and cuts all connections in between.
 func TestMembers(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -35,7 +35,7 @@ func (silence) Warning(string, string) {}
 func (silence) Error(string, string)   {}
 func (silence) Configure(string)       {}
 
-// Phone is an account whose primary device is a real client: what it receives was decrypted, what it sends encrypted.
+// Phone is an account whose primary device is a real client: it decrypts what it receives, and encrypts what it sends.
 type Phone struct {
 	*Account
 	client *whatsmeow.Client
@@ -53,7 +53,7 @@ type Receipt struct {
 	Type string // "" delivered, read, played…
 }
 
-// Phone returns the phone of a number, which is registered if it was not, switched on and online.
+// Phone returns the phone of a number, switched on and online. It registers the number if that is new.
 func (n *Network) Phone(number string) *Phone {
 	n.t.Helper()
 	p := &Phone{Account: n.Account(number)}
@@ -99,9 +99,9 @@ func (p *Phone) install() error {
 	return nil
 }
 
-// Reinstall makes the phone a new one with the same number: it has new keys and no memory, its linked devices are
-// removed, and who had asked for its devices is told. What was kept for it it cannot read, and asks for again. It must not
-// be called while other methods of the phone run.
+// Reinstall makes the phone a new one with the same number, with new keys and no memory. Its linked devices are removed,
+// and devices that had asked for its device list are told. The phone cannot read the messages that were kept for it, and
+// asks for them again. Reinstall must not be called while other methods of the phone run.
 func (p *Phone) Reinstall(ctx context.Context) error {
 	p.SwitchOff()
 	p.Kick(Removed)
@@ -124,7 +124,7 @@ func (p *Phone) Reinstall(ctx context.Context) error {
 	return p.SwitchOn(ctx)
 }
 
-// Client is the phone's client, for what Phone has no method for.
+// Client is the phone's client, for actions that Phone has no method for.
 func (p *Phone) Client() *whatsmeow.Client { return p.client }
 
 // SwitchOn connects the phone and returns when it is online. What was kept for it arrives then.
@@ -137,7 +137,7 @@ func (p *Phone) SwitchOn(ctx context.Context) error {
 	return p.n.await(ctx, func() bool { return p.online && p.there() })
 }
 
-// AwaitOnline returns when the phone is online, as it is again by itself after its connection broke.
+// AwaitOnline returns when the phone is online. After its connection broke, the phone connects again by itself.
 func (p *Phone) AwaitOnline(t TB) {
 	t.Helper()
 	ctx, cancel := patient()
@@ -147,13 +147,14 @@ func (p *Phone) AwaitOnline(t TB) {
 	}
 }
 
-// there reports whether the phone's connection is open and has all it missed. The caller holds n.mu.
+// there reports whether the phone's connection is open, and the phone has got everything that it missed. The caller
+// holds n.mu.
 func (p *Phone) there() bool {
 	c := p.devices[0].connection
 	return c != nil && c.active && !c.closing && c.ctx.Err() == nil
 }
 
-// SwitchOff disconnects the phone: what is sent to it is kept for it.
+// SwitchOff disconnects the phone. The server keeps the messages that are sent to it meanwhile.
 func (p *Phone) SwitchOff() {
 	p.client.Disconnect()
 	p.n.mu.Lock()
@@ -161,7 +162,7 @@ func (p *Phone) SwitchOff() {
 	p.online = false
 }
 
-// InBackground makes the phone's receipts of delivery say inactive, as those of clients whose owner is not looking do.
+// InBackground makes the phone's delivery receipts say inactive, as clients do while their owner is not looking.
 func (p *Phone) InBackground(background bool) { p.client.SetForceActiveDeliveryReceipts(!background) }
 
 // Send writes a text to a number or, with a whole address, to a group, and returns the message's id.

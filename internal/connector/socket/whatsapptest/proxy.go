@@ -23,8 +23,8 @@ import (
 	"time"
 )
 
-// Proxy is an HTTPS proxy whose tunnels end at the network, under a certificate authority of its own. It is for
-// programs that run as they were built.
+// Proxy is an HTTPS proxy whose tunnels end at the network, under a certificate authority of its own. It is for tests
+// of built programs.
 type Proxy struct {
 	URL      string // of the proxy
 	CertFile string // the authority's certificate, PEM
@@ -56,7 +56,7 @@ func (n *Network) Proxy() *Proxy {
 }
 
 // Env are the environment variables that send a program's HTTPS through the proxy and make it trust the network. They
-// leave nothing of a proxy the test itself runs behind.
+// also override the settings of a proxy that the test itself uses.
 func (p *Proxy) Env() []string {
 	return []string{
 		"HTTPS_PROXY=" + p.URL, "https_proxy=" + p.URL, "HTTP_PROXY=", "http_proxy=", "NO_PROXY=", "no_proxy=",

@@ -19,7 +19,7 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// asProgram names the variable that makes the test's own program play a program under test.
+// asProgram names the environment variable that makes this test program act as the program under test.
 const asProgram = "WHATSAPPTEST_SENDS_TO"
 
 // TestProgram runs this very program again, patched and behind the proxy, with no other knowledge of the network.
@@ -73,7 +73,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// program links itself and sends a picture; it says the code on its fourth file.
+// program links itself and sends a picture. It writes the code to its file descriptor 3.
 func program(t *testing.T, to string) {
 	whatsapptest.TrustShipped()
 	container, err := sqlstore.New(t.Context(), "sqlite", "file:"+filepath.Join(t.TempDir(), "p.db")+"?_pragma=foreign_keys(1)&_pragma=synchronous(0)", nil)

@@ -21,7 +21,7 @@ type queryKind struct {
 
 // Query is an info query that a client asked.
 type Query struct {
-	From  string   // number; "" of who is not linked
+	From  string   // number; "" if the client is not linked
 	Group string   // the query's namespace: usync, encrypt, w:g2…
 	Tag   string   // of its first child
 	About []string // of a usync query: the numbers or LIDs that were asked about
@@ -35,7 +35,7 @@ func (n *Network) Queries(group string) []Query {
 	return slices.DeleteFunc(slices.Clone(n.asked), func(q Query) bool { return group != "" && q.Group != group })
 }
 
-// note keeps what was asked. The caller holds n.mu.
+// note keeps a query for the test. The caller holds n.mu.
 func (c *connection) note(s stanza, first string) {
 	q := Query{Group: text(s, "xmlns"), Tag: first, At: time.Now()}
 	if c.device != nil {
@@ -82,7 +82,7 @@ func (c *connection) query(s stanza) {
 	c.refuse(s, 501, "feature-not-implemented")
 }
 
-// fault says what is wrong with a query of this kind; "" if nothing is.
+// fault says what is wrong with a query of this kind; "" if it is right.
 func (k queryKind) fault(c *connection, s stanza) string {
 	attributes := "id xmlns type to:jid"
 	if k.to == "anywhere" {
@@ -110,7 +110,7 @@ func (k queryKind) fault(c *connection, s stanza) string {
 	return ""
 }
 
-// suffer lets a query fail as a test asked for. The caller holds n.mu.
+// suffer makes a query fail as the test asked. The caller holds n.mu.
 func (c *connection) suffer(f *queryFault, s stanza, known queryKind) {
 	switch {
 	case f.Code != 0:

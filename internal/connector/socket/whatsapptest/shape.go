@@ -10,7 +10,7 @@ import (
 	"go.mau.fi/whatsmeow/types"
 )
 
-// shape says which attributes, children and content an element may have. What is not said is not allowed.
+// shape says which attributes, children and content an element may have. Everything else is forbidden.
 type shape struct {
 	tag      string
 	attrs    []attrShape
@@ -58,7 +58,7 @@ func maybe(s shape) childShape { return childShape{shape: s, most: 1} }
 func many(s shape) childShape  { return childShape{shape: s} }
 func some(s shape) childShape  { return childShape{shape: s, least: 1} }
 
-// check returns what is wrong with a stanza; "" if nothing is.
+// check returns what is wrong with a stanza; "" if it is right.
 func (sh shape) check(s stanza) string {
 	if s.Tag != sh.tag {
 		return fmt.Sprintf("<%s> is not <%s>", s.Tag, sh.tag)

@@ -27,10 +27,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// settings are what an account's devices share by way of the server, which cannot read it: patches by collection.
+// settings are patches by collection, which an account's devices share through the server. The server cannot read them.
 type settings map[string][][]byte
 
-// appState takes a patch of a device, or gives those it lacks. The caller holds n.mu.
+// appState takes a patch from a device, or sends the patches that the device lacks. The caller holds n.mu.
 func (c *connection) appState(s stanza) {
 	a := c.device.account
 	var list []stanza
@@ -58,7 +58,7 @@ func (c *connection) appState(s stanza) {
 	c.result(s, element("sync", nil, list...))
 }
 
-// patches are those of a collection after a version.
+// patches returns the patches of a collection after a version.
 func (a *Account) patches(name string, from int) stanza {
 	var list []stanza
 	for _, patch := range a.settings[name][min(from, len(a.settings[name])):] {
@@ -82,9 +82,9 @@ func (a *Account) addPatch(name string, encoded []byte) error {
 	return nil
 }
 
-// Share sends the account's linked devices what a phone sends to those it has just linked: the key of its settings, its
-// name among them, and its history, with one old message of each account it knows and the secret from which tokens for
-// unknown contacts are made. It returns when all was sent; the devices must have logged in once.
+// Share sends the account's linked devices what a phone sends to a new device. These are the key of its settings, with
+// its name, and its history. The history has one old message of each account that the phone knows, and the secret for
+// tokens of unknown contacts. Share returns when all was sent. The devices must have logged in once.
 func (p *Phone) Share(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -128,7 +128,7 @@ func (p *Phone) Share(ctx context.Context) error {
 	return nil
 }
 
-// history is what the phone has to tell of the past, compressed.
+// history is the phone's history, compressed.
 func (p *Phone) history() ([]byte, error) {
 	p.n.mu.Lock()
 	p.salt = random(32)
@@ -191,7 +191,7 @@ func (p *Phone) sendPeer(ctx context.Context, id uint16, content *waE2E.Message)
 	return nil
 }
 
-// checkContactToken says what is wrong with the token that stands in for a privacy token; "" if nothing is.
+// checkContactToken says what is wrong with a token that replaces a privacy token; "" if it is right.
 func (a *Account) checkContactToken(shown stanza, to *Account) string {
 	if shown.Tag == "" {
 		return ""

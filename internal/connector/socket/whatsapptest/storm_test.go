@@ -9,15 +9,16 @@ import (
 	"puntuale/internal/connector/socket/whatsapptest"
 )
 
-// TestStorm has a phone write to others and to a group while all connections break again and again: what was acknowledged
-// is shown, all of it. One phone only: two clients that write to each other at the same time may lose messages by
-// themselves. Not under the race detector, which finds the library's own races where connections break.
+// TestStorm: a phone writes to others and to a group while all connections break again and again. Every acknowledged
+// message is shown. Only one phone writes, because the library loses messages of two clients that write to each other at
+// the same time. The test does not run under the race detector, which finds the library's own races where connections
+// break.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)
 	phones := []*whatsapptest.Phone{net.Phone("393330000001"), net.Phone("393330000002"), net.Phone("393330000003")}
 	group := net.Group("Tutti", phones[0].Account, phones[1].Account, phones[2].Account)
-	sent := map[string][]*whatsapptest.Phone{} // who has to show a message
+	sent := map[string][]*whatsapptest.Phone{} // the phones that must show a message
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

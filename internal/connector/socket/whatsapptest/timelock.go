@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Timelock keeps an account from reaching out: messages to who never wrote to it, nor received from it, are refused
-// with 463.
+// Timelock keeps an account from writing to cold contacts. Messages to accounts that never wrote to it, nor received
+// from it, are refused with 463.
 type Timelock struct {
 	Until time.Time // when it ends; the past ends it now
 	Quiet bool      // the account is not told

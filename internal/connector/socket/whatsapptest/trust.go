@@ -17,11 +17,11 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// root signs the certificates of every Network of this process. whatsmeow knows its root in one variable for all
-// clients, so it is exchanged once, before any test runs.
+// root signs the certificates of every Network of this process. whatsmeow keeps its root in one variable for all
+// clients, so it is replaced once, before any test runs.
 var root = installRoot()
 
-// shipped is the root key as the library has it, and as a built program contains it.
+// shipped is the root key of the library, which a built program contains.
 var shipped [32]byte
 
 func installRoot() *keys.KeyPair {
@@ -31,8 +31,8 @@ func installRoot() *keys.KeyPair {
 	return pair
 }
 
-// PatchRoot copies a built program and puts this process's root key into the copy, which so trusts the networks of this
-// process and no others. It fails if the library's root does not occur exactly once.
+// PatchRoot copies a built program and puts this process's root key into the copy. The copy trusts the networks of this
+// process and no others. It fails unless the program contains the library's root exactly once.
 func PatchRoot(program, patched string) error {
 	content, err := os.ReadFile(program)
 	if err != nil {
@@ -50,7 +50,7 @@ func PatchRoot(program, patched string) error {
 	return nil
 }
 
-// certificates is what a network shows in each handshake, with the key it proves.
+// certificates is what a network shows in each handshake, with the key that they prove.
 type certificates struct {
 	static *keys.KeyPair
 	chain  []byte
