@@ -14,6 +14,7 @@ import (
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 )
 
 // customers is how many clients each fixture has.
@@ -100,7 +101,7 @@ func (p *place) open(ctx context.Context) (*store.Store, error) {
 	if p.engine == sqlite {
 		database = "sqlite:" + p.address
 	}
-	return store.Open(ctx, store.Config{Database: database, Clock: clock.System(), Meter: puntuale.NoMeter{}, Logger: quiet()})
+	return store.Open(ctx, engine.Config{Database: database, Clock: clock.System(), Meter: puntuale.NoMeter{}, Logger: quiet()})
 }
 
 func (f *fixture) close() {

@@ -14,7 +14,7 @@ import (
 //	$u(c bigint, p text)  the batch that the call hands over as its last argument, as a table u with those columns:
 //	                      unnest of arrays on PostgreSQL, our table-valued function on SQLite (batch.go)
 //	$clock                the database's own clock in microseconds
-//	$timeline             the server's timeline, 0 where there is none (timeline.go)
+//	$timeline             the server's timeline, 0 where there is none (postgres.go)
 //
 // For SQLite casts and row locks are taken out (one writer holds the whole file, so there is nothing to lock) and
 // greatest and least are called max and min; there a null among their arguments gives null, on PostgreSQL it is

@@ -169,7 +169,7 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 // the old primary had accepted last may be missing there, intents among it: the network has a message, and our row says
 // that nobody tried. So a lease is good on one timeline only. The fence of every claim compares the node's timeline with
 // the server's present one; after any failover each node must join again, and nobody joins before what may have been
-// forgotten is set aside (quarantine.go).
+// forgotten is set aside (queue/quarantine.go).
 //
 // The number is read from the name of the log file being written, which is right from the first moment after a promotion
 // and which any user may ask for. (pg_control_checkpoint() still shows the old one until the first checkpoint.)

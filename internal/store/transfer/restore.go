@@ -17,7 +17,7 @@ import (
 )
 
 // What a restored copy holds as due may have left from the lost installation, and calls that are not in the copy may have
-// stopped it. So it is set aside as after a failover (quarantine.go), with these differences:
+// stopped it. So it is set aside as after a failover (queue/quarantine.go), with these differences:
 //
 //   - Everything due is set aside: also what could not leave when the copy was made. Credits, suspensions and the
 //     blacklist may have changed since. Where a client has credits, each message takes one while they last.
