@@ -65,7 +65,7 @@ type Client struct {
 	Refill    string
 	RefillTo  int64     // credits after a refill, unless there are more: those granted last; 0: none
 	RefillAt  time.Time // of the next refill; zero: none
-	Credits   *int64    // what is left, less what is reserved; nil: unlimited; never below zero
+	Credits   *int64    // the rest, without reserved ones; nil: unlimited; never below zero
 	Cap       *int64    // calls a day; nil: never refused
 	Expires   Date      // last day of service; zero: never
 	ExpiresAt time.Time // local midnight after Expires; zero: never

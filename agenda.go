@@ -39,8 +39,7 @@ type AgendaStore interface {
 // OutlookStore tells of pending messages what their state alone does not.
 type OutlookStore interface {
 	// Uncertain lists the attempts whose outcome is uncertain, the latest first. It looks through at most 20,000 of the
-	// client's messages that are open, and due or to be looked at again after a moment, and reports whether that is all
-	// of them.
+	// client's open messages that are due, or to be looked at again, after a moment. It reports whether those are all.
 	Uncertain(ctx context.Context, after time.Time) (found []UncertainAttempt, all bool, err error)
 
 	// AmongBlacklisted returns those of the words, phones or marks, under which an entry of the blacklist stands.

@@ -299,10 +299,10 @@ type CampaignStore interface {
 type RecipientStore interface {
 	// NewList begins a list of an editable campaign. What is not used within an hour of its last row is removed.
 	NewList(ctx context.Context, l RecipientList, now time.Time) (ListID, error)
-	// AddRecipients appends rows in one transaction: at most MaxInline. Only the phone, line and cells of each are looked at.
-	// The list gets the columns and the mapping of l. Its size must be that of l, or nothing is stored. Codes: invalid beyond
-	// MaxRecipients; conflict (another size; the list is in use and its campaign is not editable). Appending to a list in
-	// use drops the campaign's check.
+	// AddRecipients appends rows in one transaction: at most MaxInline. Only the phone, line and cells of each are
+	// looked at. The list gets the columns and the mapping of l. Its size must be as l says, or nothing is stored.
+	// Codes: invalid beyond MaxRecipients; conflict (another size; the list is in use and its campaign is not
+	// editable). Appending to a list in use drops the campaign's check.
 	AddRecipients(ctx context.Context, l RecipientList, rows []Recipient, now time.Time) error
 	// UseList makes the list its campaign's current one, and drops the check. Codes: conflict unless the campaign is editable.
 	UseList(ctx context.Context, id CampaignID, list ListID) error

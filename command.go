@@ -90,7 +90,7 @@ func jsonOf(v any) []byte {
 	return text
 }
 
-// What commands and codes are sealed for (see the vault); their place is that of their session.
+// What commands and codes are sealed for (see the vault). Their place is their session's.
 const (
 	SealedCommand = "command"
 	SealedAnswer  = "answer to a command"

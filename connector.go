@@ -29,7 +29,7 @@ type Connector interface {
 }
 
 // Witness is a connector that can look up what its network holds. The dispatcher asks about attempts without an answer
-// that must not be repeated, such as a message that was stopped in flight just before the process died.
+// that must not be repeated. One is a message that was stopped in flight just before the process died.
 type Witness interface {
 	// Arrived reports whether the network has the message under the envelope's ConnectorID. False proves nothing: an
 	// attempt may still be on its way.
@@ -92,7 +92,7 @@ type Receipt struct {
 }
 
 // SendErrorKind says what is certain about a failed attempt. In all kinds this attempt did not reach the network. Final
-// says more: no attempt under this connector id did. A connector that cannot know that of a repeat ([Envelope.Repeat])
+// says more: no attempt under this connector id did. A connector that cannot know this of a repeat ([Envelope.Repeat])
 // returns an error that is not a [SendError].
 type SendErrorKind int8
 

@@ -8,8 +8,8 @@ import (
 // Way tells apart how sessions of one type reach the network.
 type Way string
 
-// WayDevice is that of a Send_app session whose messages devices take: people's phones, or programs. All other sessions
-// have the way "": their connector sends.
+// WayDevice is the way of a Send_app session whose messages devices take: people's phones, or programs. All other
+// sessions have the way "": their connector sends.
 const WayDevice Way = "device"
 
 // ByDevice reports whether devices take the session's messages.

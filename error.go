@@ -39,7 +39,7 @@ type Fault struct {
 }
 
 // Error is the only error type that crosses a package's border on purpose. Message is for the caller and holds no
-// internals; what was tried is in the wrapped error.
+// internals. The wrapped error says what was tried.
 type Error struct {
 	Code       Code
 	Message    string

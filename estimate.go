@@ -14,9 +14,9 @@ type Contact struct {
 // SessionLoad is what a session did since a moment, and what its network allows.
 type SessionLoad struct {
 	Sent      int // messages that left
-	Met       int // people whom it got to know
-	Addressed int // people to whom all numbers of its business wrote outside their windows
-	Portfolio int // such people whom the network allows in 24 hours; 0: any number, or the network did not say
+	Met       int // people that it got to know
+	Addressed int // people that all numbers of its business wrote to outside their windows
+	Portfolio int // as many of them as the network allows in 24 hours; 0: any number, or the network did not say
 }
 
 // EstimateStore is what the estimates of a campaign read. Codes: not_found.
@@ -35,7 +35,7 @@ type MessageKind struct {
 	Category string `json:"category"` // marketing, utility, authentication or service; "": unknown
 }
 
-// CategoryService is that of messages without a template.
+// CategoryService is the category of messages without a template.
 const CategoryService = "service"
 
 // CampaignCost is what a network takes for a campaign's messages. The JSON form is what stores keep.

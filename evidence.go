@@ -35,7 +35,7 @@ type Charge struct {
 	Phone    string // of the recipient, "" where it was not told; the country comes from it
 }
 
-// Receipts are what is known of a message after evidence. Each moment is that of the first evidence of its kind.
+// Receipts are what is known of a message after evidence. Each moment is when the first evidence of its kind came.
 type Receipts struct{ Sent, Delivered, Read, Failed time.Time }
 
 // With adds evidence. The order in which evidence is added does not matter, nor how often.
@@ -102,18 +102,20 @@ type Incoming struct {
 
 // IntakeStore keeps what comes back from networks. All of it may be told again without an effect.
 type IntakeStore interface {
-	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [Receipts.Verdict] says: those that are open
-	// or uncertain (a failure only by the token of the present attempt), COMPLETED ones that the network gave up, and FAILED
-	// ones that it delivered. The charge that comes with a delivery is counted for the message's campaign, once a message. What was cancelled stays as it is. A credit is given back with a failure, and
-	// taken again with a delivery. Messages that are not there, or another session's, are passed over; it returns how many.
+	// KeepEvidence notes receipts, and makes messages COMPLETED or FAILED as [Receipts.Verdict] says. It changes
+	// messages that are open or uncertain; a failure only by the token of the present attempt. It also changes
+	// COMPLETED ones that the network gave up, and FAILED ones that it delivered. Cancelled messages stay as they are.
+	// The charge that comes with a delivery is counted for the message's campaign, once a message. A credit is given
+	// back with a failure, and taken again with a delivery. Messages that are not there, or another session's, are
+	// passed over; it returns how many.
 	KeepEvidence(ctx context.Context, now time.Time, e []Evidence) (unknown int, err error)
 
 	// KeepHeard opens windows for free text, and stops what was started before the person wrote by sequences that stop on
 	// a reply. It returns how many messages were cancelled.
 	KeepHeard(ctx context.Context, now time.Time, h []Heard) (cancelled int, err error)
 
-	// KeepPreference adds to the blacklist, or takes out what an earlier preference added; one that is older than what is
-	// known of the person changes nothing. It reports whether it did.
+	// KeepPreference adds to the blacklist, or takes out what an earlier preference added. A preference that is older
+	// than the last one of the person changes nothing. It reports whether it did.
 	KeepPreference(ctx context.Context, now time.Time, p Preference) (bool, error)
 
 	// KeepAliases notes by which other names the network knows people.
@@ -123,6 +125,6 @@ type IntakeStore interface {
 	// aliases connect with it.
 	Recipients(ctx context.Context, client ClientID, session SessionID, name string) ([]string, error)
 
-	// TellNetworkTemplate is that of [NetworkTemplateStore].
+	// TellNetworkTemplate is the method of [NetworkTemplateStore].
 	TellNetworkTemplate(ctx context.Context, n TemplateNews) error
 }

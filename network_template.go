@@ -104,7 +104,7 @@ func (t NetworkTemplate) Part(kind string) TemplatePart {
 // Places are what has to be filled in, in their order and each once: "1", "2" or names.
 func (p TemplatePart) Places() (all []string) { return placesOf(p.Text) }
 
-// Open reports whether the end of the button's address, its code or its payload is filled in by whoever sends it.
+// Open reports whether the sender fills in the end of the button's address, its code or its payload.
 func (b TemplateButton) Open() bool { return b.Kind == "COPY_CODE" || len(placesOf(b.URL)) > 0 }
 
 func placesOf(text string) (all []string) {
@@ -151,9 +151,9 @@ type NetworkTemplateStore interface {
 	// OfficialSessions returns the sessions that are known by a number, or, with number "", that belong to a business.
 	OfficialSessions(ctx context.Context, number, account string) ([]SessionID, error)
 
-	// KeepNetworkTemplates makes a list, read at a moment, that of the client's business: what is not in it is DELETED.
-	// News that are later than the moment stay. problem, if not "", is noted in the place of a list. Nothing is kept of a
-	// business that the session does not belong to.
+	// KeepNetworkTemplates makes a list, read at a moment, the list of the client's business. What it lacks becomes
+	// DELETED. News that are later than the moment stay. problem, if not "", is noted in the place of a list. Nothing
+	// is kept of a business that the session does not belong to.
 	KeepNetworkTemplates(ctx context.Context, session SessionID, account string, at time.Time, all []NetworkTemplate, problem string) error
 
 	// TellNetworkTemplate keeps news, unless later ones are known or the client has no session of the business.

@@ -29,7 +29,7 @@ const (
 // JSON is what is sealed.
 func (k OfficialKeys) JSON() []byte { return jsonOf(k) }
 
-// SealedOfficial is what keys are sealed for; their place is that of their session.
+// SealedOfficial is what keys are sealed for. Their place is their session's.
 const SealedOfficial = "official"
 
 // OfficialWebhooks is the path below which each Official session has its own, by its id.
@@ -71,8 +71,9 @@ type OfficialStore interface {
 	// WindowUntil returns until when free text may be sent to the person, zero if they never wrote.
 	WindowUntil(ctx context.Context, client ClientID, session SessionID, phone string) (time.Time, error)
 
-	// Addressed returns to whom the session sent since a moment without that they had written in the 24 hours before,
-	// each with the latest such moment. It reads all that the client sent since, so it is for when a session opens.
+	// Addressed returns the people that the session wrote to since a moment, although they had not written in the 24
+	// hours before. Each comes with the latest such moment. It reads all that the client sent since, so it is for when
+	// a session opens.
 	Addressed(ctx context.Context, client ClientID, session SessionID, since time.Time) (map[string]time.Time, error)
 
 	// Upload returns the network's id of a file that was uploaded before and can still be used at the moment, "" for none.
@@ -86,6 +87,6 @@ type OfficialStore interface {
 type Upload struct {
 	Client  ClientID
 	Session SessionID
-	Number  string // the network's id of the sender, to whom uploads belong
+	Number  string // the network's id of the sender, which owns uploads
 	Hash    string // of the content and its type
 }

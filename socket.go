@@ -11,8 +11,8 @@ type Acquaintances interface {
 	// Knows reports whether the person (or group) wrote to the session, or got anything from it.
 	Knows(ctx context.Context, client ClientID, session SessionID, to string) (bool, error)
 
-	// Met notes since when the session knows somebody: that a message to them was taken by the network, or, at a moment long
-	// past, that they wrote first. The first time counts.
+	// Met notes since when the session knows somebody. Either the network took a message to them, or, at a moment long
+	// past, they wrote first. The first time counts.
 	Met(ctx context.Context, client ClientID, session SessionID, to string, at time.Time) error
 
 	// MetSince returns the moments since one at which the session got to know somebody by its own message, latest first, at

@@ -7,9 +7,9 @@ import (
 )
 
 // The store's promises, by role. A caller asks for the roles it needs; only a store implements them all. Unless a
-// comment says otherwise: a method that changes something returns after its commit is on disk, or with an error and
-// nothing changed; CodeUnavailable means the database could not be reached; all methods may be called by many
-// goroutines at once.
+// comment says otherwise, these hold. A method that changes something returns after its commit is on disk, or with an
+// error and nothing changed. CodeUnavailable means that the database could not be reached. Many goroutines may call all
+// methods at once.
 
 // Tenant is all that a client's key can reach. Everything in it belongs to that client; what belongs to another is
 // CodeNotFound.
@@ -40,8 +40,9 @@ type Tenant interface {
 // RunStore starts and stops.
 type RunStore interface {
 	// Start stores the run, its messages, the day's usage and the idempotency record in one transaction, shared with
-	// all that wait. Codes: cap_reached with the counters (exact under any concurrency; nothing stored or counted),
-	// conflict (if_running reject; the idempotency key with another body), not_found (the sequence or session is gone).
+	// all that wait. Codes: cap_reached with the counters, which are exact under any concurrency (nothing is stored or
+	// counted). conflict: if_running reject, or the idempotency key with another body. not_found: the sequence or
+	// session is gone.
 	Start(ctx context.Context, s StartRun) (StartedRun, error)
 
 	// Replay returns the answer kept under the idempotency key, nil when there is none. Codes: conflict (another body).
@@ -53,10 +54,10 @@ type RunStore interface {
 
 	// Stop cancels every PENDING message without an open intent of the sequence's runs for the phone, and counts one
 	// call, never refused. Messages go in chunks of at most 1,000 a transaction. A cancelled message is never sent. One
-	// in flight is not in the answer; it is CANCELLED if its attempt comes back for a retry, and not repeated if the
-	// attempt's outcome is unknown: only evidence of delivery or refusal decides otherwise. So does every other verb that
-	// cancels.
-	// Codes: not_found for a sequence that never was the client's, nothing counted; a deleted one can still be stopped.
+	// in flight is not in the answer. It is CANCELLED if its attempt comes back for a retry. It is not repeated if the
+	// attempt's outcome is unknown; then only evidence of delivery or refusal decides. So does every other verb that
+	// cancels. Codes: not_found for a sequence that never was the client's, nothing counted; a deleted one can still be
+	// stopped.
 	Stop(ctx context.Context, sequence SequenceID, phone string, day Date, now time.Time) (Stopped, error)
 
 	// CancelPending does the same for all messages to the phones, or for all of the client when all is true. It tells took
@@ -84,10 +85,11 @@ type MessageStore interface {
 	Outcomes(ctx context.Context, from, to time.Time, p Page) ([]MessageOutcome, string, error)
 
 	// Resend stores the new messages, all or none, and counts one call. FAILED, CANCELLED, BLACKLISTED and PENDING
-	// messages become RESCHEDULED; COMPLETED ones stay. The new ones keep their session, or get the client's default one
-	// if theirs was deleted. Codes, in this order: not_found with a fault for every id that is missing or another's;
-	// conflict with a fault for every RESCHEDULED one, naming its successor, every one that is being sent or whose
-	// outcome is uncertain, and every one whose content is gone; cap_reached with the counters. Faults are at body.id[i], i counting the messages asked for.
+	// messages become RESCHEDULED; COMPLETED ones stay. The new ones keep their session, or get the client's default
+	// one if theirs was deleted. Codes, in this order. not_found has a fault for every id that is missing or another's.
+	// conflict has a fault for every RESCHEDULED message, naming its successor. It also has one for every message that
+	// is being sent, whose outcome is uncertain, or whose content is gone. cap_reached has the counters. Faults are at
+	// body.id[i], i counting the messages asked for.
 	Resend(ctx context.Context, r Resend) (Resent, error)
 
 	// CancelMessages cancels those of the messages that are PENDING without an open intent, all in one transaction, and
@@ -133,10 +135,10 @@ type SessionStore interface {
 	Sessions(ctx context.Context, p Page) ([]Session, string, error)          // by id; invalid: the cursor
 
 	// DeleteSession removes it; sequences that name it use the default one, or moveTo, from then on. Its pending
-	// messages are cancelled, or keep their moments and go to another session of the client if moveTo is not 0; one
-	// whose outcome is uncertain is given up as FAILED, because nobody could look for evidence any more. Codes:
-	// not_found (it, or moveTo, with a fault at query.move_to); conflict (it is the default one; it has pending
-	// messages, whose count is named, and neither cancel nor moveTo is given); busy (some are just being sent).
+	// messages are cancelled. If moveTo is not 0, they keep their moments and go to another session of the client. An
+	// uncertain one is given up as FAILED, because nobody could look for evidence any more. Codes: not_found (it, or
+	// moveTo, with a fault at query.move_to). conflict: it is the default one, or it has pending messages, and neither
+	// cancel nor moveTo is given. The answer names their count. busy: some are just being sent.
 	DeleteSession(ctx context.Context, id SessionID, cancel bool, moveTo SessionID, now time.Time) error
 
 	// GiveUp ends the session's attempts that were begun by now and have no outcome as FAILED, with an uncertain one.
@@ -194,8 +196,8 @@ type SandboxStore interface {
 
 // PrivacyStore forgets persons.
 type PrivacyStore interface {
-	// Erase cancels what is pending to the phone, gives up what is uncertain as FAILED, and removes the number and all
-	// texts from what the client has of it; rows, states, moments and credits stay. It counts one call, never refused.
+	// Erase cancels what is pending to the phone, and gives up what is uncertain as FAILED. It removes the number and
+	// all texts from the client's rows. The rows, states, moments and credits stay. It counts one call, never refused.
 	// Each transaction is bounded: after a failure the call may be repeated and finishes what is left. Codes: busy, not
 	// counted, when messages to the phone are just being sent or repeated; what else there was is done.
 	Erase(ctx context.Context, e Erasure) (Erased, error)
@@ -225,8 +227,9 @@ type ClientStore interface {
 	// creates something that a quota limits answers quota_reached, exactly under any concurrency.
 	Quotas(ctx context.Context, ids []ClientID) (map[ClientID]Quotas, error)
 
-	// DeleteClient removes the client for good: its login is free, its keys are revoked, its sessions are gone, what is
-	// pending is cancelled; what is being sent finishes, as after a Stop. Messages and the ledger are kept.
+	// DeleteClient removes the client for good. Its login is free, its keys are revoked, its sessions are gone, and
+	// pending messages are cancelled. Messages that are being sent finish, as after a Stop. Messages and the ledger are
+	// kept.
 	DeleteClient(ctx context.Context, id ClientID, now time.Time) error // not_found
 }
 
@@ -251,13 +254,14 @@ type Operator interface {
 	Principal(ctx context.Context, hash KeyHash, now time.Time) (Principal, error)
 	// RotateKey stores next for the owner of the key named by hash, which stays valid until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
-	// Refill brings the credits of clients whose moment has come (RefillAt is not after now) up to their RefillTo, sets
-	// their next moment as next says (zero: none), and returns how many it was. Any number of nodes may call it at once.
-	// One that cannot be refilled holds up no other; the error names it.
+	// Refill serves the clients whose moment has come: RefillAt is not after now. It brings their credits up to
+	// RefillTo, and sets their next moment as next says (zero: none). It returns how many they were. Any number of
+	// nodes may call it at once. One that cannot be refilled holds up no other; the error names it.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
-	// Maintain ends what is open of deleted clients and sessions, removes idempotency records older than two days,
-	// counted days older than 400 and contacts without an open window, and blanks requests and contents of runs whose messages all ended before blank (zero:
-	// none), as many as one call may. Any number of nodes may call it at once; what fails is left to the next call.
+	// Maintain ends what is open of deleted clients and sessions. It removes idempotency records older than two days,
+	// counted days older than 400, and contacts without an open window. It blanks requests and contents of runs whose
+	// messages all ended before blank (zero: none). It does as much as one call may. Any number of nodes may call it at
+	// once; what fails is left to the next call.
 	Maintain(ctx context.Context, now, blank time.Time) error
 	Tenant(id ClientID) Tenant
 	// Uncounted is Tenant for what people do in dashboards: no call of it is counted, or refused for the cap.
@@ -293,19 +297,19 @@ func (m DueMessage) Before(o DueMessage) bool {
 
 // Queue is what the dispatcher asks about messages.
 type Queue interface {
-	// Due returns, for each of the places, the first open messages of its queue that stand after it and whose Next is
-	// not after horizon, at most limit a place, by (next, id). Messages with an unknown outcome are among them once they
-	// should be looked at again.
+	// Due returns, for each of the places, the first open messages of its queue that stand after it. Their Next is not
+	// after horizon. There are at most limit for a place, by (next, id). Messages with an unknown outcome are among
+	// them once they should be looked at again.
 	Due(ctx context.Context, from []Place, horizon time.Time, limit int) ([]DueMessage, error)
 
-	// Expiring returns open messages of a session without an intent that are due and end by the moment, those that end
-	// first, at most limit: what a session that cannot send must close although it stands behind more than is read. It
-	// reads all that is due, so it is not for every second. What a campaign holds is left out.
+	// Expiring returns open messages of a session that have no intent, are due, and end by the moment. Those that end
+	// first come first, at most limit. A session that cannot send must close them, although they stand behind more than
+	// is read. It reads all that is due, so it is not for every second. What a campaign holds is left out.
 	Expiring(ctx context.Context, session SessionID, by time.Time, limit int) ([]DueMessage, error)
 
-	// Retrying returns the sessions' open messages that were tried after since and are to be tried again by until: what
-	// a new owner must know to keep the order of each recipient. It reads the first most of each session's messages
-	// whose Next is after since, tried or not, and names the sessions that hold as many: there may be more behind.
+	// Retrying returns the sessions' open messages that were tried after since and are to be tried again by until. A
+	// new owner needs them to keep the order of each recipient. It reads the first most of each session's messages
+	// whose Next is after since, tried or not. It names the sessions that hold as many, because more may be behind.
 	Retrying(ctx context.Context, sessions []SessionID, since, until time.Time, most int) (tried []DueMessage, crowded []SessionID, err error)
 
 	// Contents reads steps of runs; those that are not there, or were blanked, are left out.
@@ -356,8 +360,9 @@ type Claim struct {
 	Messages []ClaimItem
 }
 
-// ClaimItem names one message as the dispatcher last saw it. Intent 0 claims an open message; Intent > 0 takes over an
-// attempt whose answer was lost, to repeat it under the same connector id: no credit is taken again, and Repeats counts.
+// ClaimItem names one message as the dispatcher last saw it. Intent 0 claims an open message. Intent > 0 takes over an
+// attempt whose answer was lost, to repeat it under the same connector id. Then no credit is taken again, and Repeats
+// counts.
 type ClaimItem struct {
 	MessageRef
 	Session  SessionID  // as last seen: a message that was moved to another is not claimed; 0: any
@@ -396,7 +401,7 @@ type Settlement struct {
 	Detail string
 }
 
-// Fleet is who sends for whom.
+// Fleet says which node sends for which session.
 type Fleet interface {
 	// Join registers a new incarnation with a lease.
 	Join(ctx context.Context, lease time.Duration) (NodeID, error)

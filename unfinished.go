@@ -42,8 +42,8 @@ func (k UnfinishedKind) Begin(u User, now time.Time) Unfinished {
 	return Unfinished{Kind: k, User: u.ID, Stamp: u.Stamp, Until: now.Add(k.Lasts())}
 }
 
-// Open reports whether the user can still finish the step: it is of this kind, its deadline is not over, and the user has
-// not changed the password nor ended all visits since. u is as stored now.
+// Open reports whether the user can still finish the step. It must be of this kind, and before its deadline. The user
+// must not have changed the password or ended all visits since. u is as stored now.
 func (p Unfinished) Open(kind UnfinishedKind, u User, now time.Time) bool {
 	return p.Kind == kind && p.User == u.ID && p.Stamp == u.Stamp && now.Before(p.Until)
 }

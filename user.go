@@ -162,7 +162,7 @@ const (
 	ForgetTries = 24 * time.Hour
 )
 
-// Door is what is asked before it is known who somebody is.
+// Door answers before the service knows who somebody is.
 type Door interface {
 	LoginStore
 	TicketStore
@@ -218,9 +218,9 @@ type TryStore interface {
 	Try(ctx context.Context, tries []Try, now time.Time) (wait time.Duration, err error)
 	// Forget ends the counting of marks, as somebody came in, and takes one attempt back from each of the others.
 	Forget(ctx context.Context, marks, others []string) error
-	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from one
-	// address within an hour only raise their entry's Times. What is beyond MaxFailures within a day is counted in one entry
-	// without an address.
+	// Fail notes that an attempt counted under the mark failed, and puts the failures into the audit log. Repeats from
+	// one address within an hour only raise their entry's Times. Failures beyond MaxFailures within a day are counted
+	// in one entry without an address.
 	Fail(ctx context.Context, mark string, failures []Failure, now time.Time) error
 }
 

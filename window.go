@@ -137,7 +137,7 @@ func (w *Window) Opened(t time.Time, loc *time.Location) Date {
 	return day
 }
 
-// Until returns the moment at which the window next closes after t, which is inside it; when that is further than a
+// Until returns the moment at which the window next closes after t, which is inside it. Where that is further than a
 // given time away, it returns t plus that time.
 func (w *Window) Until(t time.Time, loc *time.Location, atMost time.Duration) time.Time {
 	limit := t.UnixMicro() + atMost.Microseconds()
@@ -162,8 +162,8 @@ func (w *Window) Always() bool {
 	return w == nil || len(w.Weekdays) == 0 && w.From == "" && w.To == "" && w.Holidays == "" && len(w.Closed) == 0
 }
 
-// hours returns the window's hours in microseconds after the midnight that begins its day; to is exclusive, and past
-// 24 hours when the window crosses midnight. Unreadable hours, which Check refuses, are no hours.
+// hours returns the window's hours in microseconds after the midnight that begins its day. The end is exclusive. It is
+// past 24 hours when the window crosses midnight. Unreadable hours, which Check refuses, are no hours.
 func (w *Window) hours() (from, to int64) {
 	to = microDay
 	if w.From != "" {

@@ -322,7 +322,7 @@ func (c *Client) backTo(ctx context.Context, id string, state puntuale.State, lo
 	})
 }
 
-// move gives a message that is in a state new moments. What is wrong with them is at location.
+// move gives a message that is in a state new moments. Their faults are at location.
 func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.Location, state puntuale.State, location string,
 	moments func(*puntuale.MessageDetail, *time.Location) puntuale.ResendMessage,
 ) (Moved, error) {

@@ -28,8 +28,8 @@ func addressText(a netip.Addr) string {
 	return a.String()
 }
 
-// fail notes that somebody failed to sign in as the users. mark is what the attempt was counted under. What was wrong is
-// the password or the code.
+// fail notes that somebody failed to sign in as the users. mark is what the attempt was counted under. Either the
+// password or the code was wrong.
 func (c *Control) fail(ctx context.Context, mark string, users []puntuale.User, what string, from netip.Addr) error {
 	failures := make([]puntuale.Failure, len(users))
 	for i, u := range users {

@@ -70,7 +70,8 @@ func (c *Client) Blacklist(ctx context.Context, p Page) ([]puntuale.BlacklistEnt
 	return rows, next, nil
 }
 
-// FindBlacklisted lists the entries whose number or reason holds what was typed, newest first; "" is all. Codes: invalid.
+// FindBlacklisted lists the entries whose number or reason holds the typed text, newest first; "" is all. Codes:
+// invalid.
 func (c *Client) FindBlacklisted(ctx context.Context, text string, p Page) ([]puntuale.BlacklistEntry, string, error) {
 	text = strings.TrimSpace(text)
 	var f faults

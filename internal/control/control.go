@@ -34,7 +34,7 @@ type Config struct {
 	Scratch       string               // the folder of lists that are being read; "": the system's
 	PlainGateways bool                 // gateways may be reached by http: the operator named their networks
 	Prices        *price.Table         // what Meta takes for messages; nil: the embedded table
-	Files         puntuale.MediaSource // for whoever asks whether an address leads to a file; nil: nobody can
+	Files         puntuale.MediaSource // answers whether an address leads to a file; nil: nobody can
 }
 
 // Control answers for the whole service. It keeps no state but what it once loaded, none of which is

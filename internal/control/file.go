@@ -36,8 +36,9 @@ type fileWindow struct {
 // CanTryFiles reports whether this process fetches files at all.
 func (c *Client) CanTryFiles() bool { return c.control.files != nil }
 
-// TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is. Codes:
-// invalid, rate_limited, unavailable where this process fetches nothing. What is wrong with the file is a [*puntuale.SendError].
+// TryFile fetches the file at an address the way a message does, from public addresses only, and says what it is.
+// Codes: invalid, rate_limited, unavailable where this process fetches nothing. A fault of the file is a
+// [*puntuale.SendError].
 func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
 	address = strings.TrimSpace(address)
 	var f faults

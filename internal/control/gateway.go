@@ -14,7 +14,7 @@ import (
 
 // NewGateway is what a session of type Send_app is given to reach its gateway.
 type NewGateway struct {
-	BaseURL     string // "": that of SendApp Cloud
+	BaseURL     string // "": the address of SendApp Cloud
 	AccessToken string
 	InstanceID  string           // "": linking asks the gateway for one
 	Faults      []puntuale.Fault // found by the caller of SetGateway in the request itself
@@ -23,9 +23,10 @@ type NewGateway struct {
 // toGateway reports whether the session sends through a gateway.
 func (s Session) toGateway() bool { return s.Type == puntuale.SendApp && !s.Sandbox && !s.ByDevice() }
 
-// SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. What is blank
-// stays as it was. With another base URL the token must be given, so that no other server is shown the stored one. Codes:
-// forbidden, not_found, invalid, conflict (it sends through no gateway, or another session has the instance).
+// SetGateway replaces the keys of a session with a gateway, or some of them, and has its node look at them. A blank
+// member changes nothing. With another base URL the token must be given, so that no other server is shown the stored
+// one. Codes: forbidden, not_found, invalid, conflict (it sends through no gateway, or another session has the
+// instance).
 func (c *Client) SetGateway(ctx context.Context, id string, r NewGateway) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

@@ -18,8 +18,8 @@ type Pairing struct {
 }
 
 // Pair begins to link a session, anew if that is under way, and returns it with the first code to be shown. Codes that
-// follow are in what [Client.Session] returns. Codes: forbidden, not_found, invalid, conflict (it is linked; nothing
-// links sessions of its type; nothing came of it), busy (the network, or the session's node, did not answer in time).
+// follow are in what [Client.Session] returns. Codes: forbidden, not_found, invalid. conflict: it is linked, nothing
+// links sessions of its type, or nothing came of it. busy: the network, or the session's node, did not answer in time.
 func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error) {
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err

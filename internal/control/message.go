@@ -27,7 +27,7 @@ func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageD
 	}
 	wanted := make([]puntuale.MessageID, 0, len(ids))
 	for _, text := range ids {
-		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // what is no id is nobody's
+		if id, err := puntuale.ParseID[puntuale.MessageID](text); err == nil { // a text that is no id belongs to nobody
 			wanted = append(wanted, id)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"puntuale"
 )
 
-// NewKeys is a request to replace an Official session's keys, or some of them: what is blank stays as it was.
+// NewKeys is a request to replace an Official session's keys, or some of them: a blank member changes nothing.
 type NewKeys struct {
 	puntuale.OfficialKeys
 	NoAccount  bool             // BusinessAccountID is to be none

@@ -14,7 +14,7 @@ const maxOutcomes = 1000
 // OutcomeQuery asks for the outcomes of a period.
 type OutcomeQuery struct {
 	Period Period
-	Cursor string           // "" from the beginning, else that of the answer before
+	Cursor string           // "" from the beginning, else the cursor of the last answer
 	Faults []puntuale.Fault // found by the caller in the request itself
 }
 

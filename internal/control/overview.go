@@ -88,8 +88,9 @@ func (p *Partner) Expiring(ctx context.Context) ([]ClientRow, error) {
 	return p.rows(ctx, found, now)
 }
 
-// Totals returns what was sent, failed and is to be sent by day, of one client or with "" of all. It reaches from so
-// many days ago to so many days ahead, 400 either way at most. Each day is in the list. Codes: not_found.
+// Totals counts the messages that were sent, that failed, and that are to be sent, by day. They are one client's, or
+// with "" all clients'. It reaches from so many days ago to so many days ahead, 400 either way at most. Each day is in
+// the list. Codes: not_found.
 func (p *Partner) Totals(ctx context.Context, client string, back, ahead int) ([]puntuale.DayTotal, error) {
 	now := p.control.clock.Now()
 	today, id := p.control.today(now), puntuale.ClientID(0)

@@ -68,7 +68,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	}
 	wanted := make([]puntuale.ClientID, len(ids))
 	for i, text := range ids {
-		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // what is no id is nobody's
+		wanted[i], _ = puntuale.ParseID[puntuale.ClientID](text) // a text that is no id belongs to nobody
 	}
 	byID, err := p.tenant.ClientsByID(ctx, wanted)
 	if err != nil {
@@ -102,8 +102,8 @@ func number(text string) any {
 	return text
 }
 
-// DeleteClient removes a client for good: what is pending is cancelled, its keys are revoked, its login is free again.
-// Codes: not_found.
+// DeleteClient removes a client for good: its pending messages are cancelled, its keys are revoked, its login is free
+// again. Codes: not_found.
 func (p *Partner) DeleteClient(ctx context.Context, id string) error {
 	wanted, err := clientID(id)
 	if err != nil {

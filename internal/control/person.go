@@ -50,7 +50,7 @@ func (p *Person) Second() (on bool, codes int) {
 // Host returns the partner whose pages the person sees, and how they look.
 func (p *Person) Host() puntuale.Host { return p.host }
 
-// Partner returns what a partner's user may reach. Codes: not_found for a client's user, to whom there is no such thing.
+// Partner returns what a partner's user may reach. Codes: not_found for a client's user, who has no such thing.
 func (p *Person) Partner() (*Partner, error) {
 	if p.user.Client != 0 {
 		return nil, puntuale.NotFound("page")

@@ -46,7 +46,7 @@ const rehearsedPhone = "+393331234567"
 const exampleDays = 7
 
 // Rehearse plans a start of a sequence that need not be stored, by the same planner as a start, and stores and counts
-// nothing. Faults of the sequence and of what is passed are part of the answer. Its errors are those of the store.
+// nothing. Faults of the sequence and of the given values belong to the answer. Its errors are those of the store.
 func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, error) {
 	zone, err := c.zone()
 	if err != nil {

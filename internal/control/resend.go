@@ -188,7 +188,7 @@ func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []pu
 	}
 	wanted := make([]puntuale.MessageID, len(ids))
 	for i, text := range ids {
-		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // what is no id is nobody's
+		wanted[i], _ = puntuale.ParseID[puntuale.MessageID](text) // a text that is no id belongs to nobody
 	}
 	rows, err := c.tenant.Outlines(ctx, wanted)
 	if err != nil {

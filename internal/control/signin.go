@@ -65,8 +65,8 @@ func (c *Control) attempt(r SignIn, users []puntuale.User) attempt {
 
 // SignIn returns the users whose e-mail and password these are: usually one, several where an e-mail is known to more
 // than one partner, never none. It takes as long for an e-mail that nobody has. Codes: unauthorized, the same for each
-// reason; rate_limited, with the time to wait, after too many attempts or while too many others sign in; forbidden, with
-// [ErrWeak].
+// reason. rate_limited, with the time to wait, after too many attempts or while too many others sign in. forbidden,
+// with [ErrWeak].
 func (c *Control) SignIn(ctx context.Context, r SignIn) ([]*Person, error) {
 	r.Email = strings.TrimSpace(r.Email)
 	var users []puntuale.User
