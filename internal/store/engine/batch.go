@@ -13,8 +13,8 @@ import (
 	"modernc.org/sqlite/vtab"
 )
 
-// SQLite has no arrays. Its json_each could carry a batch, but a virtual table that reads the Go slices themselves
-// takes a third less for a claim of 1,000 rows (4.1 against 6.1 µs a row), and bytes stay bytes.
+// SQLite has no arrays. Its json_each could carry a batch. A virtual table that reads the Go slices themselves takes a
+// third less for a claim of 1,000 rows (4.1 against 6.1 µs a row). And bytes stay bytes.
 //
 // "batch(handle)" is a table with columns c0, c1, …; handle is what lend returned.
 type batchModule struct{}

@@ -185,7 +185,7 @@ type ReadPool struct {
 
 	Within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
 
-	Permits chan struct{} // one for each connection, for whoever has no patience to wait for one; nil: nobody asks
+	Permits chan struct{} // one for each connection, so that callers wait no longer than their patience; nil: they wait at the pool
 }
 
 // acquire waits for a connection to be free, as long as the caller's patience lasts.
@@ -325,7 +325,7 @@ func NewConn(ctx context.Context, d *Dialect, db *sql.DB) (l *Conn, free func() 
 	return l, free, nil
 }
 
-// BeginSnapshot begins a transaction that sees one moment: on SQLite that of its first read.
+// BeginSnapshot begins a transaction that sees one moment. On SQLite that is the moment of its first read.
 func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	begin := "begin"
 	if l.dialect.Postgres {

@@ -21,9 +21,8 @@ import (
 
 // Config says where the data is. Zero values have defaults, but for Data and Database, one of which is needed.
 type Config struct {
-	// Database is "" for the SQLite file puntuale.db in the folder Data, "sqlite:" and a path for another file (with
-	// "?_pragma=name(value)" for settings of its own), or a PostgreSQL address beginning with postgres:// or
-	// postgresql://.
+	// Database is "" for the SQLite file puntuale.db in the folder Data. "sqlite:" and a path name another file, with
+	// "?_pragma=name(value)" for settings of its own. A PostgreSQL address begins with postgres:// or postgresql://.
 	Database string
 	Data     string
 
@@ -183,8 +182,8 @@ func (s *DB) Damage() error {
 	return nil
 }
 
-// Failed is closed once the disk under the database failed: nothing is written any more, and the process should end, so
-// that whoever starts it again opens the database anew.
+// Failed is closed once the disk under the database failed. Nothing is written any more. The process should end, so
+// that its next start opens the database anew.
 func (s *DB) Failed() <-chan struct{} { return s.failure.closed }
 
 // Failure says why the store failed; nil while it has not.

@@ -16,9 +16,9 @@ import (
 //	$clock                the database's own clock in microseconds
 //	$timeline             the server's timeline, 0 where there is none (postgres.go)
 //
-// For SQLite casts and row locks are taken out (one writer holds the whole file, so there is nothing to lock) and
-// greatest and least are called max and min; there a null among their arguments gives null, on PostgreSQL it is
-// ignored, so no statement passes one. Where more differs, there are two texts with the reason above them.
+// For SQLite casts and row locks are taken out: one writer holds the whole file, so there is nothing to lock. greatest
+// and least are called max and min. There a null among their arguments gives null, and PostgreSQL ignores it, so no
+// statement passes one. Where more differs, there are two texts with the reason above them.
 //
 // RETURNING comes in no particular order; callers match rows by key.
 type Dialect struct {
@@ -105,8 +105,8 @@ func (d *Dialect) begin() string {
 	return "begin immediate"
 }
 
-// bind replaces a batch among the arguments by what the database takes, and returns what to call once the statement
-// has been read to its end.
+// bind replaces a batch among the arguments by what the database takes. It returns what to call once the statement has
+// been read to its end.
 func (d *Dialect) bind(args []any) ([]any, func()) {
 	if len(args) == 0 {
 		return args, func() {}

@@ -61,8 +61,8 @@ func ends(p *pgconn.PgError) bool {
 	return p.SeverityUnlocalized == "FATAL" || p.SeverityUnlocalized == "PANIC"
 }
 
-// Unsure reports that nobody can tell from COMMIT's error on which side of it the transaction is: PostgreSQL did not answer
-// that it rolled it back. (40003: it says so itself.)
+// Unsure reports that COMMIT's error does not tell whether the transaction is on disk: PostgreSQL did not answer that
+// it rolled it back. (40003: it says so itself.)
 func Unsure(err error) bool {
 	p, ok := errors.AsType[*pgconn.PgError](err)
 	return !ok || ends(p) || p.Code == "40003"

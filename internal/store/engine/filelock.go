@@ -13,7 +13,7 @@ import (
 // What ends the names of lock files beside a SQLite file.
 const (
 	openLock     = ".lock"     // held while it is opened
-	useLock      = ".use"      // shared by whoever uses it, and held alone by what moves it
+	useLock      = ".use"      // shared by its users, and held alone by a move
 	dispatchLock = ".dispatch" // held by the dispatching process
 )
 
@@ -47,8 +47,8 @@ func (s *DB) HoldFile() (release func() error, err error) {
 	return func() error { return errors.Join(dispatch(), use()) }, nil
 }
 
-// lockFile takes the lock of a file, which is created, as flock's flags say; where they say not to wait for others, busy
-// is why it was refused. The file stays: removing it would let two processes hold locks of two files of the same name.
+// lockFile creates a file and takes its lock, as flock's flags say. Where they say not to wait for others, busy is why
+// it was refused. The file stays: removing it would let two processes hold locks of two files of the same name.
 func lockFile(path string, how int, busy string) (release func() error, err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("create the data folder: %w", err)

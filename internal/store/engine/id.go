@@ -9,8 +9,8 @@ import (
 )
 
 // idBlock is a writer's stock of identifiers for messages and runs. Blocks come from one counter that never falls
-// behind the database's clock (microseconds since the beginning of 2026), so identifiers grow with time, stay below
-// 2^53 for 285 years, and are no count; what is left of a block is dropped when the next is taken.
+// behind the database's clock, in microseconds since the beginning of 2026. So identifiers grow with time, stay below
+// 2^53 for 285 years, and are no count. The rest of a block is dropped when the next is taken.
 type idBlock struct {
 	next, end int64
 	taken     time.Time

@@ -23,8 +23,8 @@ const (
 	uncleanCheck = 3 * time.Second // for a larger one after an unclean end
 )
 
-// noticed looks at the error of any statement. A damaged SQLite file ends the store. Of a damaged PostgreSQL one page or
-// index may be bad and all else sound, so the server goes on, but is not ready until it starts again.
+// noticed looks at the error of any statement. A damaged SQLite file ends the store. In a damaged PostgreSQL one page
+// or index may be bad and all else sound. So the server goes on, but is not ready until it starts again.
 func (s *DB) noticed(err error) {
 	switch {
 	case !corrupt(err):

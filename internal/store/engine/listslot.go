@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// listSlots let each client read one list at a time, so that whoever asks for several slow ones keeps nobody else from the
-// connections for lists.
+// listSlots let each client read one list at a time. So a client that asks for several slow lists leaves connections to
+// others.
 type listSlots struct {
 	mu sync.Mutex
 	of map[int64]*listSlot

@@ -15,13 +15,13 @@ import (
 	"puntuale/internal/clock"
 )
 
-// A PostgreSQL that is gone says so, and whoever asks hears it at once. One that hangs, or whose network swallows what
-// is sent, says nothing: each call would wait for its own limit, and all others behind it.
+// A PostgreSQL that is gone says so, and its caller hears it at once. One that hangs, or whose network swallows what is
+// sent, says nothing: each call would wait for its own limit, and all others behind it.
 //
-// watch notices that within about a second: nothing at all was answered, on any connection, while its own small question
-// was out. It then ends the context under which all statements run. Who was reading or waiting is refused as with a
-// store that is gone; a transaction that had not reached COMMIT is lost, and so not stored; one that had is in doubt, and
-// its caller is told so. New calls are refused until a question is answered again.
+// watch notices that within about a second: nothing at all was answered, on any connection, while its own small
+// question was out. It then ends the context under which all statements run. Callers that were reading or waiting are
+// refused as with a store that is gone. A transaction that had not reached COMMIT is lost, and so not stored. One that
+// had is in doubt, and its caller is told so. New calls are refused until a question is answered again.
 type Monitor struct {
 	db       *sql.DB
 	logger   *slog.Logger
@@ -134,9 +134,9 @@ func (w *Monitor) release() {
 	w.life.Load().end(errAway)
 }
 
-// present returns true, and has ended the life, when the database no longer answers; false when ctx ends. Time is counted in ticks that were
-// waited for one after the other, so that a machine that was asleep or starved does not look like a silent database.
-// Making a connection is not silence: it has its own limit (connectTimeout), and running into that one is.
+// present returns true, and has ended the life, when the database no longer answers; false when ctx ends. It counts
+// time in ticks, waited for one after the other. So a machine that was asleep or starved does not look like a silent
+// database. Making a connection is not silence: it has its own limit (connectTimeout), and running into that one is.
 func (w *Monitor) present(ctx context.Context) bool {
 	asked, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -155,7 +155,7 @@ func (w *Monitor) present(ctx context.Context) bool {
 		select {
 		case err := <-answer:
 			stop()
-			// Any other error is an answer too: whoever meets it is told.
+			// Any other error is an answer too, and its caller gets it.
 			if errors.Is(err, errNoConnection) && timedOut(err) && w.answered.Load() == last {
 				w.release()
 				return true

@@ -10,8 +10,8 @@ import (
 // DefaultLimit is the length of a page whose caller names none.
 const DefaultLimit = 100
 
-// ReadCursor reads a page's cursor: the identifier of the last row already given, kept with the list's name so that a
-// cursor of another list is noticed.
+// ReadCursor reads a page's cursor: the identifier of the last row already given. The list's name stands beside it, so
+// that a cursor of another list is noticed.
 func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error) {
 	limit = p.Limit
 	if limit <= 0 {

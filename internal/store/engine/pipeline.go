@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 )
 
-// PostgreSQL is spoken to through pgx itself: database/sql keeps its connections, but would convert each value of a row
-// once more, and wait for the answer to each statement of a transaction before it sends the next.
+// Statements reach PostgreSQL through pgx itself, and database/sql keeps the connections. It would convert each value
+// of a row once more. And it would wait for the answer to each statement of a transaction before it sends the next.
 
 // statement is one as the database reads it.
 type statement struct {
@@ -21,8 +21,8 @@ type statement struct {
 	scan func(r Row) error // nil: what it returns is not wanted
 }
 
-// send runs what is queued and the statement in one round trip. The error is that of the first that failed; what stood
-// behind it was not run.
+// send runs what is queued and the statement in one round trip. The error comes from the first that failed; those
+// behind it did not run.
 func (l *Conn) send(ctx context.Context, last statement) (tag pgconn.CommandTag, err error) {
 	all := append(l.queued, last)
 	l.queued = nil

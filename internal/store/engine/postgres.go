@@ -33,8 +33,8 @@ var postgresSettings = map[string]string{
 	"idle_in_transaction_session_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 }
 
-// Settings of writers. A batch is joined with big tables by looking up each of its rows in order: no other plan is
-// wanted, whatever the statistics say of a table that was empty a minute ago, and looking for one takes time.
+// Settings of writers. A batch is joined with big tables by looking up each of its rows in order. No other plan is
+// wanted, whatever the statistics say of a table that was empty a minute ago. And looking for one takes time.
 var writerSettings = map[string]string{
 	"lock_timeout":     strconv.FormatInt(lockTimeout.Milliseconds(), 10),
 	"enable_hashjoin":  "off",
@@ -165,14 +165,14 @@ func trustPostgres(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. What
-// the old primary had accepted last may be missing there, intents among it: the network has a message, and our row says
-// that nobody tried. So a lease is good on one timeline only. The fence of every claim compares the node's timeline with
-// the server's present one; after any failover each node must join again, and nobody joins before what may have been
-// forgotten is set aside (queue/quarantine.go).
+// PostgreSQL numbers its timelines: a standby that is promoted, and a server restored to a moment, begin a new one. The
+// last rows that the old primary accepted may be missing there, also intents. Then the network has a message, and our
+// row says that nobody tried. So a lease is good on one timeline only. The fence of every claim compares the node's
+// timeline with the server's present one. After any failover each node must join again. No node joins before the
+// quarantine of messages that may have been forgotten (queue/quarantine.go).
 //
-// The number is read from the name of the log file being written, which is right from the first moment after a promotion
-// and which any user may ask for. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
+// The number is read from the name of the log file that is being written. It is right from the first moment after a
+// promotion, and any user may ask for it. (pg_control_checkpoint() still shows the old one until the first checkpoint.)
 const timelineNow = `('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::bigint`
 
 // untimed stands for it where there are no timelines: SQLite, and databases that only speak PostgreSQL's protocol. Those
@@ -188,7 +188,7 @@ func (s *DB) findTimeline(ctx context.Context, db *sql.DB) error {
 		return fmt.Errorf("ask for the timeline: %w", err)
 	}
 	if err != nil {
-		// A standby cannot say; it will once it is promoted. Whoever else cannot say never will.
+		// A standby cannot say; it will once it is promoted. Any other server that cannot say never will.
 		var standby bool
 		if db.QueryRowContext(ctx, "select pg_is_in_recovery()").Scan(&standby) == nil && standby {
 			s.Dialect.Timeline = timelineNow

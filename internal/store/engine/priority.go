@@ -39,9 +39,9 @@ type party struct {
 	lane  Priority
 }
 
-// fairOrder returns the tasks in the order in which they are to be done: by lane, and within one everybody's first before
-// anybody's second, so that whoever asks for much waits behind himself; of several firsts that of the owner who had his
-// turn longest ago. An owner's own tasks keep their order. w.mu is held.
+// fairOrder returns the tasks in the order in which they are to be done: by priority, and within one everybody's first
+// before anybody's second. So an owner with many tasks waits behind its own. Of several firsts, the owner who had a
+// turn longest ago comes first. An owner's own tasks keep their order. w.mu is held.
 func (w *Writer) fairOrder() []*Task {
 	if noChoice(w.Queue) {
 		return w.Queue

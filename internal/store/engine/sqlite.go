@@ -192,8 +192,8 @@ func sqliteThere(path string) (bool, error) {
 	return true, nil
 }
 
-// createSQLite builds a new file under another name and moves it to its place when it is complete, so that whatever
-// stands there is either a whole store or a damaged one. The caller holds the lock.
+// createSQLite builds a new file under another name, and moves it to its place when it is complete. So a file there is
+// either a whole store or a damaged one. The caller holds the lock.
 func createSQLite(ctx context.Context, path string, s *DB) (err error) {
 	fresh := path + ".new"
 	for _, rest := range []string{"", "-wal", "-shm", "-journal"} {

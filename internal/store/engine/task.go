@@ -17,9 +17,9 @@ type Kind struct {
 	// prepare runs before the transaction begins; nil: nothing to prepare.
 	Prepare func(ctx context.Context, w *Writer, tasks []*Task) error
 
-	// run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock,
-	// or to find the one that fails), so it sets every answer anew. An error undoes the work of all; a refusal that
-	// concerns one task alone goes into its refused, and must leave nothing of that task behind.
+	// run does the tasks' work inside a transaction. It may run several times for the same tasks (after a deadlock, or
+	// to find the one that fails), so it sets every answer anew. An error undoes the work of all. A refusal that
+	// concerns one task alone goes into its Refused, and must leave nothing of that task behind.
 	Run func(ctx context.Context, w *Writer, tasks []*Task) error
 
 	// check tells whether the tasks' transaction committed, after its connection was lost during COMMIT; nil: nobody
@@ -27,7 +27,7 @@ type Kind struct {
 	Check func(ctx context.Context, w *Writer, tasks []*Task) (committed bool, err error)
 }
 
-// Class says with whom a task shares a transaction on SQLite, and who takes turns there.
+// Class says which tasks share a transaction on SQLite, and which take turns there.
 type Class int8
 
 const (

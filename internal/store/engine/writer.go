@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// Writer commits what callers want, many at once: while one transaction is on its way to the disk the next tasks
-// queue, and all of them share the following one. Nothing is delayed on purpose. One goroutine works; tasks that touch
+// Writer commits what callers want, many at once. While one transaction is on its way to the disk, the next tasks
+// queue, and all of them share the following one. Nothing is delayed on purpose. One goroutine works. Tasks that touch
 // the same client go to the same writer, so that writers of one node do not wait for each other.
 type Writer struct {
 	Db   *DB
@@ -290,9 +290,9 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	return errors.Join(fmt.Errorf("commit: %w", err), l.Rollback(ctx))
 }
 
-// Who reads outcomes in the order of their moments goes on once the last he saw is two seconds old. So a transaction that
-// waited for locks, and would commit moments older than datedMost, runs again with newer ones; but not more often than
-// staleTries, because what is slow by itself must end, too.
+// Who reads outcomes in the order of their moments goes on once the last he saw is two seconds old. So a transaction
+// that waited for locks, and would commit moments older than datedMost, runs again with newer ones. It does so at most
+// staleTries times, because a slow transaction must end, too.
 const (
 	datedMost  = time.Second
 	staleTries = 2

@@ -13,12 +13,13 @@ import (
 	"puntuale"
 )
 
-// Who sends for whom. The lease is the node's row and nothing else: every claim holds that row FOR KEY SHARE until it
-// has committed, so nobody deletes it while a claim is open, and a node without its row can claim nothing. A session's
-// owner is only an assignment. Leases are measured by the database's clock; clocks of nodes are never compared.
+// Which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY
+// SHARE until it has committed. So nobody deletes it while a claim is open, and a node without its row can claim
+// nothing. A session's owner is only an assignment. Leases are measured by the database's clock; clocks of nodes are
+// never compared.
 //
-// These calls have a writer of their own with its own connection, and on SQLite the first place in the only queue: a
-// node must not lose its lease because it has much to write.
+// These calls have a writer of their own with its own connection. On SQLite they are first in the only queue. A node
+// must not lose its lease because it has much to write.
 
 // Fleet keeps which node has which sessions. It implements puntuale.Fleet and puntuale.LinkKeeper; its methods may be called by
 // many goroutines at once.
@@ -109,8 +110,8 @@ func (s *Fleet) Beat(ctx context.Context, node puntuale.NodeID, lease time.Durat
 	return err
 }
 
-// Reap leaves what somebody holds to its next call: a node that stands still inside a claim must not make the others
-// wait here, behind whose calls their own leases would end. Until its row is gone its sessions stay its own.
+// Reap leaves a locked row to its next call. A node that stands still inside a claim must not make the others wait
+// here: their own leases would end meanwhile. Until its row is gone its sessions stay its own.
 func (s *Fleet) Reap(ctx context.Context) (freed int, err error) {
 	err = s.OnFleet(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from node where id in (
@@ -177,9 +178,8 @@ func (s *Fleet) Leave(ctx context.Context, node puntuale.NodeID) error {
 }
 
 // LockDispatch keeps a second process from dispatching from the same SQLite file, where leases could not tell them
-// apart in time; release gives the place free. Whoever holds the lock is alone, so nodes of a process that was killed
-// are removed at once and need not be waited for. On PostgreSQL nodes share the work, and nothing is locked.
-// Codes: conflict (another process dispatches).
+// apart in time. release frees the lock. The process with the lock is alone, so it removes nodes of a killed process at
+// once. On PostgreSQL nodes share the work, and nothing is locked. Codes: conflict (another process dispatches).
 func (s *Fleet) LockDispatch(ctx context.Context) (release func() error, err error) {
 	if s.File == "" {
 		return func() error { return nil }, nil

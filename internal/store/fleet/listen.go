@@ -38,8 +38,8 @@ const (
 	listenMost  = 2 * time.Second // between attempts to listen again
 )
 
-// Listen has heard called with what other nodes hint, until the store is closed: at most once for each store, with a
-// function that does not wait. Hints that come while the database is away, or behind a pooler that works by
+// Listen calls heard with the hints of other nodes, until the store is closed. Call it at most once for each store,
+// with a function that does not wait. Hints that come while the database is away, or behind a pooler that works by
 // transaction, are lost. On SQLite none ever come.
 func (s *Fleet) Listen(heard puntuale.Hint) {
 	if s.notifier == nil || s.listener != nil {

@@ -18,9 +18,9 @@ import (
 	"puntuale/internal/clock"
 )
 
-// Nodes wake each other with NOTIFY, after the commit that made something due and on a connection of its own: inside the
-// commit it halves the rate of commits, for whoever notifies queues at one lock. What waits while a notification is on
-// its way goes with the next one, many sessions in one payload. Every hint may be lost: whoever listens also polls.
+// Nodes wake each other with NOTIFY, after the commit that made something due and on a connection of its own. Inside
+// the commit it halves the rate of commits, because all notifiers queue at one lock. What waits while a notification is
+// on its way goes with the next one, many sessions in one payload. Every hint may be lost: all listeners also poll.
 const hintChannel = "puntuale_hint"
 
 // What the names of the connections end with, as pg_stat_activity shows them.
@@ -82,8 +82,8 @@ func startNotifier(cfg *pgx.ConnConfig, w *engine.Monitor, logger *slog.Logger) 
 	return t
 }
 
-// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed; session
-// 0: which node has which session changed. It never blocks, and it is for what is on disk already. On SQLite, which has
+// Hint tells the other nodes that the session has something due at a moment, or (zero moment) that it changed. Session
+// 0 says that owners of sessions changed. It never blocks, and it is for what is on disk already. On SQLite, which has
 // one dispatching process, it does nothing.
 func (s *Fleet) Hint(session puntuale.SessionID, due time.Time) {
 	if s.notifier != nil {
@@ -247,7 +247,7 @@ func (n notice) word(session puntuale.SessionID) string {
 	return word + strconv.FormatInt(n.until.UnixMicro(), numerals)
 }
 
-// hear calls heard for each word of a payload; what is none is left out.
+// hear calls heard for each word of a payload, and leaves out the rest.
 func hear(words string, heard puntuale.Hint) {
 	for word := range strings.FieldsSeq(words) {
 		id, moment := word, ""

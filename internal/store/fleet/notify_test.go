@@ -16,7 +16,7 @@ import (
 
 const patience = 30 * time.Second
 
-// A burst becomes a few notifications, each within what PostgreSQL takes, and what is beyond all measure is dropped.
+// A burst becomes a few notifications, each within what PostgreSQL takes. Beyond 4,096 sessions hints are dropped.
 func TestHintsAreFew(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -59,8 +59,8 @@ func (s *Fleet) SameTimeline(ctx context.Context, a engine.Querier) (*Failover, 
 	return f, nil
 }
 
-// keptHeartbeat reports that the last heartbeat this process was told of is there. The record that says "synchronous" came
-// with the same log as everything else: a standby that was left behind, and promoted all the same, still says so.
+// keptHeartbeat reports that the last heartbeat this process was told of is there. The record that says "synchronous"
+// came with the same log as everything else. A standby that was left behind, and promoted all the same, still says so.
 func (s *Fleet) keptHeartbeat(ctx context.Context, a engine.Querier) (bool, error) {
 	last := s.beaten.Load()
 	if last == nil {
