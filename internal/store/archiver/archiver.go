@@ -17,7 +17,7 @@ import (
 )
 
 // Archiver takes runs that ended long ago out of the database and into compressed files. Any number of nodes may have
-// one on the same folder; whoever has the lease works. What makes it safe is not the lease, though:
+// one on the same folder; the one with the lease works. What makes it safe is not the lease, though:
 //
 //   - A file gets the number after the last finished one, and no number is given twice (archive.Folder).
 //   - Rows are deleted only while they are byte for byte what the file says, which was on disk and read back before; what
@@ -44,8 +44,8 @@ type Config struct {
 	// Lease is how long another node waits for one that stopped in the middle; default 2 minutes.
 	Lease time.Duration
 
-	// Rest is called after each piece of work with the time that it took, and waits so that others have the database for
-	// themselves; nil: 19 times as long, at most 2 s.
+	// Rest is called after each piece of work with the time that it took. It waits so that others have the database for
+	// themselves. nil: 19 times as long, at most 2 s.
 	Rest func(ctx context.Context, took time.Duration) error
 }
 
@@ -73,7 +73,7 @@ func New(s *engine.DB, cfg Config) *Archiver {
 	return a
 }
 
-// newArchiveKind is a kind of tasks that may run again: what is archived is gone.
+// newArchiveKind is a kind of tasks that may run again: archived rows are gone.
 func newArchiveKind() *engine.Kind {
 	k := engine.NewSingle("archive", engine.PriorityCall)
 	k.Check, k.Background = engine.RunAgain, true
@@ -188,8 +188,7 @@ func (t *tenure) adopt(ctx context.Context) error {
 	})
 }
 
-// Begin makes a folder the one that the installation's archive goes to from now on, whatever was its folder
-// before, and returns how many files the new one holds.
+// Begin sends the installation's archive to a folder from now on, whatever was its folder before.
 func Begin(ctx context.Context, s *engine.DB, path string) error {
 	f, err := archive.BeginFolder(path)
 	if err != nil {
@@ -220,7 +219,7 @@ func (t *tenure) write(ctx context.Context, do func(ctx context.Context, a engin
 	return t.cfg.Rest(ctx, t.s.LocalClock.Now().Sub(begun))
 }
 
-// fenced is write for whoever still has the lease, which it prolongs.
+// fenced is write for the holder of the lease, which it prolongs.
 func (t *tenure) fenced(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	t.beaten = t.s.LocalClock.Now()
 	return t.write(ctx, func(ctx context.Context, a engine.Querier) error {

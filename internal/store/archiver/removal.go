@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// finish does what is left of the file after the last finished one, if it is there: it deletes from the database what
-// the file holds, takes out of the file what has changed since, and makes it the last finished one.
+// finish completes the file after the last finished one, if it is there. It deletes the file's rows from the database,
+// takes out of the file what has changed since, and makes it the last finished one.
 func (t *tenure) finish(ctx context.Context) error {
 	file, found, err := t.folder.Find(t.serial + 1)
 	if err != nil || !found {
@@ -77,8 +77,8 @@ const (
 	removeRowsSQLite = 100
 )
 
-// remove deletes what the file holds from the database, some runs of a client at a time, and returns the runs that are
-// other there than in the file. Those stay.
+// remove deletes the file's rows from the database, some runs of a client at a time. It returns the runs that differ
+// there from the file. Those stay.
 func (t *tenure) remove(ctx context.Context, p *past) (changed map[puntuale.RunRef]bool, err error) {
 	most := removeRows
 	if !t.s.Dialect.Postgres {

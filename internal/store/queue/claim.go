@@ -138,8 +138,8 @@ type campaignRef struct {
 	id     puntuale.CampaignID
 }
 
-// heldCampaigns locks the campaigns of the batch until we have committed: when a pause has committed, no claim that saw the
-// campaign run is still open. Only changes of state write these rows.
+// heldCampaigns locks the campaigns of the batch until we have committed. So when a pause has committed, no claim that
+// saw the campaign run is still open. Only changes of state write these rows.
 func (b *ClaimBatch) heldCampaigns(ctx context.Context) (map[campaignRef]bool, error) {
 	seen := map[campaignRef]bool{}
 	var refs []campaignRef
@@ -175,7 +175,7 @@ select c.client_id, c.id, c.state from $u(c bigint, i bigint) join campaign c on
 order by c.client_id, c.id for share of c`
 
 // Every row is written, so that a cancellation that waits for it sees the intent and leaves it alone. The statement
-// names intent and never state: a condition on state would let the planner use the index of open messages, which also
+// names intent and never state. A condition on state would let the planner use the index of open messages, which also
 // holds all that are in flight. A repeat (u.x > 0) keeps the moment of the first unanswered attempt.
 //
 // An erasure may make a number in the blacklist a mark after the standings were read, and this statement would find
@@ -260,8 +260,9 @@ func (b *ClaimBatch) findMarked(ctx context.Context) error {
 	return nil
 }
 
-// closeBlocked closes what is for numbers in the blacklist; the rows are ours already. What was set aside after a failover
-// (quarantine.go) keeps its credit, because the network may have it; but not to a number that was blocked all along.
+// closeBlocked closes what is for numbers in the blacklist; the rows are ours already. A message that was quarantined
+// after a failover (quarantine.go) keeps its credit, because the network may have it. To a number that was blocked all
+// along it does not.
 func (b *ClaimBatch) closeBlocked(ctx context.Context) error {
 	var refs []puntuale.MessageRef
 	var credit []int64 // what becomes of it: 0 none was taken, 1 kept, -1 given back

@@ -21,9 +21,9 @@ type StoredMessage struct {
 	erased bool // its person was erased: nothing of the evidence but the outcome is kept
 }
 
-// outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain
-// (even if it was sent again since: then its outcome changes, and its state stays). A message that somebody cancelled
-// or that was closed for another reason stays what it is, with an event beside it.
+// outweighed reports whether evidence of delivery changes the message: while it is open, or was given up as uncertain.
+// If it was sent again since, its outcome changes, and its state stays. A message that somebody cancelled or that was
+// closed for another reason stays what it is, with an event beside it.
 func (m StoredMessage) outweighed() bool {
 	gaveUp := m.reason == puntuale.SaysUncertain && (m.state == puntuale.Failed || m.state == puntuale.Rescheduled)
 	return m.state == puntuale.Pending || gaveUp

@@ -15,19 +15,19 @@ import (
 	"puntuale"
 )
 
-// After a failover that may have lost commits, every message that was due is one that the network may have: the intent
-// and the outcome are among what can be missing. Each becomes an attempt without an answer, with a token that no node
-// has: where the network shows a repeat once it is repeated, elsewhere it waits for evidence and for its deadline, like
-// any other attempt that a crash left behind.
+// After a failover that may have lost commits, the network may have every message that was due. Its intent and its
+// outcome may be missing here. Each becomes an attempt without an answer, with a token that no node has. Where the
+// network shows a repeat once, it is repeated. Elsewhere it waits for evidence and for its deadline, like any other
+// attempt that a crash left behind.
 //
-// Left as they are: messages that are due later, those accepted on the new timeline, and those that could not have left:
-// of clients that might not send and to numbers in the blacklist. (A number of which the blacklist holds a mark alone is
-// not known here; what is set aside to it is closed, and its credit given back, by the claim that would repeat it.) How long a message had been overdue says nothing; a
-// queue that was behind may have sent its oldest last. Credits bound what a client can have sent, so each attempt takes
-// one, in due order, and what there is no credit for stays open.
+// Some messages stay as they are. They are due later, or were accepted on the new timeline. Or they could not have
+// left: their client might not send, or their number is in the blacklist. (A number of which the blacklist holds a mark
+// alone is not known here. The claim that would repeat its message closes it, and gives its credit back.) How long a
+// message had been overdue says nothing; a queue that was behind may have sent its oldest last. Credits bound what a
+// client can have sent, so each attempt takes one, in due order, and what there is no credit for stays open.
 //
-// The work is done in chunks, by whoever joins, in any order and as often as it is interrupted; the record of the
-// timeline is renewed last, in the transaction that finds nothing more. Until then nobody can join, so nobody can claim.
+// Joining nodes do the work in chunks, in any order, and again after each interruption. The record of the timeline is
+// renewed last, in the transaction that finds nothing more. Until then nobody can join, so nobody can claim.
 type quarantine struct {
 	s *fleet.Fleet
 	fleet.Failover
@@ -111,9 +111,10 @@ func (q *quarantine) accepted() int64 {
 	return engine.Micros(q.Since.Add(ClockSlack))
 }
 
-// numbered is the greatest identifier that a message may have got on the old timeline. (A message that is sent again keeps
-// the moment at which its run was accepted, and identifiers grow with the clock.) It may be ahead of the clock by the
-// blocks that several writers took at once, and for an hour after a failover by the leap that was made then.
+// numbered is the greatest identifier that a message may have got on the old timeline. (A message that is sent again
+// keeps the moment at which its run was accepted, and identifiers grow with the clock.) It may be ahead of the clock by
+// the blocks that several writers took at once. For an hour after a failover it is also ahead by the leap that was made
+// then.
 func (q *quarantine) numbered() int64 {
 	if q.Since.IsZero() {
 		return math.MaxInt64
@@ -244,7 +245,7 @@ func stillOpen(ctx context.Context, a engine.Querier, rows []grantedRow) ([]gran
 	return slices.DeleteFunc(rows, func(g grantedRow) bool { return !open[g.MessageRef] }), nil
 }
 
-// finish renews the record. Nodes of the old timeline are gone and their sessions are free at once; numbers that were
+// finish renews the record. Nodes of the old timeline are gone, and their sessions are free at once. Numbers that were
 // given out and forgotten are not given out again.
 func (q *quarantine) finish(ctx context.Context, a engine.Querier) error {
 	if still, err := q.still(ctx, a); err != nil || !still {

@@ -284,8 +284,8 @@ from $u(c bigint, i bigint, r text, d text) where message.client_id = u.c and me
 	return giveBack(ctx, b.a, b.now, returned)
 }
 
-// block adds recipients to the blacklist, each once for each failure that says so: whoever takes one out again is not
-// overruled by a repeat.
+// block adds recipients to the blacklist, each once for each failure that says so. So a repeat does not overrule a
+// person who took one out again.
 func (b *evidenceBatch) block(ctx context.Context, all []*receiptTarget) error {
 	for _, m := range all {
 		if m.block == "" || m.erased {

@@ -21,6 +21,6 @@ func CompareRefs(a, b puntuale.MessageRef) int {
 
 func ScanRef(rows engine.Row, r *puntuale.MessageRef) error { return rows.Scan(&r.Client, &r.ID) }
 
-// FirstID is the least identifier that a run which starts at the moment may have, but for the few seconds that a block
+// FirstID is the least identifier of a run that starts at the moment. It is exact but for the few seconds that a block
 // of identifiers is in use.
 func FirstID(at time.Time) int64 { return engine.Micros(at) - engine.IdEpoch }

@@ -11,8 +11,8 @@ import (
 	"puntuale"
 )
 
-// DayOf names the row that counts a client's calls of one day. Whoever holds that row's lock decides alone for the
-// client.
+// DayOf names the row that counts a client's calls of one day. The transaction with that row's lock decides alone for
+// the client.
 type DayOf struct {
 	Client puntuale.ClientID
 	Day    puntuale.Date

@@ -17,9 +17,9 @@ import (
 )
 
 // Blanking looks at each run about once. Identifiers of runs grow with the clock, so a cursor in the client's row walks
-// its runs by their key; what has not ended for long enough is noted in late_run with the moment before which it surely
-// had not, and looked at again once that moment is old enough. There is no other index, and with nothing to do a pass is
-// one probe of the runs' key for each client.
+// its runs by their key. A run that has not ended for long enough is noted in late_run, with the moment before which it
+// surely had not. It is looked at again once that moment is old enough. There is no other index, and with nothing to do
+// a pass is one probe of the runs' key for each client.
 const (
 	blankBatch   = 200    // runs of one transaction
 	blankBound   = 50_000 // runs that one call looks at
@@ -168,8 +168,8 @@ type LateRun struct {
 	Since int64
 }
 
-// The moment at which the last message of a run ended, the end of time while one is open: planned messages are numbered
-// from the run's id, re-sent ones have an index. Subqueries leave the planner no choice but to probe.
+// The moment at which the last message of a run ended; the end of time while one is open. Planned messages are numbered
+// from the run's id, and re-sent ones have an index. Subqueries leave the planner no choice but to probe.
 const RunsEnded = `
 select u.c, u.i,
  coalesce((select max(coalesce(m.done_at, 9223372036854775807)) from message m where m.client_id = u.c and m.id >= u.i and m.id < u.i + r.messages), 0),

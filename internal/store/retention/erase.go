@@ -14,8 +14,8 @@ import (
 	"puntuale"
 )
 
-// erasing is an erasure under way. Its transactions are bounded, each leaves whole runs either as they were or without
-// the person, and what is done is not found again: a repeat of the call finishes what a failure left. The call is
+// erasing is an erasure under way. Its transactions are bounded, and each leaves whole runs either as they were or
+// without the person. A repeat of the call does not find what is done, and finishes what a failure left. The call is
 // counted by the last of them, so that one that is refused is not.
 type erasing struct {
 	puntuale.Erasure
@@ -47,8 +47,8 @@ func (x *erasing) write(ctx context.Context, do func(ctx context.Context, a engi
 	return x.s.TenantWriter(int64(x.id)).Do(ctx, engine.SingleDated(x.s.erase, do).Of(int64(x.id)), false)
 }
 
-// recipients forgets the person in lists of campaigns, before what was fed is cancelled: no campaign feeds the number later. Locks:
-// campaigns, how far they are fed, recipients.
+// recipients forgets the person in lists of campaigns, before fed messages are cancelled: no campaign feeds the number
+// later. Locks: campaigns, how far they are fed, recipients.
 func (x *erasing) recipients(ctx context.Context) error {
 	return x.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `update campaign set checked = '', state = case when state = 2 then 0 else state end
@@ -88,7 +88,7 @@ func (x *erasing) recipients(ctx context.Context) error {
 	})
 }
 
-// cancel makes sure first that nothing more leaves: what is in flight is neither repeated nor tried again.
+// cancel makes sure first that nothing more leaves: messages in flight are neither repeated nor tried again.
 func (x *erasing) cancel(ctx context.Context) error {
 	refs, err := engine.QueryAll(ctx, x.s.CallReads, queue.PhoneCandidates, []any{x.id, engine.Columns{[]string{x.Phone}}}, queue.ScanRef)
 	if err != nil {
@@ -218,8 +218,8 @@ order by message.client_id, message.id for update of message`, []any{later, engi
 	return all, nil
 }
 
-// keepApart locks the runs and leaves out those that must wait: with a message that may be on its way at this moment,
-// and with one that was sent again since their messages were locked.
+// keepApart locks the runs and leaves out those that must wait. They have a message that may be on its way at this
+// moment, or one that was sent again since their messages were locked.
 func (x *erasedRuns) keepApart(ctx context.Context, messages []erasedMessage) error {
 	if _, err := engine.QueryAll(ctx, x.a, `select r.id from $u(c bigint, i bigint) join run r on r.client_id = u.c and r.id = u.i
  order by r.client_id, r.id for update of r`, []any{RunColumns(x.refs)}, engine.ScanOne[int64]); err != nil {
@@ -317,8 +317,8 @@ func (x *erasing) archived(ctx context.Context) error {
 }
 
 // mark makes the number's entry in the blacklist a keyed hash, also while something is just being sent: a claim finds
-// either. In the same transaction the counter of erasures rises, by which a claim notices that what it knew of the client
-// is no longer so (claim.go). Locks: the entry, the client, the counter.
+// either. In the same transaction the counter of erasures rises. By it a claim notices that its knowledge of the client
+// is old (queue/claim.go). Locks: the entry, the client, the counter.
 func (x *erasing) mark(ctx context.Context) error {
 	return x.s.Write(ctx, int64(x.id), func(ctx context.Context, a engine.Querier) error {
 		for _, statement := range []string{

@@ -18,7 +18,7 @@ type Retention struct {
 // New returns the retention of a database.
 func New(db *engine.DB) *Retention {
 	s := &Retention{DB: db, blank: engine.NewSingle("blank", engine.PriorityCall), erase: engine.NewSingle("erase", engine.PriorityPrevent)}
-	s.blank.Check, s.erase.Check = engine.RunAgain, engine.RunAgain // what is blanked is not found again
+	s.blank.Check, s.erase.Check = engine.RunAgain, engine.RunAgain // a second run does not find blanked runs
 	s.blank.Background = true
 	return s
 }

@@ -22,9 +22,9 @@ type BackupConfig struct {
 	Finish func() error
 }
 
-// Backup writes the whole installation as it is at one moment into a zip file, beside servers that run, and returns the
-// header of the database's part. The linked numbers of a SQLite installation are of right after that moment: every number
-// that the database knows is among them.
+// Backup writes the whole installation as it is at one moment into a zip file, beside servers that run. It returns the
+// header of the database's part. The linked numbers of a SQLite installation are of right after that moment: every
+// number that the database knows is among them.
 func Backup(ctx context.Context, cfg engine.Config, to io.Writer, b BackupConfig) (archive.Header, error) {
 	header, err := writeBackup(ctx, cfg, to, b)
 	if err != nil {

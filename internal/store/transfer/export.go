@@ -28,9 +28,8 @@ type ExportConfig struct {
 
 // Export writes the whole installation as it is at one moment, also beside servers that run, and returns the file's
 // header. Memory does not grow with the installation. With Final it refuses while a server runs or a command works on
-// the database, and an error leaves the installation unmarked; ended in between by force it stays marked, and may be
-// exported again.
-// Codes: conflict (Final, and one of these is there).
+// the database. An error leaves the installation unmarked. Ended in between by force it stays marked, and may be
+// exported again. Codes: conflict (Final, and one of these is there).
 func Export(ctx context.Context, cfg engine.Config, to io.Writer, e ExportConfig) (_ archive.Header, err error) {
 	cfg.NoMigrate = true
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})

@@ -17,8 +17,8 @@ import (
 
 // ImportConfig says how to import.
 type ImportConfig struct {
-	// Copy takes a file that was exported beside an installation that may go on sending. Whoever gives it sees to it
-	// that the other one no longer serves.
+	// Copy takes a file that was exported beside an installation that may go on sending. Its caller makes sure that the
+	// other one no longer serves.
 	Copy     bool
 	Progress Progress
 
@@ -32,10 +32,10 @@ var ErrNotFinal = errors.New("the installation that this export came from may go
 var ErrBackup = errors.New("this is a backup's database, and what it holds as due may have left since; give the whole backup to the command restore")
 
 // Import fills an empty database of either kind with an exported installation, creating the tables where they are
-// missing, and returns the file's header. It is one transaction, which commits only after number and digest of every
-// table were found again in the database: whatever ends it leaves the database empty, and it can be tried again.
-// Errors wrap those of package archive where the file is at fault. Codes: conflict (the database holds something, or a
-// server runs or a command works on it).
+// missing, and returns the file's header. It is one transaction. It commits only after number and digest of every table
+// were found again in the database. Anything that ends it leaves the database empty, and it can be tried again. Errors
+// wrap those of package archive where the file is at fault. Codes: conflict (the database holds something, or a server
+// runs or a command works on it).
 func Import(ctx context.Context, cfg engine.Config, from io.Reader, i ImportConfig) (_ archive.Header, err error) {
 	file, err := archive.NewReader(from)
 	if err != nil {
@@ -99,8 +99,8 @@ func (m *importer) Run(ctx context.Context) (err error) {
 	return m.analyze(ctx)
 }
 
-// compare finds the file's tables and columns in the database. A file of older tables has fewer of them; what it lacks
-// gets the defaults, as it got them when the tables were brought up to date.
+// compare finds the file's tables and columns in the database. A file of older tables has fewer of them. Missing
+// columns get the defaults, as they got them when the tables were brought up to date.
 func (m *importer) compare(ctx context.Context) error {
 	which := migration.SQLite
 	if m.s.Dialect.Postgres {

@@ -137,7 +137,7 @@ func numberOrder(t archive.Table) int {
 	return len(numberParents)
 }
 
-// write writes them as the header says, which is that of the database's part of a backup.
+// write writes them as the header of the backup's database part says.
 func (n *linkedNumbers) write(ctx context.Context, to io.Writer, h archive.Header) error {
 	h.Schema, h.Tables = n.version, n.tables
 	if err := countRows(ctx, n.link, h.Tables); err != nil {

@@ -16,8 +16,8 @@ import (
 	"puntuale/internal/store/archive"
 )
 
-// What a restored copy holds as due may have left from the lost installation, and calls that are not in the copy may have
-// stopped it. So it is set aside as after a failover (queue/quarantine.go), with these differences:
+// A message that is due in a restored copy may have left from the lost installation. And calls that are not in the copy
+// may have stopped it. So it is set aside as after a failover (queue/quarantine.go), with these differences:
 //
 //   - Everything due is set aside: also what could not leave when the copy was made. Credits, suspensions and the
 //     blacklist may have changed since. Where a client has credits, each message takes one while they last.
@@ -139,8 +139,8 @@ func (s *installation) renewLinked(ctx context.Context, l *engine.Conn) (err err
 	return n.Commit(ctx)
 }
 
-// MarkRestored sets aside what is due in a copy that was made by other means at a moment. No server may work on it.
-// Codes: conflict (a server or another command does); invalid (the moment lies ahead).
+// MarkRestored sets aside the due messages of a copy that was made by other means at a moment. No server may work on
+// it. Codes: conflict (a server or another command does); invalid (the moment lies ahead).
 func MarkRestored(ctx context.Context, cfg engine.Config, since time.Time, r RestoreConfig) (done Restored, err error) {
 	s, err := openInstallation(ctx, cfg, engine.Options{Name: moverName})
 	if err != nil {
