@@ -7,8 +7,8 @@ import (
 // memoryBudget is what bodies and answers may take together, in bytes; see docs/decisions/0023-memory.md.
 const memoryBudget = 96 << 20
 
-// strangerTimes is how many times as many calls as in a second a caller that nobody knows may make at once: a page that
-// signs in is loaded by everybody in an office.
+// strangerTimes multiplies the calls a second of a caller that nobody knows: so many may come at once. Everybody in an
+// office may load the sign-in page together.
 const strangerTimes = 10
 
 // admission makes what API, dashboards and webhooks share.

@@ -152,7 +152,7 @@ func TestCampaignInterrupted(t *testing.T) {
 	}
 }
 
-// What was changed since the check is shown, and only what was shown is started.
+// The command shows a change since the check, and starts only what it showed.
 func TestCampaignChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	code, out, errs, o := campaigns(t, map[string][]string{"POST/7/start": {
@@ -247,7 +247,7 @@ func TestCampaignAgain(t *testing.T) {
 	}
 }
 
-// On a narrow terminal nothing of what is told is cut off, and the next bar is drawn over all of it.
+// On a narrow terminal no words are cut off, and the next bar is drawn over all of them.
 func TestNarrowProgress(t *testing.T) {
 	t.Parallel()
 	var out strings.Builder

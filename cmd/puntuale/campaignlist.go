@@ -81,7 +81,7 @@ func (l *campaignList) copy(ctx context.Context, from io.Reader) (err error) {
 	return err
 }
 
-// once is the Idempotency-Key of a campaign: the same for the same list and the same order, so that a command that is given
+// once is the Idempotency-Key of a campaign: the same for the same list and the same order. So a command that is given
 // again goes on with the campaign that it made. try counts the drafts that were dropped.
 func (l *campaignList) once(o campaignclient.Order, try int) (string, error) {
 	text, err := json.Marshal(o)

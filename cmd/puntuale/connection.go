@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// connections knows which connections wait for a request, or for the rest of one, so that a stop can give these up and
-// let the others finish. A call whose request never came to its end was never accepted. It keeps no more connections than
-// most: for a new one the one that has waited longest goes, whether it is idle or sends its request drop by drop.
+// connections knows which connections wait for a request, or for the rest of one. So a stop can give these up and let
+// the others finish. A call whose request never came to its end was never accepted. It keeps no more connections than
+// most. For a new one the one that has waited longest goes, whether it is idle or sends its request drop by drop.
 type connections struct {
 	most   int       // 0: any number
 	closed func(int) // told how many were closed for others

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, a curl line to
-// paste, and then a server that goes on. It reads neither the environment nor a configuration file, so that it can
-// never meet real data.
+// demoCommand shows the product at work: fresh data, one run whose first messages leave within seconds, and a curl line
+// to paste. Then the server goes on. It reads neither the environment nor a configuration file, so that it can never
+// meet real data.
 type demoCommand struct {
 	Addr     string     `local:"" placeholder:"HOST:PORT" default:"127.0.0.1:8080" help:"Where the API listens. When the default is taken, a free port is found."`
 	Data     string     `local:"" placeholder:"FOLDER" default:"puntuale-demo" help:"The demo's own folder, made anew each time."`

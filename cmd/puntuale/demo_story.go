@@ -36,7 +36,7 @@ type skipped struct {
 	Reason string    `json:"reason"`
 }
 
-// demoPhone is the recipient of the first run, demoOther that of the curl line. Nobody is written to.
+// demoPhone is the recipient of the first run, and demoOther of the curl line. Nobody is written to.
 const (
 	demoPartner  = "demo@example.com"
 	demoClient   = "studio@example.com"
@@ -144,8 +144,8 @@ func (d *demo) invite(ctx context.Context, operator *control.Control) error {
 	return nil
 }
 
-// start begins the first run. The appointment is in an hour and some seconds: two messages leave at the call and just
-// after it, the reminder of the day before is past, that of the hour before is due within seconds, thanks wait.
+// start begins the first run. The appointment is in an hour and some seconds. Two messages leave at the call and just
+// after it. The reminder of the day before is past, and the one of the hour before is due within seconds. Thanks wait.
 func (d *demo) start(ctx context.Context) error {
 	var started struct {
 		ID      []string  `json:"id"`

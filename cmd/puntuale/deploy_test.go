@@ -134,8 +134,8 @@ func TestDeployCommands(t *testing.T) {
 	}
 }
 
-// TestDeployWaitsForAStop: whoever stops a server gives it longer than the server gives itself, else what is in flight
-// is cut off.
+// TestDeployWaitsForAStop: the program that stops a server gives it longer than the server gives itself. Else messages
+// in flight are cut off.
 func TestDeployWaitsForAStop(t *testing.T) {
 	t.Parallel()
 	parsed, err := newTerminal(t, nil).parse([]string{"serve"})

@@ -13,8 +13,8 @@ import (
 	"puntuale/internal/push/pushtest"
 )
 
-// TestDevice: a server with a phone that is told by Web Push, and a program that sends: linked with a code, through a
-// restart of the server, until it is unlinked.
+// TestDevice has a server, a phone that hears by Web Push, and a program that sends. The program is linked with a code,
+// lives through a restart of the server, and is unlinked.
 func TestDevice(t *testing.T) {
 	t.Parallel()
 	service := pushtest.New(t)

@@ -10,14 +10,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// A disk is nearly full when less than a tenth of it, and less than lowBytes, is free: a tenth of a large disk lasts for
-// long.
+// A disk is nearly full when less than a tenth of it, and less than lowBytes, is free. A tenth of a large disk lasts
+// for long.
 const (
 	lowShare = 10
 	lowBytes = 5 << 30
 )
 
-// disks warns before a disk is full on which the server writes. That of a PostgreSQL is its own to watch.
+// disks warns before a disk is full on which the server writes. PostgreSQL's disk is not watched here.
 type disks struct {
 	folders map[string]string // by what they are for
 	low     map[string]bool

@@ -50,7 +50,7 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, status{Status: "ready", Roles: h.roles})
 }
 
-// probe returns what is wrong, nil when nothing is: a sentence without internals, whose cause is in the log.
+// probe returns a fault as a sentence without internals, or nil. The log has the cause.
 func (h *health) probe(ctx context.Context) *puntuale.Error {
 	if h.stopping.Load() {
 		return notReady("the server is stopping")

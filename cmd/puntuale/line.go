@@ -7,9 +7,9 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// readable returns the command line without what kong would stop at, and a fault for each thing it left out: kong ends
-// at the first word that it does not know, before it reads the rest of the line, the environment and the file, and
-// takes a negative duration for a flag. No command takes arguments other than flags.
+// readable returns the command line without the words that kong would stop at, and a fault for each of them. kong ends
+// at the first word that it does not know, before it reads the rest of the line, the environment and the file. It takes
+// a negative duration for a flag. No command takes arguments other than flags.
 func readable(parser *kong.Kong, args []string) (rest []string, faults []fault) {
 	node := parser.Model.Node
 	for i := 0; i < len(args); i++ {

@@ -12,8 +12,8 @@ import (
 	"github.com/lmittmann/tint"
 )
 
-// newLogger writes for people on a terminal, JSON lines elsewhere. No API key gets out, whoever logs it: keys travel in
-// addresses, and addresses end up in errors.
+// newLogger writes for people on a terminal, JSON lines elsewhere. No API key gets out, whatever part logs it: keys
+// travel in addresses, and addresses end up in errors.
 func newLogger(w io.Writer, terminal bool, level slog.Level) *slog.Logger {
 	if terminal {
 		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, TimeFormat: time.TimeOnly, ReplaceAttr: attribute}))

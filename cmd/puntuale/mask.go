@@ -10,8 +10,8 @@ import (
 // hidden stands for what would give access.
 const hidden = "xxxxx"
 
-// harmless are the names in a database address whose values anybody may see. What is not among them is hidden: drivers
-// know more names of passwords than one can list, and read them in any case of letters.
+// harmless are the names in a database address whose values anybody may see. All others are hidden: drivers know more
+// names of passwords than one can list, and read them in any case of letters.
 var harmless = []string{
 	"application_name", "connect_timeout", "dbname", "host", "pool_max_conns", "pool_min_conns", "port", "search_path",
 	"sslmode", "sslrootcert", "target_session_attrs", "timezone", "user",

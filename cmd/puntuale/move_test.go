@@ -82,8 +82,8 @@ func TestExportFails(t *testing.T) {
 	}
 }
 
-// TestExportAfterAKilledOne: what an export left that was killed is removed by the next one to the same file; what another
-// one is just writing is not.
+// TestExportAfterAKilledOne: the next export to the same file removes the remains of a killed one. It leaves a file
+// that another export is writing.
 func TestExportAfterAKilledOne(t *testing.T) {
 	t.Parallel()
 	term := newTerminal(t, nil)

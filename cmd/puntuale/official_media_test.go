@@ -65,8 +65,8 @@ func newShelf(t *testing.T) *shelf {
 	return s
 }
 
-// TestOfficialMedia sends a file of every kind, and as a template's header, through the whole program: fetched once for a
-// run, uploaded once for good, in Meta's form; and all is read in the end.
+// TestOfficialMedia sends a file of every kind, and as a template's header, through the whole program. It is fetched
+// once for a run, and uploaded once for good, in Meta's form. All is read in the end.
 func TestOfficialMedia(t *testing.T) {
 	t.Parallel()
 	peer, files := graphtest.New(t, graphtest.NewNumber("101")), newShelf(t)

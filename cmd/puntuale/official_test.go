@@ -13,8 +13,9 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// TestOfficial sets an Official session up through the API, sends by a sequence with text, location and a template, and
-// sees statuses come back until all is read: on one server, and on two of which one sends and the other answers calls.
+// TestOfficial sets an Official session up through the API, and sends by a sequence with text, location and a template.
+// It sees statuses come back until all is read. It does so on one server, and on two: one sends, and the other answers
+// calls.
 func TestOfficial(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {

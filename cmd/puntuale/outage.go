@@ -17,8 +17,9 @@ const refusedLine = "request refused: unavailable"
 // calm is how long after the last refusal an answered call ends an outage, so that a store that comes and goes is one.
 const calm = 5 * time.Second
 
-// outage makes two lines of the refusals while the store does not answer: the first one as it is, with its cause, and
-// at the end how many there were. A line for each would bury the cause, and fill the disk at the rate of the calls.
+// outage makes two lines of the refusals while the store does not answer. The first is the first refusal, with its
+// cause. The second comes at the end, and counts them. A line for each would bury the cause, and fill the disk at the
+// rate of the calls.
 type outage struct {
 	clock  clock.Clock
 	logger *slog.Logger

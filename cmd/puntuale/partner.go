@@ -60,8 +60,8 @@ func (c *partnerCreateCommand) Run(ctx context.Context, p *program) error {
 	})
 }
 
-// refuseSecond keeps a command that is given twice from leaving two partners, of which one owns the clients and the
-// other has the key that was noted. Who wants two says so.
+// refuseSecond keeps a command that is given twice from leaving two partners. One would own the clients, and the other
+// would have the key that was noted. Who wants two says so.
 func (c *partnerCreateCommand) refuseSecond(ctx context.Context, opened *store.Store) error {
 	if c.Another {
 		return nil

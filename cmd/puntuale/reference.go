@@ -34,7 +34,7 @@ func (c *configCommand) Run(_ context.Context, p *program) error {
 		fmt.Fprintf(p.stdout, "\n%s\n", wrap(flag.Help, "# ", 96))
 		from := cmp.Or(p.source[flag.Name], "default")
 		line := fmt.Sprintf("%s = %s", flag.Name, tomlText(flag))
-		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself; what is hidden is no value
+		if flag.Name == "config" || flag.Tag.Has("secret") { // a file cannot name itself; a hidden text is no value
 			line = "# " + line
 		}
 		fmt.Fprintf(p.stdout, "%-48s # %s\n", line, from)

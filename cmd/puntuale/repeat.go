@@ -12,7 +12,7 @@ import (
 // quietFor is how long a warning is held back that says the same as the last one.
 const quietFor = time.Minute
 
-// repeats holds back warnings and errors that were written a moment ago, word for word: while a disk is full, several
+// repeats holds back warnings and errors that were written a moment ago, word for word. While a disk is full, several
 // parts of a server try again twice a second. The next one that is written tells how many were not.
 type repeats struct {
 	slog.Handler
@@ -31,7 +31,7 @@ type repeated struct {
 	held    int
 }
 
-// mostSeen bounds what is remembered; lines beyond are written as they come.
+// mostSeen bounds the remembered lines; others are written as they come.
 const mostSeen = 1000
 
 // withoutRepeats returns a logger like the one given.

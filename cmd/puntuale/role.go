@@ -35,7 +35,7 @@ func checkRoles(roles []string) string {
 	return ""
 }
 
-// withoutAPI answers calls that reach a server which takes none: whoever sent them here must be told so.
+// withoutAPI answers calls that reach a server which takes none, so that their sender learns it.
 func withoutAPI(cfg httpkit.Config) http.Handler {
 	return httpkit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		err := &puntuale.Error{Code: puntuale.CodeNotFound, Message: "this server answers no calls: it runs without the role api"}

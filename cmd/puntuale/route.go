@@ -11,8 +11,9 @@ import (
 	"puntuale/internal/web"
 )
 
-// routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API. Every other path is the API's to answer or to refuse, as it came: a
-// mux here would redirect those that are not clean, with the key in the address.
+// routes puts what an operator asks, the figures (nil: they are elsewhere), and the pages (nil: none), beside the API.
+// The API answers or refuses every other path as it came. A mux here would redirect paths that are not clean, with the
+// key in the address.
 func routes(api, pages, webhooks http.Handler, h *health, m *meter, c clock.Clock, logger *slog.Logger) http.Handler {
 	own := ownRoutes(h, m)
 	for path, handler := range own {

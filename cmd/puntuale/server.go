@@ -83,7 +83,7 @@ type serverConfig struct {
 	Push     http.RoundTripper // the way to push services; nil: to public addresses only
 }
 
-// openServer opens the store, joins the fleet and serves. What was opened is closed again when a later part fails.
+// openServer opens the store, joins the fleet and serves. Opened parts are closed again when a later one fails.
 func openServer(ctx context.Context, cfg serverConfig) (_ *server, err error) {
 	cfg.Logger = withoutRepeats(cfg.Logger, cfg.Clock)
 	s := &server{

@@ -33,8 +33,8 @@ func view(t *testing.T, method, url, key, body string) sessionView {
 	return v
 }
 
-// TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and sees what was pending leave;
-// by calls to whichever server there is, one of which owns the session.
+// TestLink unlinks a sandbox session, shows its codes until the simulated phone links it, and sees pending messages
+// leave. It calls any of the servers; one of them owns the session.
 func TestLink(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {

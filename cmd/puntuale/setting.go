@@ -19,10 +19,10 @@ import (
 	"puntuale/internal/plan"
 )
 
-// The structs below are the one table of settings: each field is a flag of the commands that embed it, an environment
-// variable (PUNTUALE_ and the name), a key of the configuration file, and a row of the reference. A field's type says
-// how its text is read; the tag "secret" hides what would give access. Nothing is read from the environment by kong
-// itself, so that the order flag, environment, file, default has one place (source.go).
+// The structs below are the one table of settings. Each field is a flag of the commands that embed it, and an
+// environment variable (PUNTUALE_ and the name). It is also a key of the configuration file, and a row of the
+// reference. A field's type says how its text is read; the tag "secret" hides what would give access. Nothing is read
+// from the environment by kong itself, so that the order flag, environment, file, default has one place (source.go).
 
 // baseSettings are those that every command working on stored data needs.
 type baseSettings struct {
@@ -201,7 +201,7 @@ func (s *serveSettings) checkOfficial() (faults []fault) {
 	return faults
 }
 
-// checkArchive keeps contents out of the archive: what is not blanked is not archived.
+// checkArchive keeps contents out of the archive: only blanked runs are archived.
 func (s *serveSettings) checkArchive() []fault {
 	never, some := puntuale.Keep{}, time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
 	switch {

@@ -21,8 +21,8 @@ const (
 	annaNumber = "393330000002"
 )
 
-// TestSocket links a number through the API, sends by a sequence, and sees receipts come back: on one server, and on two
-// of which one sends and the other answers calls.
+// TestSocket links a number through the API, sends by a sequence, and sees receipts come back. It does so on one
+// server, and on two: one sends, and the other answers calls.
 func TestSocket(t *testing.T) {
 	t.Parallel()
 	t.Run("one server", func(t *testing.T) {
@@ -317,8 +317,8 @@ func (r *socketRig) deleted() {
 	eventually(t, "the phone lists it no more", func() bool { return len(r.shop.Devices()) == 1 })
 }
 
-// TestSocketRepeats: a message that nobody acknowledges stays PENDING, is repeated three times under the id that it has,
-// and then left alone, until the phone that it reached tells of it. It takes as long as the repeats do.
+// TestSocketRepeats: a message that nobody acknowledges stays PENDING, and is repeated three times under its id. Then
+// it is left alone, until the phone that it reached tells of it. It takes as long as the repeats do.
 func TestSocketRepeats(t *testing.T) {
 	t.Parallel()
 	net := whatsapptest.New(t)

@@ -73,7 +73,7 @@ func (s *server) backgroundTasks(cfg *serverConfig, vault *auth.Vault, m *meter,
 	return all
 }
 
-// folderFault tells what is not the store's fault, but that of the archive's folder: full, not to be written, damaged.
+// folderFault reports errors of the archive's folder, not of the store: full, not to be written, damaged.
 func folderFault(err error) bool { return !puntuale.StoreAway(err) }
 
 // archive returns what archives old runs; nil where no folder is set. It goes by days, so that a quiet installation gets

@@ -71,7 +71,7 @@ func TestTaskThatWorksAgain(t *testing.T) {
 	}
 }
 
-// TestArchiveSays: what is the folder's fault is an error at once, what is the store's a warning; each is said once.
+// TestArchiveSays: a fault of the folder is an error at once, and one of the store is a warning. Each is said once.
 func TestArchiveSays(t *testing.T) {
 	t.Parallel()
 	full, away := errors.New("disk full"), puntuale.Unavailable(errors.New("no connection"))

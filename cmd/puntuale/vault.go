@@ -17,8 +17,8 @@ import (
 	"puntuale/internal/auth"
 )
 
-// openVault opens what seals secrets. The data key in the database is wrapped by a key that is kept apart from it: the
-// one that the settings name, or on SQLite a file beside the database, made at the first start.
+// openVault opens what seals secrets. The data key in the database is wrapped by a key that is kept apart from it. The
+// settings name that key. Or on SQLite it is a file beside the database, made at the first start.
 func openVault(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretStore) (*auth.Vault, error) {
 	master, file, err := masterKey(ctx, cfg, secrets)
 	if err != nil {
@@ -76,7 +76,7 @@ func masterKey(ctx context.Context, cfg *serverConfig, secrets puntuale.SecretSt
 	if err := makeKey(own); err != nil {
 		return nil, "", fmt.Errorf("make the key file: %w", err)
 	}
-	key, err = readKey(own) // whoever made it first
+	key, err = readKey(own) // the process that made it first
 	return key, own, err
 }
 
