@@ -13,8 +13,8 @@ import (
 	"puntuale"
 )
 
-// failedWithin bounds how many outcomes are looked through for failures, chatWithin how much of the simulated network's
-// ledger for one session's, openWithin the open messages that a version is made of.
+// failedWithin bounds the outcomes that are searched for failures. chatWithin bounds the part of the simulated
+// network's ledger that is searched for one session. openWithin bounds the open messages that a version is made of.
 const (
 	failedWithin = "5000"
 	chatWithin   = "2000"

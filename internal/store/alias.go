@@ -27,8 +27,8 @@ func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {
 	return nil
 }
 
-// Names of one person are few, and not far from each other: an id stands for a number, and that for the number as the
-// network writes it.
+// Names of one person are few, and not far from each other. An id stands for a number, and the number for its form at
+// the network.
 const (
 	namesMost  = 16
 	namesSteps = 3
@@ -70,7 +70,7 @@ select a.client_id, a.session_id, a.alias, a.phone,
 from alias a where (a.client_id, a.session_id, a.alias, a.phone) > ($1, $2, $3, $4)
 order by a.client_id, a.session_id, a.alias, a.phone limit $5`
 
-// purgeAliases removes names of people of whom nothing else is left. It walks by the key, as purgeContacts does.
+// purgeAliases removes names of people where nothing else is left of them. It walks by the key, as purgeContacts does.
 func (s *Store) purgeAliases(ctx context.Context) error {
 	var last aliasKey
 	if p := s.lastAlias.Load(); p != nil {

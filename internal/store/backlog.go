@@ -26,8 +26,8 @@ select ready, coalesce(sum(n), 0), coalesce(min(first), 0) from (
  from session s) as sessions
 group by ready`
 
-// Backlog counts the open messages of the whole installation that are due: of sessions that can send, and of those that
-// cannot, because their number is not linked. It reads each of them, so it is for the background.
+// Backlog counts the open messages of the whole installation that are due. It tells sessions that can send from
+// sessions that cannot, because their number is not linked. It reads each of them, so it is for the background.
 func (s *Store) Backlog(ctx context.Context, now time.Time) (ready, waiting Backlog, err error) {
 	err = s.MaintenanceReads.Query(ctx, overdue, []any{engine.Micros(now)}, func(r engine.Row) error {
 		var can int

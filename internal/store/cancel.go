@@ -61,8 +61,8 @@ func (t tenant) Stop(ctx context.Context, sequence puntuale.SequenceID, phone st
 // cancelRound is how many messages are looked for at once, which bounds the memory of a big cancellation.
 const cancelRound = 50_000
 
-// The last round sees every message that is open then, so the call cancels all that was accepted before it, and may cancel
-// what is accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
+// The last round sees every message that is open then. So the call cancels all messages that were accepted before it,
+// and perhaps some that are accepted meanwhile. (+ 0 keeps the planner from an index in the order of ids.)
 func (t tenant) CancelPending(ctx context.Context, phones []string, all bool, day puntuale.Date, now time.Time, took func([]puntuale.CancelledMessage) error) error {
 	text, args := queue.PhoneCandidates, []any{t.id, engine.Columns{phones}}
 	if all {

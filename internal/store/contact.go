@@ -118,8 +118,7 @@ select g.client_id, g.phone, g.session_id, g.window_until < $4 and g.preference_
 where (g.client_id, g.phone, g.session_id) > ($1, $2, $3) order by g.client_id, g.phone, g.session_id limit $5`
 
 // purgeContacts removes contacts of which nothing is known any more but that they wrote long ago, as if they never had.
-// Whom a linked number knows, it goes on knowing.
-// It walks by the key, for there is no index by time.
+// A linked number does not forget the people that it knows. It walks by the key, for there is no index by time.
 func (s *Store) purgeContacts(ctx context.Context, now time.Time) error {
 	var last contactKey
 	if p := s.lastContact.Load(); p != nil {

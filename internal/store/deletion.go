@@ -14,8 +14,8 @@ import (
 )
 
 // DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or
-// answered. What is pending is cancelled after that, a chunk a transaction. What a failure leaves of it is never sent,
-// and [Store.Maintain] cancels it.
+// answered. Pending messages are cancelled after that, a chunk a transaction. What a failure leaves of it is never
+// sent, and [Store.Maintain] cancels it.
 func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
 	if err := t.write(ctx, func(ctx context.Context, a engine.Querier) error { return p.bury(ctx, a, id, now) }); err != nil {
@@ -58,7 +58,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	}
 	for _, statement := range []string{
 		`delete from login where client_id = $1`,
-		`delete from contact where client_id = $1`, // the people whom it knew are nobody's business any more
+		`delete from contact where client_id = $1`, // the people that it knew are nobody's business any more
 		`delete from upload where client_id = $1`,
 		`delete from alias where client_id = $1`,
 		`delete from network_id where client_id = $1`,
@@ -97,9 +97,9 @@ type openMessage struct {
 	uncertain bool
 }
 
-// DeleteSession first empties the session of what nobody is sending, and then deletes it with what is left or came in
-// meanwhile, a chunk a transaction. A failure in between leaves the session as it was, with fewer messages; the call can
-// be repeated.
+// DeleteSession first empties the session of messages that nobody is sending. Then it deletes the session with what is
+// left or came in meanwhile, a chunk a transaction. A failure in between leaves the session as it was, with fewer
+// messages; the call can be repeated.
 func (t tenant) DeleteSession(ctx context.Context, id puntuale.SessionID, cancel bool, moveTo puntuale.SessionID, now time.Time) error {
 	d := &departure{tenant: t, id: id, cancel: cancel, moveTo: moveTo}
 	present := t.s.From(now)

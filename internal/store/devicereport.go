@@ -193,8 +193,8 @@ func (b *reporting) record(ctx context.Context, results []puntuale.Result, order
 	return nil
 }
 
-// sentAfterAll are those of the messages that a report could not close, and that count as sent all the same: it settled
-// what was given up.
+// sentAfterAll are the messages that a report could not close, and that count as sent all the same. They were given up,
+// and the report settled them.
 func (b *reporting) sentAfterAll(ctx context.Context, results []puntuale.Result, order []int, applied []bool) (map[puntuale.MessageRef]bool, error) {
 	var refs []puntuale.MessageRef
 	for _, i := range order {

@@ -17,8 +17,8 @@ import (
 )
 
 // Feeding starts the runs of some recipients and marks their rows, in one transaction: progress is the rows themselves.
-// Locks: node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the place that it was read at,
-// so two feeders cannot plan the same rows, and what a lost answer leaves open the next look decides.
+// Locks: node, usage, campaign, campaign_feed, recipients, messages, runs. Each chunk names the place that it was read
+// at. So two feeders cannot plan the same rows, and the next look decides what a lost answer leaves open.
 
 // newFeedKind is of chunks. Nobody can tell whether one was stored, so its feeder looks again.
 func newFeedKind() *engine.Kind {
@@ -258,7 +258,7 @@ func (s *Store) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]puntu
 	return all, nil
 }
 
-// A run's number is that of its first message.
+// A run has the number of its first message.
 const aheadOfSession = `select count(*) from (select 1 from message m where m.session_id = $1 and m.priority = 1 and m.state = 0 and m.next_at <= $2
  and m.attempt = 0 and m.id = m.run_id limit $3) as ahead`
 

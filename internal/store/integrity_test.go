@@ -67,8 +67,8 @@ func wantFailed(t *testing.T, s *store.Store) {
 	}
 }
 
-// TestSQLiteDamageIsMet: damage that a start does not look for ends the store once a statement, or the check of the whole
-// file, meets it; from then on no start takes the file, until another one is in its place.
+// TestSQLiteDamageIsMet: damage that a start does not look for ends the store once a statement, or the check of the
+// whole file, meets it. From then on no start takes the file, until another one is in its place.
 func TestSQLiteDamageIsMet(t *testing.T) {
 	t.Parallel()
 	for name, meet := range map[string]func(s *store.Store, c *storetest.Client) error{

@@ -147,8 +147,8 @@ func (p partnerTenant) rotate(ctx context.Context, a engine.Querier, client punt
 	return id, changed(ctx, a, client)
 }
 
-// roomForKey refuses one more of the valid keys of which the condition speaks, where there are as many as the client's
-// quota, or for the partner itself [puntuale.MaxPartnerKeys], allows. The owner's row is locked.
+// roomForKey refuses one more of the valid keys that the condition finds. The client's quota bounds them, or for the
+// partner itself [puntuale.MaxPartnerKeys]. The owner's row is locked.
 func (p partnerTenant) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,

@@ -166,8 +166,8 @@ func TestCallsLeaveTurns(t *testing.T) {
 	})
 }
 
-// A start whose patience ends while it waits is refused at once, stored in no part and not counted; under the same key it
-// is accepted later. One that has begun is never refused.
+// A start whose patience ends while it waits is refused at once, stored in no part and not counted. Under the same key
+// it is accepted later. One that has begun is never refused.
 func TestStartLosesPatience(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {
@@ -204,7 +204,7 @@ func TestStartLosesPatience(t *testing.T) {
 	})
 }
 
-// A read whose patience ends before there is a connection for it is refused; whoever has none to lose waits.
+// A read whose patience ends before there is a connection for it is refused. A read without patience waits.
 func TestReadLosesPatience(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, w *storetest.World) {

@@ -73,8 +73,8 @@ const (
 const runsApart = time.Hour
 
 // span is what a list with a bound looks through: ids below one, and from another on, which is 0 where that is all. Ids
-// follow the moments at which calls were received, give or take what servers have in store, so where they begin to be later
-// than a period ends is found by halves. What waits is looked through whole unless it is more than the
+// follow the moments at which calls were received, apart from the blocks that servers hold. So a search by halves finds
+// where they begin to be later than a period's end. What waits is looked through whole unless it is more than the
 // bound.
 func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) (below, floor int64, err error) {
 	if f.Look <= 0 || f.Phone != "" || f.Campaign != 0 {
@@ -95,8 +95,8 @@ func (t tenant) span(ctx context.Context, f puntuale.MessageFilter, last int64) 
 	return last, floor, err
 }
 
-// before is the id of the first call that was received at a moment or later, last if that is lower: all messages of the calls
-// before have lower ids, those as planned and those sent again.
+// before is the id of the first call that was received at a moment or later; last if that is lower. All messages of the
+// calls before have lower ids, planned and re-sent ones.
 func (t tenant) before(ctx context.Context, moment, last int64) (int64, error) {
 	var low, newest int64
 	if err := t.lists().Query(ctx, runEnds, []any{t.id}, func(rows engine.Row) error { return rows.Scan(&low, &newest) }); err != nil {
@@ -139,8 +139,8 @@ func (t tenant) listing(last, floor int64, limit int) *listing {
 	return l
 }
 
-// pending looks among the open messages of the client's sessions, which are the client's: where nothing else is asked, the
-// index alone tells which are the newest, however many there are.
+// pending looks among the open messages of the client's sessions, which are the client's. Where nothing else is asked,
+// the index alone tells which are the newest, however many there are.
 func (l *listing) pending() string {
 	runs := l.runs()
 	return `select m.id as i from session s cross join message m` + runs + `
@@ -170,10 +170,10 @@ func (l *listing) campaign(f puntuale.MessageFilter) string {
  order by m.id desc limit $3`
 }
 
-// byRun goes by way of the client's runs: those of a phone have an index, and else they are walked from the newest on, as
-// far as the limit. A run's messages as planned are numbered from it, so the order of runs is theirs; re-sent ones have
-// other numbers and come by their own index. PostgreSQL knows no better of a range of numbers than that it holds a ninth
-// of all; a lateral join leaves it no choice. SQLite has none, and takes tables as they are written.
+// byRun goes by way of the client's runs. Runs of a phone have an index. Other runs are walked from the newest on, as
+// far as the limit. A run's planned messages are numbered from it, so they have the order of runs. Re-sent ones have
+// other numbers and come by their own index. PostgreSQL knows no better of a range of numbers than that it holds a
+// ninth of all; a lateral join leaves it no choice. SQLite has none, and takes tables as they are written.
 func (l *listing) byRun(ofPhone bool) string {
 	resent, ofRuns, order := "message m cross join run r", "r.id < $2", "r.id"
 	if ofPhone { // SQLite takes the index that has the order, unless it has none

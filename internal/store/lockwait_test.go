@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A call that waits for a lock keeps neither those of its batch nor those behind it waiting until it is given up; one
-// that waits for its twin is told that the twin is under way.
+// A call that waits for a lock keeps no other call waiting until it is given up, of its batch or behind it. One that
+// waits for its twin is told that the twin is under way.
 func TestPostgresLockWait(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

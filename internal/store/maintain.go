@@ -75,7 +75,7 @@ func (s *Store) sweep(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// ownedKey names an idempotency record of whoever owns it.
+// ownedKey names an idempotency record and its owner.
 type ownedKey struct {
 	owner      int64
 	scope, key string

@@ -10,7 +10,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// What a deletion that failed half way left ends by itself; what was in flight is cancelled when it comes back for a retry.
+// The remains of a deletion that failed half way end by themselves. Messages in flight are cancelled when they come
+// back for a retry.
 func TestMaintainEndsWhatDeletionsLeave(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {

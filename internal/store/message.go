@@ -17,7 +17,7 @@ import (
 // messages of one call may each hold a request of its own of up to a mebibyte.
 const answerBytes = 2 * engine.PageBytes
 
-// What is long in a run is read apart, once for all messages of it. A negative valid_until marks what was stopped in
+// The long columns of a run are read apart, once for all its messages. A negative valid_until marks what was stopped in
 // flight (cancelMessages).
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
@@ -55,8 +55,8 @@ func (d *details) scan(rows engine.Row) error {
 	return err
 }
 
-// fit is how many of the messages, from the first on, one answer may hold, at least one, and their requests' and contents'
-// length in bytes.
+// fit is how many of the messages, from the first on, one answer may hold; at least one. It also returns the length of
+// their requests and contents in bytes.
 func (d *details) fit() (n, bytes int) {
 	seen := map[puntuale.RunID]bool{}
 	for i := range d.all {

@@ -103,7 +103,7 @@ func (s *Store) KeepNetworkTemplates(ctx context.Context, id puntuale.SessionID,
 		if len(all) == 0 {
 			return nil
 		}
-		// What was heard later than the list was read stays; only what such news do not tell is taken from the list.
+		// News that came after the list was read stay. The list gives only what such news do not tell.
 		_, err = a.Exec(ctx, `insert into network_template as g
  (client_id, account, name, language, network_id, status, category, quality, reason, named, parts, changed_at)
  select $1::bigint, $2::text, u.n, u.l, u.i, u.s, u.c, u.q, u.r, u.d, u.p, $3::bigint

@@ -86,7 +86,7 @@ const outsideWindow = `
   and m.intent_at < c.window_until and m.intent_at >= c.window_until - $4)`
 
 // Addressed reads the client's outcomes of the time by their index. A window that was open when the message left began
-// at most its length before it ended; one that was opened again since is taken for the one of then, if it could be.
+// at most its length before it ended. One that was opened again since counts as that window, if it could be.
 func (s *Store) Addressed(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, since time.Time) (map[string]time.Time, error) {
 	all := map[string]time.Time{}
 	err := s.ListReads.Query(ctx, `select m.phone, max(m.intent_at) from message m

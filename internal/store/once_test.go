@@ -11,8 +11,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// A connection that breaks during the COMMIT of a call under a key leaves one effect and its answer, on whichever side
-// of the commit it broke.
+// A connection breaks during the COMMIT of a call under a key, before or after the commit. There is one effect, with
+// its answer.
 func TestPostgresOnceInDoubt(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)

@@ -12,7 +12,8 @@ import (
 	"puntuale"
 )
 
-// pushMargin is how long a message has been due when its devices are told: what is stored a little late is not missed.
+// pushMargin is how long a message has been due when its devices are told. So a message that is stored a little late is
+// not missed.
 const pushMargin = 2 * time.Second
 
 // claimPushes reads the devices that may be told, and of the open messages those of their sessions that came due since

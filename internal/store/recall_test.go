@@ -91,8 +91,8 @@ func TestRecall(t *testing.T) {
 	})
 }
 
-// A person who is erased is taken out of files, too: those that were there, one that is being made, and again whenever
-// the work was killed.
+// An erased person is taken out of files, too: out of older files, and out of one that is being made. It happens again
+// whenever the work was killed.
 func TestArchiveForgets(t *testing.T) {
 	t.Parallel()
 	both(t, func(t *testing.T, w *storetest.World) {
@@ -237,7 +237,7 @@ func TestArchiversTogether(t *testing.T) {
 	})
 }
 
-// A file that is damaged before its rows are gone deletes none of them, and says so; nor is anything taken from one that
+// A file that is damaged before its rows are gone deletes none of them, and says so. Nothing is taken from a file that
 // cannot be written.
 func TestArchiveDamaged(t *testing.T) {
 	t.Parallel()

@@ -155,7 +155,7 @@ select x.n, x.r, x.q, x.s from (
  from $u(n bigint, c bigint, v bigint, q bigint, s bigint)) x
 where not (x.r and x.q and x.s)`
 
-// findStale finds what was planned from what is no longer so.
+// findStale finds starts that were planned from old rows.
 func (b *startBatch) findStale(ctx context.Context) error {
 	var asked []*start
 	for _, t := range b.tasks {
@@ -349,9 +349,9 @@ func (b *startBatch) insert(ctx context.Context) error {
 	return nil
 }
 
-// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides for
-// all. A usage row is written first, which waits for a commit still under way even where that one inserted the row: the
-// first call of a client's day has nothing yet that could be locked.
+// checkStarts tells, after a connection was lost during COMMIT, whether the batch is on disk: one of its runs decides
+// for all. A usage row is written first. So it waits for a commit under way, even where that commit inserted the row:
+// the first call of a client's day has nothing to lock yet.
 func checkStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) (bool, error) {
 	for _, t := range tasks {
 		st := t.Body.(*start)

@@ -44,8 +44,8 @@ type kinds struct {
 }
 
 // Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
-// it must not be used as it is, and says why; [ErrMoved], that its installation is elsewhere now; one with CodeConflict,
-// that it is moving just now; one with CodeUnavailable, that the database could not be reached.
+// the store must not be used as it is, and says why. [fleet.ErrMoved] means that its installation is elsewhere now.
+// CodeConflict means that it is moving just now, and CodeUnavailable that the database could not be reached.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {

@@ -36,8 +36,8 @@ func benchmarkOn(b *testing.B, run func(b *testing.B, w *storetest.World, client
 	}
 }
 
-// row is the message of the benchmarks with this id: of any client; due in the order of starts, with three steps eight
-// hours apart, or scattered over a day.
+// row is the message of the benchmarks with this id, of any client. It is due in the order of starts, with three steps
+// eight hours apart, or scattered over a day.
 func row(r *rand.Rand, id int64, clients []*storetest.Client, scattered bool) store.PlainRow {
 	c := clients[r.IntN(len(clients))]
 	due := time.Duration(id)*time.Millisecond + time.Duration(id%3)*8*time.Hour

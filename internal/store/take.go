@@ -17,8 +17,8 @@ import (
 )
 
 // A session whose messages devices take has no lane. Each take locks the session's row, so takes of a session come one
-// after the other, and what they depend on is judged from rows: order, pace and window. The hold is the message's
-// next_at while its attempt is open: when the hold ends, the session's node finds an attempt without an answer.
+// after the other. Order, pace and window are judged from rows. The hold is the message's next_at while its attempt is
+// open: when the hold ends, the session's node finds an attempt without an answer.
 
 // takeLooks bounds the due messages that one take looks at. Those outside their window are postponed, so that the next
 // take looks further.

@@ -205,7 +205,7 @@ func (p partnerTenant) addKept(ctx context.Context, clients []clientZone, _ time
 		})
 }
 
-// addSince adds what was done since it was counted last: of today, and of the days before where the counting is behind.
+// addSince adds the outcomes since the last count: of today, and of earlier days where the counting is behind.
 func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
 	if len(clients) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// Whoever asks for many slow lists keeps the others from none, and nothing that works in the background waits for lists.
+// A client that asks for many slow lists delays no other client's lists. Background work waits for no list.
 func TestListsOfOneClient(t *testing.T) {
 	t.Parallel()
 	for name, driver := range map[string]storetest.Driver{"SQLite": storetest.SQLite, "PostgreSQL": storetest.Postgres} {

@@ -56,7 +56,7 @@ func (p partnerTenant) user(ctx context.Context, a engine.Querier, client puntua
 	return u, found, err
 }
 
-// lockUsers makes whoever changes the users of one owner wait for each other, and keeps a client from being deleted.
+// lockUsers makes changes of one owner's users wait for each other, and keeps a client from being deleted.
 func (p partnerTenant) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return p.lockClient(ctx, a, client)

@@ -17,8 +17,8 @@ import (
 // prompt is far more than a refusal takes, and less than the limits that a call would run into by itself.
 const prompt = 8 * time.Second
 
-// A PostgreSQL that says nothing any more, as one that is stopped or behind a network that swallows everything: all
-// calls are refused soon, nothing is told as not stored that is stored, and all goes on when it speaks again.
+// A PostgreSQL falls silent: it is stopped, or its network swallows everything. All calls are refused soon, and no
+// stored call is told as not stored. All goes on when it speaks again.
 func TestPostgresHangs(t *testing.T) {
 	t.Parallel()
 	d := storetest.Postgres(t)
