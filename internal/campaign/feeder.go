@@ -55,7 +55,7 @@ const (
 	feedTurn   = 100 * time.Millisecond // of one campaign, before the others have theirs
 	feedEvery  = 200 * time.Millisecond // between two rounds while some campaign runs
 	idleEvery  = 500 * time.Millisecond // between two looks for campaigns
-	feedRest   = 2                      // times as long as a chunk took, while calls arrive
+	feedRest   = 4                      // times as long as a chunk took, while calls arrive
 	endsEvery  = time.Second
 	callWithin = 15 * time.Second
 )

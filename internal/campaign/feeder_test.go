@@ -148,7 +148,7 @@ func (r *rounds) FedCampaigns(ctx context.Context, node puntuale.NodeID) ([]punt
 	return r.CampaignFeeder.FedCampaigns(ctx, node)
 }
 
-// While calls arrive, the feeder rests after each chunk twice as long as the chunk took.
+// While calls arrive, the feeder rests after each chunk four times as long as the chunk took.
 func TestFeederRestsBesideCalls(t *testing.T) {
 	t.Parallel()
 	w := storetest.NewWorld(t, storetest.SQLite(t))
@@ -185,7 +185,7 @@ func TestFeederRestsBesideCalls(t *testing.T) {
 		if err != nil || failed != nil || stored.Feed.Fed != want {
 			t.Fatalf("%d recipients are fed, want %d: %v %v", stored.Feed.Fed, want, err, failed)
 		}
-		fake.Advance(2*took - time.Microsecond)
+		fake.Advance(4*took - time.Microsecond)
 		if n := fake.Waiters(); n != 1 {
 			t.Fatalf("%d wait before the rest ends", n)
 		}
