@@ -39,9 +39,6 @@ func (h *hints) heard() map[puntuale.SessionID]time.Time {
 	return maps.Clone(h.all)
 }
 
-// patience is for what comes in milliseconds, or after a pause between attempts to connect.
-const patience = 30 * time.Second
-
 // ears waits until n connections listen.
 func ears(t *testing.T, w *storetest.World, n int64) {
 	t.Helper()

@@ -109,11 +109,13 @@ func (s *Store) Check(ctx context.Context) error {
 // damage also ends the store, as if a statement had met it; there the file of linked numbers is checked, too. On
 // PostgreSQL it reads every row, but not the indexes.
 func (s *Store) Verify(ctx context.Context) error {
-	if err := s.DB.Verify(ctx); err != nil || s.File == "" {
+	err := s.DB.Verify(ctx)
+	if err != nil || s.File == "" {
 		return err
 	}
 	path := transfer.WhatsAppFile(s.File) // messages do not depend on its keys
-	if info, err := os.Stat(path); err != nil || info.Size() == 0 {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0 {
 		return nil
 	}
 	return s.VerifyFile(ctx, path)
