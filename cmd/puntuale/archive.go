@@ -8,12 +8,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"puntuale/internal/store/archiver"
-
 	"puntuale"
 	"puntuale/internal/control"
 	"puntuale/internal/httpapi"
 	"puntuale/internal/store"
+	"puntuale/internal/store/archiver"
 )
 
 // archiveSettings are those of commands that read an archive. It needs no database and no key.

@@ -10,10 +10,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/transfer"
 )
 
 // backupCommand writes a backup, also beside running servers.

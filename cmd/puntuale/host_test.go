@@ -6,11 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 )
 
 // TestPartnerHost lists the host names that partners ask for, confirms one and withdraws it.

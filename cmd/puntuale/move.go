@@ -11,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/transfer"
 )
 
 // exportCommand writes the whole installation into a file.

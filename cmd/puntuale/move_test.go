@@ -9,9 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale/internal/clock"
+	"puntuale/internal/store/transfer"
 )
 
 // TestMoving takes an installation to another folder: copied, for good, and back.

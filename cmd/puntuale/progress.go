@@ -9,9 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale/internal/clock"
+	"puntuale/internal/store/transfer"
 )
 
 // progress shows how far something has come: a bar that is drawn again and again on a terminal, elsewhere a line each few

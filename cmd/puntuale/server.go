@@ -11,8 +11,6 @@ import (
 	"runtime"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
@@ -27,6 +25,7 @@ import (
 	"puntuale/internal/media"
 	"puntuale/internal/session"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/web"
 )
 

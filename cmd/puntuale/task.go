@@ -6,13 +6,12 @@ import (
 	"sync"
 	"time"
 
-	"puntuale/internal/store/archiver"
-
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
 	"puntuale/internal/push"
+	"puntuale/internal/store/archiver"
 )
 
 // task is what a server does in the background, again and again until it stops. Each has a loop of its own, so that one

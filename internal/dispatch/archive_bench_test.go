@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/archiver"
-
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/dispatch"
+	"puntuale/internal/store/archiver"
 )
 
 // BenchmarkBesideArchiver prints how late intents are on disk, and how long starts take, at a steady rate with live starts:

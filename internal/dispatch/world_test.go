@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
@@ -21,6 +19,7 @@ import (
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/storetest"
 )
 

@@ -16,11 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/dispatch"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 )
 
 // peer is a network that remembers all that it received, outside any database. So it still knows what a failover loses.

@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/queue"
 )
 
 // CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).

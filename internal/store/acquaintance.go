@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 func (s *Store) Knows(ctx context.Context, client puntuale.ClientID, session puntuale.SessionID, to string) (bool, error) {

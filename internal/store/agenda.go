@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // failedWithin bounds the outcomes that are searched for failures. chatWithin bounds the part of the simulated

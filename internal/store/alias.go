@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (s *Store) KeepAliases(ctx context.Context, all []puntuale.Alias) error {

@@ -3,10 +3,8 @@ package store
 import (
 	"strings"
 
-	"puntuale/internal/store/archiver"
-
 	"puntuale/internal/store/archive"
-
+	"puntuale/internal/store/archiver"
 	"puntuale/internal/store/engine"
 )
 

@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/archiver"
-
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/archiver"
 	"puntuale/internal/store/storetest"
 )
 

@@ -6,9 +6,8 @@ import (
 	"math"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (p partnerTenant) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
 	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // Backlog is what is due and has not left, at one moment.

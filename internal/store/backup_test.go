@@ -10,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
 )
 
 // onDrivers runs a test on both databases.

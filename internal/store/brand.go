@@ -6,9 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (p partnerTenant) Host(ctx context.Context) (puntuale.Host, error) {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // Only changes of state write a campaign's row: claims lock it.

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }

@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // DeleteClient makes the client unreachable in one transaction: from then on nothing of it is started, claimed or

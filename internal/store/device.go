@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 const deviceColumns = `d.id, d.client_id, d.session_id, d.name, d.dedupes, d.assisted, d.linked_at, d.seen_at,

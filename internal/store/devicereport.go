@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 func (t tenant) Renew(ctx context.Context, session puntuale.SessionID, device puntuale.DeviceID, held []puntuale.HeldRef, until, now time.Time) ([]puntuale.HeldRef, error) {

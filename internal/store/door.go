@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (s *Store) UsersByEmail(ctx context.Context, email string, partner puntuale.PartnerID, limit int) ([]puntuale.User, error) {

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 const contactsAmong = `select g.phone, g.window_until, case when g.window_until > 0 or g.met_at > 0 then 1 else 0 end

@@ -6,18 +6,13 @@ import (
 	"sync"
 	"time"
 
-	"puntuale/internal/store/archive"
-
-	"puntuale/internal/store/retention"
-
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/queue"
+	"puntuale/internal/store/retention"
 )
 
 // PlainRow is a message of the benchmarks.

@@ -7,13 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/queue"
 )
 
 // Feeding starts the runs of some recipients and marks their rows, in one transaction: progress is the rows themselves.

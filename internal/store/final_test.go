@@ -9,15 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
 )
 
 // A server that only answers calls holds no lease and no dispatch lock. What it accepts must be in the file, or refused.

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // keepNetworkIDs is how long acks of a gateway find their message.

@@ -8,9 +8,8 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // keyOf names an idempotency record.

@@ -9,10 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/storetest"
 )
 

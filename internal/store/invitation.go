@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func storeInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID, i puntuale.Invitation) error {

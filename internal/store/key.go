@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func insertKey(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c puntuale.ClientID, k puntuale.Key) (puntuale.KeyID, error) {

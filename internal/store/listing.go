@@ -7,11 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 func (t tenant) Messages(ctx context.Context, f puntuale.MessageFilter, p puntuale.Page) ([]puntuale.MessageDetail, string, error) {

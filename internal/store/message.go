@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // answerBytes bounds the requests and contents of one answer, each message's request counted: an answer repeats it. The

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
 )
 
 // BenchmarkMove takes a large installation from SQLite to PostgreSQL and on to SQLite, and reports rows a second and the

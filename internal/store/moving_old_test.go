@@ -8,10 +8,9 @@ import (
 	"slices"
 	"testing"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
 )
 
 // later are the columns and tables that files of the first tables lack.

@@ -11,14 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
-	"puntuale/internal/store/fleet"
-
 	"puntuale"
 	"puntuale/internal/store"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
 )
 
 const patient = "+393331234567"

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (s *Store) NoteOfficial(ctx context.Context, id puntuale.SessionID, number, account string) error {

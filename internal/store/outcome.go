@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // done_at is when the outcome was recorded; a re-send leaves it, and a correction moves it.

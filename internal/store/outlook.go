@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // uncertainAttempts bounds the rows that it reads by openWithin: no index knows of attempts, so that claims stay cheap. Its

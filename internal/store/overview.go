@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (p partnerTenant) FindClients(ctx context.Context, f puntuale.ClientFilter, page puntuale.Page) ([]puntuale.Client, string, error) {

@@ -3,9 +3,8 @@ package store
 import (
 	"testing"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // A cursor that is taken is one that was given: it names a row of this list, and writes itself again.

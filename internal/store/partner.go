@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // PartnersByLogin returns the partners that have a login of their own with this e-mail, in any case of letters, oldest

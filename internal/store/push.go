@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // pushMargin is how long a message has been due when its devices are told. So a message that is stored a little late is

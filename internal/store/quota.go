@@ -4,9 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // inUse counts what a client ($1) has of each kind but keys, which the partner's handle counts. Each reads by an index.

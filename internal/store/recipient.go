@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // A list is written beside the current one, and becomes that by one change of the campaign's row. So a list is never half

@@ -6,13 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/retention"
-
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
+	"puntuale/internal/store/retention"
 )
 
 // resend is a call to Resend inside its transaction. Locks: the idempotency key, the client's usage, its messages.

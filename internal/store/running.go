@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // runningMessage is an open message of a sequence's runs for a phone.

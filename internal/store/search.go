@@ -8,11 +8,10 @@ import (
 	"strings"
 	"unicode"
 
-	"puntuale/internal/store/engine"
-
 	"golang.org/x/text/unicode/norm"
 
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // Searches compare texts here and not in the databases. Each database treats case and accents in its own way, PostgreSQL in

@@ -7,13 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/queue"
 )
 
 const sequenceColumns = `q.id, q.name, q.session_id, q.if_running, q.stop_on_reply, q.steps, q.created_at, q.updated_at`

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 func scanLinked(rows engine.Row, s *puntuale.Session) error {

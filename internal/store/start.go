@@ -7,11 +7,9 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // start is a call to Start on its way through a batch. The batch's statements come in the order of locks: idempotency

@@ -10,17 +10,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
-	"puntuale/internal/store/retention"
-
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
+	"puntuale/internal/store/queue"
+	"puntuale/internal/store/retention"
+	"puntuale/internal/store/transfer"
 )
 
 // Store keeps everything. It implements all role interfaces of package puntuale; its methods may be called by many

@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 const templateColumns = `t.id, t.name, t.text, t.media, t.media_name, t.latitude, t.longitude, t.created_at, t.updated_at, t.official`

@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // tenant is a client's handle: every statement of its methods carries the client's id.

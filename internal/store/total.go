@@ -8,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // Outcomes are counted by day in the background, and a page adds what was done since. An outcome that was corrected is

@@ -12,10 +12,9 @@ import (
 	"sync"
 	"testing"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
 	"puntuale/internal/store/storetest"
 )

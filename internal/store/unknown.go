@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // unknownStill is what a person has still to decide about. Evidence that a message left decides, too, and what an erasure

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 const userColumns = `l.id, l.partner_id, l.client_id, l.email, l.name, l.password, l.role, l.language, l.stamp, l.second, l.second_last,

@@ -15,13 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"puntuale/internal/store/transfer"
-
 	"puntuale"
 	"puntuale/internal/connector/socket"
 	"puntuale/internal/connector/socket/whatsapptest"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/storetest"
+	"puntuale/internal/store/transfer"
 )
 
 func makeTables(ctx context.Context, db *sql.DB, postgres bool) error {

@@ -9,10 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
 )
 

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 )
 
 // forgotten is an erasure that the archive's files have not followed yet.

@@ -7,13 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"puntuale/internal/store/retention"
-
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
+	"puntuale/internal/store/retention"
 )
 
 // What is old is found as blanking finds it (blank.go): a place in each client's runs, which are walked by their key, and

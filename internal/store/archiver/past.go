@@ -6,12 +6,10 @@ import (
 	"io"
 	"slices"
 
-	"puntuale/internal/store/retention"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/retention"
 )
 
 // pastTables are those whose old rows go to the archive, in the order of its files: runs, what hangs on them, and the

@@ -7,12 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // Search asks for messages of an archive. Zero values do not narrow.

@@ -7,14 +7,11 @@ import (
 	"math"
 	"slices"
 
-	"puntuale/internal/store/retention"
-
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
+	"puntuale/internal/store/retention"
 )
 
 // finish completes the file after the last finished one, if it is there. It deletes the file's rows from the database,

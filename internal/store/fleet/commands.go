@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // Commands wait in rows for the node that owns their session. There are few, and the open ones have an index of their

@@ -8,9 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // Which node sends for which session. The lease is the node's row and nothing else. Every claim holds that row FOR KEY

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // The owner alone writes how far a session is from sending: its lease is looked at first, then the row names it.

@@ -7,12 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"github.com/jackc/pgx/v5"
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/store/engine"
 )
 
 // listener keeps a connection of its own that listens for hints, and makes it anew whenever it is lost. It is quiet for

@@ -10,12 +10,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"github.com/jackc/pgx/v5"
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/store/engine"
 )
 
 // Nodes wake each other with NOTIFY, after the commit that made something due and on a connection of its own. Inside

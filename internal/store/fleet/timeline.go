@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // SynchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has

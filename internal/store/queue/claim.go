@@ -8,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 func (s *Queue) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {

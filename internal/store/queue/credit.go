@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // TakeCredits subtracts from each of the sorted clients what it has of the amount asked, and returns that. The rows are

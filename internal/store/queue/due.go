@@ -8,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 // DueColumns have a campaign where the message waits behind others: one that a person sent again does not.

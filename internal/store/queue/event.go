@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // event is something about a message that is not normal: a retry, a refusal, an unknown outcome, late evidence.

@@ -6,9 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // StoredMessage is what a message looks like to evidence that comes for an attempt whose token no longer stands.

@@ -8,11 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 // After a failover that may have lost commits, the network may have every message that was due. Its intent and its

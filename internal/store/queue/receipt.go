@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // KeepEvidence works on one client's evidence at a time: a webhook brings no other.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 func (s *Queue) Record(ctx context.Context, now time.Time, results []puntuale.Result) ([]bool, error) {

@@ -7,9 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // The simulated network's ledger. It knows nothing of the message rows, as the real network would not.

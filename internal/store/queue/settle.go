@@ -6,11 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 // An open message is closed as FAILED, or its next look is moved. It must still have the intent the caller saw. A

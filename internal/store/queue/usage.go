@@ -6,9 +6,8 @@ import (
 	"database/sql"
 	"fmt"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // DayOf names the row that counts a client's calls of one day. The transaction with that row's lock decides alone for

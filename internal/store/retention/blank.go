@@ -9,11 +9,9 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // Blanking looks at each run about once. Identifiers of runs grow with the clock, so a cursor in the client's row walks

@@ -7,11 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // erasing is an erasure under way. Its transactions are bounded, and each leaves whole runs either as they were or

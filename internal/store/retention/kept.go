@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
+	"puntuale/internal/store/engine"
 )
 
 // keptText is an answer that is kept for repeats of its call.

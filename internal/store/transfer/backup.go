@@ -6,9 +6,8 @@ import (
 	"io"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 )
 
 // BackupConfig says how to back up.

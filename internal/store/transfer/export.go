@@ -8,9 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
 )
 

@@ -6,12 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"puntuale/internal/store/fleet"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/fleet"
 )
 
 // An installation that was exported for good is marked, so that it and its copy never both send. The mark is on disk

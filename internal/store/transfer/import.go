@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 	"puntuale/internal/store/migration"
 )
 

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"puntuale/internal/store/engine"
-
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
 )
 
 func (m *importer) eachCounter(ctx context.Context, tell func(noun string, next int64)) error {

@@ -10,12 +10,10 @@ import (
 	"slices"
 	"strings"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // The keys of linked numbers stand in tables that a library makes (whatsmeow_…) and in two of the connector's (socket_…).

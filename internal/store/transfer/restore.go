@@ -8,12 +8,10 @@ import (
 	"os"
 	"time"
 
-	"puntuale/internal/store/queue"
-
-	"puntuale/internal/store/engine"
-
 	"puntuale"
 	"puntuale/internal/store/archive"
+	"puntuale/internal/store/engine"
+	"puntuale/internal/store/queue"
 )
 
 // A message that is due in a restored copy may have left from the lost installation. And calls that are not in the copy

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite"
-
 	"go.mau.fi/whatsmeow"
 	"go.mau.fi/whatsmeow/proto/waE2E"
 	"go.mau.fi/whatsmeow/store/sqlstore"
 	"go.mau.fi/whatsmeow/types"
 	"go.mau.fi/whatsmeow/types/events"
 	"google.golang.org/protobuf/proto"
+	_ "modernc.org/sqlite"
 
 	"puntuale/internal/connector/socket/whatsapptest"
 )
