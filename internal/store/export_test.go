@@ -179,12 +179,15 @@ func ListOwnWithoutEnd(ctx context.Context, s *Store, client puntuale.ClientID) 
 }
 
 // ListsRead counts the lists that are being read.
-func ListsRead(s *Store) int { return s.ListReads.Db.Stats().InUse }
+func ListsRead(s *Store) int {
+	now, _ := s.ListReads.InUse()
+	return now
+}
 
 // Listing reports whether lists take all the connections that they may.
 func Listing(s *Store) bool {
-	st := s.ListReads.Db.Stats()
-	return st.InUse == st.MaxOpenConnections
+	now, most := s.ListReads.InUse()
+	return now == most
 }
 
 // SetAside does what joining does after a failover of which the server says what it had replayed last.
@@ -260,18 +263,7 @@ func busy(s *Store, client puntuale.ClientID, k *engine.Kind) (end func()) {
 }
 
 // Queued is how many tasks wait at the writer of the client's calls.
-func Queued(s *Store, client puntuale.ClientID) int {
-	w := s.TenantWriter(int64(client))
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
-	n := 0
-	for _, t := range w.Queue {
-		if t.State.Load() == engine.TaskWaiting {
-			n++
-		}
-	}
-	return n
-}
+func Queued(s *Store, client puntuale.ClientID) int { return s.TenantWriter(int64(client)).Waiting() }
 
 // Write queues a transaction of an owner at the writer of the client's calls.
 func Write(ctx context.Context, s *Store, client puntuale.ClientID, owner int64, do func()) error {
@@ -291,13 +283,15 @@ func Feeding(s *Store, do func()) error {
 
 // OccupyReaders takes all connections for single things until release.
 func OccupyReaders(s *Store) (release func()) {
-	n := cap(s.CallReads.Permits)
+	_, n := s.CallReads.InUse()
 	for range n {
-		s.CallReads.Permits <- struct{}{}
+		if err := s.CallReads.Acquire(context.Background()); err != nil {
+			panic(err)
+		}
 	}
 	return func() {
 		for range n {
-			<-s.CallReads.Permits
+			s.CallReads.Release()
 		}
 	}
 }

@@ -80,7 +80,7 @@ func prepareStarts(ctx context.Context, w *engine.Writer, tasks []*engine.Task) 
 	for _, t := range tasks {
 		st := t.Body.(*start)
 		st.passed, st.gone, st.answer, st.running = false, nil, puntuale.StartedRun{}, nil
-		st.first = w.Ids.Take(len(st.Messages))
+		st.first = w.IDs.Take(len(st.Messages))
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ type Conn struct {
 	conn    *sql.Conn
 	watch   *Monitor
 	stmts   map[string]*sql.Stmt
-	Open    bool        // a transaction is under way
+	open    bool        // a transaction is under way
 	queued  []statement // go with the next one, in one round trip; on PostgreSQL only
 
 	admit func(ctx context.Context, on Querier) error // asked of each new connection; nil: any will do
@@ -78,7 +78,7 @@ func (l *Conn) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect: %w", l.watch.heard(ctx, err))
 	}
-	l.conn, l.stmts, l.Open, l.queued = conn, map[string]*sql.Stmt{}, false, nil
+	l.conn, l.stmts, l.open, l.queued = conn, map[string]*sql.Stmt{}, false, nil
 	if l.admit == nil {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (l *Conn) drop() {
 	}
 	_ = l.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = l.conn.Close()
-	l.conn, l.stmts, l.Open, l.queued = nil, nil, false, nil
+	l.conn, l.stmts, l.open, l.queued = nil, nil, false, nil
 }
 
 func (l *Conn) prepared(ctx context.Context, text string) (*sql.Stmt, error) {
@@ -177,7 +177,7 @@ func drain(rows *sql.Rows, scan func(r Row) error) error {
 // ReadPool is several connections for reading.
 type ReadPool struct {
 	d     *Dialect
-	Db    *sql.DB
+	db    *sql.DB
 	watch *Monitor
 	stmts stmts
 
@@ -185,21 +185,22 @@ type ReadPool struct {
 
 	Within time.Duration // bounds a statement, the wait for a connection included; 0: only the caller does
 
-	Permits chan struct{} // one for each connection, so that callers wait no longer than their patience; nil: they wait at the pool
+	permits chan struct{} // one for each connection, so that callers wait no longer than their patience; nil: they wait at the pool
 }
 
-// acquire waits for a connection to be free, as long as the caller's patience lasts.
-func (p *ReadPool) acquire(ctx context.Context) error {
-	if p.Permits == nil {
+// Acquire waits for a connection to be free, as long as the caller's patience lasts. On success the caller calls Release.
+// Codes: overloaded, unavailable.
+func (p *ReadPool) Acquire(ctx context.Context) error {
+	if p.permits == nil {
 		return nil
 	}
 	select {
-	case p.Permits <- struct{}{}:
+	case p.permits <- struct{}{}:
 		return nil
 	default:
 	}
 	select {
-	case p.Permits <- struct{}{}:
+	case p.permits <- struct{}{}:
 		return nil
 	case <-puntuale.PatienceOf(ctx).Ends():
 		return puntuale.Overloaded(0)
@@ -210,10 +211,17 @@ func (p *ReadPool) acquire(ctx context.Context) error {
 	}
 }
 
-func (p *ReadPool) release() {
-	if p.Permits != nil {
-		<-p.Permits
+// Release ends what Acquire began.
+func (p *ReadPool) Release() {
+	if p.permits != nil {
+		<-p.permits
 	}
+}
+
+// InUse returns how many of the connections are in use, and how many there may be.
+func (p *ReadPool) InUse() (now, most int) {
+	stats := p.db.Stats()
+	return stats.InUse, stats.MaxOpenConnections
 }
 
 func (p *ReadPool) Query(ctx context.Context, text string, args []any, scan func(r Row) error) error {
@@ -228,10 +236,10 @@ func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func
 	if err := p.watch.Away(); err != nil {
 		return err
 	}
-	if err := p.acquire(ctx); err != nil {
+	if err := p.Acquire(ctx); err != nil {
 		return err
 	}
-	defer p.release()
+	defer p.Release()
 	ctx, part := p.watch.Bind(ctx)
 	defer part()
 	if p.Within > 0 {
@@ -244,7 +252,7 @@ func (p *ReadPool) query(ctx context.Context, text string, args []any, scan func
 	if text = p.d.Text(text); p.d.Postgres {
 		return p.watch.heard(ctx, p.ask(ctx, statement{text, args, scan}))
 	}
-	s, err := p.stmts.get(ctx, p.Db, text)
+	s, err := p.stmts.get(ctx, p.db, text)
 	if err != nil {
 		return err
 	}
@@ -265,24 +273,24 @@ func (p *ReadPool) Queue(ctx context.Context, text string, args []any, scan func
 
 func (l *Conn) Begin(ctx context.Context) error {
 	err := l.Queue(ctx, l.dialect.begin(), nil, nil)
-	l.Open = err == nil
+	l.open = err == nil
 	return err
 }
 
 func (l *Conn) Commit(ctx context.Context) error {
 	_, err := l.Exec(ctx, "commit")
 	if err == nil {
-		l.Open = false
+		l.open = false
 	}
 	return err
 }
 
 // Rollback leaves the connection usable, or drops it.
 func (l *Conn) Rollback(ctx context.Context) error {
-	if l.conn == nil || !l.Open {
+	if l.conn == nil || !l.open {
 		return nil
 	}
-	l.Open, l.queued = false, nil
+	l.open, l.queued = false, nil
 	if _, err := l.Exec(ctx, "rollback"); err != nil {
 		l.drop()
 	}
@@ -334,7 +342,7 @@ func (l *Conn) BeginSnapshot(ctx context.Context) error {
 	if _, err := l.Exec(ctx, begin); err != nil {
 		return fmt.Errorf("begin to read: %w", err)
 	}
-	l.Open = true
+	l.open = true
 	return nil
 }
 

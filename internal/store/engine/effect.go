@@ -37,7 +37,7 @@ func prepareEffect(ctx context.Context, w *Writer, tasks []*Task) error {
 	if err := w.Stock(ctx, e.Wants); err != nil {
 		return err
 	}
-	e.First = w.Ids.Take(e.Wants)
+	e.First = w.IDs.Take(e.Wants)
 	return nil
 }
 

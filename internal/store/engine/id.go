@@ -30,7 +30,7 @@ update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigin
 // Stock makes sure that n more identifiers can be taken.
 func (w *Writer) Stock(ctx context.Context, n int) error {
 	now := w.Db.Config.Clock.Now()
-	if w.Ids.end-w.Ids.next >= int64(n) && now.Sub(w.Ids.taken) < blockAge {
+	if w.IDs.end-w.IDs.next >= int64(n) && now.Sub(w.IDs.taken) < blockAge {
 		return nil
 	}
 	size := max(blockSize, int64(n))
@@ -41,7 +41,7 @@ func (w *Writer) Stock(ctx context.Context, n int) error {
 	if end > puntuale.MaxID {
 		return fmt.Errorf("identifiers are used up at %d", end)
 	}
-	w.Ids = idBlock{next: end - size + 1, end: end + 1, taken: now}
+	w.IDs = idBlock{next: end - size + 1, end: end + 1, taken: now}
 	return nil
 }
 

@@ -90,7 +90,7 @@ func scanAll(rows pgx.Rows, scan func(r Row) error) error {
 // ask runs a statement on any connection. One that was found broken before the statement was sent is replaced.
 func (p *ReadPool) ask(ctx context.Context, s statement) error {
 	for try := 1; ; try++ {
-		conn, err := p.Db.Conn(ctx)
+		conn, err := p.db.Conn(ctx)
 		if err != nil {
 			return fmt.Errorf("connect: %w", err)
 		}

@@ -80,10 +80,10 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	s.MaintenanceReads = &ReadPool{d: s.Dialect, Db: workers, watch: s.Monitor, noticed: s.noticed}
-	s.CallReads = &ReadPool{d: s.Dialect, Db: readers, watch: s.Monitor, Permits: make(chan struct{}, postgresReaders), noticed: s.noticed}
-	s.ListReads = &ReadPool{d: s.Dialect, Db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of it to wait for a connection
-	s.DispatchReads = &ReadPool{d: s.Dialect, Db: lookers, watch: s.Monitor, noticed: s.noticed}
+	s.MaintenanceReads = &ReadPool{d: s.Dialect, db: workers, watch: s.Monitor, noticed: s.noticed}
+	s.CallReads = &ReadPool{d: s.Dialect, db: readers, watch: s.Monitor, permits: make(chan struct{}, postgresReaders), noticed: s.noticed}
+	s.ListReads = &ReadPool{d: s.Dialect, db: listers, watch: s.Monitor, Within: 2 * s.Config.ListTimeout, noticed: s.noticed} // half of it to wait for a connection
+	s.DispatchReads = &ReadPool{d: s.Dialect, db: lookers, watch: s.Monitor, noticed: s.noticed}
 	writers, err := s.PostgresPool(address, writerSettings, postgresTenants+3)
 	if err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *DB) openPostgres(ctx context.Context, address string) error {
 	if err != nil {
 		return err
 	}
-	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, Db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
+	s.ArchiveReads, s.ArchiveWriter = &ReadPool{d: s.Dialect, db: archivers, watch: s.Monitor, noticed: s.noticed}, on(archivers)
 	// Chunks of campaigns meet calls at rows of their own client alone. This one is opened by the first chunk.
 	feeders, err := s.PostgresPool(address, writerSettings, 1)
 	if err != nil {

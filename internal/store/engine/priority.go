@@ -43,16 +43,16 @@ type party struct {
 // before anybody's second. So an owner with many tasks waits behind its own. Of several firsts, the owner who had a
 // turn longest ago comes first. An owner's own tasks keep their order. w.mu is held.
 func (w *Writer) fairOrder() []*Task {
-	if noChoice(w.Queue) {
-		return w.Queue
+	if noChoice(w.queue) {
+		return w.queue
 	}
 	type placed struct {
 		*Task
 		turn, served int
 	}
-	turns := make(map[party]int, len(w.Queue))
-	all := make([]placed, len(w.Queue))
-	for i, t := range w.Queue {
+	turns := make(map[party]int, len(w.queue))
+	all := make([]placed, len(w.queue))
+	for i, t := range w.queue {
 		r := party{t.Owner, t.priority}
 		all[i] = placed{t, turns[r], w.served[r]}
 		if t.priority != PrioritySend { // which is nobody's
@@ -151,8 +151,8 @@ func (r *writerRound) fill(tasks []*Task, of Class) {
 // next takes the tasks of the next transaction out of the queue; their callers now get the true result. Classes that wait have their
 // turns one after the other.
 func (w *Writer) next() (units []*taskGroup, closing bool) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	r := writerRound{joining: map[*Kind]*taskGroup{}}
 	tasks := w.fairOrder()
 	for i := range classes {
@@ -163,8 +163,8 @@ func (w *Writer) next() (units []*taskGroup, closing bool) {
 			break
 		}
 	}
-	w.Queue = slices.DeleteFunc(w.Queue, func(t *Task) bool { return t.taken || t.State.Load() == taskDropped })
-	if len(w.Queue) == 0 {
+	w.queue = slices.DeleteFunc(w.queue, func(t *Task) bool { return t.taken || t.state.Load() == taskDropped })
+	if len(w.queue) == 0 {
 		w.served = nil
 		return r.units, w.closing
 	}

@@ -97,10 +97,10 @@ func (s *DB) openSQLite(ctx context.Context, path, query string) (err error) {
 		if err != nil {
 			return err
 		}
-		*p.of = &ReadPool{d: s.Dialect, Db: readers, Within: p.within, noticed: s.noticed}
+		*p.of = &ReadPool{d: s.Dialect, db: readers, Within: p.within, noticed: s.noticed}
 	}
 	s.ArchiveReads = s.MaintenanceReads
-	s.CallReads.Permits = make(chan struct{}, sqliteReaders)
+	s.CallReads.permits = make(chan struct{}, sqliteReaders)
 	copies, err := s.SQLitePool(path, query, false, 1)
 	if err != nil {
 		return err

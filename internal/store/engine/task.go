@@ -38,7 +38,7 @@ const (
 )
 
 const (
-	TaskWaiting int32 = iota
+	taskWaiting int32 = iota
 	taskBegun         // from now on the caller gets the true result
 	taskDropped       // the caller left first
 )
@@ -52,7 +52,7 @@ type Task struct {
 	Body     any   // what a joining kind works on
 	Run      func(ctx context.Context, a Querier) error
 	Dated    bool // writes rows that are read in the order of the moments that they bear
-	State    atomic.Int32
+	state    atomic.Int32
 	Done     chan error
 	taken    bool // out of the queue; the writer's lock guards it
 
@@ -63,7 +63,7 @@ type Task struct {
 
 // begin reports whether the task may be done: its caller waits for it, or it was begun before.
 func (t *Task) begin() bool {
-	return t.State.Load() == taskBegun || t.State.CompareAndSwap(TaskWaiting, taskBegun)
+	return t.state.Load() == taskBegun || t.state.CompareAndSwap(taskWaiting, taskBegun)
 }
 
 // Of names whose task it is.

@@ -17,10 +17,10 @@ import (
 type Writer struct {
 	Db   *DB
 	Conn Conn
-	Ids  idBlock
+	IDs  idBlock
 
-	Mu      sync.Mutex
-	Queue   []*Task
+	mu      sync.Mutex
+	queue   []*Task
 	served  map[party]int // when the owners of what was taken had their last turn; nil while nothing waits
 	turn    int           // counts them
 	last    Class         // of the last round
@@ -66,7 +66,7 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	case <-ctx.Done():
 		gone = PublicError(ctx.Err())
 	}
-	if t.State.CompareAndSwap(TaskWaiting, taskDropped) {
+	if t.state.CompareAndSwap(taskWaiting, taskDropped) {
 		return gone
 	}
 	patience.Begin()
@@ -80,17 +80,17 @@ func (w *Writer) submit(t *Task, urgent bool) error {
 	if err := w.Db.Monitor.Away(); err != nil {
 		return puntuale.Unavailable(err)
 	}
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	switch {
 	case w.closing:
 		return puntuale.Unavailable(errors.New("the store is closed"))
 	case urgent:
-		w.Queue = slices.Insert(w.Queue, 0, t)
-	case len(w.Queue) >= queueBound && t.priority == PriorityCall:
+		w.queue = slices.Insert(w.queue, 0, t)
+	case len(w.queue) >= queueBound && t.priority == PriorityCall:
 		return puntuale.Overloaded(0)
 	default:
-		w.Queue = append(w.Queue, t)
+		w.queue = append(w.queue, t)
 	}
 	w.signal()
 	return nil
@@ -104,12 +104,24 @@ func (w *Writer) signal() {
 	}
 }
 
+// Waiting is how many tasks wait.
+func (w *Writer) Waiting() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, t := range w.queue {
+		if t.state.Load() == taskWaiting {
+			n++
+		}
+	}
+	return n
+}
+
 // close lets the loop finish what is queued, and waits for it.
 func (w *Writer) close() {
-	w.Mu.Lock()
+	w.mu.Lock()
 	w.closing = true
 	w.signal()
-	w.Mu.Unlock()
+	w.mu.Unlock()
 	<-w.done
 }
 
@@ -135,21 +147,21 @@ func (w *Writer) putBack(tasks []*Task) {
 	if len(tasks) == 0 {
 		return
 	}
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for _, t := range tasks {
 		t.taken = false
 	}
-	w.Queue = slices.Insert(w.Queue, 0, tasks...)
+	w.queue = slices.Insert(w.queue, 0, tasks...)
 	w.signal()
 }
 
 // putLast queues a task again, after all others.
 func (w *Writer) putLast(t *Task) {
-	w.Mu.Lock()
-	defer w.Mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	t.taken = false
-	w.Queue = append(w.Queue, t)
+	w.queue = append(w.queue, t)
 	w.signal()
 }
 
