@@ -93,7 +93,7 @@ func runStarts(ctx context.Context, w *engine.Writer, b *startBatch) error {
 			return err
 		}
 	}
-	w.Db.Config.Meter.CapRefused(b.capRefused)
+	w.DB.Config.Meter.CapRefused(b.capRefused)
 	return nil
 }
 

@@ -38,9 +38,8 @@ type kinds struct {
 	start, free, stop, cancel, resend, heard, campaign, feed *engine.Kind
 }
 
-// Open opens the store, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that
-// the store must not be used as it is, and says why. [fleet.ErrMoved] means that its installation is elsewhere now.
-// CodeConflict means that it is moving just now, and CodeUnavailable that the database could not be reached.
+// Open opens the store, creating or migrating it where cfg allows. Errors: as [engine.Open], and [fleet.ErrMoved] where the
+// installation is elsewhere now.
 func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	db, err := engine.Open(ctx, cfg, engine.Options{Name: fleet.ServerName, Shared: true, Admit: fleet.RefuseGone})
 	if err != nil {
@@ -79,7 +78,7 @@ func Migrate(ctx context.Context, cfg engine.Config) error {
 // Close refuses new calls, waits for what is queued to be committed, and closes the database. It may be called twice.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
-		s.CloseWriters() // they tell other nodes of what they commit
+		s.CloseWriters() // their callers tell other nodes of what was committed
 		s.Fleet.Close()
 	})
 	return s.DB.Close()

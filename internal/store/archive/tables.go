@@ -83,10 +83,11 @@ var BeginTables = []string{"secret", "counter", "id_block"}
 const (
 	PostgresCatalogue = `select table_name, column_name, data_type from information_schema.columns
  where table_schema = current_schema() order by table_name, ordinal_position`
-	SqliteCatalogue = `select m.name, p.name, p.type from sqlite_schema m, pragma_table_info(m.name) p
+	SQLiteCatalogue = `select m.name, p.name, p.type from sqlite_schema m, pragma_table_info(m.name) p
  where m.type = 'table' and m.name not like 'sqlite\_%' escape '\' order by m.name, p.cid`
 )
 
+// KindOf is the kind of a column by the database's name of its type.
 var KindOf = map[string]Kind{
 	"smallint": Integer, "integer": Integer, "bigint": Integer, "text": Text, "bytea": Bytes,
 	"double precision": Real, "blob": Bytes, "real": Real, "boolean": Boolean, "uuid": Text,
@@ -96,7 +97,7 @@ var KindOf = map[string]Kind{
 // and the names of tables that are none of ours, which stay: views of an extension, or what an operator put there.
 func Catalogue(ctx context.Context, d *engine.Dialect, a engine.Querier) (all []Table, foreign []string, err error) {
 	there := map[string]map[string]string{}
-	text := SqliteCatalogue
+	text := SQLiteCatalogue
 	if d.Postgres {
 		text = PostgresCatalogue
 	}

@@ -23,6 +23,7 @@ const (
 	pastEntries
 )
 
+// PastTables are the tables whose rows go to the archive.
 var PastTables = []string{pastRuns: "run", pastMessages: "message", pastEvents: "event", pastSandbox: "sandbox_message",
 	pastReceipts: "receipt", pastEntries: "credit_entry"}
 

@@ -44,8 +44,8 @@ type Options struct {
 	Admit  func(ctx context.Context, a Querier) error // asked of each new connection of a writer; nil: any will do
 }
 
-// DB is an open database: its connections, and the writers that commit. It knows no table but the counters of identifiers. Its methods
-// may be called by many goroutines at once.
+// DB is an open database: its connections, and the writers that commit. Its own tables are the counters of identifiers and the
+// idempotency records; it knows no other. Many goroutines may call its methods at once.
 type DB struct {
 	Options
 
@@ -57,9 +57,9 @@ type DB struct {
 	dbs     []*sql.DB
 
 	readPools
-	ListSlots listSlots // at list
+	ListSlots listSlots // at ListReads
 
-	LocalClock clock.Clock // this machine's, whatever cfg.Clock shows
+	LocalClock clock.Clock // this machine's, whatever Config.Clock shows
 
 	writers
 	Writes      *Kind         // a transaction of one caller
@@ -101,7 +101,9 @@ type failure struct {
 	closed chan struct{}         // once broken
 }
 
-// Open opens the database, creating or migrating it where cfg allows. Errors are as those of [Open].
+// Open opens the database, creating or migrating it where cfg allows. An error that wraps puntuale.ErrUntrusted means that the
+// database must not be used as it is, and says why. CodeConflict means that it is moving just now, and CodeUnavailable that it
+// could not be reached.
 func Open(ctx context.Context, cfg Config, o Options) (*DB, error) {
 	if cfg.Clock == nil {
 		cfg.Clock = clock.System()

@@ -21,15 +21,16 @@ const (
 	blockAge  = 10 * time.Second // older stock would number new messages below those of other writers
 )
 
-// IdEpoch is 2026-01-01T00:00:00Z.
-const IdEpoch = 1767225600000000
+// IDEpoch is 2026-01-01T00:00:00Z.
+const IDEpoch = 1767225600000000
 
+// TakeBlock takes $1 identifiers from the counter, and returns the last of them. It jumps to the database's clock where it is behind.
 const TakeBlock = `
 update id_block set next = greatest(next, $clock - 1767225600000000) + $1::bigint where one = 1 returning next`
 
 // Stock makes sure that n more identifiers can be taken.
 func (w *Writer) Stock(ctx context.Context, n int) error {
-	now := w.Db.Config.Clock.Now()
+	now := w.DB.Config.Clock.Now()
 	if w.IDs.end-w.IDs.next >= int64(n) && now.Sub(w.IDs.taken) < blockAge {
 		return nil
 	}

@@ -30,6 +30,7 @@ func ReadCursor(p puntuale.Page, noun string) (last int64, limit int, err error)
 	return 0, 0, BadCursor(p)
 }
 
+// BadCursor refuses a cursor that is none of the list.
 func BadCursor(p puntuale.Page) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "query.cursor", Message: "is not a cursor of this list", Value: p.Cursor})
 }
@@ -43,6 +44,7 @@ func CutPage[T any](rows []T, limit int, noun string, id func(*T) int64) ([]T, s
 	return rows, CursorAt(noun, id(&rows[limit-1]))
 }
 
+// CursorAt makes the cursor of a list that goes on after an identifier.
 func CursorAt(noun string, id int64) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(noun + ":" + puntuale.MessageID(id).String()))
 }

@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// Instants are kept as microseconds since 1970, 0 for none.
-
+// Micros is a moment as it is kept: microseconds since 1970, 0 for the zero moment.
 func Micros(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -16,6 +15,7 @@ func Micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
+// Instant is the moment of kept microseconds, in UTC; the zero moment for 0.
 func Instant(us int64) time.Time {
 	if us == 0 {
 		return time.Time{}
@@ -55,6 +55,7 @@ func (j scanJSON) Scan(value any) error {
 	return fmt.Errorf("JSON is kept as %T", value)
 }
 
+// ToJSON writes a value as the text of a column.
 func ToJSON(v any) (string, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -91,6 +92,7 @@ func (f scanBool) Scan(value any) error {
 	return nil
 }
 
+// Bit is a flag as it is kept: 0 or 1.
 func Bit(b bool) int64 {
 	if b {
 		return 1

@@ -15,7 +15,7 @@ import (
 // queue, and all of them share the following one. Nothing is delayed on purpose. One goroutine works. Tasks that touch
 // the same client go to the same writer, so that writers of one node do not wait for each other.
 type Writer struct {
-	Db   *DB
+	DB   *DB
 	Conn Conn
 	IDs  idBlock
 
@@ -36,7 +36,7 @@ const (
 )
 
 func (s *DB) startWriter(l Conn) *Writer {
-	w := &Writer{Db: s, Conn: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	w := &Writer{DB: s, Conn: l, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	s.writers.all = append(s.writers.all, w)
 	go w.loop()
 	return w
@@ -51,7 +51,7 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 	patience := puntuale.PatienceOf(ctx)
 	t.priority = priorityOf(t.Kind, patience, urgent)
 	if t.call() {
-		w.Db.LastCall.Store(new(w.Db.LocalClock.Now()))
+		w.DB.LastCall.Store(new(w.DB.LocalClock.Now()))
 	}
 	if err := w.submit(t, urgent); err != nil {
 		return err
@@ -74,10 +74,10 @@ func (w *Writer) Do(ctx context.Context, t *Task, urgent bool) error {
 }
 
 func (w *Writer) submit(t *Task, urgent bool) error {
-	if err := w.Db.Failure(); err != nil {
+	if err := w.DB.Failure(); err != nil {
 		return err
 	}
-	if err := w.Db.Monitor.Away(); err != nil {
+	if err := w.DB.Monitor.Away(); err != nil {
 		return puntuale.Unavailable(err)
 	}
 	w.mu.Lock()
@@ -133,7 +133,7 @@ func (w *Writer) loop() {
 		switch {
 		case len(all) > 0:
 			w.commit(all)
-			w.Db.checkpoints.committed(&w.Conn)
+			w.DB.checkpoints.committed(&w.Conn)
 		case closing:
 			return
 		default:
@@ -168,16 +168,16 @@ func (w *Writer) putLast(t *Task) {
 // commit brings the units to disk in one transaction and answers their tasks. Units that fail are tried again by
 // themselves, and their tasks one by one, so that one bad task hurts nobody else.
 func (w *Writer) commit(all []*taskGroup) {
-	begun := w.Db.Config.Clock.Now()
+	begun := w.DB.Config.Clock.Now()
 	err := w.persist(all)
-	took := w.Db.Config.Clock.Now().Sub(begun)
+	took := w.DB.Config.Clock.Now().Sub(begun)
 	for _, u := range all {
 		if err != nil {
 			u.err = err
 		}
 		switch {
 		case u.err == nil:
-			w.Db.Config.Meter.Batch(u.kind.Name, len(u.tasks), took)
+			w.DB.Config.Meter.Batch(u.kind.Name, len(u.tasks), took)
 			w.answer(u)
 		case len(u.tasks) == 1 && LockedOut(u.err) && u.tasks[0].waited < lockWaits-1:
 			u.tasks[0].waited++
@@ -223,7 +223,7 @@ func (w *Writer) answer(u *taskGroup) {
 // is stored, or it says that nobody knows.
 func (w *Writer) persist(all []*taskGroup) error {
 	for try := 1; ; try++ {
-		ctx, cancel := w.Db.deadline()
+		ctx, cancel := w.DB.deadline()
 		err := w.attempt(ctx, all, try)
 		if err != nil && ctx.Err() != nil && puntuale.CodeOf(err) == puntuale.CodeInternal {
 			err = fmt.Errorf("%w: %w", errAway, err) // our own limit, nobody's who called
@@ -233,10 +233,10 @@ func (w *Writer) persist(all []*taskGroup) error {
 		case err == nil:
 			return nil
 		case broken(err):
-			w.Db.fail(err)
+			w.DB.fail(err)
 			return err
 		case corrupt(err):
-			w.Db.noticed(err)
+			w.DB.noticed(err)
 			return err
 		case puntuale.StoreAway(err) || try == maxTries:
 			return err
@@ -248,7 +248,7 @@ func (w *Writer) persist(all []*taskGroup) error {
 			}
 		case passing(err) && (w.Conn.dialect.Postgres || try < 3): // SQLite has waited busyTimeout each time
 			if !errors.Is(err, ErrAgain) {
-				w.Db.Config.Meter.Deadlock()
+				w.DB.Config.Meter.Deadlock()
 			}
 		default:
 			return err
@@ -276,7 +276,7 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 	if err := l.Begin(ctx); err != nil {
 		return fmt.Errorf("begin: %w", err)
 	}
-	begun := w.Db.Config.Clock.Now()
+	begun := w.DB.Config.Clock.Now()
 	for _, u := range all {
 		if len(all) == 1 {
 			if err := u.kind.Run(ctx, w, u.tasks); err != nil {
@@ -288,7 +288,7 @@ func (w *Writer) attempt(ctx context.Context, all []*taskGroup, try int) error {
 			return errors.Join(fmt.Errorf("%s: %w", u.kind.Name, err), l.Rollback(ctx))
 		}
 	}
-	if stale(all, begun, w.Db.Config.Clock.Now()) && try <= staleTries {
+	if stale(all, begun, w.DB.Config.Clock.Now()) && try <= staleTries {
 		return errors.Join(fmt.Errorf("its moments are too old to commit: %w", ErrAgain), l.Rollback(ctx))
 	}
 	err := l.Commit(ctx)
@@ -337,7 +337,7 @@ func (w *Writer) guarded(ctx context.Context, u *taskGroup) error {
 
 // resolve finds out, on a new connection, whether a transaction whose connection broke during COMMIT is on disk.
 func (w *Writer) resolve(all []*taskGroup, cause error) error {
-	ctx, cancel := w.Db.deadline()
+	ctx, cancel := w.DB.deadline()
 	defer cancel()
 	for _, u := range all {
 		if u.kind.Check == nil {

@@ -13,6 +13,7 @@ import (
 // ErrMoved is returned for an installation that was exported for good.
 var ErrMoved = errors.New("this installation was exported for good")
 
+// MovedAt returns when the installation was exported for good; zero: it was not.
 func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
 	if _, err := engine.QueryOne(ctx, a, `select at from moved where one = 1`, nil, engine.ScanTime(&at)); err != nil {
 		return at, fmt.Errorf("look whether the installation moved: %w", err)
@@ -20,6 +21,7 @@ func MovedAt(ctx context.Context, a engine.Querier) (at time.Time, err error) {
 	return at, nil
 }
 
+// RefuseMoved refuses an installation that was exported for good, with [ErrMoved].
 func RefuseMoved(ctx context.Context, a engine.Querier) error {
 	at, err := MovedAt(ctx, a)
 	if err == nil && !at.IsZero() {

@@ -9,9 +9,11 @@ import (
 	"puntuale/internal/store/engine"
 )
 
+// SessionColumns are those of a session, called s. [SessionFields] scans them.
 const SessionColumns = `s.id, s.client_id, s.name, s.type, s.way, s.sandbox, s.is_default, s.per_min, s.per_day, s.cold_per_min,
  s.cold_per_day, s.jitter, s.start_sequence, s.stop_sequence, s.created_at, s.owner`
 
+// SessionFields scans [SessionColumns].
 func SessionFields(s *puntuale.Session) []any {
 	return []any{&s.ID, &s.Client, &s.Name, &s.Type, &s.Way, engine.ScanBool(&s.Sandbox), engine.ScanBool(&s.Default), &s.Pace.PerMinute, &s.Pace.PerDay,
 		&s.Pace.ColdPerMinute, &s.Pace.ColdPerDay, &s.Pace.Jitter, &s.Start, &s.Stop,
@@ -26,11 +28,13 @@ const linkedColumns = SessionColumns + `, s.link, s.link_at, s.number, s.link_de
 var ShownColumns = strings.Replace(linkedColumns, "s.owner",
 	"case when exists (select 1 from node n where n.id = s.owner and n.lease_until > $clock) then s.owner else 0 end", 1)
 
+// LinkedFields scans [ShownColumns].
 func LinkedFields(s *puntuale.Session) []any {
 	return append(SessionFields(s), &s.Link.State, engine.ScanTime(&s.Link.Since), &s.Link.Number, &s.Link.Detail, engine.ScanBytes(&s.Link.Code), engine.ScanTime(&s.Link.Until),
 		&s.Link.Condition, engine.ScanTime(&s.Link.Limited))
 }
 
+// InsertSession writes a new session and returns its number. Codes: conflict (the client has a default session already).
 func InsertSession(ctx context.Context, a engine.Querier, client puntuale.ClientID, s puntuale.Session) (puntuale.SessionID, error) {
 	id, err := engine.NextNumber(ctx, a, "session")
 	if err != nil {
@@ -50,6 +54,7 @@ func InsertSession(ctx context.Context, a engine.Querier, client puntuale.Client
 	return puntuale.SessionID(id), nil
 }
 
+// SessionColumn is a batch of sessions: their numbers.
 func SessionColumn(sessions []puntuale.SessionID) engine.Columns {
 	return engine.Columns{engine.Column(sessions, func(id *puntuale.SessionID) int64 { return int64(*id) })}
 }

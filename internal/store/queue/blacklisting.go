@@ -24,6 +24,7 @@ func AddBlacklisted(ctx context.Context, a engine.Querier, client puntuale.Clien
 	return n, nil
 }
 
+// AddAllBlacklisted is [AddBlacklisted] for many entries of one client.
 func AddAllBlacklisted(ctx context.Context, a engine.Querier, client puntuale.ClientID, all []puntuale.BlacklistEntry) (int64, error) {
 	last, err := engine.NextNumbers(ctx, a, "blacklist", len(all))
 	if err != nil {

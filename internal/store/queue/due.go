@@ -241,6 +241,7 @@ func (s *Queue) Standings(ctx context.Context, clients []puntuale.ClientID) (map
 	return all, engine.PublicError(err)
 }
 
+// StandingsOf reads what decides whether clients may send.
 const StandingsOf = `
 select k.id, k.deleted_at, k.suspended, k.held_at, k.expires_at, k.credits, k.erased, ` + erasures + ` from $u(c bigint) join client k on k.id = u.c`
 

@@ -2,4 +2,5 @@
 
 package queue
 
+// CancelsBackwards takes locks against their order.
 const CancelsBackwards = true

@@ -10,6 +10,7 @@ import (
 var origins = [...]puntuale.Origin{1: puntuale.OriginSingle, 2: puntuale.OriginSequence, 3: puntuale.OriginMassive,
 	4: puntuale.OriginAutomation}
 
+// OriginNumber is an origin as it is kept; 0 for an unknown one.
 func OriginNumber(o puntuale.Origin) int64 {
 	for i, known := range origins {
 		if known == o && o != "" {
@@ -33,6 +34,7 @@ func (o origin) Scan(value any) error {
 	return nil
 }
 
+// ErrStep reports a message of a run whose content has no such step.
 func ErrStep(m *puntuale.MessageDetail, n int) error {
 	return fmt.Errorf("message %d has step %d of %d", m.ID, m.Step, n)
 }

@@ -47,6 +47,7 @@ func (s *Queue) Settle(ctx context.Context, node puntuale.NodeID, now time.Time,
 	return nil
 }
 
+// Settle closes or moves messages without an attempt, inside a transaction. A node needs its lease; 0 is a call. Errors: puntuale.ErrFenced.
 func Settle(ctx context.Context, a engine.Querier, node puntuale.NodeID, now time.Time, all []puntuale.Settlement) error {
 	if node != 0 {
 		if err := fleet.Fence(ctx, a, node); err != nil {

@@ -29,9 +29,11 @@ const BlankCandidates = `
 select c.id, c.blanked_to, coalesce((select r.id from run r where r.client_id = c.id and r.id > c.blanked_to and r.id < $1 order by r.id limit 1), 0)
 from client c where c.id > $2 order by c.id limit $3`
 
+// BlankNext reads the runs of a client after the cursor.
 const BlankNext = `
 select r.client_id, r.id from run r where r.client_id = $1 and r.id > $2 and r.id < $3 order by r.id limit $4`
 
+// LateNext reads the late runs whose moment has come.
 const LateNext = `
 select l.client_id, l.run_id from late_run l where l.since <= $1 order by l.since limit $2`
 
@@ -276,6 +278,7 @@ type CopyOf struct {
 	id     string
 }
 
+// CopiesOf names the copies of a message up to a generation.
 func CopiesOf(m puntuale.MessageRef, generation int) []CopyOf {
 	all := make([]CopyOf, generation+1)
 	for g := range all {
@@ -293,10 +296,12 @@ func CopyColumns(copies []CopyOf) engine.Columns {
 	}
 }
 
+// CompareRuns orders runs as their rows are locked: by client, then by number.
 func CompareRuns(a, b puntuale.RunRef) int {
 	return cmp.Or(cmp.Compare(a.Client, b.Client), cmp.Compare(a.ID, b.ID))
 }
 
+// RunColumns is a batch of runs: clients, then numbers.
 func RunColumns(refs []puntuale.RunRef) engine.Columns {
 	return engine.Columns{
 		engine.Column(refs, func(r *puntuale.RunRef) int64 { return int64(r.Client) }),

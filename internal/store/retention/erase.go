@@ -191,6 +191,7 @@ func (x *erasedRuns) members(ctx context.Context) ([]puntuale.MessageRef, error)
 	return refs, nil
 }
 
+// RunMembers reads the messages of runs, planned and re-sent ones.
 const RunMembers = `
 select m.client_id, m.id from $u(c bigint, i bigint) cross join run r cross join message m
 where r.client_id = u.c and r.id = u.i and m.client_id = r.client_id and m.id >= r.id and m.id < r.id + r.messages

@@ -91,7 +91,7 @@ func (s *installation) openNumbersFile(ctx context.Context, readOnly bool) (*lin
 
 // describe reads which tables there are.
 func (n *linkedNumbers) describe(ctx context.Context) error {
-	text := archive.SqliteCatalogue
+	text := archive.SQLiteCatalogue
 	if n.s.Dialect.Postgres {
 		text = archive.PostgresCatalogue
 	}
