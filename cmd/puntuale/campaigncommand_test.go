@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -211,15 +212,15 @@ func TestCampaignLongCheck(t *testing.T) {
 // A list from a pipe is uploaded whole, and refused rows replace nothing but files.
 func TestCampaignFiles(t *testing.T) {
 	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("Windows has neither /dev/fd nor socket files that a program meets as one; CI runs on Linux")
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer r.Close()
 	name := fmt.Sprintf("/dev/fd/%d", r.Fd())
-	if _, err := os.Stat(name); err != nil {
-		t.Skip("this system has no names for pipes")
-	}
 	_, _ = io.WriteString(w, "phone\n3331234567\n")
 	_ = w.Close()
 	code, _, errs, o := campaigns(t, nil, "--file", name, "--text", "ciao", "--yes")
@@ -229,7 +230,7 @@ func TestCampaignFiles(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	l, err := net.Listen("unix", socket)
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	defer l.Close()
 	code, _, errs, _ = campaigns(t, map[string][]string{"GET/7": {aReady}}, "--id", "7", "--yes", "--refused", socket)

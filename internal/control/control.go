@@ -2,6 +2,7 @@ package control
 
 import (
 	"cmp"
+	"runtime"
 	"strings"
 	"time"
 
@@ -57,7 +58,7 @@ type Control struct {
 	ownHost  string // of public
 	resolver Resolver
 	follows  follows
-	uploads  uploads
+	uploads  *uploads
 
 	plainGateways  bool
 	scratch        string
@@ -76,6 +77,7 @@ func New(cfg Config) *Control {
 		operator: cfg.Operator, clock: cfg.Clock, hint: cfg.Hint, sandbox: cfg.Sandbox, media: cfg.Media, vault: cfg.Vault, links: cfg.Links,
 		keep: cfg.Keep, door: cfg.Door, public: strings.TrimRight(cfg.Public, "/"), ownHost: ownHost(cfg.Public), resolver: cfg.Resolver,
 		files: cfg.Files, plainGateways: cfg.PlainGateways, scratch: cfg.Scratch, pushKey: cfg.PushKey, prices: cfg.Prices, reported: cfg.Reported, uncertainAfter: cmp.Or(cfg.UncertainAfter, 24*time.Hour),
+		uploads: newUploads(max(1, runtime.GOMAXPROCS(0)/2)), // calls and messages keep the other processors
 	}
 	if c.reported == nil {
 		c.reported = func(string) {}

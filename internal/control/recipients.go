@@ -160,12 +160,12 @@ func (c *Client) PutRecipients(ctx context.Context, id string, file io.Reader, c
 	if !stored.State.Editable() {
 		return Recipients{}, puntuale.Conflict("the campaign is " + stored.State.String())
 	}
-	u, err := c.control.uploads.begin(ctx, c.account.Partner)
+	u, err := c.control.uploads.begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
 	defer u.end()
-	reader, err := roster.Open(ctx, &uploadReader{u, file}, contentType, c.control.scratch)
+	reader, err := roster.Open(ctx, &uploadReader{upload: u, ctx: ctx, r: file}, contentType, c.control.scratch)
 	if err != nil {
 		return Recipients{}, fileFault(err)
 	}
@@ -343,7 +343,8 @@ func fileFault(err error) error {
 	return puntuale.Invalid(puntuale.Fault{Location: "body", Message: e.Error()})
 }
 
-// MapRecipients changes which column is which field, without another upload. Codes: not_found, invalid, conflict.
+// MapRecipients changes which column is which field, without another upload. Codes: not_found, invalid, conflict, overloaded (too
+// many lists are being read).
 func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipients, error) {
 	stored, err := c.storedCampaign(ctx, id)
 	if err != nil {
@@ -355,14 +356,11 @@ func (c *Client) MapRecipients(ctx context.Context, id, mapping string) (Recipie
 	case stored.List == 0:
 		return Recipients{}, puntuale.Conflict("the campaign has no recipients")
 	}
-	u, err := c.control.uploads.begin(ctx, c.account.Partner)
+	u, err := c.control.uploads.begin(c.account.Partner)
 	if err != nil {
 		return Recipients{}, err
 	}
 	defer u.end()
-	if err := u.work(); err != nil {
-		return Recipients{}, err
-	}
 	l, err := c.tenant.RecipientList(ctx, stored.List)
 	if err != nil {
 		return Recipients{}, fmt.Errorf("read the list of campaign %d: %w", stored.ID, err)

@@ -1,10 +1,11 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
-	"runtime"
 	"sync"
 	"time"
 
@@ -22,80 +23,107 @@ const (
 	uploadRetry        = 10 * time.Second
 )
 
-// uploads bounds the lists that are read at the same time. The zero value is ready. Many goroutines may use it at once.
+// uploads bounds the lists that are read at the same time. Many goroutines may use it at once.
 type uploads struct {
-	mu      sync.Mutex
-	all     int
-	partner map[puntuale.PartnerID]int
-
-	once       sync.Once
+	mu         sync.Mutex
+	all        int
+	partners   map[puntuale.PartnerID]*partnerUploads
 	processors *semaphore.Weighted
 }
 
+// partnerUploads are the uploads of one partner's clients.
+type partnerUploads struct {
+	all  int
+	turn *semaphore.Weighted // one of them waits for a processor, or has it
+}
+
+func newUploads(processors int) *uploads {
+	return &uploads{partners: map[puntuale.PartnerID]*partnerUploads{}, processors: semaphore.NewWeighted(int64(processors))}
+}
+
 // begin takes a place for one list. On success the caller calls the upload's end. Codes: overloaded.
-func (u *uploads) begin(ctx context.Context, partner puntuale.PartnerID) (*upload, error) {
-	u.once.Do(func() {
-		u.partner = map[puntuale.PartnerID]int{}
-		u.processors = semaphore.NewWeighted(int64(max(1, runtime.GOMAXPROCS(0)/2))) // calls and messages keep the others
-	})
+func (u *uploads) begin(partner puntuale.PartnerID) (*upload, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.all >= mostUploads || u.partner[partner] >= mostPartnerUploads {
+	p := u.partners[partner]
+	if p == nil {
+		p = &partnerUploads{turn: semaphore.NewWeighted(1)}
+	}
+	if u.all >= mostUploads || p.all >= mostPartnerUploads {
 		return nil, puntuale.Overloaded(uploadRetry)
 	}
+	u.partners[partner] = p
 	u.all++
-	u.partner[partner]++
-	return &upload{ctx: ctx, of: u, partner: partner}, nil
+	p.all++
+	return &upload{of: u, partner: partner, turn: p.turn}, nil
 }
 
 // upload is one list on its way. One goroutine uses it.
 type upload struct {
-	ctx     context.Context //nolint:containedctx // it lives as long as one call
 	of      *uploads
 	partner puntuale.PartnerID
+	turn    *semaphore.Weighted
 	working bool
 }
 
-// work waits for a processor, and keeps it until the end. Codes: overloaded.
-func (u *upload) work() error {
+// work waits for a processor, and keeps it until the end. Of one partner one upload waits at a time, so that many of them do not
+// hold up other partners. Codes: overloaded.
+func (u *upload) work(ctx context.Context) error {
 	if u.working {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(u.ctx, uploadWaits)
+	within, cancel := context.WithTimeout(ctx, uploadWaits)
 	defer cancel()
-	if err := u.of.processors.Acquire(ctx, 1); err != nil {
-		if u.ctx.Err() != nil {
-			return u.ctx.Err() //nolint:wrapcheck // the caller went away
+	err := u.turn.Acquire(within, 1)
+	if err == nil {
+		if err = u.of.processors.Acquire(within, 1); err != nil {
+			u.turn.Release(1)
 		}
-		return puntuale.Overloaded(uploadRetry)
 	}
-	u.working = true
-	return nil
+	switch {
+	case err == nil:
+		u.working = true
+		return nil
+	case ctx.Err() != nil:
+		return fmt.Errorf("wait for a processor: %w", ctx.Err())
+	}
+	return puntuale.Overloaded(uploadRetry)
 }
 
 func (u *upload) end() {
 	if u.working {
 		u.of.processors.Release(1)
+		u.turn.Release(1)
 	}
 	u.of.mu.Lock()
 	defer u.of.mu.Unlock()
 	u.of.all--
-	if u.of.partner[u.partner]--; u.of.partner[u.partner] == 0 {
-		delete(u.of.partner, u.partner)
+	if p := u.of.partners[u.partner]; p.all > 1 {
+		p.all--
+	} else {
+		delete(u.of.partners, u.partner)
 	}
 }
 
-// uploadReader waits for a processor once the whole file has come: a workbook is unpacked only then. A CSV list was read
-// with it, as fast as it came.
+// uploadReader waits for a processor once a whole workbook has come: it is unpacked only then. A CSV list was read as fast as it
+// came, and waits for nothing.
 type uploadReader struct {
 	*upload
-	r io.Reader
+	ctx   context.Context //nolint:containedctx // it lives as long as one call
+	r     io.Reader
+	first []byte
 }
+
+// archiveMark begins a zip archive, and so a workbook.
+var archiveMark = []byte("PK")
 
 func (u *uploadReader) Read(p []byte) (int, error) {
 	n, err := u.r.Read(p)
-	if errors.Is(err, io.EOF) {
-		if waited := u.work(); waited != nil {
+	if left := len(archiveMark) - len(u.first); left > 0 {
+		u.first = append(u.first, p[:min(n, left)]...)
+	}
+	if errors.Is(err, io.EOF) && bytes.Equal(u.first, archiveMark) {
+		if waited := u.work(u.ctx); waited != nil {
 			return n, waited
 		}
 	}

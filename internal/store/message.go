@@ -16,7 +16,7 @@ import (
 const answerBytes = 2 * engine.PageBytes
 
 // The long columns of a run are read apart, once for all its messages. A negative valid_until marks what was stopped in
-// flight (cancelMessages).
+// flight (queue.CancelMessages).
 const detailColumns = `m.client_id, m.id, m.session_id, m.run_id, m.step, m.origin, m.phone, m.desired_at, m.due_at, m.next_at,
  abs(m.valid_until), m.intent, m.intent_at, m.attempt, m.repeats, m.generation, m.state, m.done_at, m.reason, m.detail,
  m.resent_from, r.received_at, r.name, r.client_name, r.sequence_name, r.zone, r.blanked_at <> 0,

@@ -50,7 +50,7 @@ func (t tenant) holds(ctx context.Context, a engine.Querier, which string, args 
 	return all, nil
 }
 
-// refs names the attempts of holds, in the order of locks, as the columns of a batch: client, message, token.
+// holdColumns names the attempts of holds, in the order of locks, as the columns of a batch: client, message, token.
 func holdColumns(held []hold) engine.Columns {
 	slices.SortFunc(held, func(x, y hold) int { return cmp.Compare(x.ID, y.ID) })
 	return append(queue.RefColumns(engine.Column(held, func(h *hold) puntuale.MessageRef { return puntuale.MessageRef{Client: h.Client, ID: h.ID} })),

@@ -12,8 +12,7 @@ import (
 	"puntuale/internal/store/retention"
 )
 
-// pastTables are those whose old rows go to the archive, in the order of its files: runs, what hangs on them, and the
-// ledger's entries.
+// The tables in the order of the archive's files: runs, what hangs on them, and the ledger's entries.
 const (
 	pastRuns = iota
 	pastMessages

@@ -33,7 +33,7 @@ type PageSpan struct {
 	Next string // the cursor of the next page
 }
 
-// ReadPageSpan finds how far a page reaches: limit rows, or as many as hold [pageBytes], but at least one. It takes the room
+// ReadPageSpan finds how far a page reaches: limit rows, or as many as hold [PageBytes], but at least one. It takes the room
 // that they need. The statement returns id and length of each row, one row more than the page may show.
 func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any, limit int) (s PageSpan, err error) {
 	all, err := QueryAll(ctx, a, text, args, func(r Row, into *SizedRow) error { return r.Scan(&into.Id, &into.Bytes) })
@@ -43,7 +43,7 @@ func ReadPageSpan(ctx context.Context, a Querier, noun, text string, args []any,
 	return MakePageSpan(ctx, noun, all, limit)
 }
 
-// MakePageSpan is [stretchOf] of rows that were read.
+// MakePageSpan is [ReadPageSpan] of rows that were read.
 func MakePageSpan(ctx context.Context, noun string, all []SizedRow, limit int) (s PageSpan, err error) {
 	sum := 0
 	for _, row := range all[:min(limit, len(all))] {

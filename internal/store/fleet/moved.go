@@ -31,7 +31,7 @@ func RefuseMoved(ctx context.Context, a engine.Querier) error {
 	return err
 }
 
-// RefuseGone is refuseMoved for a store that is open.
+// RefuseGone is [RefuseMoved] for a store that is open.
 // Codes: unavailable (the installation was exported for good in the meantime).
 func RefuseGone(ctx context.Context, a engine.Querier) error {
 	err := RefuseMoved(ctx, a)

@@ -13,7 +13,7 @@ import (
 // A message is cancelled only while its intent is 0: nobody has begun to send it. Afterwards nobody will, because every
 // claim writes the same column and compares it first. One whose attempt is under way is marked as stopped instead, by a
 // negative valid_until: it is never repeated or tried again. The attempt may come back without having reached the
-// network. Then the recorder cancels the message (reopenResults). Evidence that it was sent counts as ever. A node of
+// network. Then the recorder cancels the message (ReopenResults). Evidence that it was sent counts as ever. A node of
 // the version before knows no mark and opens a marked message again. Nobody can claim it, and it is cancelled like any
 // other. The batch is sorted: rows are locked in order.
 const CancelMessages = `

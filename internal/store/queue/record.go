@@ -77,7 +77,7 @@ where message.client_id = u.c and message.id = u.i and message.intent = u.t
 returning message.client_id, message.id, message.credit, 0`
 
 	// u.k: the verdict is retry, and the credit is given back. u.f: the attempt counts. Messages that were stopped in
-	// flight (cancelMessages) are returned, to be cancelled once they are open.
+	// flight (CancelMessages) are returned, to be cancelled once they are open.
 	ReopenResults = `
 update message set intent = case when u.k = 1 then 0 else message.intent end, next_at = u.n, detail = u.d,
  credit = case when u.k = 1 then -message.credit else message.credit end,

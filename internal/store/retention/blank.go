@@ -44,8 +44,7 @@ type Walk struct {
 	anything int64 // a run's id, 0: none
 }
 
-// blank removes requests and contents of runs all of whose messages ended before a moment, as far as one call goes.
-// Blank takes the contents of runs that ended before a moment.
+// Blank removes requests and contents of runs whose messages all ended before a moment, as far as one call goes; zero: none.
 func (s *Retention) Blank(ctx context.Context, now, before time.Time) error {
 	if before.IsZero() {
 		return nil

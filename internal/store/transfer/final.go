@@ -57,7 +57,7 @@ const serversThere = `
 select (select count(*) from node where lease_until > $clock),
  (select count(*) from pg_stat_activity where datname = current_database() and application_name like $1 || '%')`
 
-// refuseServers refuses while a server uses a PostgreSQL. On SQLite holdFile says as much.
+// refuseServers refuses while a server uses a PostgreSQL. On SQLite HoldFile says as much.
 // Codes: conflict.
 func (s *installation) refuseServers(ctx context.Context) error {
 	if !s.Dialect.Postgres {

@@ -19,7 +19,7 @@ import (
 //
 //   - Everything due is set aside: also what could not leave when the copy was made. Credits, suspensions and the
 //     blacklist may have changed since. Where a client has credits, each message takes one while they last.
-//   - It is marked as stopped (cancelMessages), so that no network gets it again: not even one that shows repeats once.
+//   - It is marked as stopped (queue.CancelMessages), so that no network gets it again: not even one that shows repeats once.
 //   - It is listed in unknown_message until a person sends it again or closes it (unknown.go).
 //   - Its attempt bears the moment at which the message was due, which is when it may have left.
 //

@@ -1,0 +1,62 @@
+package control
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"puntuale"
+)
+
+// Workbooks take turns at the processors, of one partner one at a time. So a partner with many does not come first each time. CSV
+// lists wait for nothing. A workbook that waits too long is refused.
+func TestWorkbooksTakeTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		u := newUploads(1)
+		const workbook = "PK and so on"
+		var order []string
+		read := func(name string, partner puntuale.PartnerID, file string) (*upload, chan error) {
+			t.Helper()
+			x, err := u.begin(partner)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				_, err := io.ReadAll(&uploadReader{upload: x, ctx: t.Context(), r: strings.NewReader(file)})
+				if err == nil {
+					order = append(order, name)
+				}
+				done <- err
+			}()
+			synctest.Wait()
+			return x, done
+		}
+		all := make([]*upload, 5)
+		all[0], _ = read("first of one", 1, workbook)
+		all[2], _ = read("second of one", 1, workbook)
+		all[1], _ = read("first of two", 2, workbook)
+		all[3], _ = read("list of one", 1, "phone\n333\n")
+		for _, x := range all[:2] {
+			x.end()
+			synctest.Wait()
+		}
+		if want := []string{"first of one", "list of one", "first of two", "second of one"}; !slices.Equal(order, want) {
+			t.Fatalf("%q, want %q", order, want)
+		}
+		var done chan error
+		all[4], done = read("late", 3, workbook)
+		if err := <-done; puntuale.CodeOf(err) != puntuale.CodeOverloaded {
+			t.Errorf("late: %v", err)
+		}
+		for _, x := range all[2:] {
+			x.end()
+		}
+		if u.all != 0 || len(u.partners) != 0 || !u.processors.TryAcquire(1) {
+			t.Errorf("%d uploads of %d partners are left", u.all, len(u.partners))
+		}
+	})
+}
