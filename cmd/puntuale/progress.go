@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"golang.org/x/term"
+
 	"puntuale/internal/clock"
 	"puntuale/internal/store/transfer"
 )
@@ -100,7 +102,7 @@ func (b *progress) draw(now time.Time, done, total int64, text, below string) {
 func (b *progress) width() int {
 	width := b.columns
 	if f, ok := b.w.(*os.File); ok && width == 0 {
-		width = columnsOf(f)
+		width, _, _ = term.GetSize(int(f.Fd())) // 0 where nobody knows
 	}
 	return cmp.Or(width, wideLine)
 }
