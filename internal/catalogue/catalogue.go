@@ -1,0 +1,101 @@
+// Package catalogue has every sentence that a person reads about a reason or a fault, by its code. It makes Italian for the
+// contract, and Italian and English for pages and programs, from one source: the files in text.
+package catalogue
+
+import (
+	"embed"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pelletier/go-toml/v2"
+
+	"puntuale"
+)
+
+// Language is one in which the catalogue speaks.
+type Language int
+
+const (
+	Italian Language = iota
+	English
+)
+
+// sentence is one entry of the files, under its code. {1} stands for the first argument.
+type sentence struct {
+	It  string
+	En  string
+	API string // the English that programs get, where pages say it in other words; "": as En
+}
+
+//go:embed text
+var files embed.FS
+
+var sentences = load()
+
+func load() map[puntuale.ReasonCode]sentence {
+	entries, err := files.ReadDir("text")
+	if err != nil {
+		panic(err) // the texts are part of the program
+	}
+	all := map[puntuale.ReasonCode]sentence{}
+	for _, f := range entries {
+		var file map[puntuale.ReasonCode]sentence
+		content, err := files.ReadFile("text/" + f.Name())
+		if err == nil {
+			err = toml.Unmarshal(content, &file)
+		}
+		if err != nil {
+			panic(fmt.Errorf("%s: %w", f.Name(), err))
+		}
+		for code, s := range file {
+			if _, twice := all[code]; twice {
+				panic(fmt.Errorf("%s: %s is there twice", f.Name(), code))
+			}
+			all[code] = s
+		}
+	}
+	return all
+}
+
+// Known reports whether the catalogue has a sentence for the code.
+func Known(code puntuale.ReasonCode) bool {
+	_, ok := sentences[code]
+	return ok
+}
+
+// Say makes the reason's sentence. Quoted words come back as they are, "" says nothing. A code that is not known comes
+// back as itself: a newer version may have written it.
+func (l Language) Say(r puntuale.Reason) string {
+	return say(r, func(s sentence) string {
+		if l == English {
+			return s.En
+		}
+		return s.It
+	})
+}
+
+// Message makes the sentence that a program gets in an error. It is English.
+func Message(r puntuale.Reason) string {
+	return say(r, func(s sentence) string {
+		if s.API != "" {
+			return s.API
+		}
+		return s.En
+	})
+}
+
+func say(r puntuale.Reason, in func(sentence) string) string {
+	if r.Code == "" {
+		return strings.Join(r.Args, " ")
+	}
+	s, ok := sentences[r.Code]
+	if !ok {
+		return strings.Join(append([]string{string(r.Code)}, r.Args...), " ")
+	}
+	pairs := make([]string, 0, 2*len(r.Args))
+	for i, arg := range r.Args {
+		pairs = append(pairs, "{"+strconv.Itoa(i+1)+"}", say(puntuale.ParseReason(arg), in))
+	}
+	return strings.NewReplacer(pairs...).Replace(in(s))
+}
