@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // maxEmail bounds a login's e-mail, in characters.
@@ -44,7 +45,7 @@ type CreatedClient struct {
 // CreateClient creates a client with its login, its default session and its first key, or nothing. Codes: invalid;
 // conflict when the login e-mail exists among the partner's.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedClient]) (CreatedClient, error) {
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	box, once, clash, err := beginSealed(ctx, p, o, &f)
 	if err != nil {
 		return CreatedClient{}, err
@@ -108,23 +109,23 @@ func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, 
 }
 
 func (r NewClient) check() (puntuale.AccountType, error) {
-	f := faults(r.Faults)
-	f.required("body.name", r.Name, puntuale.MaxName)
-	f.required("body.email", r.Email, maxEmail)
+	f := request.Faults(r.Faults)
+	f.Required("body.name", r.Name, puntuale.MaxName)
+	f.Required("body.email", r.Email, maxEmail)
 	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
-		f.add("body.email", "has no @ between two parts", r.Email)
+		f.Add("body.email", "has no @ between two parts", r.Email)
 	}
 	if r.Password == "" && !r.Invite {
-		f.add("body.password", "is required", nil)
+		f.Add("body.password", "is required", nil)
 	}
-	if !f.at("body.phone") {
-		f.required("body.phone", r.Phone, puntuale.MaxName)
+	if !f.At("body.phone") {
+		f.Required("body.phone", r.Phone, puntuale.MaxName)
 	}
 	kind, err := puntuale.ParseAccountType(r.Type)
 	if err != nil {
-		f.add("body.account_type", "is not one of test, baby, full", r.Type)
+		f.Add("body.account_type", "is not one of test, baby, full", r.Type)
 	}
-	return kind, f.err()
+	return kind, f.Err()
 }
 
 // hasAt reports whether the text has an @ with something before and after it.
@@ -136,14 +137,14 @@ func hasAt(email string) bool {
 // newAccount makes the account of a type, as of now.
 func (c *Control) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
 	account := puntuale.NewAccount(kind, puntuale.Date{})
-	loc, err := c.zones.load(account.Zone)
+	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
 		return puntuale.Client{}, err
 	}
 	account = puntuale.NewAccount(kind, puntuale.DateOf(now.In(loc)))
 	account.Created = now
 	if !account.Expires.IsZero() {
-		account.ExpiresAt = midnight(account.Expires, loc)
+		account.ExpiresAt = request.Midnight(account.Expires, loc)
 	}
 	account.RefillAt = nextRefill(account, loc, now)
 	return account, nil

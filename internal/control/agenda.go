@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ func (c *Client) Today(ctx context.Context) (Today, error) {
 	}
 	now := c.control.clock.Now()
 	t := Today{Day: puntuale.DateOf(now.In(loc))}
-	begin, end := t.Day.At(0, loc), midnight(t.Day, loc)
+	begin, end := t.Day.At(0, loc), request.Midnight(t.Day, loc)
 	var failed []puntuale.MessageDetail
 	for _, read := range []func() error{
 		func() (err error) { t.Ended, err = c.tenant.Ended(ctx, begin, end, false, todayRows); return },
@@ -131,7 +132,7 @@ const mostSessionPages = 100
 
 // everySession returns the client's sessions by id.
 func (c *Client) everySession(ctx context.Context) (all []Session, err error) {
-	p := Page{Limit: strconv.Itoa(maxPageRows)}
+	p := request.Page{Limit: strconv.Itoa(request.MaxPageRows)}
 	for range mostSessionPages {
 		var rows []Session
 		if rows, p.Cursor, err = c.Sessions(ctx, p); err != nil {
@@ -271,12 +272,12 @@ type Moved struct {
 // day HH:MM in the client's zone. A message that is on its way, or has ended, is left alone. Codes: not_found; invalid;
 // conflict; cap_reached, forbidden.
 func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
-	var f faults
+	var f request.Faults
 	if strings.TrimSpace(day) == "" {
-		f.add("body.date", "is required", nil)
+		f.Add("body.date", "is required", nil)
 	}
 	if strings.TrimSpace(at) == "" {
-		f.add("body.time", "is required", nil)
+		f.Add("body.time", "is required", nil)
 	}
 	zone, err := c.zone()
 	if err != nil {
@@ -284,7 +285,7 @@ func (c *Client) Move(ctx context.Context, id, day, at string) (Moved, error) {
 	}
 	now := c.control.clock.Now()
 	moments := ResendCall{Date: day, Time: at}.moments(&f, now, zone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Moved{}, err
 	}
 	return c.move(ctx, id, now, zone, puntuale.Pending, "body.date", moments.of)
@@ -343,20 +344,20 @@ func (c *Client) move(ctx context.Context, id string, now time.Time, zone *time.
 	if found[0].State != state {
 		return Moved{}, &puntuale.Error{Code: puntuale.CodeConflict, Message: "the message is not as it was any more"}
 	}
-	loc, err := c.control.zones.load(found[0].Zone)
+	loc, err := c.control.zones.Load(found[0].Zone)
 	if err != nil {
 		loc = zone // of an older version's data, perhaps
 	}
 	m := moments(&found[0], loc)
-	var f faults
-	f.horizon(location, m.Due, now)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Horizon(location, m.Due, now)
+	if err := f.Err(); err != nil {
 		return Moved{}, err
 	}
 	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Move: state == puntuale.Pending, Messages: []puntuale.ResendMessage{m}}
 	resent, err := c.tenant.Resend(ctx, r)
 	if err != nil {
-		return Moved{}, fmt.Errorf("move message %d: %w", wanted, untilMidnight(err, midnight(r.Day, zone).Sub(now)))
+		return Moved{}, fmt.Errorf("move message %d: %w", wanted, untilMidnight(err, request.Midnight(r.Day, zone).Sub(now)))
 	}
 	c.control.hint(found[0].Session, m.Due)
 	return Moved{ID: resent.IDs[0], Due: m.Due, Before: found[0].Planned()}, nil
@@ -393,7 +394,7 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 	if err != nil {
 		return Agenda{}, err
 	}
-	days, most = max(1, min(days, MostAgendaDays)), max(0, min(most, maxPageRows))
+	days, most = max(1, min(days, MostAgendaDays)), max(0, min(most, request.MaxPageRows))
 	today := puntuale.DateOf(c.control.clock.Now().In(loc))
 	if first := today.AddDays(-agendaBack); from.Before(first) {
 		from = first
@@ -402,7 +403,7 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 		from = last
 	}
 	a := Agenda{Days: make([]AgendaDay, days)}
-	counts, err := c.tenant.UpcomingCounts(ctx, from.At(0, loc), midnight(from.AddDays(days-1), loc))
+	counts, err := c.tenant.UpcomingCounts(ctx, from.At(0, loc), request.Midnight(from.AddDays(days-1), loc))
 	if err != nil {
 		return Agenda{}, fmt.Errorf("count pending messages: %w", err)
 	}
@@ -432,7 +433,7 @@ func (c *Client) Agenda(ctx context.Context, from puntuale.Date, days, most int)
 		if d.Messages, err = c.attempts(ctx, onDay[:min(most, len(onDay))]); err != nil {
 			return Agenda{}, fmt.Errorf("list uncertain messages: %w", err)
 		}
-		leaving, err := c.leaving(ctx, uncertain, d.Day.At(0, loc), midnight(d.Day, loc), most-len(d.Messages))
+		leaving, err := c.leaving(ctx, uncertain, d.Day.At(0, loc), request.Midnight(d.Day, loc), most-len(d.Messages))
 		if err != nil {
 			return Agenda{}, fmt.Errorf("list pending messages: %w", err)
 		}
@@ -465,10 +466,10 @@ func (d *AgendaDay) place(uncertain []puntuale.UncertainAttempt, loc *time.Locat
 // CountMessages counts the messages that a query finds, up to most, and reports whether that is all of them. Codes:
 // invalid.
 func (c *Client) CountMessages(ctx context.Context, q MessageQuery, most int) (n int, all bool, err error) {
-	var f faults
+	var f request.Faults
 	filter, err := c.filter(&f, q)
 	if err == nil {
-		err = f.err()
+		err = f.Err()
 	}
 	if err != nil {
 		return 0, false, err
@@ -504,15 +505,15 @@ func (c *Client) Chat(ctx context.Context, session, phone string, most int) (Ses
 	if !s.Sandbox {
 		return Session{}, nil, puntuale.NotFound("session")
 	}
-	var f faults
-	f.text("query.phone", phone, puntuale.MaxPersonID)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Text("query.phone", phone, puntuale.MaxPersonID)
+	if err := f.Err(); err != nil {
 		return Session{}, nil, err
 	}
 	if number := c.recipient(&f, "query.phone", phone); phone != "" && len(f) == 0 {
 		phone = number
 	}
-	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(most, maxPageRows)))
+	rows, err := c.tenant.SandboxChat(ctx, s.ID, phone, max(1, min(most, request.MaxPageRows)))
 	if err != nil {
 		return Session{}, nil, fmt.Errorf("list what the sandbox received: %w", err)
 	}

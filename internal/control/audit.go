@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -42,17 +43,17 @@ func (c *Control) fail(ctx context.Context, mark string, users []puntuale.User, 
 }
 
 // Audit lists what was done in the partner's dashboard and in those of its clients, newest first. Codes: invalid.
-func (p *Partner) Audit(ctx context.Context, page Page) ([]puntuale.AuditEntry, string, error) {
+func (p *Partner) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
 	return audit(ctx, p.tenant, 0, page)
 }
 
 // Audit lists what was done in the client's dashboard, newest first. Codes: invalid.
-func (c *Client) Audit(ctx context.Context, page Page) ([]puntuale.AuditEntry, string, error) {
+func (c *Client) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
 	return audit(ctx, c.control.operator.Partner(c.account.Partner), c.account.ID, page)
 }
 
-func audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page Page) ([]puntuale.AuditEntry, string, error) {
-	rows, next, err := list(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
+func audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page request.Page) ([]puntuale.AuditEntry, string, error) {
+	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
 		return tenant.Audit(ctx, client, asked)
 	})
 	if err != nil {

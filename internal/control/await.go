@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -101,7 +102,7 @@ func (c *Client) pollLinks(ctx context.Context, w *linkWatch) {
 func (c *Client) allSessions(ctx context.Context) (map[puntuale.SessionID]puntuale.Session, error) {
 	all := map[puntuale.SessionID]puntuale.Session{}
 	for cursor := ""; ; {
-		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: maxPageRows, Cursor: cursor})
+		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: request.MaxPageRows, Cursor: cursor})
 		if err != nil {
 			return nil, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"puntuale/internal/control/request"
 	"slices"
 	"strings"
 
@@ -14,14 +15,14 @@ import (
 // counts one call and is never refused by the cap. found are faults that the caller found in the request itself. Codes:
 // invalid.
 func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Once[puntuale.BlacklistEntry], found ...puntuale.Fault) (puntuale.BlacklistEntry, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	once, clash, err := o.begin(ctx, c.tenant, &f)
 	if err != nil {
 		return puntuale.BlacklistEntry{}, err
 	}
 	phone = c.recipient(&f, "body.phone", phone)
-	f.text("body.reason", reason, puntuale.MaxName)
-	if err := f.err(); err != nil {
+	f.Text("body.reason", reason, puntuale.MaxName)
+	if err := f.Err(); err != nil {
 		return puntuale.BlacklistEntry{}, err
 	}
 	if clash != nil {
@@ -43,9 +44,9 @@ func (c *Client) AddBlacklisted(ctx context.Context, phone, reason string, o Onc
 // RemoveBlacklisted takes a number off the client's blacklist and reports whether it was there. It counts one call and
 // is never refused by the cap. found are faults that the caller found in the request itself. Codes: invalid.
 func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...puntuale.Fault) (bool, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return false, err
 	}
 	day, err := c.today(c.control.clock.Now())
@@ -60,8 +61,8 @@ func (c *Client) RemoveBlacklisted(ctx context.Context, phone string, found ...p
 }
 
 // Blacklist lists the client's blacklist by the entries' ids. Codes: invalid.
-func (c *Client) Blacklist(ctx context.Context, p Page) ([]puntuale.BlacklistEntry, string, error) {
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
+func (c *Client) Blacklist(ctx context.Context, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
 		return c.tenant.Blacklist(ctx, p)
 	})
 	if err != nil {
@@ -72,10 +73,10 @@ func (c *Client) Blacklist(ctx context.Context, p Page) ([]puntuale.BlacklistEnt
 
 // FindBlacklisted lists the entries whose number or reason holds the typed text, newest first; "" is all. Codes:
 // invalid.
-func (c *Client) FindBlacklisted(ctx context.Context, text string, p Page) ([]puntuale.BlacklistEntry, string, error) {
+func (c *Client) FindBlacklisted(ctx context.Context, text string, p request.Page) ([]puntuale.BlacklistEntry, string, error) {
 	text = strings.TrimSpace(text)
-	var f faults
-	f.text("query.q", text, puntuale.MaxName)
+	var f request.Faults
+	f.Text("query.q", text, puntuale.MaxName)
 	p.Unknown = append(p.Unknown, f...)
 	filter := puntuale.BlacklistFilter{Text: text}
 	if strings.Trim(text, "+0123456789 ()./-") == "" {
@@ -86,13 +87,13 @@ func (c *Client) FindBlacklisted(ctx context.Context, text string, p Page) ([]pu
 			return -1
 		}, text)
 	}
-	if phone, err := ParseRecipient(text, c.account.Region); err == nil {
+	if phone, err := request.ParseRecipient(text, c.account.Region); err == nil {
 		filter.Mark = c.mark(phone)
 		if phone[0] == '+' {
 			filter.Digits = phone[1:]
 		}
 	}
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.BlacklistEntry, string, error) {
 		return c.tenant.FindBlacklisted(ctx, filter, p)
 	})
 	if err != nil {
@@ -140,27 +141,27 @@ type BlacklistLine struct {
 // how many were added, and how many there were in the list. Codes: invalid, with a fault at line[n].phone or
 // line[n].reason for everything that is wrong, and at body.file for the list.
 func (c *Client) ImportBlacklist(ctx context.Context, lines []BlacklistLine) (added, different int, err error) {
-	var f faults
+	var f request.Faults
 	switch {
 	case len(lines) == 0:
-		f.add("body.file", "holds no numbers", nil)
+		f.Add("body.file", "holds no numbers", nil)
 	default:
-		f.entries("body.file", len(lines), MaxBlacklistLines)
+		f.Entries("body.file", len(lines), MaxBlacklistLines)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return 0, 0, err
 	}
 	now := c.control.clock.Now()
 	entries := make(map[string]puntuale.BlacklistEntry, len(lines))
 	for _, l := range lines {
-		at := at("line", l.Line)
+		at := request.At("line", l.Line)
 		phone := c.recipient(&f, at+".phone", strings.TrimSpace(l.Phone))
-		f.text(at+".reason", l.Reason, puntuale.MaxName)
+		f.Text(at+".reason", l.Reason, puntuale.MaxName)
 		if _, twice := entries[phone]; !twice {
 			entries[phone] = puntuale.BlacklistEntry{Phone: phone, Mark: c.mark(phone), Reason: l.Reason, Added: now}
 		}
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return 0, 0, err
 	}
 	all := slices.SortedFunc(maps.Values(entries), func(a, b puntuale.BlacklistEntry) int { return strings.Compare(a.Phone, b.Phone) })

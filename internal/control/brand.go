@@ -7,6 +7,7 @@ import (
 	"image"
 	_ "image/jpeg" // a logo's form
 	_ "image/png"  // likewise
+	"puntuale/internal/control/request"
 	"regexp"
 	"strings"
 
@@ -39,14 +40,14 @@ func (p *Partner) Host(ctx context.Context) (puntuale.Host, error) { return p.te
 // is another partner's; precondition_failed.
 func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 	b := puntuale.Brand{Name: strings.TrimSpace(r.Name), Colour: strings.ToLower(strings.TrimSpace(r.Colour))}
-	var f faults
-	f.text("body.name", b.Name, puntuale.MaxName)
+	var f request.Faults
+	f.Text("body.name", b.Name, puntuale.MaxName)
 	if b.Colour != "" && !colourShape.MatchString(b.Colour) {
-		f.add("body.colour", "is not a colour such as #1f6feb", r.Colour)
+		f.Add("body.colour", "is not a colour such as #1f6feb", r.Colour)
 	}
 	b.Host = p.control.askedHost(&f, r.Host)
 	b.Logo, b.LogoKind = logo(&f, r.Logo)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	if r.Logo == nil && !r.NoLogo {
@@ -62,21 +63,21 @@ func (p *Partner) SetBrand(ctx context.Context, r BrandChange) error {
 }
 
 // logo looks into a picture before it is shown to others: only its first bytes say what it is.
-func logo(f *faults, content []byte) ([]byte, string) {
+func logo(f *request.Faults, content []byte) ([]byte, string) {
 	if content == nil {
 		return nil, ""
 	}
 	if len(content) > MaxLogo {
-		f.add("body.logo", fmt.Sprintf("is larger than %d KB", MaxLogo>>10), nil)
+		f.Add("body.logo", fmt.Sprintf("is larger than %d KB", MaxLogo>>10), nil)
 		return nil, ""
 	}
 	config, form, err := image.DecodeConfig(bytes.NewReader(content))
 	if err != nil || form != "png" && form != "jpeg" {
-		f.add("body.logo", "is neither a PNG nor a JPEG picture", nil)
+		f.Add("body.logo", "is neither a PNG nor a JPEG picture", nil)
 		return nil, ""
 	}
 	if config.Width > maxLogoSide || config.Height > maxLogoSide {
-		f.add("body.logo", fmt.Sprintf("is larger than %d by %d pixels", maxLogoSide, maxLogoSide), nil)
+		f.Add("body.logo", fmt.Sprintf("is larger than %d by %d pixels", maxLogoSide, maxLogoSide), nil)
 		return nil, ""
 	}
 	return content, "image/" + form

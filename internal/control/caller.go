@@ -3,9 +3,11 @@ package control
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // Caller is who a valid key belongs to.
@@ -143,4 +145,44 @@ func unauthorized(message string) error {
 
 func forbidden(message string) error {
 	return &puntuale.Error{Code: puntuale.CodeForbidden, Message: message}
+}
+
+// recipient reads one recipient of a request and files what is wrong with it.
+func (c *Client) recipient(f *request.Faults, location, text string) string {
+	if f.At(location) { // the caller found it to be none
+		return ""
+	}
+	if text == "" {
+		f.Add(location, "is required", nil)
+		return ""
+	}
+	phone, err := request.ParseRecipient(text, c.account.Region)
+	if err != nil {
+		f.Add(location, err.Error(), text)
+	}
+	return phone
+}
+
+// recipients reads a list of them.
+func (c *Client) recipients(f *request.Faults, location string, texts []string) []string {
+	if !f.Entries(location, len(texts), puntuale.MaxRequestIDs) {
+		return nil
+	}
+	phones := make([]string, len(texts))
+	for i, text := range texts {
+		phones[i] = c.recipient(f, request.At(location, i), text)
+	}
+	return phones
+}
+
+// zone returns the client's time zone.
+func (c *Client) zone() (*time.Location, error) { return c.control.zones.Load(c.account.Zone) }
+
+// today returns the client's present day, whose cap counts.
+func (c *Client) today(now time.Time) (puntuale.Date, error) {
+	loc, err := c.zone()
+	if err != nil {
+		return puntuale.Date{}, err
+	}
+	return puntuale.DateOf(now.In(loc)), nil
 }

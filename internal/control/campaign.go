@@ -14,6 +14,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/campaign"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
 
@@ -58,7 +59,7 @@ func (c *Client) CreateCampaign(ctx context.Context, r NewCampaign, recipients [
 	if err := c.MayCreate(); err != nil {
 		return Campaign{}, err
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	once, clash, err := o.begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Campaign{}, err
@@ -109,28 +110,28 @@ func (c *Client) UpdateCampaign(ctx context.Context, id string, r NewCampaign) (
 
 // checkCampaign names all that is wrong with a request.
 func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients int) (puntuale.Campaign, error) {
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	now := c.control.clock.Now()
 	made := puntuale.Campaign{Client: c.account.ID, Name: strings.TrimSpace(r.Name), By: r.By, Created: now}
-	f.required("body.name", r.Name, puntuale.MaxName)
-	f.word("body.purpose", r.Purpose, purposes...)
-	f.entries("body.recipients", recipients, puntuale.MaxInline)
-	f.entries("body.fields", len(r.Fields), puntuale.MaxFields)
+	f.Required("body.name", r.Name, puntuale.MaxName)
+	f.Word("body.purpose", r.Purpose, purposes...)
+	f.Entries("body.recipients", recipients, puntuale.MaxInline)
+	f.Entries("body.fields", len(r.Fields), puntuale.MaxFields)
 	for _, name := range slices.Sorted(maps.Keys(r.Fields)) {
-		f.text("body.fields."+name, r.Fields[name], puntuale.MaxField)
+		f.Text("body.fields."+name, r.Fields[name], puntuale.MaxField)
 	}
 	total := 0
 	for name, text := range r.Fields {
 		total += len(name) + len(text)
 	}
 	if total > maxCommonFields {
-		f.add("body.fields", fmt.Sprintf("have more than %d bytes together", maxCommonFields), nil)
+		f.Add("body.fields", fmt.Sprintf("have more than %d bytes together", maxCommonFields), nil)
 	}
 	if r.PerMinute < 0 || r.PerMinute > puntuale.MaxCampaignRate {
-		f.add("body.pace.per_minute", fmt.Sprintf("is not 1 to %d", puntuale.MaxCampaignRate), r.PerMinute)
+		f.Add("body.pace.per_minute", fmt.Sprintf("is not 1 to %d", puntuale.MaxCampaignRate), r.PerMinute)
 	}
 	if r.Canary != nil && (*r.Canary < 0 || *r.Canary > puntuale.CampaignAhead) {
-		f.add("body.canary", fmt.Sprintf("is not 0 to %d", puntuale.CampaignAhead), *r.Canary)
+		f.Add("body.canary", fmt.Sprintf("is not 0 to %d", puntuale.CampaignAhead), *r.Canary)
 	}
 	made.Draft = puntuale.CampaignDraft{Purpose: r.Purpose, Fields: r.Fields, PerMinute: r.PerMinute, Window: r.Window, Canary: r.Canary, Zone: r.Timezone}
 	zone, err := c.zoneOf(&f, "body.timezone", r.Timezone)
@@ -138,18 +139,18 @@ func (c *Client) checkCampaign(ctx context.Context, r NewCampaign, recipients in
 		return made, err
 	}
 	if made.Draft.StartAt, err = startAt(r.StartAt, zone); err != nil {
-		f.add("body.start_at", err.Error(), r.StartAt)
+		f.Add("body.start_at", err.Error(), r.StartAt)
 	}
-	f.horizon("body.start_at", made.Draft.StartAt, now)
+	f.Horizon("body.start_at", made.Draft.StartAt, now)
 	if r.IfRunning != "" {
 		if made.Draft.IfRunning, err = puntuale.ParseIfRunning(r.IfRunning); err != nil {
-			f.add("body.if_running", "is not one of allow, skip, restart, reject", r.IfRunning)
+			f.Add("body.if_running", "is not one of allow, skip, restart, reject", r.IfRunning)
 		}
 	}
 	if err := c.checkWhat(ctx, &f, &made, r); err != nil {
 		return made, err
 	}
-	return made, f.err()
+	return made, f.Err()
 }
 
 // startAt reads the moment at which a campaign begins; a day alone is its default time.
@@ -165,10 +166,10 @@ func startAt(text string, zone *time.Location) (time.Time, error) {
 }
 
 // checkWhat checks what a campaign sends, and by which session.
-func (c *Client) checkWhat(ctx context.Context, f *faults, made *puntuale.Campaign, r NewCampaign) error {
+func (c *Client) checkWhat(ctx context.Context, f *request.Faults, made *puntuale.Campaign, r NewCampaign) error {
 	switch {
 	case (r.Sequence == "") == (r.Step == nil):
-		f.add("body.sequence", "is required, or else content or template, but not two of them", nil)
+		f.Add("body.sequence", "is required, or else content or template, but not two of them", nil)
 	case r.Step != nil:
 		step := *r.Step
 		step.Timing = puntuale.Timing{Anchor: puntuale.AnchorStart, Window: r.Window}
@@ -182,7 +183,7 @@ func (c *Client) checkWhat(ctx context.Context, f *faults, made *puntuale.Campai
 			return fmt.Errorf("read sequence %s: %w", r.Sequence, err)
 		}
 		if err != nil {
-			f.add("body.sequence", "is not one of the client's sequences", r.Sequence)
+			f.Add("body.sequence", "is not one of the client's sequences", r.Sequence)
 		}
 		made.Sequence = id
 	}
@@ -192,7 +193,7 @@ func (c *Client) checkWhat(ctx context.Context, f *faults, made *puntuale.Campai
 			return err
 		}
 		if step := expanded[0].Steps[0]; unfilled(step) {
-			f.add("body.template", "names no template of the client", step.Template)
+			f.Add("body.template", "names no template of the client", step.Template)
 		} else if step.Template == "" { // a template was checked when it was stored
 			*f = append(*f, plan.CheckContent("body.content", step, c.control.media...)...)
 		}
@@ -255,8 +256,8 @@ func (c *Client) campaign(ctx context.Context, id string, receipts bool) (Campai
 }
 
 // Campaigns lists the client's campaigns, newest first. Codes: invalid.
-func (c *Client) Campaigns(ctx context.Context, p Page) ([]puntuale.Campaign, string, error) {
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Campaign, string, error) { return c.tenant.Campaigns(ctx, p) })
+func (c *Client) Campaigns(ctx context.Context, p request.Page) ([]puntuale.Campaign, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Campaign, string, error) { return c.tenant.Campaigns(ctx, p) })
 	if err != nil {
 		return nil, "", fmt.Errorf("list campaigns: %w", err)
 	}
@@ -293,13 +294,13 @@ func (c *Client) freeze(ctx context.Context, stored puntuale.Campaign) (frozen p
 		}
 	}
 	if stored.Session != 0 || session.ID == 0 {
-		var f faults
+		var f request.Faults
 		name := ""
 		if stored.Session != 0 {
 			name = stored.Session.String()
 		}
 		if session, err = c.sessionFor(ctx, &f, name); err != nil || len(f) > 0 {
-			return frozen, session, cmp.Or(err, f.err())
+			return frozen, session, cmp.Or(err, f.Err())
 		}
 	}
 	if most := session.Pace.PerMinute; most > 0 && (frozen.PerMinute == 0 || most < frozen.PerMinute) {
@@ -491,7 +492,7 @@ func (c *Client) StartCampaign(ctx context.Context, id, checked string) (Campaig
 	start.Frozen, start.Session = frozen, session.ID
 	usage, err := c.tenant.StartCampaign(ctx, stored.ID, start)
 	if err != nil {
-		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, midnight(day, zone).Sub(now)))
+		return Campaign{}, usage, fmt.Errorf("start campaign %d: %w", stored.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
 	c.control.hint(session.ID, time.Time{})
 	found, err := c.Campaign(ctx, id)

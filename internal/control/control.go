@@ -9,6 +9,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/clock"
+	"puntuale/internal/control/request"
 	"puntuale/internal/price"
 )
 
@@ -51,7 +52,7 @@ type Control struct {
 	links    func(puntuale.Session) bool
 	answers  answers
 	keep     puntuale.Keep
-	zones    zones
+	zones    request.Zones
 	door     puntuale.Door
 	memory   memory
 	public   string // without a slash at its end
@@ -91,7 +92,7 @@ func New(cfg Config) *Control {
 	if c.links == nil {
 		c.links = func(puntuale.Session) bool { return false }
 	}
-	_, _ = ParseRecipient("+390212345678", "IT")
+	_, _ = request.ParseRecipient("+390212345678", "IT")
 	return c
 }
 

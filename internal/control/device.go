@@ -11,6 +11,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // offer makes the one-time code that links a device to the session. A new one replaces it. Codes: conflict (the session has
@@ -87,12 +88,12 @@ type NewDevice struct {
 // LinkDevice links a device by a one-time code, and returns the token that it is to show. Codes: invalid, not_found (the
 // code was used, or is over), conflict (the session has as many devices as it may).
 func (c *Control) LinkDevice(ctx context.Context, r NewDevice) (puntuale.Device, string, error) {
-	f := faults(r.Faults)
-	f.required("body.name", r.Name, puntuale.MaxDeviceName)
-	if r.Code == "" && !f.at("body.code") {
-		f.add("body.code", "is required", nil)
+	f := request.Faults(r.Faults)
+	f.Required("body.name", r.Name, puntuale.MaxDeviceName)
+	if r.Code == "" && !f.At("body.code") {
+		f.Add("body.code", "is required", nil)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return puntuale.Device{}, "", err
 	}
 	code, ok := auth.ParseDeviceCode(r.Code)
@@ -187,32 +188,32 @@ const defaultTaken = 10
 // Take begins attempts of messages that are due; the device holds them from then on. Codes: invalid, conflict (the message
 // cannot be taken now), not_found (it was unlinked meanwhile), unavailable.
 func (d *Device) Take(ctx context.Context, r TakeCall) ([]puntuale.Held, error) {
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	now := d.client.control.clock.Now()
 	take := puntuale.DeviceTake{Device: d.ID, Session: d.Session, ID: r.ID, Most: defaultTaken, Now: now,
 		GiveUp: now.Add(d.client.control.uncertainAfter),
 		Mark:   d.client.mark}
-	if r.ID == "" && !f.at("body.take") {
-		f.add("body.take", "is required", nil)
+	if r.ID == "" && !f.At("body.take") {
+		f.Add("body.take", "is required", nil)
 	}
-	f.text("body.take", r.ID, puntuale.MaxTakeID)
+	f.Text("body.take", r.ID, puntuale.MaxTakeID)
 	if r.Message != "" {
 		id, err := puntuale.ParseID[puntuale.MessageID](r.Message)
 		if err != nil {
-			f.add("body.message_id", "is not an identifier", r.Message)
+			f.Add("body.message_id", "is not an identifier", r.Message)
 		}
 		take.Message = id
 	}
 	if r.Most != nil {
 		take.Most = *r.Most
 		if r.Message != "" {
-			f.add("body.max", "cannot go with message_id", nil)
+			f.Add("body.max", "cannot go with message_id", nil)
 		} else if take.Most < 1 || take.Most > puntuale.MaxTaken {
-			f.add("body.max", fmt.Sprintf("must be from 1 to %d", puntuale.MaxTaken), take.Most)
+			f.Add("body.max", fmt.Sprintf("must be from 1 to %d", puntuale.MaxTaken), take.Most)
 		}
 	}
 	take.Until = now.Add(lease(&f, r.Lease))
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	held, err := d.client.tenant.Take(ctx, take)
@@ -237,13 +238,13 @@ func (d *Device) Wait(ctx context.Context) bool {
 }
 
 // lease reads how long a device wants to hold messages.
-func lease(f *faults, seconds *int) time.Duration {
+func lease(f *request.Faults, seconds *int) time.Duration {
 	if seconds == nil {
 		return puntuale.DefaultLease
 	}
 	d := time.Duration(*seconds) * time.Second
 	if *seconds < int(puntuale.MinLease.Seconds()) || *seconds > int(puntuale.MaxLease.Seconds()) {
-		f.add("body.lease", fmt.Sprintf("must be from %g to %g seconds", puntuale.MinLease.Seconds(), puntuale.MaxLease.Seconds()), *seconds)
+		f.Add("body.lease", fmt.Sprintf("must be from %g to %g seconds", puntuale.MinLease.Seconds(), puntuale.MaxLease.Seconds()), *seconds)
 		return 0
 	}
 	return d
@@ -267,13 +268,13 @@ type Renewed struct {
 
 // Renew has the device hold messages for longer. Codes: invalid, not_found (it was unlinked).
 func (d *Device) Renew(ctx context.Context, attempts []string, seconds *int, found ...puntuale.Fault) (Renewed, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	now := d.client.control.clock.Now()
 	r := Renewed{Until: now.Add(lease(&f, seconds))}
-	if !f.at("body.attempts") && (len(attempts) == 0 || len(attempts) > puntuale.MaxTaken) {
-		f.add("body.attempts", fmt.Sprintf("must hold 1 to %d attempts", puntuale.MaxTaken), nil)
+	if !f.At("body.attempts") && (len(attempts) == 0 || len(attempts) > puntuale.MaxTaken) {
+		f.Add("body.attempts", fmt.Sprintf("must hold 1 to %d attempts", puntuale.MaxTaken), nil)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Renewed{}, err
 	}
 	var asked []puntuale.HeldRef
@@ -310,9 +311,9 @@ const maxReportDetail = 300
 
 // Report records what became of attempts, and answers in the order asked. Codes: invalid.
 func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.Fault) ([]puntuale.ReportResult, error) {
-	f := faults(found)
-	if !f.at("body.reports") && (len(all) == 0 || len(all) > puntuale.MaxReported) {
-		f.add("body.reports", fmt.Sprintf("must hold 1 to %d reports", puntuale.MaxReported), nil)
+	f := request.Faults(found)
+	if !f.At("body.reports") && (len(all) == 0 || len(all) > puntuale.MaxReported) {
+		f.Add("body.reports", fmt.Sprintf("must hold 1 to %d reports", puntuale.MaxReported), nil)
 	}
 	now := d.client.control.clock.Now()
 	results := make([]puntuale.ReportResult, len(all))
@@ -321,16 +322,16 @@ func (d *Device) Report(ctx context.Context, all []Reported, found ...puntuale.F
 	for i, r := range all {
 		at := fmt.Sprintf("body.reports[%d].", i)
 		results[i] = puntuale.ReportLate
-		f.text(at+"detail", r.Detail, maxReportDetail)
+		f.Text(at+"detail", r.Detail, maxReportDetail)
 		report, ok := d.outcome(r, now)
-		if !ok && !f.at(at+"outcome") {
-			f.word(at+"outcome", r.Outcome, "sent", "refused", "unknown", "returned")
+		if !ok && !f.At(at+"outcome") {
+			f.Word(at+"outcome", r.Outcome, "sent", "refused", "unknown", "returned")
 		}
 		if report.HeldRef, ok = parseAttempt(r.Attempt); ok {
 			reports, index = append(reports, report), append(index, i)
 		}
 	}
-	if err := f.err(); err != nil || len(reports) == 0 {
+	if err := f.Err(); err != nil || len(reports) == 0 {
 		return results, err
 	}
 	recorded, err := d.client.tenant.Report(ctx, d.Session, d.ID, reports, now)
@@ -387,17 +388,17 @@ type PushTarget struct {
 const maxPushEndpoint = 2048
 
 // checkPush notes what is wrong with a subscription. The address is called through the safe fetcher only.
-func checkPush(f *faults, to PushTarget) {
-	f.text("body.endpoint", to.Endpoint, maxPushEndpoint)
+func checkPush(f *request.Faults, to PushTarget) {
+	f.Text("body.endpoint", to.Endpoint, maxPushEndpoint)
 	if u, err := url.Parse(to.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
-		f.add("body.endpoint", "is not an https address", nil)
+		f.Add("body.endpoint", "is not an https address", nil)
 	}
 	for _, key := range []struct {
 		name, text string
 		size       int
 	}{{"p256dh", to.P256dh, 65}, {"auth", to.Auth, 16}} {
 		if raw, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(key.text, "=")); err != nil || len(raw) != key.size {
-			f.add("body."+key.name, fmt.Sprintf("is not %d bytes in base64url", key.size), nil)
+			f.Add("body."+key.name, fmt.Sprintf("is not %d bytes in base64url", key.size), nil)
 		}
 	}
 }
@@ -407,9 +408,9 @@ func (d *Device) PushKey() string { return d.client.control.pushKey }
 
 // SetPush replaces where the device wants to be told. Codes: invalid, not_found.
 func (d *Device) SetPush(ctx context.Context, to PushTarget, found ...puntuale.Fault) error {
-	f := faults(found)
+	f := request.Faults(found)
 	checkPush(&f, to)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	plain, err := json.Marshal(to)

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // Erase forgets the person behind a number, or a group. It cancels what is pending to it, and removes the number and
@@ -14,9 +15,9 @@ import (
 // by the cap; a repeat finishes what a failure left. found are faults that the caller found in the request itself.
 // Codes: invalid; busy, not counted, when messages to the number are just being sent.
 func (c *Client) Erase(ctx context.Context, phone string, found ...puntuale.Fault) (puntuale.Erased, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return puntuale.Erased{}, err
 	}
 	mark := c.mark(phone)

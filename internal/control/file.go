@@ -2,6 +2,7 @@ package control
 
 import (
 	"context"
+	"puntuale/internal/control/request"
 	"strings"
 	"sync"
 	"time"
@@ -41,9 +42,9 @@ func (c *Client) CanTryFiles() bool { return c.control.files != nil }
 // [*puntuale.SendError].
 func (c *Client) TryFile(ctx context.Context, address string) (FileFacts, error) {
 	address = strings.TrimSpace(address)
-	var f faults
-	f.text("body.address", address, puntuale.MaxURL)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Text("body.address", address, puntuale.MaxURL)
+	if err := f.Err(); err != nil {
 		return FileFacts{}, err
 	}
 	if c.control.files == nil {

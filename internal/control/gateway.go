@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"puntuale/internal/control/request"
 	"strings"
 	"unicode/utf8"
 
@@ -61,9 +62,9 @@ func (c *Client) changedGateway(id puntuale.SessionID, old []byte, r NewGateway)
 		r.AccessToken = cmp.Or(strings.TrimSpace(r.AccessToken), before.AccessToken)
 		r.InstanceID = cmp.Or(strings.TrimSpace(r.InstanceID), before.InstanceID)
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	k := c.checkGateway(&f, "body.", r)
-	return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON()), k.Mark(vault.Mark), f.err()
+	return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON()), k.Mark(vault.Mark), f.Err()
 }
 
 // maxInstance bounds the gateway's id of a number, in characters. The family's have 13.
@@ -71,7 +72,7 @@ const maxInstance = 64
 
 // checkGateway notes what is wrong with a gateway's keys, and never their values. It returns them cleaned: white space
 // around them is what copying left.
-func (c *Client) checkGateway(f *faults, at string, g NewGateway) puntuale.GatewayKeys {
+func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntuale.GatewayKeys {
 	k := puntuale.GatewayKeys{
 		BaseURL:     strings.TrimRight(strings.TrimSpace(g.BaseURL), "/"),
 		AccessToken: strings.TrimSpace(g.AccessToken), InstanceID: strings.TrimSpace(g.InstanceID),
@@ -82,11 +83,11 @@ func (c *Client) checkGateway(f *faults, at string, g NewGateway) puntuale.Gatew
 	u, err := url.Parse(k.BaseURL)
 	switch {
 	case utf8.RuneCountInString(k.BaseURL) > puntuale.MaxGatewayURL:
-		f.add(at+"base_url", "is too long: at most 2048 characters are allowed", nil)
+		f.Add(at+"base_url", "is too long: at most 2048 characters are allowed", nil)
 	case err != nil || u.Host == "" || u.Opaque != "" || u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		f.add(at+"base_url", "is not the address of an API, such as https://app.sendapp.cloud/api", nil)
+		f.Add(at+"base_url", "is not the address of an API, such as https://app.sendapp.cloud/api", nil)
 	case u.Scheme != "https" && (u.Scheme != "http" || !c.control.plainGateways):
-		f.add(at+"base_url", "must begin with https://", nil)
+		f.Add(at+"base_url", "must begin with https://", nil)
 	}
 	for _, key := range []struct {
 		name, text string
@@ -94,11 +95,11 @@ func (c *Client) checkGateway(f *faults, at string, g NewGateway) puntuale.Gatew
 	}{{"access_token", k.AccessToken, puntuale.MaxGatewayKey}, {"instance_id", k.InstanceID, maxInstance}} {
 		switch {
 		case key.text == "" && key.name == "access_token":
-			f.add(at+key.name, "is required", nil)
+			f.Add(at+key.name, "is required", nil)
 		case utf8.RuneCountInString(key.text) > key.most:
-			f.add(at+key.name, "is too long", nil)
+			f.Add(at+key.name, "is too long", nil)
 		case strings.ContainsFunc(key.text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-			f.add(at+key.name, "holds white space or characters that no key of a gateway has", nil)
+			f.Add(at+key.name, "holds white space or characters that no key of a gateway has", nil)
 		}
 	}
 	return k

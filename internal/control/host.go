@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"puntuale/internal/control/request"
 	"regexp"
 	"slices"
 	"strings"
@@ -61,16 +62,16 @@ func ownHost(public string) string {
 }
 
 // askedHost reads the host name that a partner asks for; "" is none.
-func (c *Control) askedHost(f *faults, text string) string {
+func (c *Control) askedHost(f *request.Faults, text string) string {
 	if strings.TrimSpace(text) == "" {
 		return ""
 	}
 	name, ok := hostName(text)
 	switch {
 	case !ok:
-		f.add("body.host", "is not a host name such as messages.example.com", text)
+		f.Add("body.host", "is not a host name such as messages.example.com", text)
 	case name == c.ownHost:
-		f.add("body.host", "is this service's own address", text)
+		f.Add("body.host", "is this service's own address", text)
 	}
 	return name
 }
@@ -95,9 +96,9 @@ func (p *Partner) ProveHost(ctx context.Context) error {
 	case h.Brand.Confirmed:
 		return nil
 	}
-	var f faults
+	var f request.Faults
 	if p.control.askedHost(&f, name); len(f) > 0 { // the service's address may have changed since
-		return f.err()
+		return f.Err()
 	}
 	mark := p.control.mark("host", idText(p.id))
 	if err := p.control.try(ctx, puntuale.Try{Mark: mark, Free: triesOfHost}); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // Invitation is a link's secret, which is shown only now: who has it sets the user's password, once.
@@ -82,9 +83,9 @@ func (c *Control) Join(ctx context.Context, secret, password string) (*Person, e
 	if err != nil {
 		return nil, err
 	}
-	var f faults
-	f.password("body.password", password, p.user.Email, p.user.Name, p.host.Partner.Name)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	checkPassword(&f, "body.password", password, p.user.Email, p.user.Name, p.host.Partner.Name)
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	hash, err := auth.HashPassword(ctx, p.asker(), password)

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // How long an old key stays valid after a rotation, unless the call says otherwise, and at most.
@@ -62,7 +63,7 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 // CreateKey makes another key for a client. found are faults that the caller found in the request itself. Codes:
 // not_found, invalid, quota_reached.
 func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	box, once, clash, err := beginSealed(ctx, p, o, &f)
 	if err != nil {
 		return IssuedKey{}, err
@@ -71,8 +72,8 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	f.required("body.name", name, puntuale.MaxName)
-	if err := f.err(); err != nil {
+	f.Required("body.name", name, puntuale.MaxName)
+	if err := f.Err(); err != nil {
 		return IssuedKey{}, err
 	}
 	if clash != nil {
@@ -102,7 +103,7 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 // seconds; nil is a day. found are faults that the caller found in the request itself. Codes: not_found, invalid,
 // quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	box, once, clash, err := beginSealed(ctx, p, o, &f)
 	if err != nil {
 		return IssuedKey{}, err
@@ -118,12 +119,12 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	wait := keyGrace
 	if grace != nil {
 		if *grace < 0 || *grace > int64(maxKeyGrace/time.Second) {
-			f.add("body.grace", fmt.Sprintf("is not 0 to %d seconds", int64(maxKeyGrace/time.Second)), *grace)
+			f.Add("body.grace", fmt.Sprintf("is not 0 to %d seconds", int64(maxKeyGrace/time.Second)), *grace)
 		} else {
 			wait = time.Duration(*grace) * time.Second
 		}
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return IssuedKey{}, err
 	}
 	if clash != nil {
@@ -191,9 +192,9 @@ func (p *Partner) OwnKeys(ctx context.Context) ([]puntuale.Key, error) { return 
 
 // CreateOwnKey makes another key for the partner. Codes: invalid; conflict when it has [puntuale.MaxPartnerKeys].
 func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, error) {
-	var f faults
-	f.required("body.name", name, puntuale.MaxName)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Required("body.name", name, puntuale.MaxName)
+	if err := f.Err(); err != nil {
 		return IssuedKey{}, err
 	}
 	return p.owned().create(ctx, name, sealer{}, Once[IssuedKey]{}, nil)

@@ -16,6 +16,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/store/storetest"
 )
 
@@ -401,7 +402,7 @@ var messageLimits = []limit{
 		return err
 	}},
 	{"UnknownMessages", "invalid query.limit", func(ctx context.Context, w *limited) error {
-		_, _, err := w.client.UnknownMessages(ctx, control.Page{Limit: "1001"})
+		_, _, err := w.client.UnknownMessages(ctx, request.Page{Limit: "1001"})
 		return err
 	}},
 	{"BlacklistedAmong", "", func(ctx context.Context, w *limited) error {
@@ -446,7 +447,7 @@ var listLimits = []limit{
 	}},
 	{"Messages", "invalid query.limit query.cursor query.state query.origin query.sequence query.phone query.from", func(ctx context.Context, w *limited) error {
 		_, _, err := w.client.Messages(ctx, control.MessageQuery{State: nul, Origin: nul, Sequence: nul, Phone: long,
-			Period: control.Period{Start: []control.Bound{{Name: "from", Text: long}}}, Page: control.Page{Limit: "1001", Cursor: long}})
+			Period: request.Period{Start: []request.Bound{{Name: "from", Text: long}}}, Page: request.Page{Limit: "1001", Cursor: long}})
 		return sorted(err, "query.limit", "query.cursor")
 	}},
 	{"CountMessages", "invalid query.state", func(ctx context.Context, w *limited) error {
@@ -454,8 +455,8 @@ var listLimits = []limit{
 		return err
 	}},
 	{"Outcomes", "invalid query.cursor", func(ctx context.Context, w *limited) error {
-		bound := func(text string) []control.Bound { return []control.Bound{{Name: "x", Text: text}} }
-		_, _, err := w.client.Outcomes(ctx, control.OutcomeQuery{Period: control.Period{Start: bound("01/01/0001 00:00"), End: bound("31/12/9999 23:59")}, Cursor: long})
+		bound := func(text string) []request.Bound { return []request.Bound{{Name: "x", Text: text}} }
+		_, _, err := w.client.Outcomes(ctx, control.OutcomeQuery{Period: request.Period{Start: bound("01/01/0001 00:00"), End: bound("31/12/9999 23:59")}, Cursor: long})
 		return err
 	}},
 	{"Agenda", "", func(ctx context.Context, w *limited) error {
@@ -511,7 +512,7 @@ var listLimits = []limit{
 	}},
 }
 
-var wide = control.Page{Limit: "1001", Cursor: long}
+var wide = request.Page{Limit: "1001", Cursor: long}
 
 const saysWide = "invalid query.limit query.cursor"
 

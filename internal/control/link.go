@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
@@ -28,9 +29,9 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 	if err != nil {
 		return Session{}, err
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	if found.ByDevice() {
-		if err := f.err(); err != nil {
+		if err := f.Err(); err != nil {
 			return Session{}, err
 		}
 		return c.offer(ctx, found)
@@ -41,14 +42,14 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 		order.Phone = c.pairPhone(&f, r.Phone)
 	case puntuale.PairQR:
 		if r.Phone != "" {
-			f.add("body.phone", "goes with the method code only", nil)
+			f.Add("body.phone", "goes with the method code only", nil)
 		}
 	case "":
-		f.add("body.method", "is required", nil)
+		f.Add("body.method", "is required", nil)
 	default:
-		f.word("body.method", r.Method, string(puntuale.PairQR), string(puntuale.PairCode))
+		f.Word("body.method", r.Method, string(puntuale.PairQR), string(puntuale.PairCode))
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Session{}, err
 	}
 	switch {
@@ -64,16 +65,16 @@ func (c *Client) Pair(ctx context.Context, id string, r Pairing) (Session, error
 }
 
 // pairPhone reads the number of the phone that is to be linked, which is no group.
-func (c *Client) pairPhone(f *faults, text string) string {
-	phone, err := ParseRecipient(text, c.account.Region)
+func (c *Client) pairPhone(f *request.Faults, text string) string {
+	phone, err := request.ParseRecipient(text, c.account.Region)
 	switch {
-	case f.at("body.phone"): // the caller found it to be none
+	case f.At("body.phone"): // the caller found it to be none
 	case text == "":
-		f.add("body.phone", "is required", nil)
-	case err == nil && phone[0] != '+', errors.Is(err, errNeither), errors.Is(err, errLetters):
-		f.add("body.phone", "is not a valid phone number", text)
+		f.Add("body.phone", "is required", nil)
+	case err == nil && phone[0] != '+', errors.Is(err, request.ErrNeither), errors.Is(err, request.ErrLetters):
+		f.Add("body.phone", "is not a valid phone number", text)
 	case err != nil:
-		f.add("body.phone", err.Error(), text)
+		f.Add("body.phone", err.Error(), text)
 	}
 	return phone
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"puntuale/internal/control/request"
 	"strings"
 
 	"puntuale"
@@ -15,14 +16,14 @@ import (
 // invalid.
 func (c *Client) Details(ctx context.Context, ids []string) ([]puntuale.MessageDetail, error) {
 	const location = "query.message_ids"
-	var f faults
+	var f request.Faults
 	switch {
 	case len(ids) == 0:
-		f.add(location, "is required", nil)
+		f.Add(location, "is required", nil)
 	default:
-		f.entries(location, len(ids), puntuale.MaxRequestIDs)
+		f.Entries(location, len(ids), puntuale.MaxRequestIDs)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	wanted := make([]puntuale.MessageID, 0, len(ids))
@@ -45,10 +46,10 @@ type MessageQuery struct {
 	Sequence string // id
 	Campaign string // id
 	Phone    string
-	Period   Period // of the planned moment
-	Text     string // words of the text and of the recipient's name; see [puntuale.MessageFilter]
-	Standing bool   // without those in whose place another message stands
-	Page     Page
+	Period   request.Period // of the planned moment
+	Text     string         // words of the text and of the recipient's name; see [puntuale.MessageFilter]
+	Standing bool           // without those in whose place another message stands
+	Page     request.Page
 
 	// Brief bounds how much one page looks through ([puntuale.MessageFilter].Look), so that it comes at once. A state that
 	// few messages have, or a text, is looked for so in any case.
@@ -60,13 +61,13 @@ const BriefCalls = 10_000
 
 // Messages lists the client's messages, newest first. Codes: invalid.
 func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.MessageDetail, string, error) {
-	f := faults(q.Page.Unknown)
+	f := request.Faults(q.Page.Unknown)
 	filter, err := c.filter(&f, q)
 	if err != nil {
 		return nil, "", err
 	}
 	q.Page.Unknown = f
-	rows, next, err := list(q.Page, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
+	rows, next, err := request.List(q.Page, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
 		return c.tenant.Messages(ctx, filter, p)
 	})
 	if err != nil {
@@ -75,30 +76,30 @@ func (c *Client) Messages(ctx context.Context, q MessageQuery) ([]puntuale.Messa
 	return rows, next, nil
 }
 
-func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, error) {
+func (c *Client) filter(f *request.Faults, q MessageQuery) (puntuale.MessageFilter, error) {
 	filter := puntuale.MessageFilter{Origin: puntuale.Origin(q.Origin), Standing: q.Standing, Text: strings.TrimSpace(q.Text)}
-	f.text("query.text", q.Text, puntuale.MaxName)
+	f.Text("query.text", q.Text, puntuale.MaxName)
 	if q.State != "" {
 		state, err := puntuale.ParseState(q.State)
 		if err != nil {
-			f.add("query.state", "is not one of PENDING, COMPLETED, FAILED, CANCELLED, RESCHEDULED, BLACKLISTED", q.State)
+			f.Add("query.state", "is not one of PENDING, COMPLETED, FAILED, CANCELLED, RESCHEDULED, BLACKLISTED", q.State)
 		}
 		filter.State = &state
 	}
 	if q.Origin != "" {
-		f.word("query.origin", q.Origin, string(puntuale.OriginSingle), string(puntuale.OriginSequence),
+		f.Word("query.origin", q.Origin, string(puntuale.OriginSingle), string(puntuale.OriginSequence),
 			string(puntuale.OriginMassive), string(puntuale.OriginAutomation))
 	}
 	if q.Sequence != "" {
 		var err error
 		if filter.Sequence, err = puntuale.ParseID[puntuale.SequenceID](q.Sequence); err != nil {
-			f.add("query.sequence", "is not a sequence's id", q.Sequence)
+			f.Add("query.sequence", "is not a sequence's id", q.Sequence)
 		}
 	}
 	if q.Campaign != "" {
 		var err error
 		if filter.Campaign, err = puntuale.ParseID[puntuale.CampaignID](q.Campaign); err != nil {
-			f.add("query.campaign", "is not a campaign's id", q.Campaign)
+			f.Add("query.campaign", "is not a campaign's id", q.Campaign)
 		}
 	}
 	if q.Phone != "" {
@@ -108,7 +109,7 @@ func (c *Client) filter(f *faults, q MessageQuery) (puntuale.MessageFilter, erro
 	if err != nil {
 		return filter, err
 	}
-	filter.From, filter.To = q.Period.loose(f, loc)
+	filter.From, filter.To = q.Period.Loose(f, loc)
 	if q.Brief || filter.State != nil || filter.Text != "" {
 		filter.Look = BriefCalls
 	}

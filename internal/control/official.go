@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"puntuale/internal/control/request"
 	"strings"
 	"unicode/utf8"
 
@@ -68,9 +69,9 @@ func (c *Client) changed(id puntuale.SessionID, old []byte, r NewKeys) ([]byte, 
 	if r.KeepGroups {
 		k.GroupsAPI = before.GroupsAPI
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	c.checkKeys(&f, "body.", &k)
-	return c.seal(id, k), f.err()
+	return c.seal(id, k), f.Err()
 }
 
 // SessionTest is what came of looking whether a session can send.
@@ -125,13 +126,13 @@ type NetworkTemplates struct {
 
 // NetworkTemplates lists the templates of an Official session's business, by name and language, as they were last heard
 // of. Codes: not_found, invalid, conflict (it is no Official session, or a sandbox).
-func (c *Client) NetworkTemplates(ctx context.Context, id string, p Page) (NetworkTemplates, error) {
+func (c *Client) NetworkTemplates(ctx context.Context, id string, p request.Page) (NetworkTemplates, error) {
 	found, err := c.official(ctx, id)
 	if err != nil {
 		return NetworkTemplates{}, err
 	}
 	var out NetworkTemplates
-	out.All, out.Next, err = list(p, func(p puntuale.Page) (all []puntuale.NetworkTemplate, next string, err error) {
+	out.All, out.Next, err = request.List(p, func(p puntuale.Page) (all []puntuale.NetworkTemplate, next string, err error) {
 		out.NetworkTemplates, all, next, err = c.tenant.NetworkTemplates(ctx, found.ID, p)
 		return all, next, err
 	})
@@ -170,7 +171,7 @@ func (c *Client) seal(id puntuale.SessionID, keys puntuale.OfficialKeys) []byte 
 }
 
 // checkKeys notes what is wrong with keys, and never their values. White space around them is what copying left.
-func (c *Client) checkKeys(f *faults, at string, k *puntuale.OfficialKeys) {
+func (c *Client) checkKeys(f *request.Faults, at string, k *puntuale.OfficialKeys) {
 	for _, key := range []struct {
 		name string
 		text *string
@@ -184,15 +185,15 @@ func (c *Client) checkKeys(f *faults, at string, k *puntuale.OfficialKeys) {
 		switch text := *key.text; {
 		case text == "" && key.name == "business_account_id": // without it templates are not read
 		case text == "":
-			f.add(at+key.name, "is required", nil)
+			f.Add(at+key.name, "is required", nil)
 		case utf8.RuneCountInString(text) > key.most:
-			f.add(at+key.name, fmt.Sprintf("has more than %d characters", key.most), nil)
+			f.Add(at+key.name, fmt.Sprintf("has more than %d characters", key.most), nil)
 		case strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }):
-			f.add(at+key.name, "holds white space or characters that no key of Meta has", nil)
+			f.Add(at+key.name, "holds white space or characters that no key of Meta has", nil)
 		case key.name == "phone_number_id" && strings.Trim(text, "0123456789") != "":
-			f.add(at+key.name, "is Meta's id of the number: digits only, and not the number itself", nil)
+			f.Add(at+key.name, "is Meta's id of the number: digits only, and not the number itself", nil)
 		case key.name == "business_account_id" && strings.Trim(text, "0123456789") != "":
-			f.add(at+key.name, "is Meta's id of the WhatsApp Business account: digits only", nil)
+			f.Add(at+key.name, "is Meta's id of the WhatsApp Business account: digits only", nil)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -20,12 +21,12 @@ type Once[T any] struct {
 
 // begin looks whether the call is a repeat. clash, a conflict, is to be answered after all that is wrong with the
 // request itself; err may be the earlier answer. once is nil for a call without a key.
-func (o Once[T]) begin(ctx context.Context, store puntuale.OnceStore, f *faults) (once *puntuale.Once, clash, err error) {
+func (o Once[T]) begin(ctx context.Context, store puntuale.OnceStore, f *request.Faults) (once *puntuale.Once, clash, err error) {
 	if o.Key == "" {
 		return nil, nil, nil
 	}
 	if !sane(o.Key) {
-		f.add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", saysInsane, nil)
 		return nil, nil, nil
 	}
 	once = &puntuale.Once{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}

@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // maxSlug is the length of a slug that comes from a long name, in bytes.
@@ -49,16 +50,16 @@ func (c *Control) CreatePartner(ctx context.Context, r NewPartner) (puntuale.Par
 }
 
 func (r NewPartner) check() error {
-	var f faults
-	f.required("name", r.Name, puntuale.MaxName)
-	f.required("email", r.Email, maxEmail)
+	var f request.Faults
+	f.Required("name", r.Name, puntuale.MaxName)
+	f.Required("email", r.Email, maxEmail)
 	if strings.TrimSpace(r.Email) != "" && !hasAt(r.Email) {
-		f.add("email", "has no @ between two parts", r.Email)
+		f.Add("email", "has no @ between two parts", r.Email)
 	}
 	if r.Password == "" {
-		f.add("password", "is required", nil)
+		f.Add("password", "is required", nil)
 	}
-	return f.err()
+	return f.Err()
 }
 
 // RotateKey makes a new key for the owner of an old one, which stays valid for the grace period. Codes: unauthorized

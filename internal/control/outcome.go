@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
@@ -13,7 +14,7 @@ const maxOutcomes = 1000
 
 // OutcomeQuery asks for the outcomes of a period.
 type OutcomeQuery struct {
-	Period Period
+	Period request.Period
 	Cursor string           // "" from the beginning, else the cursor of the last answer
 	Faults []puntuale.Fault // found by the caller in the request itself
 }
@@ -27,11 +28,11 @@ func (c *Client) Outcomes(ctx context.Context, q OutcomeQuery) ([]puntuale.Messa
 	if err != nil {
 		return nil, "", err
 	}
-	var f faults
-	from, to := q.Period.strict(&f, loc)
+	var f request.Faults
+	from, to := q.Period.Strict(&f, loc)
 	f = append(f, q.Faults...)
-	f.text("query.cursor", q.Cursor, puntuale.MaxName)
-	if err := f.err(); err != nil {
+	f.Text("query.cursor", q.Cursor, puntuale.MaxName)
+	if err := f.Err(); err != nil {
 		return nil, "", err
 	}
 	if !from.Before(to) { // in the hour that a clock change skips

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
@@ -19,7 +20,7 @@ type ClientRow struct {
 type ClientSearch struct {
 	Text  string
 	State string // "", active, suspended, expired, expiring, empty
-	Page  Page
+	Page  request.Page
 }
 
 // soon is how near a last day is for it to be near, in days.
@@ -30,14 +31,14 @@ const mostExpiring = 1000
 
 // FindClients lists the partner's clients by name, with how they are. Codes: invalid.
 func (p *Partner) FindClients(ctx context.Context, s ClientSearch) ([]ClientRow, string, error) {
-	var f faults
-	f.word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
-	f.text("query.q", s.Text, puntuale.MaxName)
+	var f request.Faults
+	f.Word("query.state", s.State, "", string(puntuale.StateActive), string(puntuale.StateSuspended), string(puntuale.StateExpired), string(puntuale.StateExpiring), string(puntuale.StateEmpty))
+	f.Text("query.q", s.Text, puntuale.MaxName)
 	s.Page.Unknown = append(s.Page.Unknown, f...)
 	now := p.control.clock.Now()
 	today := p.control.today(now)
 	filter := puntuale.ClientFilter{Text: s.Text, State: puntuale.ClientState(s.State), Today: today, Until: today.AddDays(soon)}
-	found, next, err := list(s.Page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
+	found, next, err := request.List(s.Page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
 		return p.tenant.FindClients(ctx, filter, asked)
 	})
 	if err != nil {
@@ -134,7 +135,7 @@ func totals(ctx context.Context, tenant puntuale.PartnerTenant, id puntuale.Clie
 
 // today is the day where most clients are, for what belongs to none.
 func (c *Control) today(now time.Time) puntuale.Date {
-	loc, err := c.zones.load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
+	loc, err := c.zones.Load(puntuale.NewAccount(puntuale.AccountFull, puntuale.Date{}).Zone)
 	if err != nil {
 		loc = time.UTC
 	}
@@ -143,7 +144,7 @@ func (c *Control) today(now time.Time) puntuale.Date {
 
 // dayOf is a client's present day.
 func (c *Control) dayOf(account puntuale.Client, now time.Time) puntuale.Date {
-	loc, err := c.zones.load(account.Zone)
+	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
 		loc = time.UTC
 	}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
@@ -20,7 +21,7 @@ type SessionChange struct {
 }
 
 // on returns a pace with the change.
-func (r *PaceChange) on(p puntuale.Pace, f *faults) puntuale.Pace {
+func (r *PaceChange) on(p puntuale.Pace, f *request.Faults) puntuale.Pace {
 	if r == nil {
 		return p
 	}
@@ -38,7 +39,7 @@ func (r *PaceChange) on(p puntuale.Pace, f *faults) puntuale.Pace {
 			continue
 		}
 		if *part.to < 0 || *part.to > part.most {
-			f.add("body.pace."+part.name, fmt.Sprintf("must be from 0 to %d", part.most), *part.to)
+			f.Add("body.pace."+part.name, fmt.Sprintf("must be from 0 to %d", part.most), *part.to)
 		}
 		*part.of = *part.to
 	}
@@ -55,15 +56,15 @@ func (c *Client) ChangeSession(ctx context.Context, id string, r SessionChange) 
 	if err != nil {
 		return Session{}, err
 	}
-	f := faults(r.Faults)
-	if r.Name == nil && r.Pace == nil && !f.at("body.name") && !f.at("body.pace") {
-		f.add("body", "has neither name nor pace", nil)
+	f := request.Faults(r.Faults)
+	if r.Name == nil && r.Pace == nil && !f.At("body.name") && !f.At("body.pace") {
+		f.Add("body", "has neither name nor pace", nil)
 	}
 	if r.Name != nil {
-		f.required("body.name", *r.Name, puntuale.MaxName)
+		f.Required("body.name", *r.Name, puntuale.MaxName)
 	}
 	pace := r.Pace.on(found.Pace, &f)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Session{}, err
 	}
 	var patch puntuale.SessionPatch

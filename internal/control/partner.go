@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"slices"
 	"strconv"
 
@@ -10,8 +11,8 @@ import (
 )
 
 // Clients lists the partner's clients by id. Codes: invalid.
-func (p *Partner) Clients(ctx context.Context, page Page) ([]puntuale.Client, string, error) {
-	rows, next, err := list(page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
+func (p *Partner) Clients(ctx context.Context, page request.Page) ([]puntuale.Client, string, error) {
+	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.Client, string, error) {
 		return p.tenant.Clients(ctx, asked)
 	})
 	if err != nil {
@@ -62,8 +63,8 @@ func (p *Partner) Quotas(ctx context.Context, clients ...puntuale.Client) (map[p
 // that the caller found in the request itself. Codes: not_found naming each id that is none of the partner's clients;
 // invalid.
 func (p *Partner) Expirations(ctx context.Context, location string, ids []string, found ...puntuale.Fault) ([]puntuale.Client, error) {
-	f := faults(found)
-	if !f.entries(location, len(ids), puntuale.MaxRequestIDs) {
+	f := request.Faults(found)
+	if !f.Entries(location, len(ids), puntuale.MaxRequestIDs) {
 		ids = nil
 	}
 	wanted := make([]puntuale.ClientID, len(ids))
@@ -80,7 +81,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	for i, id := range wanted {
 		account, ok := byID[id]
 		if !ok {
-			missing.Faults = append(missing.Faults, puntuale.Fault{Location: at(location, i), Message: "is none of the partner's clients", Value: number(ids[i])})
+			missing.Faults = append(missing.Faults, puntuale.Fault{Location: request.At(location, i), Message: "is none of the partner's clients", Value: number(ids[i])})
 			continue
 		}
 		if !seen[id] {
@@ -91,7 +92,7 @@ func (p *Partner) Expirations(ctx context.Context, location string, ids []string
 	if len(missing.Faults) > 0 {
 		return nil, missing
 	}
-	return accounts, f.err()
+	return accounts, f.Err()
 }
 
 // number shows an id as the number that it is, and anything else as it was written.

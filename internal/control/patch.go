@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"strings"
 	"time"
 
@@ -62,7 +63,7 @@ func (p *Partner) ChangeClient(ctx context.Context, id string, r ClientChange) (
 
 // patch reads a request as a whole, against the account as it is.
 func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) (puntuale.ClientPatch, error) {
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	patch := puntuale.ClientPatch{
 		Name: r.Name, Phone: r.Phone, Profile: r.Profile, Refill: r.Refill, RefillTo: r.refillTo(account.Type), Zone: r.Zone, Features: r.Features,
 		Cap: r.Cap, Credits: r.Credits, CreditsAdd: r.CreditsAdd, Suspended: r.Suspended, Quotas: r.Quotas, Known: r.Known,
@@ -77,55 +78,55 @@ func (c *Control) patch(account puntuale.Client, r ClientChange, now time.Time) 
 		patch.Closed = puntuale.Change[[]puntuale.Date]{Set: true, To: holidays(&f, r.Closed.To)}
 	}
 	if r.Zone.Set && r.Zone.To != account.Zone { // a name that was stored before it was refused may stay
-		if _, err := c.zones.named(r.Zone.To); err != nil {
-			f.add("body.timezone", saysNoZone, r.Zone.To)
+		if _, err := c.zones.Named(r.Zone.To); err != nil {
+			f.Add("body.timezone", saysNoZone, r.Zone.To)
 		}
 	}
 	if r.Expires.Set {
 		patch.Expires = puntuale.Change[puntuale.Date]{Set: true, To: lastDay(&f, r.Expires.To)}
 	}
 	patch.Derive = func(changed puntuale.Client) puntuale.Client { return c.moments(changed, r, now) }
-	return patch, f.err()
+	return patch, f.Err()
 }
 
 // lastDay reads a last day of service, "" for none.
-func lastDay(f *faults, text string) puntuale.Date {
+func lastDay(f *request.Faults, text string) puntuale.Date {
 	if text == "" {
 		return puntuale.Date{}
 	}
 	day, err := puntuale.ParseDate(strings.TrimSpace(text))
 	if err != nil || day.Year < 1970 {
-		f.add("body.expiration_date", "is not a day of the form YYYY-MM-DD", text)
+		f.Add("body.expiration_date", "is not a day of the form YYYY-MM-DD", text)
 	}
 	return day
 }
 
-func (r *ClientChange) checkTexts(f *faults) {
+func (r *ClientChange) checkTexts(f *request.Faults) {
 	if r.Name.Set {
-		f.required("body.name", r.Name.To, puntuale.MaxName)
+		f.Required("body.name", r.Name.To, puntuale.MaxName)
 	}
-	if r.Phone.Set && !f.at("body.phone") {
-		f.required("body.phone", r.Phone.To, puntuale.MaxName)
+	if r.Phone.Set && !f.At("body.phone") {
+		f.Required("body.phone", r.Phone.To, puntuale.MaxName)
 	}
 	if r.Profile.Set {
-		f.word("body.profile", r.Profile.To, puntuale.ProfileFree, puntuale.ProfileTest, puntuale.ProfileMonthly, puntuale.ProfileYearly)
+		f.Word("body.profile", r.Profile.To, puntuale.ProfileFree, puntuale.ProfileTest, puntuale.ProfileMonthly, puntuale.ProfileYearly)
 	}
 	if r.Refill.Set {
-		f.word("body.refill_period", r.Refill.To, puntuale.RefillNone, puntuale.RefillMonthly, puntuale.RefillYearly)
+		f.Word("body.refill_period", r.Refill.To, puntuale.RefillNone, puntuale.RefillMonthly, puntuale.RefillYearly)
 	}
 	if len(r.Features.To) > maxFeatures {
-		f.add("body.active_features", fmt.Sprintf("has more than %d entries", maxFeatures), nil)
+		f.Add("body.active_features", fmt.Sprintf("has more than %d entries", maxFeatures), nil)
 		return
 	}
 	for i, feature := range r.Features.To {
-		f.required(at("body.active_features", i), feature, puntuale.MaxName)
+		f.Required(request.At("body.active_features", i), feature, puntuale.MaxName)
 	}
 }
 
-func (r *ClientChange) checkCredits(f *faults, account puntuale.Client) {
+func (r *ClientChange) checkCredits(f *request.Faults, account puntuale.Client) {
 	bounded := func(location string, n, least, most int64) {
 		if n < least || n > most {
-			f.add(location, fmt.Sprintf("is not %d to %d", least, most), n)
+			f.Add(location, fmt.Sprintf("is not %d to %d", least, most), n)
 		}
 	}
 	if r.Cap.Set && r.Cap.To != nil {
@@ -141,17 +142,17 @@ func (r *ClientChange) checkCredits(f *faults, account puntuale.Client) {
 		bounded("body.credits_add", r.CreditsAdd.To, -maxCredits, maxCredits)
 		switch {
 		case r.Credits.Set:
-			f.add("body.credits_add", "cannot go with credits", nil)
+			f.Add("body.credits_add", "cannot go with credits", nil)
 		case account.Credits == nil:
-			f.add("body.credits_add", "adds to unlimited credits", nil)
+			f.Add("body.credits_add", "adds to unlimited credits", nil)
 		}
 	}
 }
 
-func (r *ClientChange) checkQuotas(f *faults) {
+func (r *ClientChange) checkQuotas(f *request.Faults) {
 	for _, q := range puntuale.AllQuotas {
 		if most := r.Quotas[q]; most != nil && (*most < 0 || *most > q.Most()) {
-			f.add("body.quotas."+string(q), fmt.Sprintf("is not 0 to %d", q.Most()), *most)
+			f.Add("body.quotas."+string(q), fmt.Sprintf("is not 0 to %d", q.Most()), *most)
 		}
 	}
 }
@@ -159,14 +160,14 @@ func (r *ClientChange) checkQuotas(f *faults) {
 // moments gives a changed account what follows from its zone and its creation day: the end of the last day, and the
 // next refill. It looks at the account as it is stored, because another call may have changed the zone meanwhile.
 func (c *Control) moments(account puntuale.Client, r ClientChange, now time.Time) puntuale.Client {
-	loc, err := c.zones.load(account.Zone)
+	loc, err := c.zones.Load(account.Zone)
 	if err != nil {
 		loc = time.UTC // a zone that was known when it was set
 	}
 	if r.Expires.Set || r.Zone.Set {
 		account.ExpiresAt = time.Time{}
 		if !account.Expires.IsZero() {
-			account.ExpiresAt = midnight(account.Expires, loc)
+			account.ExpiresAt = request.Midnight(account.Expires, loc)
 		}
 	}
 	if r.Refill.Set || r.Zone.Set {
@@ -189,25 +190,25 @@ func (r *ClientChange) refillTo(kind puntuale.AccountType) puntuale.Change[int64
 }
 
 // region reads a country that numbers without one are taken to be of.
-func region(f *faults, text string) string {
+func region(f *request.Faults, text string) string {
 	text = strings.ToUpper(strings.TrimSpace(text))
 	if _, known := phonenumbers.GetSupportedRegions()[text]; !known {
-		f.add("body.region", "is not a country of two letters, such as IT", text)
+		f.Add("body.region", "is not a country of two letters, such as IT", text)
 	}
 	return text
 }
 
 // holidays reads a client's own holidays.
-func holidays(f *faults, texts []string) []puntuale.Date {
+func holidays(f *request.Faults, texts []string) []puntuale.Date {
 	if len(texts) > maxOwnHolidays {
-		f.add("body.holidays", fmt.Sprintf("has more than %d entries", maxOwnHolidays), nil)
+		f.Add("body.holidays", fmt.Sprintf("has more than %d entries", maxOwnHolidays), nil)
 		return nil
 	}
 	days := make([]puntuale.Date, len(texts))
 	for i, text := range texts {
 		day, err := puntuale.ParseDate(strings.TrimSpace(text))
 		if err != nil {
-			f.add(at("body.holidays", i), "is not a day of the form YYYY-MM-DD", text)
+			f.Add(request.At("body.holidays", i), "is not a day of the form YYYY-MM-DD", text)
 		}
 		days[i] = day
 	}

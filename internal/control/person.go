@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // ErrSuspended says that a client's user is kept out because the account is suspended.
@@ -92,9 +93,9 @@ func (c *Client) Account() puntuale.Client { return c.account }
 
 // Rename changes the person's own name. Codes: invalid.
 func (p *Person) Rename(ctx context.Context, name string) error {
-	var f faults
-	f.text("body.name", name, puntuale.MaxName)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Text("body.name", name, puntuale.MaxName)
+	if err := f.Err(); err != nil {
 		return err
 	}
 	return p.change(ctx, puntuale.UserPatch{Name: changeTo(strings.TrimSpace(name))}, nil)
@@ -102,9 +103,9 @@ func (p *Person) Rename(ctx context.Context, name string) error {
 
 // Speak changes the language of the person's pages: it, en, or "" as the browser asks. Codes: invalid.
 func (p *Person) Speak(ctx context.Context, language string) error {
-	var f faults
-	f.word("body.language", language, "it", "en", "")
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Word("body.language", language, "it", "en", "")
+	if err := f.Err(); err != nil {
 		return err
 	}
 	return p.change(ctx, puntuale.UserPatch{Language: changeTo(language)}, nil)
@@ -116,9 +117,9 @@ func (p *Person) ChangePassword(ctx context.Context, present, next string) (stam
 	if err := p.confirm(ctx, "body.present", present); err != nil {
 		return 0, err
 	}
-	var f faults
-	f.password("body.password", next, p.user.Email, p.user.Name, p.host.Partner.Name)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	checkPassword(&f, "body.password", next, p.user.Email, p.user.Name, p.host.Partner.Name)
+	if err := f.Err(); err != nil {
 		return 0, err
 	}
 	hash, err := auth.HashPassword(ctx, p.asker(), next)
@@ -165,15 +166,15 @@ func (p *Person) change(ctx context.Context, patch puntuale.UserPatch, when func
 	return nil
 }
 
-// password checks a password that is to be stored.
-func (f *faults) password(location, plain string, about ...string) {
+// checkPassword checks a password that is to be stored.
+func checkPassword(f *request.Faults, location, plain string, about ...string) {
 	switch {
 	case plain == "":
-		f.add(location, "is required", nil)
+		f.Add(location, "is required", nil)
 	case len(plain) > auth.MaxPassword:
-		f.add(location, fmt.Sprintf("is longer than %d bytes", auth.MaxPassword), nil)
+		f.Add(location, fmt.Sprintf("is longer than %d bytes", auth.MaxPassword), nil)
 	case auth.Weak(plain, about...):
-		f.add(location, fmt.Sprintf("is too easy to guess: take at least %d characters, and no well-known word alone", auth.MinPassword), nil)
+		f.Add(location, fmt.Sprintf("is too easy to guess: take at least %d characters, and no well-known word alone", auth.MinPassword), nil)
 	}
 }
 

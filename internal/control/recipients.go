@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 	"puntuale/internal/roster"
 )
@@ -47,18 +48,18 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 	if err != nil {
 		return Recipients{}, err
 	}
-	var f faults
-	f.entries("body.recipients", len(all), puntuale.MaxInline)
+	var f request.Faults
+	f.Entries("body.recipients", len(all), puntuale.MaxInline)
 	if len(all) == 0 {
-		f.add("body.recipients", "is required", nil)
+		f.Add("body.recipients", "is required", nil)
 	}
 	for i, r := range all {
 		if len(f) > mostRowFaults {
 			break
 		}
-		c.checkRecipient(&f, at("body.recipients", i), r)
+		c.checkRecipient(&f, request.At("body.recipients", i), r)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Recipients{}, err
 	}
 	now := c.control.clock.Now()
@@ -102,18 +103,18 @@ func (c *Client) AddRecipients(ctx context.Context, id string, all []Recipient) 
 // mostRowFaults bounds the faults of rows that one answer names.
 const mostRowFaults = 100
 
-func (c *Client) checkRecipient(f *faults, location string, r Recipient) {
-	f.entries(location, len(r), roster.MaxColumns)
+func (c *Client) checkRecipient(f *request.Faults, location string, r Recipient) {
+	f.Entries(location, len(r), roster.MaxColumns)
 	for _, name := range slices.Sorted(maps.Keys(r)) {
 		if len(name) > puntuale.MaxName {
-			f.add(location, "has a field whose name is too long", nil)
+			f.Add(location, "has a field whose name is too long", nil)
 			continue
 		}
-		f.noNUL(location, name)
+		f.NoNUL(location, name)
 		if len(r[name]) > puntuale.MaxField {
-			f.add(location+"."+name, fmt.Sprintf("is longer than %d bytes", puntuale.MaxField), nil)
+			f.Add(location+"."+name, fmt.Sprintf("is longer than %d bytes", puntuale.MaxField), nil)
 		}
-		f.noNUL(location+"."+name, r[name])
+		f.NoNUL(location+"."+name, r[name])
 	}
 }
 
@@ -143,7 +144,7 @@ func (c *Client) listed(text string) string {
 	if roster.LostDigits(text) {
 		return ""
 	}
-	phone, err := ParseRecipient(text, c.account.Region)
+	phone, err := request.ParseRecipient(text, c.account.Region)
 	if err != nil {
 		return ""
 	}
@@ -200,7 +201,7 @@ type newList struct {
 
 	columns map[string]int
 	rows    []puntuale.Recipient
-	faults  faults
+	faults  request.Faults
 	more    int // faults that are only counted
 }
 
@@ -241,9 +242,9 @@ func (x *newList) read(ctx context.Context, mapping string) error {
 		}
 	}
 	if x.more > 0 {
-		x.faults.add("body", fmt.Sprintf("has %d more faults", x.more), nil)
+		x.faults.Add("body", fmt.Sprintf("has %d more faults", x.more), nil)
 	}
-	if err := x.faults.err(); err != nil {
+	if err := x.faults.Err(); err != nil {
 		return err
 	}
 	return x.flush(ctx)
@@ -298,7 +299,7 @@ func (x *newList) file(row *roster.RowError) {
 		x.more++
 		return
 	}
-	x.faults.add(fmt.Sprintf("body.line[%d]", row.Line), row.Message(), nil)
+	x.faults.Add(fmt.Sprintf("body.line[%d]", row.Line), row.Message(), nil)
 }
 
 func (x *newList) add(row roster.Row) {
@@ -566,7 +567,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 		if found[i].Blanked || found[i].State != puntuale.Failed {
 			continue
 		}
-		loc, err := c.control.zones.load(found[i].Zone)
+		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {
 			loc = zone // of an older version's data, perhaps
 		}
@@ -580,7 +581,7 @@ func (c *Client) resendOfCampaign(ctx context.Context, ids []puntuale.MessageID,
 		store = c.control.operator.Uncounted(c.account.ID)
 	}
 	if _, err := store.Resend(ctx, r); err != nil {
-		return 0, fmt.Errorf("send messages of a campaign again: %w", untilMidnight(err, midnight(day, zone).Sub(now)))
+		return 0, fmt.Errorf("send messages of a campaign again: %w", untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
 	return len(r.Messages), nil
 }

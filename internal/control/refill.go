@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
@@ -13,7 +14,7 @@ import (
 func (c *Control) Refill(ctx context.Context) (int, error) {
 	now := c.clock.Now()
 	n, err := c.operator.Refill(ctx, now, func(account puntuale.Client) time.Time {
-		loc, err := c.zones.load(account.Zone)
+		loc, err := c.zones.Load(account.Zone)
 		if err != nil {
 			loc = time.UTC // a zone that was known when it was set
 		}
@@ -47,7 +48,7 @@ func nextRefill(account puntuale.Client, loc *time.Location, now time.Time) time
 	passed := (today.Year-created.Year)*12 + int(today.Month) - int(created.Month)
 	for n := max(0, passed/months-1); ; n++ {
 		day := created.AddMonths(n * months) // always from the creation day: a short month shortens no other
-		at := midnight(day.AddDays(-1), loc)
+		at := request.Midnight(day.AddDays(-1), loc)
 		if n > 0 && at.After(now) {
 			return at
 		}

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"puntuale/internal/control/request"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 func TestNextRefill(t *testing.T) {
 	t.Parallel()
-	var z zones
+	var z request.Zones
 	for _, c := range []struct {
 		period, zone, created, now, want string
 	}{
@@ -29,7 +30,7 @@ func TestNextRefill(t *testing.T) {
 		{puntuale.RefillMonthly, "Africa/Cairo", "2026-03-24T09:00:00Z", "2026-04-23T12:00:00Z", "2026-04-23T22:00:00Z"}, // a day that begins at 01:00
 		{puntuale.RefillNone, "Europe/Rome", "2026-11-20T09:30:00Z", "2026-11-20T09:30:00Z", "0001-01-01T00:00:00Z"},
 	} {
-		loc, err := z.load(c.zone)
+		loc, err := z.Load(c.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,9 +44,9 @@ func TestNextRefill(t *testing.T) {
 // Refills never stop, never lie in the past, and are as many as there are months or years.
 func TestNextRefillProperties(t *testing.T) {
 	t.Parallel()
-	var z zones
+	var z request.Zones
 	rapid.Check(t, func(t *rapid.T) {
-		loc, err := z.load(rapid.SampledFrom([]string{"Europe/Rome", "America/New_York", "Pacific/Apia", "Australia/Lord_Howe", "UTC"}).Draw(t, "zone"))
+		loc, err := z.Load(rapid.SampledFrom([]string{"Europe/Rome", "America/New_York", "Pacific/Apia", "Australia/Lord_Howe", "UTC"}).Draw(t, "zone"))
 		if err != nil {
 			t.Fatal(err)
 		}

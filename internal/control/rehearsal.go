@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
 
@@ -54,7 +55,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, e
 	}
 	r := Rehearsal{Now: c.control.clock.Now()}
 	checked, err := c.checkSequence(ctx, call.Sequence)
-	if err := (*faults)(&r.Faults).take(err); err != nil {
+	if err := (*request.Faults)(&r.Faults).Take(err); err != nil {
 		return Rehearsal{}, err
 	}
 	r.Warnings = checked.Warnings
@@ -65,7 +66,7 @@ func (c *Client) Rehearse(ctx context.Context, call RehearsalCall) (Rehearsal, e
 	r.Fields = plan.Fields(expanded[0])
 	phone := rehearsedPhone
 	if strings.TrimSpace(call.Phone) != "" {
-		phone = c.recipient((*faults)(&r.Faults), "body.phone", call.Phone)
+		phone = c.recipient((*request.Faults)(&r.Faults), "body.phone", call.Phone)
 	}
 	passed := c.examples(&r, call.Fields, zone)
 	r.Dates = anchors(expanded[0], passed, zone)

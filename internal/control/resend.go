@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"puntuale/internal/control/request"
 	"strings"
 	"time"
 
@@ -28,7 +29,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 	if err := c.MayCreate(); err != nil {
 		return puntuale.Resent{}, err
 	}
-	f := faults(call.Faults)
+	f := request.Faults(call.Faults)
 	once, clash, err := call.Once.begin(ctx, c.tenant, &f)
 	if err != nil {
 		return puntuale.Resent{}, err
@@ -43,7 +44,7 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 	}
 	now := c.control.clock.Now()
 	moments := call.moments(&f, now, zone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return puntuale.Resent{}, err
 	}
 	if clash != nil {
@@ -55,22 +56,22 @@ func (c *Client) Resend(ctx context.Context, call ResendCall) (puntuale.Resent, 
 	})
 	r := puntuale.Resend{Day: puntuale.DateOf(now.In(zone)), Now: now, Once: once, Unknown: call.unknown}
 	for i := range found {
-		loc, err := c.control.zones.load(found[i].Zone)
+		loc, err := c.control.zones.Load(found[i].Zone)
 		if err != nil {
 			loc = zone // of an older version's data, perhaps
 		}
 		m := moments.of(&found[i], loc)
-		if !f.at("body.date") {
-			f.horizon("body.date", m.Due, now)
+		if !f.At("body.date") {
+			f.Horizon("body.date", m.Due, now)
 		}
 		r.Messages = append(r.Messages, m)
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return puntuale.Resent{}, err
 	}
 	resent, err := c.tenant.Resend(ctx, r)
 	if err != nil {
-		err = untilMidnight(placed(err, places), midnight(r.Day, zone).Sub(now))
+		err = untilMidnight(placed(err, places), request.Midnight(r.Day, zone).Sub(now))
 		return puntuale.Resent{}, fmt.Errorf("send messages again: %w", err)
 	}
 	for i, m := range r.Messages {
@@ -87,16 +88,16 @@ type resendMoments struct {
 	at   *time.Duration // nil: each message's own
 }
 
-func (call ResendCall) moments(f *faults, now time.Time, zone *time.Location) resendMoments {
+func (call ResendCall) moments(f *request.Faults, now time.Time, zone *time.Location) resendMoments {
 	m := resendMoments{now: now, zone: zone}
 	call.Date, call.Time = strings.TrimSpace(call.Date), strings.TrimSpace(call.Time)
 	if call.Time != "" {
 		at, err := puntuale.ParseTimeOfDay(call.Time)
 		if err != nil {
-			f.add("body.time", "is not a time of day of the form HH:MM", call.Time)
+			f.Add("body.time", "is not a time of day of the form HH:MM", call.Time)
 		}
 		if m.at = &at; call.Date == "" {
-			f.add("body.time", "goes with a date", call.Time)
+			f.Add("body.time", "goes with a date", call.Time)
 		}
 	}
 	if call.Date == "" {
@@ -106,13 +107,13 @@ func (call ResendCall) moments(f *faults, now time.Time, zone *time.Location) re
 	today := puntuale.DateOf(now.In(zone))
 	switch {
 	case err != nil:
-		f.add("body.date", "is not a day of the form YYYY-MM-DD", call.Date)
+		f.Add("body.date", "is not a day of the form YYYY-MM-DD", call.Date)
 	case day.Before(today):
-		f.add("body.date", "is before today", call.Date)
+		f.Add("body.date", "is before today", call.Date)
 	case day.At(0, zone).After(now.AddDate(puntuale.HorizonYears, 0, 0)):
-		f.horizon("body.date", day.At(0, zone), now)
+		f.Horizon("body.date", day.At(0, zone), now)
 	case m.at != nil && day.At(*m.at, zone).Before(now.Add(-puntuale.PastGrace)):
-		f.add("body.time", "has passed", call.Time)
+		f.Add("body.time", "has passed", call.Time)
 	}
 	m.day = day
 	return m
@@ -123,7 +124,7 @@ func (call ResendCall) moments(f *faults, now time.Time, zone *time.Location) re
 func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntuale.ResendMessage {
 	r := puntuale.ResendMessage{ID: d.ID, Due: m.now}
 	if !m.day.IsZero() {
-		at := timeOfDay(d.Due.In(m.zone))
+		at := request.TimeOfDay(d.Due.In(m.zone))
 		if m.at != nil {
 			at = *m.at
 		}
@@ -140,21 +141,16 @@ func (m resendMoments) of(d *puntuale.MessageDetail, loc *time.Location) puntual
 	return r
 }
 
-func timeOfDay(t time.Time) time.Duration {
-	h, m, s := t.Clock()
-	return time.Duration(h)*time.Hour + time.Duration(m)*time.Minute + time.Duration(s)*time.Second + time.Duration(t.Nanosecond())
-}
-
 // CancelMessages cancels those of the messages that are not sent yet; the others are not in the answer. It counts one
 // call and is never refused by the cap. found are faults that the caller found in the request itself. Codes: not_found
 // naming each id that is unknown, and then nothing is cancelled; invalid.
 func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...puntuale.Fault) ([]puntuale.CancelledMessage, error) {
-	f := faults(found)
+	f := request.Faults(found)
 	messages, places, err := c.named(ctx, &f, ids)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return nil, err
 	}
 	now := c.control.clock.Now()
@@ -175,12 +171,12 @@ func (c *Client) CancelMessages(ctx context.Context, ids []string, found ...punt
 
 // named reads the messages that a body's list of ids names, in the order asked, each once. It returns their places in
 // the list, and leaves out content and request. Codes: not_found naming each id that is no message of the client's.
-func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
+func (c *Client) named(ctx context.Context, f *request.Faults, ids []string) (found []puntuale.MessageDetail, places []int, err error) {
 	const location = "body.id"
 	switch {
-	case len(ids) == 0 && !f.at(location):
-		f.add(location, "names no message", nil)
-	case !f.entries(location, len(ids), puntuale.MaxRequestIDs):
+	case len(ids) == 0 && !f.At(location):
+		f.Add(location, "names no message", nil)
+	case !f.Entries(location, len(ids), puntuale.MaxRequestIDs):
 		return nil, nil, nil
 	}
 	if len(ids) == 0 {
@@ -203,7 +199,7 @@ func (c *Client) named(ctx context.Context, f *faults, ids []string) (found []pu
 	for i, id := range wanted {
 		m := byID[id]
 		if m == nil {
-			missing.Faults = append(missing.Faults, puntuale.Fault{Location: at(location, i), Message: "names no message of the client"})
+			missing.Faults = append(missing.Faults, puntuale.Fault{Location: request.At(location, i), Message: "names no message of the client"})
 			continue
 		}
 		if !seen[id] {
@@ -227,8 +223,8 @@ func placed(err error, places []int) error {
 	moved.Faults = make([]puntuale.Fault, len(e.Faults))
 	for i, f := range e.Faults {
 		for j, place := range places {
-			if f.Location == at("body.id", j) {
-				f.Location = at("body.id", place)
+			if f.Location == request.At("body.id", j) {
+				f.Location = request.At("body.id", place)
 				break
 			}
 		}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -17,8 +18,8 @@ func (c *Client) Restored(ctx context.Context) (puntuale.Restored, error) {
 }
 
 // UnknownMessages lists the messages that may have left before a restore, and about which nobody decided. Codes: invalid.
-func (c *Client) UnknownMessages(ctx context.Context, p Page) ([]puntuale.MessageDetail, string, error) {
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
+func (c *Client) UnknownMessages(ctx context.Context, p request.Page) ([]puntuale.MessageDetail, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.MessageDetail, string, error) {
 		return c.tenant.UnknownMessages(ctx, p)
 	})
 	if err != nil {
@@ -54,12 +55,12 @@ func (c *Client) ResendUnknown(ctx context.Context, call UnknownCall) (ids []pun
 func (c *Client) CloseUnknown(ctx context.Context, call UnknownCall) (closed int, err error) {
 	every := func(*puntuale.MessageDetail) bool { return true }
 	err = c.eachUnknown(ctx, call, every, func(texts []string) error {
-		f := faults(call.Faults)
+		f := request.Faults(call.Faults)
 		messages, _, err := c.named(ctx, &f, texts)
 		if err != nil {
 			return err
 		}
-		if err := f.err(); err != nil {
+		if err := f.Err(); err != nil {
 			return err
 		}
 		ids := make([]puntuale.MessageID, len(messages))
@@ -86,7 +87,7 @@ func (c *Client) eachUnknown(ctx context.Context, call UnknownCall, pass func(*p
 	if !call.All {
 		return do(call.IDs)
 	}
-	if err := (faults)(call.Faults).err(); err != nil {
+	if err := (request.Faults)(call.Faults).Err(); err != nil {
 		return err
 	}
 	p := puntuale.Page{Limit: puntuale.MaxRequestIDs}

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -58,7 +59,7 @@ func (s sealer) open(o *puntuale.Once, sealed []byte) ([]byte, error) {
 func place(o *puntuale.Once) []byte { return []byte(o.Scope + "\x00" + o.Key + "\x00" + o.Hash) }
 
 // beginSealed is [Once.begin] for answers that hold a key.
-func beginSealed[T any](ctx context.Context, p *Partner, o Once[T], f *faults) (box sealer, once *puntuale.Once, clash, err error) {
+func beginSealed[T any](ctx context.Context, p *Partner, o Once[T], f *request.Faults) (box sealer, once *puntuale.Once, clash, err error) {
 	if o.Key == "" {
 		return sealer{}, nil, nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
 
@@ -34,7 +35,7 @@ func (c *Client) CreateSequence(ctx context.Context, r NewSequence, o Once[Seque
 	if err := c.MayCreate(); err != nil {
 		return Sequence{}, err
 	}
-	var f faults
+	var f request.Faults
 	once, clash, err := o.begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Sequence{}, err
@@ -101,16 +102,16 @@ func (c *Client) Sequence(ctx context.Context, id string) (Sequence, error) {
 type SequenceSearch struct {
 	Text   string // words of the name, or the id; "": all
 	Newest bool   // the newest first, else by id
-	Page   Page
+	Page   request.Page
 }
 
 // Sequences lists the client's sequences. Codes: invalid.
 func (c *Client) Sequences(ctx context.Context, s SequenceSearch) ([]Sequence, string, error) {
-	f := faults(s.Page.Unknown)
-	f.text("query.text", s.Text, puntuale.MaxName)
+	f := request.Faults(s.Page.Unknown)
+	f.Text("query.text", s.Text, puntuale.MaxName)
 	s.Page.Unknown = f
 	filter := puntuale.SequenceFilter{Text: strings.TrimSpace(s.Text), Newest: s.Newest}
-	rows, next, err := list(s.Page, func(p puntuale.Page) ([]puntuale.Sequence, string, error) {
+	rows, next, err := request.List(s.Page, func(p puntuale.Page) ([]puntuale.Sequence, string, error) {
 		return c.tenant.Sequences(ctx, filter, p)
 	})
 	if err != nil {
@@ -175,10 +176,10 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 	if err != nil {
 		return Sequence{}, err
 	}
-	var f faults
-	f.entries("query.start", len(start), puntuale.MaxRequestIDs)
-	f.entries("query.stop", len(stop), puntuale.MaxRequestIDs)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	f.Entries("query.start", len(start), puntuale.MaxRequestIDs)
+	f.Entries("query.stop", len(stop), puntuale.MaxRequestIDs)
+	if err := f.Err(); err != nil {
 		return Sequence{}, err
 	}
 	if err := c.tenant.RestoreSequence(ctx, wanted, c.control.clock.Now().Add(-restorable)); err != nil {
@@ -208,12 +209,12 @@ func (c *Client) RestoreSequence(ctx context.Context, id string, start, stop []s
 // checkSequence reads a request as a whole.
 func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, error) {
 	s := puntuale.Sequence{Name: r.Name, IfRunning: puntuale.IfRunning(r.IfRunning), StopOnReply: r.StopOnReply, Steps: r.Steps}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	if r.Session != "" {
 		session, err := c.Session(ctx, r.Session)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.add("body.id_sessione", saysNoSession, nil)
+			f.Add("body.id_sessione", saysNoSession, nil)
 		case err != nil:
 			return Sequence{}, err
 		}
@@ -221,7 +222,7 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	}
 	f = append(f, plan.Check(s, c.control.media...)...)
 	if len(s.Steps) > puntuale.MaxSteps {
-		return Sequence{}, f.err()
+		return Sequence{}, f.Err()
 	}
 	expanded, err := c.expand(ctx, s)
 	if err != nil {
@@ -229,17 +230,17 @@ func (c *Client) checkSequence(ctx context.Context, r NewSequence) (Sequence, er
 	}
 	fields := plan.Fields(expanded[0])
 	if n := len(fields); n > puntuale.MaxFields {
-		f.add("body.steps", fmt.Sprintf("name %d fields, of at most %d", n, puntuale.MaxFields), nil)
+		f.Add("body.steps", fmt.Sprintf("name %d fields, of at most %d", n, puntuale.MaxFields), nil)
 	}
 	for i, step := range expanded[0].Steps {
 		if unfilled(step) && strings.TrimSpace(s.Steps[i].Template) != "" {
-			f.add(at("body.steps", i)+".template", "names no template of the client", nil)
+			f.Add(request.At("body.steps", i)+".template", "names no template of the client", nil)
 		}
 	}
 	if s.IfRunning == "" {
 		s.IfRunning = puntuale.IfRunningAllow
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Sequence{}, err
 	}
 	checked := Sequence{Sequence: s, Fields: fields}

@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"time"
 
 	"puntuale"
@@ -44,30 +45,30 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	if err := c.MayCreate(); err != nil {
 		return Session{}, err
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	once, clash, err := o.begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Session{}, err
 	}
-	f.required("body.name", r.Name, puntuale.MaxName)
+	f.Required("body.name", r.Name, puntuale.MaxName)
 	kind, err := puntuale.ParseConnectionType(r.Type)
 	switch {
 	case r.Type == "":
-		f.add("body.connection_type", "is required", nil)
+		f.Add("body.connection_type", "is required", nil)
 	case err != nil:
-		f.add("body.connection_type", "is not one of Socket, Send_app, Official", r.Type)
+		f.Add("body.connection_type", "is not one of Socket, Send_app, Official", r.Type)
 	}
 	if r.Keys != nil {
 		c.checkKeys(&f, "body.official.", r.Keys)
 		if err == nil && r.Type != "" && kind != puntuale.Official {
-			f.add("body.official", "goes with connection_type Official only", nil)
+			f.Add("body.official", "goes with connection_type Official only", nil)
 		}
 	}
 	var gateway puntuale.GatewayKeys
 	if r.Gateway != nil {
 		gateway = c.checkGateway(&f, "body.gateway.", *r.Gateway)
 		if err == nil && r.Type != "" && kind != puntuale.SendApp {
-			f.add("body.gateway", "goes with connection_type Send_app only", nil)
+			f.Add("body.gateway", "goes with connection_type Send_app only", nil)
 		}
 	}
 	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
@@ -77,9 +78,9 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	if r.Devices {
 		s.Way = puntuale.WayDevice
 	}
-	f.way(s, r, err == nil)
+	checkWay(&f, s, r, err == nil)
 	s.Pace = r.Pace.on(s.DefaultPace(), &f)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Session{}, err
 	}
 	if clash != nil {
@@ -103,17 +104,17 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 	return result(id), nil
 }
 
-// way notes how a session that is no session of one of the ways was asked for. typed: the type was given and is one.
-func (f *faults) way(s puntuale.Session, r NewSession, typed bool) {
+// checkWay notes a way that does not go with the session. typed: the type was given and is one.
+func checkWay(f *request.Faults, s puntuale.Session, r NewSession, typed bool) {
 	switch {
 	case r.Devices && typed && s.Type != puntuale.SendApp:
-		f.add("body.device", "goes with connection_type Send_app only", nil)
+		f.Add("body.device", "goes with connection_type Send_app only", nil)
 	case r.Devices && r.Gateway != nil:
-		f.add("body.device", "cannot go with gateway", nil)
+		f.Add("body.device", "cannot go with gateway", nil)
 	case r.Devices && s.Sandbox:
-		f.add("body.device", "cannot go with sandbox: the simulated network takes a sandbox's messages", nil)
+		f.Add("body.device", "cannot go with sandbox: the simulated network takes a sandbox's messages", nil)
 	case s.Type == puntuale.SendApp && !s.Sandbox && r.Gateway == nil && !r.Devices:
-		f.add("body.gateway", "is required, or device: a Send_app session sends through a gateway or by devices", nil)
+		f.Add("body.gateway", "is required, or device: a Send_app session sends through a gateway or by devices", nil)
 	}
 }
 
@@ -131,8 +132,8 @@ func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 }
 
 // Sessions lists the client's sessions by id. Codes: invalid.
-func (c *Client) Sessions(ctx context.Context, p Page) ([]Session, string, error) {
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Session, string, error) { return c.tenant.Sessions(ctx, p) })
+func (c *Client) Sessions(ctx context.Context, p request.Page) ([]Session, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Session, string, error) { return c.tenant.Sessions(ctx, p) })
 	if err != nil {
 		return nil, "", fmt.Errorf("list sessions: %w", err)
 	}
@@ -151,26 +152,26 @@ func (c *Client) DeleteSession(ctx context.Context, id, pending, moveTo string) 
 	if err != nil {
 		return err
 	}
-	var f faults
+	var f request.Faults
 	if pending != "" && pending != "cancel" {
-		f.add("query.pending", "is not cancel", pending)
+		f.Add("query.pending", "is not cancel", pending)
 	}
 	var target Session
 	if moveTo != "" {
 		target, err = c.Session(ctx, moveTo)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.add("query.move_to", saysNoSession, nil)
+			f.Add("query.move_to", saysNoSession, nil)
 		case err != nil:
 			return err
 		case target.ID == found.ID:
-			f.add("query.move_to", "is the session itself", moveTo)
+			f.Add("query.move_to", "is the session itself", moveTo)
 		}
 		if pending != "" {
-			f.add("query.move_to", "cannot go with pending", nil)
+			f.Add("query.move_to", "cannot go with pending", nil)
 		}
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return err
 	}
 	remove := func() error {
@@ -216,7 +217,7 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 	if err != nil {
 		return Session{}, err
 	}
-	f := faults(found)
+	f := request.Faults(found)
 	for _, side := range []struct {
 		location, id string
 		set          *puntuale.SequenceID
@@ -228,13 +229,13 @@ func (c *Client) SetDefaultPair(ctx context.Context, id, start, stop string, kno
 		sequence, err := c.Sequence(ctx, side.id)
 		switch {
 		case puntuale.CodeOf(err) == puntuale.CodeNotFound:
-			f.add(side.location, "names no sequence of the client", nil)
+			f.Add(side.location, "names no sequence of the client", nil)
 		case err != nil:
 			return Session{}, err
 		}
 		*side.set = sequence.ID
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return Session{}, err
 	}
 	if err := c.tenant.SetDefaultPair(ctx, s.ID, s.Start, s.Stop, known...); err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
 
@@ -64,11 +65,11 @@ func (c *Client) Send(ctx context.Context, call SingleCall) (Started, error) {
 
 // planSingle reads a single send as a whole and plans it, as a sequence of one step.
 func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time) (planned, error) {
-	f := faults(call.Faults)
+	f := request.Faults(call.Faults)
 	p := planned{origin: puntuale.OriginSingle, name: call.Name, ifRunning: puntuale.IfRunningAllow}
-	f.request(call.Body)
+	f.Request(call.Body)
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
-	f.text("body.name", call.Name, puntuale.MaxName)
+	f.Text("body.name", call.Name, puntuale.MaxName)
 	var err error
 	if p.zone, err = c.zoneOf(&f, "body.timezone", call.Timezone); err != nil {
 		return planned{}, err
@@ -77,7 +78,7 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 		return planned{}, err
 	}
 	if !sane(call.Key) {
-		f.add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", saysInsane, nil)
 	}
 	step, err := c.singleStep(ctx, &f, call)
 	if err != nil {
@@ -91,17 +92,17 @@ func (c *Client) planSingle(ctx context.Context, call SingleCall, now time.Time)
 	if puntuale.CodeOf(err) != puntuale.CodeInvalid && err != nil {
 		return planned{}, fmt.Errorf("plan a single send: %w", err)
 	}
-	for _, fault := range faultsOf(err) {
+	for _, fault := range request.FaultsOf(err) {
 		fault.Location = singleLocation(fault.Location)
-		if !f.at(fault.Location) {
+		if !f.At(fault.Location) {
 			f = append(f, fault)
 		}
 	}
-	return p, f.err()
+	return p, f.Err()
 }
 
 // singleStep makes the step that says what a single send says, when it says it.
-func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (puntuale.Step, error) {
+func (c *Client) singleStep(ctx context.Context, f *request.Faults, call SingleCall) (puntuale.Step, error) {
 	step := puntuale.Step{Timing: puntuale.Timing{Anchor: puntuale.AnchorStart}}
 	if given(call.Fields, singleDate) {
 		step.Timing.Anchor, step.Timing.IfPast = singleDate, puntuale.PastReject
@@ -115,12 +116,12 @@ func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (pu
 			*f = append(*f, plan.CheckContent("body", puntuale.Step{Latitude: call.Latitude, Longitude: call.Longitude})...)
 		}
 		if located && given(call.Fields, singleMedia) {
-			f.add("body.media", "cannot go with a location", nil)
+			f.Add("body.media", "cannot go with a location", nil)
 		}
 		return step, nil
 	}
 	if located {
-		f.add("body.template", "goes without latitude and longitude", nil)
+		f.Add("body.template", "goes without latitude and longitude", nil)
 	}
 	templates, err := c.templatesNamed(ctx, []string{call.Template})
 	if err != nil {
@@ -129,7 +130,7 @@ func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (pu
 	t, ok := templates[call.Template]
 	if !ok {
 		if !located {
-			f.add("body.template", "names no template of the client", nil)
+			f.Add("body.template", "names no template of the client", nil)
 		}
 		step.Text = "-" // for what else is wrong
 		return step, nil
@@ -138,7 +139,7 @@ func (c *Client) singleStep(ctx context.Context, f *faults, call SingleCall) (pu
 	step = filled(step, t)
 	for _, name := range []string{singleText, singleMedia} {
 		if given(call.Fields, name) && !names(step, name) {
-			f.add("body."+name, "has no place in the template", nil)
+			f.Add("body."+name, "has no place in the template", nil)
 		}
 	}
 	return step, nil
@@ -173,17 +174,17 @@ func singleLocation(location string) string {
 }
 
 // sessionFor returns the session that a call names, else the client's default one.
-func (c *Client) sessionFor(ctx context.Context, f *faults, id string) (puntuale.Session, error) {
+func (c *Client) sessionFor(ctx context.Context, f *request.Faults, id string) (puntuale.Session, error) {
 	if id != "" {
 		s, err := c.Session(ctx, id)
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
-			f.add("body.id_sessione", saysNoSession, nil)
+			f.Add("body.id_sessione", saysNoSession, nil)
 			return puntuale.Session{}, nil
 		}
 		return s.Session, err
 	}
 	for cursor := ""; ; { // it is the first one, as a rule
-		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: pageRows, Cursor: cursor})
+		rows, next, err := c.tenant.Sessions(ctx, puntuale.Page{Limit: request.PageRows, Cursor: cursor})
 		if err != nil {
 			return puntuale.Session{}, fmt.Errorf("look for the default session: %w", err)
 		}

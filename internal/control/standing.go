@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 	"strings"
 
 	"puntuale"
@@ -19,15 +20,15 @@ func (c *Client) Standing(ctx context.Context, sequence, phone string) (s Standi
 	if _, err = sequenceID(sequence); err != nil {
 		return s, err
 	}
-	var f faults
+	var f request.Faults
 	known := c.recipient(&f, "body.phone", phone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return s, err
 	}
 	if s.Blacklisted, err = c.Blacklisted(ctx, known); err != nil {
 		return s, err
 	}
-	pending, _, err := c.Messages(ctx, MessageQuery{State: puntuale.Pending.String(), Sequence: sequence, Phone: known, Page: Page{Limit: "1"}})
+	pending, _, err := c.Messages(ctx, MessageQuery{State: puntuale.Pending.String(), Sequence: sequence, Phone: known, Page: request.Page{Limit: "1"}})
 	s.Running = len(pending) > 0
 	return s, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
 
@@ -134,11 +135,11 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	}
 	sequence := info.sequence
 	p := planned{origin: puntuale.OriginSequence, sequence: sequence, session: info.session}
-	f := slices.Clone(faults(call.Faults))
-	f.request(call.Body)
+	f := slices.Clone(request.Faults(call.Faults))
+	f.Request(call.Body)
 	for i, step := range sequence.Steps {
 		if unfilled(step) {
-			f.add(at("steps", i)+".template", "names a template that is not there any more", nil)
+			f.Add(request.At("steps", i)+".template", "names a template that is not there any more", nil)
 		}
 	}
 	p.phone = c.recipient(&f, "body.phone", call.Phone)
@@ -148,20 +149,20 @@ func (c *Client) plan(ctx context.Context, id puntuale.SequenceID, call StartCal
 	p.ifRunning = sequence.IfRunning
 	if call.IfRunning != "" {
 		if p.ifRunning, err = puntuale.ParseIfRunning(call.IfRunning); err != nil {
-			f.add("query.if_running", "is not one of allow, skip, restart, reject", call.IfRunning)
+			f.Add("query.if_running", "is not one of allow, skip, restart, reject", call.IfRunning)
 		}
 	}
 	if !sane(call.Key) {
-		f.add("header.Idempotency-Key", saysInsane, nil)
+		f.Add("header.Idempotency-Key", saysInsane, nil)
 	}
 	p.Plan, err = plan.Build(plan.Input{
 		Sequence: sequence, Phone: shownPhone(p.phone), Fields: values(sequence, call.Fields), Location: p.zone,
 		Closed: c.account.Closed, Now: now, Seed: seed, Media: c.control.media,
 	})
-	if err := f.take(err); err != nil {
+	if err := f.Take(err); err != nil {
 		return planned{}, fmt.Errorf("plan sequence %d: %w", id, err)
 	}
-	return p, f.err()
+	return p, f.Err()
 }
 
 // startInfo reads what a start is planned from, or remembers it where the client itself was remembered.
@@ -213,7 +214,7 @@ func (c *Client) start(ctx context.Context, p planned, body []byte, once *puntua
 		Run: run, Messages: p.Messages, Skipped: p.Skipped, Day: day, Now: now, IfRunning: p.ifRunning, Idempotency: once, Revision: revision,
 	})
 	if err != nil {
-		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, midnight(day, zone).Sub(now)))
+		return Started{}, fmt.Errorf("start %s, sequence %d: %w", p.origin, p.sequence.ID, untilMidnight(err, request.Midnight(day, zone).Sub(now)))
 	}
 	if len(started.IDs) > 0 && !started.Replayed && !first.IsZero() {
 		c.control.hint(p.session.ID, first)
@@ -237,24 +238,24 @@ func (c *Client) replay(ctx context.Context, once *puntuale.Idempotency) (*Start
 }
 
 // callZone returns the zone that a start is planned in: the call's, else the client's.
-func (c *Client) callZone(f *faults, call StartCall) (*time.Location, error) {
+func (c *Client) callZone(f *request.Faults, call StartCall) (*time.Location, error) {
 	location, name := "query.timezone", call.Timezone
 	if name == "" {
 		location, name = "body.timezone", call.BodyZone
 	} else if call.BodyZone != "" && call.BodyZone != name {
-		f.add(location, "is not the body's timezone", name)
+		f.Add(location, "is not the body's timezone", name)
 	}
 	return c.zoneOf(f, location, name)
 }
 
 // zoneOf returns the zone of a name, the client's without one.
-func (c *Client) zoneOf(f *faults, location, name string) (*time.Location, error) {
+func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Location, error) {
 	if name != "" {
-		loc, err := c.control.zones.named(name)
+		loc, err := c.control.zones.Named(name)
 		if err == nil {
 			return loc, nil
 		}
-		f.add(location, saysNoZone, name)
+		f.Add(location, saysNoZone, name)
 	}
 	return c.zone()
 }

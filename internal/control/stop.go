@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"fmt"
+	"puntuale/internal/control/request"
 
 	"puntuale"
 )
@@ -14,9 +15,9 @@ func (c *Client) Stop(ctx context.Context, sequence, phone string, found ...punt
 	if err != nil {
 		return puntuale.Stopped{}, err
 	}
-	f := faults(found)
+	f := request.Faults(found)
 	phone = c.recipient(&f, "body.phone", phone)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		if _, missing := c.tenant.Sequence(ctx, id); missing != nil { // which comes before what is wrong with the body
 			return puntuale.Stopped{}, fmt.Errorf("read sequence %d to stop: %w", id, missing)
 		}
@@ -45,9 +46,9 @@ type CancelCall struct {
 // CancelPending cancels the messages that are not sent yet, tells took of them in parts of at most 1,000, and returns how
 // many they are. It counts one call and is never refused by the cap. Codes: invalid, and then nothing is cancelled.
 func (c *Client) CancelPending(ctx context.Context, call CancelCall, took func([]puntuale.CancelledMessage) error) (n int, err error) {
-	f := faults(call.Faults)
+	f := request.Faults(call.Faults)
 	phones := c.recipients(&f, call.Location, call.Phones)
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return 0, err
 	}
 	now := c.control.clock.Now()

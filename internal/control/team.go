@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/auth"
+	"puntuale/internal/control/request"
 )
 
 // Team is who may enter one dashboard: a partner's, or a client's.
@@ -82,21 +83,21 @@ func bare(u puntuale.User) puntuale.User {
 // newUser reads a request as a whole.
 func (t *Team) newUser(r NewUser) (puntuale.User, error) {
 	u := puntuale.User{Client: t.client, Email: strings.TrimSpace(r.Email), Name: strings.TrimSpace(r.Name), Language: r.Language, Created: t.control.clock.Now()}
-	var f faults
-	f.required("body.email", u.Email, maxEmail)
+	var f request.Faults
+	f.Required("body.email", u.Email, maxEmail)
 	if u.Email != "" && !hasAt(u.Email) {
-		f.add("body.email", "has no @ between two parts", u.Email)
+		f.Add("body.email", "has no @ between two parts", u.Email)
 	}
-	f.text("body.name", u.Name, puntuale.MaxName)
-	f.word("body.language", r.Language, "it", "en", "")
+	f.Text("body.name", u.Name, puntuale.MaxName)
+	f.Word("body.language", r.Language, "it", "en", "")
 	u.Role = role(&f, r.Role)
-	return u, f.err()
+	return u, f.Err()
 }
 
-func role(f *faults, text string) puntuale.Role {
+func role(f *request.Faults, text string) puntuale.Role {
 	r, err := puntuale.ParseRole(text)
 	if err != nil {
-		f.add("body.role", "is not one of reader, staff, owner", text)
+		f.Add("body.role", "is not one of reader, staff, owner", text)
 	}
 	return r
 }
@@ -121,14 +122,14 @@ func (t *Team) Change(ctx context.Context, id string, r UserChange) (puntuale.Us
 		return puntuale.User{}, err
 	}
 	patch := puntuale.UserPatch{Name: r.Name}
-	var f faults
+	var f request.Faults
 	if r.Name.Set {
-		f.text("body.name", r.Name.To, puntuale.MaxName)
+		f.Text("body.name", r.Name.To, puntuale.MaxName)
 	}
 	if r.Role.Set {
 		patch.Role = changeTo(role(&f, r.Role.To))
 	}
-	if err := f.err(); err != nil {
+	if err := f.Err(); err != nil {
 		return puntuale.User{}, err
 	}
 	if r.NoSecond {
@@ -164,9 +165,9 @@ func loginID(text string) (puntuale.LoginID, error) {
 // ResetUser sets a user's password as an operator does, ends what they have open and, where asked, the second factor.
 // Codes: invalid, at password.
 func (c *Control) ResetUser(ctx context.Context, u puntuale.User, password string, noSecond bool) error {
-	var f faults
-	f.password("password", password, u.Email, u.Name)
-	if err := f.err(); err != nil {
+	var f request.Faults
+	checkPassword(&f, "password", password, u.Email, u.Name)
+	if err := f.Err(); err != nil {
 		return err
 	}
 	hash, err := auth.HashPassword(ctx, operators, password)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"puntuale"
+	"puntuale/internal/control/request"
 	"puntuale/internal/plan"
 )
 
@@ -27,7 +28,7 @@ func (c *Client) CreateTemplate(ctx context.Context, r NewTemplate, o Once[Templ
 	if err := c.MayCreate(); err != nil {
 		return Template{}, err
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	once, clash, err := o.begin(ctx, c.tenant, &f)
 	if err != nil {
 		return Template{}, err
@@ -60,7 +61,7 @@ func (c *Client) ReplaceTemplate(ctx context.Context, id string, r NewTemplate) 
 	if err != nil {
 		return Template{}, err
 	}
-	f := faults(r.Faults)
+	f := request.Faults(r.Faults)
 	t := r.Template
 	if err := c.checkTemplate(&f, t); err != nil {
 		return Template{}, err
@@ -86,8 +87,8 @@ func (c *Client) Template(ctx context.Context, id string) (Template, error) {
 }
 
 // Templates lists the client's templates by id. Codes: invalid.
-func (c *Client) Templates(ctx context.Context, p Page) ([]Template, string, error) {
-	rows, next, err := list(p, func(p puntuale.Page) ([]puntuale.Template, string, error) { return c.tenant.Templates(ctx, p) })
+func (c *Client) Templates(ctx context.Context, p request.Page) ([]Template, string, error) {
+	rows, next, err := request.List(p, func(p puntuale.Page) ([]puntuale.Template, string, error) { return c.tenant.Templates(ctx, p) })
 	if err != nil {
 		return nil, "", fmt.Errorf("list templates: %w", err)
 	}
@@ -110,11 +111,11 @@ func (c *Client) DeleteTemplate(ctx context.Context, id string) error {
 	return nil
 }
 
-func (c *Client) checkTemplate(f *faults, t puntuale.Template) error {
-	f.required("body.name", t.Name, puntuale.MaxName)
+func (c *Client) checkTemplate(f *request.Faults, t puntuale.Template) error {
+	f.Required("body.name", t.Name, puntuale.MaxName)
 	*f = append(*f, plan.CheckContent("body", filled(puntuale.Step{}, t), c.control.media...)...)
 	*f = append(*f, plan.CheckApproved("body.official", t.Official)...)
-	return f.err()
+	return f.Err()
 }
 
 // templateID reads a template's id as a path shows it; what is no id names no template.
@@ -170,8 +171,8 @@ func (c *Client) expand(ctx context.Context, sequences ...puntuale.Sequence) ([]
 // templatesNamed returns the client's templates of these names; what cannot be a name names none.
 func (c *Client) templatesNamed(ctx context.Context, names []string) (map[string]puntuale.Template, error) {
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool {
-		var f faults
-		f.required("", name, puntuale.MaxName)
+		var f request.Faults
+		f.Required("", name, puntuale.MaxName)
 		return len(f) > 0
 	})
 	if len(names) == 0 {

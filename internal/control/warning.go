@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"puntuale/internal/control/request"
 	"slices"
 	"strings"
 
@@ -29,7 +30,7 @@ func (c *Client) warn(ctx context.Context, s *Sequence, expanded puntuale.Sequen
 	if s.Session != 0 {
 		id = s.Session.String()
 	}
-	var f faults
+	var f request.Faults
 	session, err := c.sessionFor(ctx, &f, id)
 	if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 		return nil

@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 func registerOutcomes(a *api) {
@@ -27,12 +28,12 @@ func registerOutcomes(a *api) {
 var periodNames = [2][]string{{"start", "from", "start_date", "inizio"}, {"end", "to", "end_date", "fine"}}
 
 // period reads a period from the query.
-func (c *call) period() (p control.Period) {
-	for i, into := range []*[]control.Bound{&p.Start, &p.End} {
+func (c *call) period() (p request.Period) {
+	for i, into := range []*[]request.Bound{&p.Start, &p.End} {
 		for _, name := range periodNames[i] {
 			for _, text := range c.query[name] {
 				if strings.TrimSpace(text) != "" { // an empty value counts as absent
-					*into = append(*into, control.Bound{Name: name, Text: text})
+					*into = append(*into, request.Bound{Name: name, Text: text})
 				}
 			}
 		}
@@ -77,7 +78,7 @@ func outcomeOf(o puntuale.MessageOutcome) messageOutcome {
 }
 
 // nextLink is the address of the next page. It leaves out the key, because others may log the header.
-func nextLink(p control.Period, cursor string) string {
+func nextLink(p request.Period, cursor string) string {
 	query := url.Values{"start": {p.Start[0].Text}, "end": {p.End[0].Text}, "cursor": {cursor}}
 	return "</api/messages/statusByPeriod?" + query.Encode() + `>; rel="next"`
 }

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 func registerSequences(a *api) {
@@ -44,8 +45,8 @@ type sequencesInput struct {
 	Text string `query:"text" maxLength:"200" doc:"Words of the name, in any order and case, with or without accents; or the ID"`
 }
 
-func (in *ListInput) page(c *call) control.Page {
-	return control.Page{Limit: in.Limit, Cursor: in.Cursor, Unknown: c.unknown}
+func (in *ListInput) page(c *call) request.Page {
+	return request.Page{Limit: in.Limit, Cursor: in.Cursor, Unknown: c.unknown}
 }
 
 type oneInput struct {

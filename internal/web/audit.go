@@ -7,12 +7,13 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
 // partnerAudit is what was done in the partner's dashboard and in those of its clients.
 func (s *site) partnerAudit(v *visit) error {
-	rows, next, err := v.partner.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	rows, next, err := v.partner.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
 	if err != nil {
 		return lost(err)
 	}
@@ -21,7 +22,7 @@ func (s *site) partnerAudit(v *visit) error {
 
 // clientAudit is what was done in the client's dashboard.
 func (s *site) clientAudit(v *visit) error {
-	rows, next, err := v.client.Audit(v.ctx(), control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
+	rows, next, err := v.client.Audit(v.ctx(), request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")})
 	if err != nil {
 		return lost(err)
 	}

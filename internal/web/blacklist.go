@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/view"
 )
@@ -27,7 +28,7 @@ var blacklistRoutes = []route{
 func (v *visit) blacklistPage(f *view.Form) (view.BlacklistPage, error) {
 	p := view.BlacklistPage{Query: v.query("q"), Cursor: v.query("cursor"), Form: f}
 	var err error
-	p.All, p.Next, err = v.client.FindBlacklisted(v.ctx(), p.Query, control.Page{Limit: "50", Cursor: p.Cursor})
+	p.All, p.Next, err = v.client.FindBlacklisted(v.ctx(), p.Query, request.Page{Limit: "50", Cursor: p.Cursor})
 	return p, err
 }
 
@@ -52,7 +53,7 @@ func (s *site) addBlacklisted(v *visit) error {
 		}
 		return v.again(err, f, view.BlacklistForm(f), view.Blacklist(p), "phone", "reason")
 	}
-	found, _, err := v.client.FindBlacklisted(v.ctx(), added.Phone, control.Page{Limit: "1"})
+	found, _, err := v.client.FindBlacklisted(v.ctx(), added.Phone, request.Page{Limit: "1"})
 	if err != nil {
 		return err
 	}
@@ -168,7 +169,7 @@ func (s *site) exportNumbers(v *visit) error {
 		w.Comma = ';'
 	}
 	for {
-		all, next, err := v.client.FindBlacklisted(v.ctx(), "", control.Page{Limit: mostChoices, Cursor: cursor})
+		all, next, err := v.client.FindBlacklisted(v.ctx(), "", request.Page{Limit: mostChoices, Cursor: cursor})
 		if err != nil {
 			return err
 		}

@@ -14,12 +14,13 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // listed are the numbers on the client's blacklist.
 func (w *world) listed() (phones []string) {
 	w.t.Helper()
-	all, _, err := w.Client().Blacklist(context.Background(), control.Page{Limit: "1000"})
+	all, _, err := w.Client().Blacklist(context.Background(), request.Page{Limit: "1000"})
 	w.must(err)
 	for _, e := range all {
 		phones = append(phones, e.Phone)
@@ -91,7 +92,7 @@ func TestBlacklist(t *testing.T) {
 
 // prefers puts a number on the blacklist as the network does.
 func (w *world) prefers(phone string) error {
-	all, _, err := w.Client().Sessions(context.Background(), control.Page{})
+	all, _, err := w.Client().Sessions(context.Background(), request.Page{})
 	if err != nil {
 		return err
 	}
@@ -128,7 +129,7 @@ func TestBlacklistFiles(t *testing.T) {
 			if got := w.listed(); !slices.Equal(got, []string{"+393331111111", "+393332222222"}) {
 				t.Fatalf("the list holds %v", got)
 			}
-			all, _, err := w.Client().Blacklist(context.Background(), control.Page{})
+			all, _, err := w.Client().Blacklist(context.Background(), request.Page{})
 			w.must(err)
 			if all[0].Reason != "perché" {
 				t.Errorf("the reason is %q", all[0].Reason)

@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -43,7 +44,7 @@ func (v *visit) campaignURL(id puntuale.CampaignID, more string) string {
 }
 
 func (s *site) campaigns(v *visit) error {
-	rows, next, err := v.client.Campaigns(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	rows, next, err := v.client.Campaigns(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (v *visit) exportedRecipient(r puntuale.Recipient) []string {
 
 // campaignChoices are the newest campaigns, and the chosen one; none where the client has none.
 func (s *site) campaignChoices(v *visit, chosen string) (all []view.Option, err error) {
-	found, _, err := v.client.Campaigns(v.ctx(), control.Page{Limit: mostSequences})
+	found, _, err := v.client.Campaigns(v.ctx(), request.Page{Limit: mostSequences})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"puntuale"
 	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // list is what somebody exports from Excel, with two rows that cannot be sent.
@@ -188,7 +189,7 @@ func TestCampaignRoles(t *testing.T) {
 	if got := owner.get(at + "/export?state=refused"); !strings.Contains(got.body, "2;;Escluso;Il numero non è valido;x;") {
 		t.Errorf("export: %q", got.body)
 	}
-	entries, _, err := c.Audit(t.Context(), control.Page{})
+	entries, _, err := c.Audit(t.Context(), request.Page{})
 	w.must(err)
 	var said []string
 	for _, e := range entries {

@@ -16,6 +16,7 @@ import (
 	"puntuale"
 	"puntuale/internal/clock"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/httpkit"
 	"puntuale/internal/web/view"
 )
@@ -57,14 +58,14 @@ func (v *visit) whatPage(w view.Wizard, f *view.Form) (p view.WhatPage, err erro
 	if p.Sequences, err = v.site.sequenceChoices(v, f.Value("sequence")); err != nil {
 		return p, err
 	}
-	templates, _, err := v.client.Templates(v.ctx(), control.Page{Limit: mostChoices})
+	templates, _, err := v.client.Templates(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return p, err
 	}
 	for _, t := range templates {
 		p.Templates = append(p.Templates, view.Option{Value: t.Name, Text: t.Name})
 	}
-	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	for _, x := range sessions {
 		p.Sessions = append(p.Sessions, view.Option{Value: x.ID.String(), Text: x.Name})
 	}

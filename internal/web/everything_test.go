@@ -10,6 +10,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // things are what paths name by their ids, of one client: one of each noun. They are named by the part of a path before the id.
@@ -63,7 +64,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	has["campaigns"] = campaign.ID.String()
 	_, err = c.AddBlacklisted(ctx, "+393330001122", "ha chiesto di non ricevere altro", control.Once[puntuale.BlacklistEntry]{})
 	w.must(err)
-	listed, _, err := c.FindBlacklisted(ctx, "", control.Page{})
+	listed, _, err := c.FindBlacklisted(ctx, "", request.Page{})
 	w.must(err)
 	has["blacklist"] = fmt.Sprint(listed[0].ID)
 	has["users"] = w.letIn(c.Team(), control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()

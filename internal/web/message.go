@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -49,8 +50,8 @@ var dialled = regexp.MustCompile(`^\+?([ ()./-]*[0-9]){9,15}$`)
 func queryOf(s view.MessageSearch, limit string) control.MessageQuery {
 	return control.MessageQuery{
 		State: s.State, Text: s.Text, Standing: s.State == "", Origin: s.Origin, Sequence: s.Sequence, Campaign: s.Campaign, Phone: s.Phone,
-		Period: control.Period{Start: []control.Bound{{Name: "from", Text: s.From}}, End: []control.Bound{{Name: "to", Text: s.To}}},
-		Page:   control.Page{Limit: limit, Cursor: s.Cursor},
+		Period: request.Period{Start: []request.Bound{{Name: "from", Text: s.From}}, End: []request.Bound{{Name: "to", Text: s.To}}},
+		Page:   request.Page{Limit: limit, Cursor: s.Cursor},
 	}
 }
 
@@ -109,7 +110,7 @@ const mostSequences = "200"
 
 // sequenceChoices are the newest sequences and the chosen one.
 func (s *site) sequenceChoices(v *visit, chosen string) ([]view.Option, error) {
-	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: control.Page{Limit: mostSequences}})
+	found, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Newest: true, Page: request.Page{Limit: mostSequences}})
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -20,7 +21,7 @@ var officialRoutes = []route{
 
 // metaSide is what an Official session is to Meta.
 func (v *visit) metaSide(s control.Session) (*view.MetaSide, error) {
-	about, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), control.Page{Limit: "1"})
+	about, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), request.Page{Limit: "1"})
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +132,7 @@ func (s *site) networkTemplates(v *visit) error {
 	if err != nil {
 		return err
 	}
-	all, err := v.client.NetworkTemplates(v.ctx(), found.ID.String(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	all, err := v.client.NetworkTemplates(v.ctx(), found.ID.String(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}

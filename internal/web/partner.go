@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -29,7 +30,7 @@ const rowsOfPage = "50"
 // clients is the partner's first page: the list of its clients. To htmx, which asks while one types, it is the list alone.
 func (s *site) clients(v *visit) error {
 	f := view.NewForm("q", v.query("q"), "state", v.query("state"))
-	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: control.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
+	search := control.ClientSearch{Text: v.query("q"), State: v.query("state"), Page: request.Page{Limit: rowsOfPage, Cursor: v.query("cursor")}}
 	rows, next, err := v.partner.FindClients(v.ctx(), search)
 	if err != nil {
 		return lost(err)

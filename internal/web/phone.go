@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -106,7 +106,7 @@ func (v *visit) sandboxes() (found []view.SeenSession, err error) {
 			return nil, err
 		}
 	}
-	all, _, err := c.Sessions(v.ctx(), control.Page{})
+	all, _, err := c.Sessions(v.ctx(), request.Page{})
 	for _, s := range all {
 		switch {
 		case s.Sandbox && s.Default:

@@ -10,6 +10,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // TestPhone sees a message arrive on the recipient's phone, without a click.
@@ -77,7 +78,7 @@ func TestPhoneInMenu(t *testing.T) {
 	w := newWorld(t)
 	ctx := context.Background()
 	c := w.Client()
-	all, _, err := c.Sessions(ctx, control.Page{})
+	all, _, err := c.Sessions(ctx, request.Page{})
 	w.must(err)
 	v := w.visitor(w.clients[puntuale.Owner])
 	entry := `href="` + w.pages + `/phone"`

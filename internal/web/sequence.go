@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -41,7 +42,7 @@ func (s *site) sequences(v *visit) error {
 // sequenceList reads a part of the client's sequences, the newest first, for a page of this path.
 func (v *visit) sequenceList(path string) (view.SequenceList, error) {
 	l := view.SequenceList{URL: v.frame.Place.Base + path, Text: strings.TrimSpace(v.query("text")), Cursor: v.query("cursor")}
-	rows, next, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: control.Page{Limit: rowsOfPage, Cursor: l.Cursor}})
+	rows, next, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Text: l.Text, Newest: true, Page: request.Page{Limit: rowsOfPage, Cursor: l.Cursor}})
 	l.Rows, l.Next = sequenceRows(rows), next
 	return l, lost(err)
 }
@@ -193,14 +194,14 @@ func (s *site) editor(v *visit, f *view.Form, at int) (view.Editor, error) {
 	if e.Try, err = s.tryDraft(v, f); err != nil {
 		return e, err
 	}
-	templates, _, err := v.client.Templates(v.ctx(), control.Page{Limit: mostChoices})
+	templates, _, err := v.client.Templates(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return e, err
 	}
 	for _, t := range templates {
 		e.Templates = append(e.Templates, t.Name)
 	}
-	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	for _, x := range sessions {
 		e.Sessions = append(e.Sessions, x.Session)
 	}
@@ -361,7 +362,7 @@ func (s *site) deleteSequence(v *visit) error {
 type defaults struct{ names, start, stop []string }
 
 func (v *visit) defaultsOf(id puntuale.SequenceID) (d defaults, err error) {
-	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	for _, s := range sessions {
 		if s.Start == id {
 			d.start = append(d.start, s.ID.String())

@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // appointment is a sequence as most are: at once, two days before a date, and the day after it.
@@ -268,7 +269,7 @@ func TestSequenceIsCopiedExportedDeleted(t *testing.T) {
 	if started.status != http.StatusSeeOther || !strings.Contains(v.get(started.to()).body, "Sequenza avviata") {
 		t.Fatalf("start: %d %s", started.status, started.body)
 	}
-	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})
+	sessions, _, err := w.Client().Sessions(context.Background(), request.Page{})
 	w.must(err)
 	session := sessions[0].ID.String()
 	_, err = w.Client().SetDefaultPair(context.Background(), session, id, "", nil)
@@ -306,7 +307,7 @@ func TestRestoreSaysThatItFailed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	v := w.visitor(w.clients[puntuale.Staff])
-	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})
+	sessions, _, err := w.Client().Sessions(context.Background(), request.Page{})
 	w.must(err)
 	for _, broken := range []bool{false, true} {
 		r := appointment()

@@ -7,6 +7,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -46,7 +47,7 @@ func (v *visit) sessionURL(id puntuale.SessionID) string {
 }
 
 func (s *site) sessions(v *visit) error {
-	rows, next, err := v.client.Sessions(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	rows, next, err := v.client.Sessions(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (v *visit) oneSession(id string) (view.OneSession, error) {
 		return view.OneSession{}, err
 	}
 	o := view.OneSession{Sender: v.sender(found), Sequences: []view.Option{{Text: v.t("session.pair_none")}}}
-	sequences, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Page: control.Page{Limit: mostChoices}})
+	sequences, _, err := v.client.Sequences(v.ctx(), control.SequenceSearch{Page: request.Page{Limit: mostChoices}})
 	if err != nil {
 		return view.OneSession{}, err
 	}
@@ -309,7 +310,7 @@ func (s *site) setPace(v *visit) error {
 
 // others are the client's other sessions, which may take over what is pending.
 func (v *visit) others(id puntuale.SessionID) ([]view.Option, error) {
-	rows, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	rows, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
 	}

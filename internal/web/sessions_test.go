@@ -15,6 +15,7 @@ import (
 	"puntuale/internal/connector/official/graphtest"
 	"puntuale/internal/connector/sandbox"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // tap presses what the selector names, wherever on the page it is.
@@ -263,7 +264,7 @@ func TestDeleteSession(t *testing.T) {
 	w := newWorld(t)
 	w.own(t)
 	ctx, c, v := context.Background(), w.Client(), w.visitor(w.clients[puntuale.Owner])
-	all, _, err := c.Sessions(ctx, control.Page{})
+	all, _, err := c.Sessions(ctx, request.Page{})
 	w.must(err)
 	for _, choice := range []struct{ pending, state string }{{"move", "PENDING"}, {"cancel", "CANCELLED"}} {
 		s, page := w.newSession("Da eliminare", puntuale.Socket, true)

@@ -12,6 +12,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // arrives waits until the browser is on a page whose path ends so.
@@ -145,7 +146,7 @@ func TestPartnerSettles(t *testing.T) {
 func TestClientSettles(t *testing.T) {
 	onScreens(t, func(t *testing.T, w *world, b *browser) {
 		id := w.sequence(appointment())
-		sessions, _, err := w.Client().Sessions(context.Background(), control.Page{})
+		sessions, _, err := w.Client().Sessions(context.Background(), request.Page{})
 		w.must(err)
 		b.signIn(w.clients[puntuale.Owner])
 		b.open(w.pages + "/keys")

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -23,7 +24,7 @@ var templateRoutes = []route{
 }
 
 func (s *site) templates(v *visit) error {
-	rows, next, err := v.client.Templates(v.ctx(), control.Page{Limit: "50", Cursor: v.query("cursor")})
+	rows, next, err := v.client.Templates(v.ctx(), request.Page{Limit: "50", Cursor: v.query("cursor")})
 	if err != nil {
 		return err
 	}
@@ -39,7 +40,7 @@ func (s *site) templates(v *visit) error {
 
 // networks are the templates that Meta has for each of the client's Official sessions.
 func (v *visit) networks() (all []view.Network, err error) {
-	sessions, _, err := v.client.Sessions(v.ctx(), control.Page{Limit: mostChoices})
+	sessions, _, err := v.client.Sessions(v.ctx(), request.Page{Limit: mostChoices})
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +48,7 @@ func (v *visit) networks() (all []view.Network, err error) {
 		if s.Type != puntuale.Official || s.Sandbox {
 			continue
 		}
-		found, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), control.Page{Limit: mostChoices})
+		found, err := v.client.NetworkTemplates(v.ctx(), s.ID.String(), request.Page{Limit: mostChoices})
 		if puntuale.CodeOf(err) == puntuale.CodeConflict { // this server does not reach Meta
 			continue
 		}

@@ -9,6 +9,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 func TestTemplateStory(t *testing.T) {
@@ -40,7 +41,7 @@ func TestTemplates(t *testing.T) {
 		t.Fatalf("create: %d %s", got.status, got.body)
 	}
 	golden(t, "templates", mainOf(v.get(w.pages+"/templates").body))
-	list, _, err := w.Client().Templates(context.Background(), control.Page{})
+	list, _, err := w.Client().Templates(context.Background(), request.Page{})
 	w.must(err)
 	if len(list) != 1 || list[0].Latitude == nil || *list[0].Longitude != 7.68657 {
 		t.Fatalf("stored: %+v", list)

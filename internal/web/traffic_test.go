@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/store/storetest"
 )
 
@@ -25,7 +25,7 @@ func (w *world) traffic() *traffic {
 	w.t.Helper()
 	ctx := context.Background()
 	f := &traffic{w: w, tenant: w.store.Tenant(w.client)}
-	sessions, _, err := w.Client().Sessions(ctx, control.Page{})
+	sessions, _, err := w.Client().Sessions(ctx, request.Page{})
 	w.must(err)
 	f.session = sessions[0].ID
 	f.sequence, err = f.tenant.CreateSequence(ctx, puntuale.Sequence{Name: "Promemoria appuntamento", Created: w.clock.Now(), Updated: w.clock.Now(), Steps: []puntuale.Step{{Text: "ciao"}}}, nil)

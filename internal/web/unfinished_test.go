@@ -15,6 +15,7 @@ import (
 	"puntuale"
 	"puntuale/internal/auth"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // setUpSecond sets the client's owner's second factor up, and returns its secret and recovery codes.
@@ -261,7 +262,7 @@ func TestPairingEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := context.Background()
-	sessions, _, err := w.Client().Sessions(ctx, control.Page{})
+	sessions, _, err := w.Client().Sessions(ctx, request.Page{})
 	w.must(err)
 	id, now := sessions[0].ID, w.clock.Now()
 	code := w.vault.Seal(puntuale.SealedCode, id.SealPlace(), []byte(`{"method":"qr","text":"2@abc"}`))

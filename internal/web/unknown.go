@@ -3,6 +3,7 @@ package web
 import (
 	"puntuale"
 	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 	"puntuale/internal/web/view"
 )
 
@@ -21,7 +22,7 @@ func (s *site) unknown(v *visit) (err error) {
 	if p.Restored, err = v.client.Restored(v.ctx()); err != nil {
 		return err
 	}
-	if p.Rows, p.Next, err = v.client.UnknownMessages(v.ctx(), control.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
+	if p.Rows, p.Next, err = v.client.UnknownMessages(v.ctx(), request.Page{Limit: "50", Cursor: p.Cursor}); err != nil {
 		return err
 	}
 	return v.show(view.Unknown(p))

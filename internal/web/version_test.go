@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"puntuale"
-	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 // TestTwoTabs: of two tabs with one sequence the second to save sees both texts, saves nothing, and then decides.
@@ -135,7 +135,7 @@ func inParts(t *testing.T, form url.Values) (body, kind string) {
 func TestTwoTabsOfSmallForms(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	sessions, _, err := w.Client().Sessions(context.Background(), control.Page{Limit: "1"})
+	sessions, _, err := w.Client().Sessions(context.Background(), request.Page{Limit: "1"})
 	w.must(err)
 	session := w.pages + "/sessions/" + sessions[0].ID.String()
 	user := w.pages + "/users/" + w.clients[puntuale.Reader].String()

@@ -1,4 +1,4 @@
-package control
+package request
 
 import (
 	"errors"
@@ -42,7 +42,7 @@ func ParseRecipient(text, region string) (string, error) {
 	case kind == phonenumbers.UNKNOWN && withCountry && isPossible(number):
 		return "+" + digits, nil
 	case kind == phonenumbers.UNKNOWN:
-		return "", errNeither
+		return "", ErrNeither
 	case kind == phonenumbers.PREMIUM_RATE:
 		return "", errors.New("is a premium-rate number")
 	case kind == phonenumbers.SHARED_COST:
@@ -55,8 +55,8 @@ func ParseRecipient(text, region string) (string, error) {
 
 // What is neither a number nor a group.
 var (
-	errNeither = errors.New("is not a valid phone number or group id")
-	errLetters = errors.New("has letters or signs that no phone number has, and not the shape of a group id")
+	ErrNeither = errors.New("is not a valid phone number or group id")
+	ErrLetters = errors.New("has letters or signs that no phone number has, and not the shape of a group id")
 )
 
 // parsePhone reads a number and what kind it is. UNKNOWN is exactly what the library finds not valid. The number is nil
@@ -101,7 +101,7 @@ func phoneText(text string) (string, error) {
 		case unicode.IsDigit(r), unicode.IsSpace(r), unicode.Is(unicode.Pd, r), strings.ContainsRune("+＋.()/", r):
 			kept.WriteRune(r)
 		default:
-			return "", errLetters
+			return "", ErrLetters
 		}
 	}
 	number := strings.TrimSpace(kept.String())
@@ -114,32 +114,4 @@ func phoneText(text string) (string, error) {
 		return "", errors.New("has a plus sign that is not at its beginning")
 	}
 	return number, nil
-}
-
-// recipient reads one recipient of a request and files what is wrong with it.
-func (c *Client) recipient(f *faults, location, text string) string {
-	if f.at(location) { // the caller found it to be none
-		return ""
-	}
-	if text == "" {
-		f.add(location, "is required", nil)
-		return ""
-	}
-	phone, err := ParseRecipient(text, c.account.Region)
-	if err != nil {
-		f.add(location, err.Error(), text)
-	}
-	return phone
-}
-
-// recipients reads a list of them.
-func (c *Client) recipients(f *faults, location string, texts []string) []string {
-	if !f.entries(location, len(texts), puntuale.MaxRequestIDs) {
-		return nil
-	}
-	phones := make([]string, len(texts))
-	for i, text := range texts {
-		phones[i] = c.recipient(f, at(location, i), text)
-	}
-	return phones
 }

@@ -1,4 +1,4 @@
-package control
+package request
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 
 // The size of a page of a list, in rows.
 const (
-	pageRows    = 100
-	maxPageRows = 1000
+	PageRows    = 100
+	MaxPageRows = 1000
 )
 
 // Page asks for a part of a list, as a caller wrote it. Unknown are faults that the caller found in the request itself,
@@ -23,21 +23,21 @@ type Page struct {
 }
 
 func (p Page) read() (puntuale.Page, error) {
-	f := faults(p.Unknown)
-	rows := pageRows
+	f := Faults(p.Unknown)
+	rows := PageRows
 	if p.Limit != "" {
 		n, err := strconv.Atoi(p.Limit)
-		if err != nil || n < 1 || n > maxPageRows || strings.Trim(p.Limit, "0123456789") != "" {
-			f.add("query.limit", fmt.Sprintf("is not a whole number from 1 to %d", maxPageRows), p.Limit)
+		if err != nil || n < 1 || n > MaxPageRows || strings.Trim(p.Limit, "0123456789") != "" {
+			f.Add("query.limit", fmt.Sprintf("is not a whole number from 1 to %d", MaxPageRows), p.Limit)
 		}
 		rows = n
 	}
-	f.text("query.cursor", p.Cursor, puntuale.MaxName)
-	return puntuale.Page{Limit: rows, Cursor: p.Cursor}, f.err()
+	f.Text("query.cursor", p.Cursor, puntuale.MaxName)
+	return puntuale.Page{Limit: rows, Cursor: p.Cursor}, f.Err()
 }
 
-// list reads one page with one of the store's list verbs.
-func list[T any](p Page, read func(puntuale.Page) ([]T, string, error)) ([]T, string, error) {
+// List reads one page with one of the store's list verbs.
+func List[T any](p Page, read func(puntuale.Page) ([]T, string, error)) ([]T, string, error) {
 	page, err := p.read()
 	if err != nil {
 		return nil, "", err

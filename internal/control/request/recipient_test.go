@@ -1,10 +1,10 @@
-package control_test
+package request_test
 
 import (
 	"strings"
 	"testing"
 
-	"puntuale/internal/control"
+	"puntuale/internal/control/request"
 )
 
 func TestParseRecipient(t *testing.T) {
@@ -57,12 +57,12 @@ func TestParseRecipient(t *testing.T) {
 		{"00 7 000 000 0000", "US", "+70000000000"},
 		{"0039 333 1234567", "US", "+393331234567"},
 	} {
-		got, err := control.ParseRecipient(c.text, c.region)
+		got, err := request.ParseRecipient(c.text, c.region)
 		if err != nil || got != c.want {
 			t.Errorf("%q in %s: %q, %v, want %q", c.text, c.region, got, err, c.want)
 			continue
 		}
-		again, err := control.ParseRecipient(got, c.region)
+		again, err := request.ParseRecipient(got, c.region)
 		if err != nil || again != got {
 			t.Errorf("%q comes back as %q, %v", got, again, err)
 		}
@@ -116,7 +116,7 @@ func TestParseRecipientRefuses(t *testing.T) {
 		{strings.Repeat("3", 136), "too long"},
 		{strings.Repeat("1", 500_000) + "@lid", "too long"},
 	} {
-		got, err := control.ParseRecipient(c.text, "IT")
+		got, err := request.ParseRecipient(c.text, "IT")
 		if err == nil || !strings.Contains(err.Error(), c.reason) || got != "" {
 			t.Errorf("%.40q: %q, %v, want a reason with %q", c.text, got, err, c.reason)
 		}
@@ -134,14 +134,14 @@ func FuzzParseRecipient(f *testing.F) {
 	f.Add("2125552368", "US")
 	f.Add("1", "ZZ")
 	f.Fuzz(func(t *testing.T, text, region string) {
-		got, err := control.ParseRecipient(text, region)
+		got, err := request.ParseRecipient(text, region)
 		if err != nil || got == text && !strings.HasPrefix(got, "+") {
 			return
 		}
 		if !strings.HasPrefix(got, "+") || len(got) < 4 || len(got) > 20 || strings.Trim(got[1:], "0123456789") != "" {
 			t.Fatalf("%q becomes %q", text, got)
 		}
-		if again, err := control.ParseRecipient(got, region); err != nil || again != got {
+		if again, err := request.ParseRecipient(got, region); err != nil || again != got {
 			t.Fatalf("%q, accepted from %q, comes back as %q, %v", got, text, again, err)
 		}
 	})

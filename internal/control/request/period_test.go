@@ -1,4 +1,4 @@
-package control
+package request
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 
 func TestPeriod(t *testing.T) {
 	t.Parallel()
-	var z zones
-	rome, err := z.load("Europe/Rome")
+	var z Zones
+	rome, err := z.Load("Europe/Rome")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,12 +48,12 @@ func TestPeriod(t *testing.T) {
 		{false, "21/11/2026", "20/11/2026", "", "", "query.start"},
 		{false, "ieri", "oggi", "", "", "query.start query.end"},
 	} {
-		var f faults
+		var f Faults
 		var from, to time.Time
 		if c.strict {
-			from, to = period(c.start, c.end).strict(&f, rome)
+			from, to = period(c.start, c.end).Strict(&f, rome)
 		} else {
-			from, to = period(c.start, c.end).loose(&f, rome)
+			from, to = period(c.start, c.end).Loose(&f, rome)
 		}
 		var at []string
 		for _, fault := range f {
@@ -71,10 +71,10 @@ func TestPeriod(t *testing.T) {
 func TestPeriodUnderAnotherName(t *testing.T) {
 	t.Parallel()
 	p := Period{[]Bound{{"start", " "}, {"inizio", "21/11/2026 00:00"}}, []Bound{{"end", "20/11/2026 00:00"}}}
-	var strict, loose faults
-	p.strict(&strict, time.UTC)
-	p.loose(&loose, time.UTC)
-	for _, f := range []faults{strict, loose} {
+	var strict, loose Faults
+	p.Strict(&strict, time.UTC)
+	p.Loose(&loose, time.UTC)
+	for _, f := range []Faults{strict, loose} {
 		if len(f) != 1 || f[0].Location != "query.inizio" || f[0].Value != "21/11/2026 00:00" {
 			t.Errorf("%v", f)
 		}
@@ -92,12 +92,12 @@ func FuzzPeriod(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, start, end string) {
 		p := Period{[]Bound{{"start", start}}, []Bound{{"end", end}, {"fine", end}}}
-		var strict, loose faults
-		from, to := p.strict(&strict, rome)
+		var strict, loose Faults
+		from, to := p.Strict(&strict, rome)
 		if len(strict) == 0 && (from.IsZero() || to.IsZero()) {
 			t.Fatalf("%q to %q: %s to %s", start, end, from, to)
 		}
-		if from, to := p.loose(&loose, rome); len(loose) == 0 && !from.IsZero() && !to.IsZero() && from.After(to) {
+		if from, to := p.Loose(&loose, rome); len(loose) == 0 && !from.IsZero() && !to.IsZero() && from.After(to) {
 			t.Fatalf("%q to %q: %s to %s", start, end, from, to)
 		}
 		if len(strict) == 0 && len(loose) > 0 && !to.Before(from) {
@@ -110,13 +110,13 @@ func FuzzPeriod(f *testing.F) {
 // the next, at the latest where the first one ends.
 func TestPeriodsSideBySide(t *testing.T) {
 	t.Parallel()
-	var z zones
+	var z Zones
 	for _, c := range []struct{ zone, day string }{
 		{"Europe/Rome", "31/10/2027"}, {"Europe/Rome", "28/03/2027"}, {"America/New_York", "01/11/2026"}, {"America/New_York", "08/03/2026"},
 		{"Australia/Lord_Howe", "04/04/2027"}, {"Australia/Lord_Howe", "04/10/2026"}, {"Africa/Casablanca", "15/02/2026"}, {"Africa/Casablanca", "22/03/2026"},
 		{"America/Sao_Paulo", "17/02/2019"}, {"America/Sao_Paulo", "04/11/2018"}, {"Pacific/Apia", "31/12/2011"},
 	} {
-		loc, err := z.load(c.zone)
+		loc, err := z.Load(c.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,8 +127,8 @@ func TestPeriodsSideBySide(t *testing.T) {
 		covered := time.Time{}
 		for at := midnight.Add(-48 * time.Hour); at.Before(midnight.Add(48 * time.Hour)); at = at.Add(10 * time.Minute) {
 			p := Period{[]Bound{{"start", at.Format(outcomeLayout)}}, []Bound{{"end", at.Add(9 * time.Minute).Format(outcomeLayout)}}}
-			var f faults
-			from, to := p.strict(&f, loc)
+			var f Faults
+			from, to := p.Strict(&f, loc)
 			if len(f) > 0 || to.Before(from) {
 				t.Fatalf("%s, %v: %s to %s, %v", c.zone, p, from, to, f)
 			}

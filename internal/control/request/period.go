@@ -1,4 +1,4 @@
-package control
+package request
 
 import (
 	"slices"
@@ -20,19 +20,19 @@ type Bound struct{ Name, Text string }
 // outcomeLayout is the contract's form: dd/mm/YYYY HH:ii.
 const outcomeLayout = "02/01/2006 15:04"
 
-// strict reads a period whose bounds are both needed and have the contract's form. An end before the start is a fault.
-func (p Period) strict(f *faults, loc *time.Location) (from, to time.Time) {
+// Strict reads a period whose bounds are both needed and have the contract's form. An end before the start is a fault.
+func (p Period) Strict(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound, name string) (Bound, plan.Moment) {
 		bound, ok := one(f, bounds)
 		if !ok {
-			f.add("query."+name, "is required", nil)
+			f.Add("query."+name, "is required", nil)
 			return bound, plan.Moment{}
 		}
 		wall, err := time.Parse(outcomeLayout, strings.TrimSpace(bound.Text))
 		if err != nil {
-			f.add("query."+bound.Name, "is not a moment of the form dd/mm/YYYY HH:MM", bound.Text)
+			f.Add("query."+bound.Name, "is not a moment of the form dd/mm/YYYY HH:MM", bound.Text)
 		}
-		return bound, plan.Moment{Date: puntuale.DateOf(wall), Time: timeOfDay(wall), HasTime: true}
+		return bound, plan.Moment{Date: puntuale.DateOf(wall), Time: TimeOfDay(wall), HasTime: true}
 	}
 	bound, start := read(p.Start, "start")
 	_, end := read(p.End, "end")
@@ -41,21 +41,21 @@ func (p Period) strict(f *faults, loc *time.Location) (from, to time.Time) {
 	}
 	from, to = first(start, loc), last(end, loc)
 	if backwards(start, end, from, to) {
-		f.add("query."+bound.Name, saysAfterEnd, bound.Text)
+		f.Add("query."+bound.Name, saysAfterEnd, bound.Text)
 	}
 	return from, to
 }
 
-// loose reads a period of which either bound may be absent, in any form that a date field may have. A day alone begins
+// Loose reads a period of which either bound may be absent, in any form that a date field may have. A day alone begins
 // with its midnight and ends with the next one.
-func (p Period) loose(f *faults, loc *time.Location) (from, to time.Time) {
+func (p Period) Loose(f *Faults, loc *time.Location) (from, to time.Time) {
 	read := func(bounds []Bound) (bound Bound, m plan.Moment, ok bool) {
 		if bound, ok = one(f, bounds); !ok {
 			return bound, m, false
 		}
 		m, err := plan.ParseMoment(strings.TrimSpace(bound.Text))
 		if err != nil {
-			f.add("query."+bound.Name, "is not a date, such as 20/11/2026 10:30 or 2026-11-20", bound.Text)
+			f.Add("query."+bound.Name, "is not a date, such as 20/11/2026 10:30 or 2026-11-20", bound.Text)
 		}
 		return bound, m, err == nil
 	}
@@ -68,7 +68,7 @@ func (p Period) loose(f *faults, loc *time.Location) (from, to time.Time) {
 		to = last(end, loc)
 	}
 	if begins && ends && backwards(start, end, from, to) {
-		f.add("query."+bound.Name, saysAfterEnd, bound.Text)
+		f.Add("query."+bound.Name, saysAfterEnd, bound.Text)
 	}
 	return from, to
 }
@@ -132,7 +132,7 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 		return t, false
 	}
 	local := t.In(loc)
-	if puntuale.DateOf(local) == m.Date && timeOfDay(local) == m.Time {
+	if puntuale.DateOf(local) == m.Date && TimeOfDay(local) == m.Time {
 		return t, false
 	}
 	change, _ := local.ZoneBounds() // t was moved past it, by as much as it skips
@@ -140,14 +140,14 @@ func instant(m plan.Moment, loc *time.Location) (t time.Time, skipped bool) {
 }
 
 // one returns the bound that was given, under whichever name.
-func one(f *faults, bounds []Bound) (Bound, bool) {
+func one(f *Faults, bounds []Bound) (Bound, bool) {
 	bounds = slices.DeleteFunc(slices.Clone(bounds), func(b Bound) bool { return strings.TrimSpace(b.Text) == "" })
 	if len(bounds) == 0 {
 		return Bound{}, false
 	}
 	for _, other := range bounds[1:] {
 		if strings.TrimSpace(other.Text) != strings.TrimSpace(bounds[0].Text) {
-			f.add("query."+other.Name, "is not the same as "+bounds[0].Name, other.Text)
+			f.Add("query."+other.Name, "is not the same as "+bounds[0].Name, other.Text)
 		}
 	}
 	return bounds[0], true

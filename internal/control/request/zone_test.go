@@ -1,4 +1,4 @@
-package control
+package request
 
 import (
 	"archive/zip"
@@ -32,18 +32,18 @@ func TestZoneNames(t *testing.T) {
 // TestNamedZones: a caller names a zone of the list; what was stored before still loads.
 func TestNamedZones(t *testing.T) {
 	t.Parallel()
-	var z zones
+	var z Zones
 	for _, name := range []string{"Europe/Rome", "UTC", "Etc/GMT+5", "America/Argentina/Buenos_Aires"} {
-		if _, err := z.named(name); err != nil {
+		if _, err := z.Named(name); err != nil {
 			t.Error(err)
 		}
 	}
 	for _, name := range []string{"", "Local", "Factory", "posixrules", "localtime", "posix/Europe/Rome", "right/Europe/Rome", "europe/rome", "Europe//Rome", "Europe/Rome\n", "../Europe/Rome"} {
-		if _, err := z.named(name); err == nil {
+		if _, err := z.Named(name); err == nil {
 			t.Errorf("%q is taken", name)
 		}
 	}
-	if _, err := z.load("Factory"); err != nil {
+	if _, err := z.Load("Factory"); err != nil {
 		t.Errorf("stored: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package control
+package request
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 
 func TestMidnight(t *testing.T) {
 	t.Parallel()
-	var z zones
+	var z Zones
 	for _, c := range []struct {
 		zone string
 		day  puntuale.Date
@@ -24,16 +24,16 @@ func TestMidnight(t *testing.T) {
 		{"America/Havana", puntuale.Date{Year: 2026, Month: 3, Day: 7}, "2026-03-08T05:00:00Z"},
 		{"America/New_York", puntuale.Date{Year: 2026, Month: 3, Day: 7}, "2026-03-08T05:00:00Z"},
 	} {
-		loc, err := z.load(c.zone)
+		loc, err := z.Load(c.zone)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := midnight(c.day, loc).Format(time.RFC3339); got != c.want {
+		if got := Midnight(c.day, loc).Format(time.RFC3339); got != c.want {
 			t.Errorf("%s in %s: %s, want %s", c.day, c.zone, got, c.want)
 		}
 	}
 	for _, name := range []string{"", "Local", "Europe/Roma", "../Europe/Rome", "/etc/passwd", "Europe", "UTC+1", "\x00"} {
-		if loc, err := z.load(name); err == nil {
+		if loc, err := z.Load(name); err == nil {
 			t.Errorf("%q is %s", name, loc)
 		}
 	}

@@ -1,0 +1,108 @@
+package request
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"puntuale"
+)
+
+// Faults gathers all that is wrong with a request, so that it is answered at once.
+type Faults []puntuale.Fault
+
+func (f *Faults) Add(location, message string, value any) {
+	*f = append(*f, puntuale.Fault{Location: location, Message: message, Value: value})
+}
+
+// At reports whether something is wrong there already.
+func (f *Faults) At(location string) bool {
+	return slices.ContainsFunc(*f, func(g puntuale.Fault) bool { return g.Location == location })
+}
+
+// Err returns the gathered faults as one error, nil when there are none.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return puntuale.Invalid(f...)
+}
+
+// Take files the faults that err carries when it says that a request is invalid, and returns any other error.
+func (f *Faults) Take(err error) error {
+	if puntuale.CodeOf(err) != puntuale.CodeInvalid {
+		return err
+	}
+	*f = append(*f, FaultsOf(err)...)
+	return nil
+}
+
+// Text checks a text of at most limit characters.
+func (f *Faults) Text(location, text string, limit int) {
+	if utf8.RuneCountInString(text) > limit {
+		f.Add(location, fmt.Sprintf("is longer than %d characters", limit), nil)
+	}
+	f.NoNUL(location, text)
+}
+
+// Request checks the bytes of a call that are kept as they came.
+func (f *Faults) Request(body []byte) {
+	if len(body) > puntuale.MaxRequest {
+		f.Add("body", fmt.Sprintf("is longer than %d bytes", puntuale.MaxRequest), nil)
+	}
+}
+
+// Horizon checks a moment that a message is to leave at: none lies more than five years ahead.
+func (f *Faults) Horizon(location string, moment, now time.Time) {
+	if moment.After(now.AddDate(puntuale.HorizonYears, 0, 0)) {
+		f.Add(location, fmt.Sprintf("lies beyond the horizon of %d years", puntuale.HorizonYears), nil)
+	}
+}
+
+// Entries checks that a list is not longer than most.
+func (f *Faults) Entries(location string, n, most int) bool {
+	if n > most {
+		f.Add(location, fmt.Sprintf("has more than %d entries", most), nil)
+	}
+	return n <= most
+}
+
+// Word checks a text that must be one of a few.
+func (f *Faults) Word(location, text string, words ...string) {
+	if !slices.Contains(words, text) {
+		f.Add(location, "is not one of "+strings.Join(words, ", "), text)
+	}
+}
+
+// NoNUL refuses what PostgreSQL cannot keep in a text.
+func (f *Faults) NoNUL(location, text string) {
+	if strings.ContainsRune(text, 0) {
+		f.Add(location, "holds a NUL character", nil)
+	}
+}
+
+// Required checks a text that must not be blank.
+func (f *Faults) Required(location, text string, limit int) {
+	if strings.TrimSpace(text) == "" {
+		f.Add(location, "is required", nil)
+		return
+	}
+	f.Text(location, text, limit)
+}
+
+func At(location string, i int) string { return location + "[" + strconv.Itoa(i) + "]" }
+
+func FaultsOf(err error) []puntuale.Fault {
+	e, ok := errors.AsType[*puntuale.Error](err)
+	switch {
+	case !ok:
+		return nil
+	case len(e.Faults) == 0: // said in words only
+		return []puntuale.Fault{{Message: e.Message}}
+	}
+	return e.Faults
+}
