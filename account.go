@@ -148,6 +148,13 @@ type Change[T any] struct {
 	To  T
 }
 
+// Apply sets the field if the patch names it.
+func (c Change[T]) Apply(field *T) {
+	if c.Set {
+		*field = c.To
+	}
+}
+
 // ClientPatch is what a partner changes of a client. Credits and CreditsAdd exclude each other; both write the ledger.
 type ClientPatch struct {
 	Cap        Change[*int64] // nil: no cap

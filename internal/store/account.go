@@ -13,7 +13,7 @@ import (
 )
 
 // CreatePartner creates the partner, its login and its key. Codes: conflict (another partner has the slug).
-func (s *Store) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
+func (s *Accounts) CreatePartner(ctx context.Context, p puntuale.Partner, l puntuale.Login, k puntuale.Key) (puntuale.PartnerID, error) {
 	var id int64
 	err := s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) (err error) {
 		if id, err = engine.NextNumber(ctx, a, "partner"); err != nil {
@@ -41,7 +41,7 @@ func insertLogin(ctx context.Context, a engine.Querier, p puntuale.PartnerID, c 
 	return insertUser(ctx, a, p, puntuale.User{Client: c, Email: l.Email, Password: l.Password, Role: puntuale.Owner, Created: created})
 }
 
-func (p partnerTenant) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {
+func (p Partner) CreateClient(ctx context.Context, n puntuale.NewClient, o *puntuale.Once) (created puntuale.CreatedIDs, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var there int64
 		found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1`, []any{p.id}, &there)

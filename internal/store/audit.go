@@ -10,7 +10,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (p partnerTenant) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
+func (p Partner) AddAudit(ctx context.Context, e puntuale.AuditEntry) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if e.Client != 0 { // also one that was just deleted
 			var n int64
@@ -25,7 +25,7 @@ func (p partnerTenant) AddAudit(ctx context.Context, e puntuale.AuditEntry) erro
 	})
 }
 
-func (p partnerTenant) Audit(ctx context.Context, client puntuale.ClientID, page puntuale.Page) ([]puntuale.AuditEntry, string, error) {
+func (p Partner) Audit(ctx context.Context, client puntuale.ClientID, page puntuale.Page) ([]puntuale.AuditEntry, string, error) {
 	before, limit, err := engine.ReadCursor(page, "audit")
 	if err != nil {
 		return nil, "", err
@@ -51,7 +51,7 @@ func (p partnerTenant) Audit(ctx context.Context, client puntuale.ClientID, page
 	return all, next, nil
 }
 
-func (s *Store) Fail(ctx context.Context, mark string, failures []puntuale.Failure, now time.Time) error {
+func (s *Accounts) Fail(ctx context.Context, mark string, failures []puntuale.Failure, now time.Time) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		// Something is written in any case, so that the time of an answer does not tell whether there is such a user.
 		if _, err := a.Exec(ctx, `update try set at = $2 where mark = $1`, mark, engine.Micros(now)); err != nil {

@@ -10,11 +10,11 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (p partnerTenant) Host(ctx context.Context) (puntuale.Host, error) {
+func (p Partner) Host(ctx context.Context) (puntuale.Host, error) {
 	return p.s.host(ctx, `p.id = $1`, p.id)
 }
 
-func (p partnerTenant) Logo(ctx context.Context) (logo []byte, kind string, err error) {
+func (p Partner) Logo(ctx context.Context) (logo []byte, kind string, err error) {
 	_, err = engine.QueryOne(ctx, p.s.CallReads, `select logo, logo_kind from brand where partner_id = $1 and logo_kind <> ''`, []any{p.id}, &logo, &kind)
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("read a logo: %w", err))
@@ -24,7 +24,7 @@ func (p partnerTenant) Logo(ctx context.Context) (logo []byte, kind string, err 
 
 var errOthersHost = puntuale.Conflict("another partner has this host name")
 
-func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntuale.Version) error {
+func (p Partner) SetBrand(ctx context.Context, b puntuale.Brand, known ...puntuale.Version) error {
 	sum := sha256.Sum256(append([]byte(b.Colour+"\n"+b.LogoKind+"\n"), b.Logo...))
 	mark := hex.EncodeToString(sum[:8])
 	if b.Logo == nil {
@@ -60,7 +60,7 @@ func (p partnerTenant) SetBrand(ctx context.Context, b puntuale.Brand, known ...
 	})
 }
 
-func (p partnerTenant) ConfirmHost(ctx context.Context, name string) error {
+func (p Partner) ConfirmHost(ctx context.Context, name string) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update brand set confirmed = host where partner_id = $1 and host = $2 and host <> ''`, p.id, name)
 		if engine.Repeated(err) {
@@ -70,7 +70,7 @@ func (p partnerTenant) ConfirmHost(ctx context.Context, name string) error {
 	})
 }
 
-func (p partnerTenant) WithdrawHost(ctx context.Context) error {
+func (p Partner) WithdrawHost(ctx context.Context) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `update brand set confirmed = '' where partner_id = $1 and confirmed <> ''`, p.id)
 		return engine.ThereOr(n > 0, err, "host name")
@@ -78,7 +78,7 @@ func (p partnerTenant) WithdrawHost(ctx context.Context) error {
 }
 
 // Hosts returns the partners that ask for a host name, by name and partner; logos are left out.
-func (s *Store) Hosts(ctx context.Context) ([]puntuale.Host, error) {
+func (s *Accounts) Hosts(ctx context.Context) ([]puntuale.Host, error) {
 	all, err := engine.QueryAll(ctx, s.CallReads, `select `+hostColumns+` from partner p join brand b on b.partner_id = p.id where b.host <> '' order by b.host, p.id`,
 		nil, func(rows engine.Row, h *puntuale.Host) error { return rows.Scan(hostFields(h)...) })
 	if err != nil {

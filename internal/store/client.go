@@ -12,19 +12,19 @@ import (
 
 func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
 
-func (p partnerTenant) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
+func (p Partner) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
 	c, found, err := p.client(ctx, p.s.CallReads, id)
 	return c, engine.FoundOr(found, err, "client")
 }
 
-func (p partnerTenant) client(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
+func (p Partner) client(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
 	found, err = engine.QueryOne(ctx, a, `select `+clientColumns+` from client c where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`,
 		[]any{p.id, id}, clientFields(&c)...)
 	return c, found, err
 }
 
 // lockedClient reads the client once its row is locked: what is read stays until this transaction has committed.
-func (p partnerTenant) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
+func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
 	if err := p.lockClient(ctx, a, id); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 			return puntuale.Client{}, false, nil
@@ -34,7 +34,7 @@ func (p partnerTenant) lockedClient(ctx context.Context, a engine.Querier, id pu
 	return p.client(ctx, a, id)
 }
 
-func (p partnerTenant) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Client, string, error) {
+func (p Partner) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Client, string, error) {
 	last, limit, err := engine.ReadCursor(page, "client")
 	if err != nil {
 		return nil, "", err
@@ -48,7 +48,7 @@ func (p partnerTenant) Clients(ctx context.Context, page puntuale.Page) ([]puntu
 	return all, next, nil
 }
 
-func (p partnerTenant) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Client, error) {
+func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Client, error) {
 	found := make(map[puntuale.ClientID]puntuale.Client, len(ids))
 	if len(ids) == 0 {
 		return found, nil
@@ -65,7 +65,7 @@ func (p partnerTenant) ClientsByID(ctx context.Context, ids []puntuale.ClientID)
 	return found, nil
 }
 
-func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
+func (p Partner) UpdateClient(ctx context.Context, id puntuale.ClientID, patch puntuale.ClientPatch, now time.Time) (puntuale.Client, error) {
 	var c puntuale.Client
 	err := p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		old, found, err := p.lockedClient(ctx, a, id)
@@ -92,19 +92,19 @@ func (p partnerTenant) UpdateClient(ctx context.Context, id puntuale.ClientID, p
 
 // patched is the client with the changes.
 func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error) {
-	change(&c.Cap, p.Cap)
-	change(&c.Credits, p.Credits)
-	change(&c.Profile, p.Profile)
-	change(&c.Refill, p.Refill)
-	change(&c.RefillTo, p.RefillTo)
-	change(&c.Expires, p.Expires)
-	change(&c.Features, p.Features)
-	change(&c.Name, p.Name)
-	change(&c.Phone, p.Phone)
-	change(&c.Zone, p.Zone)
-	change(&c.Region, p.Region)
-	change(&c.Closed, p.Closed)
-	change(&c.Suspended, p.Suspended)
+	p.Cap.Apply(&c.Cap)
+	p.Credits.Apply(&c.Credits)
+	p.Profile.Apply(&c.Profile)
+	p.Refill.Apply(&c.Refill)
+	p.RefillTo.Apply(&c.RefillTo)
+	p.Expires.Apply(&c.Expires)
+	p.Features.Apply(&c.Features)
+	p.Name.Apply(&c.Name)
+	p.Phone.Apply(&c.Phone)
+	p.Zone.Apply(&c.Zone)
+	p.Region.Apply(&c.Region)
+	p.Closed.Apply(&c.Closed)
+	p.Suspended.Apply(&c.Suspended)
 	if p.Derive != nil {
 		c = p.Derive(c)
 	}
@@ -130,12 +130,6 @@ func patched(c puntuale.Client, p puntuale.ClientPatch) (puntuale.Client, error)
 	}
 	c.Credits = new(*c.Credits + n)
 	return c, nil
-}
-
-func change[T any](field *T, c puntuale.Change[T]) {
-	if c.Set {
-		*field = c.To
-	}
 }
 
 // storeClient writes a client whose row is locked. Going to or from unlimited credits, the ledger ends at, or starts
@@ -167,4 +161,13 @@ func creditsOf(c puntuale.Client) int64 {
 		return 0
 	}
 	return *c.Credits
+}
+
+// changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
+// the lock of the client's row is the last one that any takes.
+func changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
+		return fmt.Errorf("raise a client's revision: %w", err)
+	}
+	return nil
 }

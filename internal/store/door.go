@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (s *Store) UsersByEmail(ctx context.Context, email string, partner puntuale.PartnerID, limit int) ([]puntuale.User, error) {
+func (s *Accounts) UsersByEmail(ctx context.Context, email string, partner puntuale.PartnerID, limit int) ([]puntuale.User, error) {
 	users, err := engine.QueryAll(ctx, s.CallReads, `select `+userColumns+` from login l where lower(l.email) = lower($1) and ($2 = 0 or l.partner_id = $2)
  and (l.client_id = 0 or exists (select 1 from client c where c.id = l.client_id and c.deleted_at = 0)) order by l.id limit $3`,
 		[]any{email, partner, limit}, scanUser)
@@ -27,32 +27,32 @@ func hostFields(h *puntuale.Host) []any {
 		&h.Brand.Host, &h.Brand.Mark, engine.ScanBool(&h.Brand.Confirmed)}
 }
 
-func (s *Store) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
+func (s *Accounts) UserByID(ctx context.Context, id puntuale.LoginID) (u puntuale.User, h puntuale.Host, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select `+userColumns+`, `+hostColumns+` from login l join partner p on p.id = l.partner_id
  left join brand b on b.partner_id = p.id where l.id = $1`, []any{id}, append(userFields(&u), hostFields(&h)...)...)
 	return u, h, engine.FoundOr(found, err, "user")
 }
 
-func (s *Store) HostNamed(ctx context.Context, name string) (puntuale.Host, error) {
+func (s *Accounts) HostNamed(ctx context.Context, name string) (puntuale.Host, error) {
 	return s.host(ctx, `b.confirmed = $1 and b.confirmed = b.host and b.host <> ''`, name)
 }
 
-func (s *Store) HostSlug(ctx context.Context, slug string) (puntuale.Host, error) {
+func (s *Accounts) HostSlug(ctx context.Context, slug string) (puntuale.Host, error) {
 	return s.host(ctx, `p.slug = $1 and p.slug <> ''`, slug)
 }
 
-func (s *Store) host(ctx context.Context, which string, arg any) (h puntuale.Host, err error) {
+func (s *Accounts) host(ctx context.Context, which string, arg any) (h puntuale.Host, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select `+hostColumns+` from partner p left join brand b on b.partner_id = p.id where `+which,
 		[]any{arg}, hostFields(&h)...)
 	return h, engine.FoundOr(found, err, "partner")
 }
 
 // writeDoor runs a transaction that belongs to no tenant.
-func (s *Store) writeDoor(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+func (s *Accounts) writeDoor(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, do), false)
 }
 
-func (s *Store) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinished) error {
+func (s *Accounts) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinished) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into ticket (hash, kind, login_id, stamp, expires_at) values ($1, $2, $3, $4, $5)`,
 			hash, string(t.Kind), t.User, t.Stamp, engine.Micros(t.Until))
@@ -60,14 +60,14 @@ func (s *Store) IssueTicket(ctx context.Context, hash string, t puntuale.Unfinis
 	})
 }
 
-func (s *Store) Ticket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (puntuale.Unfinished, error) {
+func (s *Accounts) Ticket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (puntuale.Unfinished, error) {
 	t := puntuale.Unfinished{Kind: kind}
 	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id, stamp, expires_at from ticket where hash = $1 and kind = $2`,
 		[]any{hash, string(kind)}, &t.User, &t.Stamp, engine.ScanTime(&t.Until))
 	return t, engine.FoundOr(found, err, "ticket")
 }
 
-func (s *Store) SpendTicket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (t puntuale.Unfinished, err error) {
+func (s *Accounts) SpendTicket(ctx context.Context, hash string, kind puntuale.UnfinishedKind) (t puntuale.Unfinished, err error) {
 	err = s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		t = puntuale.Unfinished{Kind: kind}
 		found, err := engine.QueryOne(ctx, a, `delete from ticket where hash = $1 and kind = $2 returning login_id, stamp, expires_at`,
@@ -77,7 +77,7 @@ func (s *Store) SpendTicket(ctx context.Context, hash string, kind puntuale.Unfi
 	return t, err
 }
 
-func (s *Store) Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error) {
+func (s *Accounts) Visit(ctx context.Context, token string, now time.Time) (data []byte, found bool, err error) {
 	found, err = engine.QueryOne(ctx, s.CallReads, `select data from visit where token = $1 and expires_at > $2`, []any{token, engine.Micros(now)}, &data)
 	if err != nil {
 		return nil, false, engine.PublicError(fmt.Errorf("read a visit: %w", err))
@@ -85,7 +85,7 @@ func (s *Store) Visit(ctx context.Context, token string, now time.Time) (data []
 	return data, found, nil
 }
 
-func (s *Store) KeepVisit(ctx context.Context, v puntuale.Visit) error {
+func (s *Accounts) KeepVisit(ctx context.Context, v puntuale.Visit) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `insert into visit (token, data, expires_at) values ($1, $2, $3)
  on conflict (token) do update set data = excluded.data, expires_at = excluded.expires_at`, v.Token, v.Data, engine.Micros(v.Expires))
@@ -93,14 +93,14 @@ func (s *Store) KeepVisit(ctx context.Context, v puntuale.Visit) error {
 	})
 }
 
-func (s *Store) EndVisit(ctx context.Context, token string) error {
+func (s *Accounts) EndVisit(ctx context.Context, token string) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		_, err := a.Exec(ctx, `delete from visit where token = $1`, token)
 		return err
 	})
 }
 
-func (s *Store) PurgeDoor(ctx context.Context, now time.Time) error {
+func (s *Accounts) PurgeDoor(ctx context.Context, now time.Time) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		if _, err := a.Exec(ctx, `delete from visit where expires_at <= $1`, engine.Micros(now)); err != nil {
 			return fmt.Errorf("remove visits: %w", err)
@@ -116,7 +116,7 @@ func (s *Store) PurgeDoor(ctx context.Context, now time.Time) error {
 	})
 }
 
-func (s *Store) Try(ctx context.Context, tries []puntuale.Try, now time.Time) (wait time.Duration, err error) {
+func (s *Accounts) Try(ctx context.Context, tries []puntuale.Try, now time.Time) (wait time.Duration, err error) {
 	err = s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		wait = 0
 		counted := make([]int64, len(tries))
@@ -158,7 +158,7 @@ func waitAfter(n int64, free int) time.Duration {
 	return min(time.Second<<min(over+1, 20), puntuale.MaxWait)
 }
 
-func (s *Store) Forget(ctx context.Context, marks, others []string) error {
+func (s *Accounts) Forget(ctx context.Context, marks, others []string) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		for _, mark := range marks {
 			if _, err := a.Exec(ctx, `delete from try where mark = $1`, mark); err != nil {

@@ -24,7 +24,7 @@ func endInvitation(ctx context.Context, a engine.Querier, id puntuale.LoginID) e
 	return nil
 }
 
-func (p partnerTenant) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, i puntuale.Invitation) error {
+func (p Partner) Invite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, i puntuale.Invitation) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -37,7 +37,7 @@ func (p partnerTenant) Invite(ctx context.Context, client puntuale.ClientID, id 
 	})
 }
 
-func (p partnerTenant) Uninvite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
+func (p Partner) Uninvite(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -50,15 +50,15 @@ func (p partnerTenant) Uninvite(ctx context.Context, client puntuale.ClientID, i
 	})
 }
 
-func (s *Store) Invited(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
+func (s *Accounts) Invited(ctx context.Context, hash string, now time.Time) (user puntuale.LoginID, err error) {
 	found, err := engine.QueryOne(ctx, s.CallReads, `select login_id from invitation where hash = $1 and expires_at > $2`, []any{hash, engine.Micros(now)}, &user)
 	return user, engine.FoundOr(found, err, "invitation")
 }
 
 // TakeInvitation locks what changes of the user lock, so that none of them stores the user as it was before.
-func (s *Store) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.LoginID, err error) {
+func (s *Accounts) TakeInvitation(ctx context.Context, hash string, now time.Time, password string) (user puntuale.LoginID, err error) {
 	err = s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
-		var p partnerTenant
+		var p Partner
 		var client puntuale.ClientID
 		found, err := engine.QueryOne(ctx, a, `select l.partner_id, l.client_id from invitation i join login l on l.id = i.login_id where i.hash = $1`,
 			[]any{hash}, &p.id, &client)

@@ -35,7 +35,7 @@ const (
 	partnerKey = `select k.id, k.partner_id, k.expires_at from api_key k where k.client_id = 0 and` + validKey
 )
 
-func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
+func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
 	p := puntuale.Principal{Side: puntuale.ClientSide}
 	args := []any{hash[:], engine.Micros(now)}
 	found, err := engine.QueryOne(ctx, s.CallReads, clientKey, args, append([]any{&p.Key, &p.Partner, engine.ScanTime(&p.Expires)}, clientFields(&p.Client)...)...)
@@ -53,9 +53,9 @@ func (s *Store) Principal(ctx context.Context, hash puntuale.KeyHash, now time.T
 }
 
 // RotateKey answers unauthorized for a key that is not valid at now.
-func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
+func (s *Accounts) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntuale.Key, graceEnds, now time.Time) error {
 	return s.TenantWriters[0].Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
-		p := partnerTenant{s: s}
+		p := Partner{s: s}
 		var client puntuale.ClientID
 		var old puntuale.KeyID
 		found, err := engine.QueryOne(ctx, a, `select partner_id, client_id, id from api_key where hash = $1`, []any{hash[:]}, &p.id, &client, &old)
@@ -75,7 +75,7 @@ func (s *Store) RotateKey(ctx context.Context, hash puntuale.KeyHash, next puntu
 // validOfClient is validKey for the keys of one client, or (client 0) of the partner itself.
 const validOfClient = ` k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $3)`
 
-func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
+func (p Partner) Keys(ctx context.Context, client puntuale.ClientID, now time.Time) ([]puntuale.Key, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now t
 	return keys, nil
 }
 
-func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
+func (p Partner) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		err := p.lockUsers(ctx, a, client)
 		if err != nil {
@@ -107,7 +107,7 @@ func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
+func (p Partner) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var err error
 		id, err = p.rotate(ctx, a, client, old, next, graceEnds, now)
@@ -118,7 +118,7 @@ func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.Clie
 
 // rotate puts a key in the place of another. There are no more keys than before, unless the old one was replaced already:
 // then it needs room. Keys that stay valid for their grace are counted apart, under the same limit.
-func (p partnerTenant) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
+func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time) (puntuale.KeyID, error) {
 	if err := p.lockUsers(ctx, a, client); err != nil {
 		return 0, err
 	}
@@ -148,7 +148,7 @@ func (p partnerTenant) rotate(ctx context.Context, a engine.Querier, client punt
 
 // roomForKey refuses one more of the valid keys that the condition finds. The client's quota bounds them, or for the
 // partner itself [puntuale.MaxPartnerKeys]. The owner's row is locked.
-func (p partnerTenant) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
+func (p Partner) roomForKey(ctx context.Context, a engine.Querier, client puntuale.ClientID, which string, args ...any) error {
 	var has int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from api_key k where k.partner_id = $1 and k.client_id = $2 and k.revoked_at = 0 and `+which,
 		append([]any{p.id, client}, args...), &has); err != nil {
@@ -163,7 +163,7 @@ func (p partnerTenant) roomForKey(ctx context.Context, a engine.Querier, client 
 	return nil
 }
 
-func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, id puntuale.KeyID, now time.Time) error {
+func (p Partner) RevokeKey(ctx context.Context, client puntuale.ClientID, id puntuale.KeyID, now time.Time) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (p partnerTenant) RevokeKey(ctx context.Context, client puntuale.ClientID, 
 }
 
 // lockClient keeps the partner's client from being deleted before this transaction has committed.
-func (p partnerTenant) lockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
+func (p Partner) lockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)
 	return engine.ThereOr(found, err, "client")

@@ -9,7 +9,7 @@ import (
 	"puntuale/internal/store/engine"
 )
 
-func (p partnerTenant) FindClients(ctx context.Context, f puntuale.ClientFilter, page puntuale.Page) ([]puntuale.Client, string, error) {
+func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page puntuale.Page) ([]puntuale.Client, string, error) {
 	last, limit, err := engine.ReadCursor(puntuale.Page{Limit: page.Limit, Cursor: page.Cursor}, "clients")
 	if err != nil {
 		return nil, "", err
@@ -50,7 +50,7 @@ func (p partnerTenant) FindClients(ctx context.Context, f puntuale.ClientFilter,
 // likely makes a text that a LIKE takes as it is.
 var likely = strings.NewReplacer("!", "!!", "%", "!%", "_", "!_")
 
-func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.Pulse, error) {
+func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[puntuale.ClientID]puntuale.Pulse, error) {
 	found := make(map[puntuale.ClientID]puntuale.Pulse, len(days))
 	if len(days) == 0 {
 		return found, nil
@@ -95,7 +95,7 @@ func (p partnerTenant) Pulses(ctx context.Context, days []puntuale.ClientDay) (m
 	return found, nil
 }
 
-func (p partnerTenant) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
+func (p Partner) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
 	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+clientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
  and c.expires_on >= $2 and c.expires_on <= $3 order by c.expires_on, lower(c.name), c.id limit $4`,
 		[]any{p.id, dayNumber(from), dayNumber(to), limit}, scanClient)

@@ -8,9 +8,43 @@ import (
 	"puntuale/internal/store/engine"
 )
 
+// Accounts keeps partners, their clients and their users. It implements puntuale.Operator's part about accounts, and
+// puntuale.Door.
+type Accounts struct{ *engine.DB }
+
+// NewAccounts has the statements run on db.
+func NewAccounts(db *engine.DB) *Accounts { return &Accounts{db} }
+
+// Partner is a partner's handle: every statement of its methods carries the partner's id.
+type Partner struct {
+	s  *Accounts
+	id puntuale.PartnerID
+}
+
+// Partner returns the handle that reaches the partner's clients, and nothing else. It asks nothing of the database.
+func (s *Accounts) Partner(id puntuale.PartnerID) Partner { return Partner{s, id} }
+
+// write runs a transaction for the partner.
+func (p Partner) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
+	return p.s.Write(ctx, p.owner(), do)
+}
+
+// once runs a transaction for the partner, under a key of the caller if o is not nil.
+func (p Partner) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
+	return p.s.Once(ctx, p.owner(), o, do)
+}
+
+func (p Partner) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
+	answer, err := engine.KeptAnswer(ctx, p.s.CallReads, p.owner(), o)
+	return answer, engine.PublicError(err)
+}
+
+// owner keeps a partner's idempotency keys apart from those of clients.
+func (p Partner) owner() int64 { return -int64(p.id) }
+
 // PartnersByLogin returns the partners that have a login of their own with this e-mail, in any case of letters, oldest
 // first.
-func (s *Store) PartnersByLogin(ctx context.Context, email string) ([]puntuale.Partner, error) {
+func (s *Accounts) PartnersByLogin(ctx context.Context, email string) ([]puntuale.Partner, error) {
 	partners, err := engine.QueryAll(ctx, s.CallReads, `select p.id, p.name, p.slug, p.created_at from partner p
  where exists (select 1 from login l where l.partner_id = p.id and l.client_id = 0 and lower(l.email) = lower($1))
  order by p.id`, []any{email}, func(rows engine.Row, p *puntuale.Partner) error {

@@ -38,16 +38,6 @@ func limit(ctx context.Context, a engine.Querier, client puntuale.ClientID, q pu
 	return nil
 }
 
-// roomFor locks the client's row, the last one that a transaction locks, and asks for room.
-func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
-	var n int64
-	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
-	if err := engine.ThereOr(found, err, "client"); err != nil {
-		return err
-	}
-	return room(ctx, a, t.id, q)
-}
-
 // storeQuotas writes the quotas that change of a client whose row is locked.
 func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID, changes map[puntuale.Quota]*int64) error {
 	for _, q := range puntuale.AllQuotas {
@@ -67,7 +57,7 @@ func storeQuotas(ctx context.Context, a engine.Querier, client puntuale.ClientID
 	return nil
 }
 
-func (p partnerTenant) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Quotas, error) {
+func (p Partner) Quotas(ctx context.Context, ids []puntuale.ClientID) (map[puntuale.ClientID]puntuale.Quotas, error) {
 	all := make(map[puntuale.ClientID]puntuale.Quotas, len(ids))
 	if len(ids) == 0 {
 		return all, nil

@@ -15,7 +15,7 @@ import (
 const refillsAtOnce = 200
 
 // Refill goes on past a client that cannot be refilled, so that it holds up nobody else.
-func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
+func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale.Client) time.Time) (int, error) {
 	refilled := 0
 	var failed []error
 	for last := int64(0); ; {
@@ -46,10 +46,10 @@ func (s *Store) Refill(ctx context.Context, now time.Time, next func(puntuale.Cl
 
 // refill is one client's refill, unless another node has done it: the moment that was seen is compared, and changed in
 // the same transaction. Unlimited credits stay unlimited.
-func (s *Store) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
+func (s *Accounts) refill(ctx context.Context, c puntuale.Client, next, now time.Time) (done bool, err error) {
 	err = s.TenantWriter(int64(c.ID)).Do(ctx, engine.Single(s.Writes, func(ctx context.Context, a engine.Querier) error {
 		done = false
-		locked, found, err := partnerTenant{s, c.Partner}.lockedClient(ctx, a, c.ID)
+		locked, found, err := Partner{s, c.Partner}.lockedClient(ctx, a, c.ID)
 		if err != nil {
 			return fmt.Errorf("lock a client: %w", err)
 		}

@@ -107,8 +107,8 @@ func (t tenant) UpdateSession(ctx context.Context, id puntuale.SessionID, p punt
 		if err := puntuale.CheckVersion(s.Version(), known); err != nil {
 			return err
 		}
-		change(&s.Name, p.Name)
-		change(&s.Pace, p.Pace)
+		p.Name.Apply(&s.Name)
+		p.Pace.Apply(&s.Pace)
 		_, err = a.Exec(ctx, `update session set name = $3, per_min = $4, per_day = $5, cold_per_min = $6, cold_per_day = $7, jitter = $8
  where client_id = $1 and id = $2`, t.id, id, s.Name, s.Pace.PerMinute, s.Pace.PerDay, s.Pace.ColdPerMinute, s.Pace.ColdPerDay, s.Pace.Jitter)
 		if err != nil {

@@ -25,6 +25,7 @@ type Store struct {
 	*fleet.Fleet
 	*queue.Queue
 	*retention.Retention
+	*Accounts
 
 	lastContact atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
 	lastAlias   atomic.Pointer[aliasKey]   // likewise
@@ -45,7 +46,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: NewAccounts(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

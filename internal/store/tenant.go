@@ -16,12 +16,6 @@ type tenant struct {
 	free bool // its calls are not counted
 }
 
-// partnerTenant is a partner's handle.
-type partnerTenant struct {
-	s  *Store
-	id puntuale.PartnerID
-}
-
 // Tenant returns the handle that reaches what belongs to the client, and nothing else. It asks nothing of the database.
 func (s *Store) Tenant(id puntuale.ClientID) puntuale.Tenant { return tenant{s: s, id: id} }
 
@@ -38,8 +32,17 @@ func (t tenant) calls() int64 {
 	return 1
 }
 
+// partnerTenant is a partner's handle. Deleting a client reaches messages and sessions, so it stays here.
+type partnerTenant struct {
+	Partner
+	s  *Store
+	id puntuale.PartnerID
+}
+
 // Partner returns the handle that reaches the partner's clients, and nothing else.
-func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant { return partnerTenant{s, id} }
+func (s *Store) Partner(id puntuale.PartnerID) puntuale.PartnerTenant {
+	return partnerTenant{s.Accounts.Partner(id), s, id}
+}
 
 // write runs a transaction for the client.
 func (t tenant) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
@@ -54,25 +57,6 @@ func (t tenant) writeDated(ctx context.Context, do func(ctx context.Context, a e
 // once runs a transaction for the client, under a key of the caller if o is not nil.
 func (t tenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
 	return t.s.Once(ctx, int64(t.id), o, do)
-}
-
-// write runs a transaction for the partner.
-func (p partnerTenant) write(ctx context.Context, do func(ctx context.Context, a engine.Querier) error) error {
-	return p.s.Write(ctx, p.owner(), do)
-}
-
-// once runs a transaction for the partner, under a key of the caller if o is not nil.
-func (p partnerTenant) once(ctx context.Context, o *puntuale.Once, do func(ctx context.Context, a engine.Querier) (any, error)) error {
-	return p.s.Once(ctx, p.owner(), o, do)
-}
-
-// changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
-// the lock of the client's row is the last one that any takes.
-func changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
-	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
-		return fmt.Errorf("raise a client's revision: %w", err)
-	}
-	return nil
 }
 
 // clientLists is the pool for lists, as one client may use it.
@@ -104,14 +88,16 @@ func (t tenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
 	return answer, engine.PublicError(err)
 }
 
-func (p partnerTenant) Kept(ctx context.Context, o puntuale.Once) ([]byte, error) {
-	answer, err := engine.KeptAnswer(ctx, p.s.CallReads, p.owner(), o)
-	return answer, engine.PublicError(err)
-}
-
-// owner keeps a partner's idempotency keys apart from those of clients.
-func (p partnerTenant) owner() int64 { return -int64(p.id) }
-
 func (t tenant) Erase(ctx context.Context, e puntuale.Erasure) (puntuale.Erased, error) {
 	return t.s.Retention.Erase(ctx, t.id, t.calls(), e)
+}
+
+// roomFor locks the client's row, the last one that a transaction locks, and asks for room.
+func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota) error {
+	var n int64
+	found, err := engine.QueryOne(ctx, a, `select id from client where id = $1 and deleted_at = 0 for update`, []any{t.id}, &n)
+	if err := engine.ThereOr(found, err, "client"); err != nil {
+		return err
+	}
+	return room(ctx, a, t.id, q)
 }

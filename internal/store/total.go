@@ -41,7 +41,7 @@ select x.id, x.zone, x.mark, x.first from (
 where x.first is not null order by x.id`
 
 // tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
-func (s *Store) tally(ctx context.Context, now time.Time) error {
+func (s *Accounts) tally(ctx context.Context, now time.Time) error {
 	until := engine.Micros(now.Add(-tallyLag))
 	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *untallied) error {
 		return rows.Scan(&u.id, &u.zone, &u.mark, &u.first)
@@ -58,7 +58,7 @@ func (s *Store) tally(ctx context.Context, now time.Time) error {
 	return errors.Join(problems...)
 }
 
-func (s *Store) tallyClient(ctx context.Context, u untallied, until int64) error {
+func (s *Accounts) tallyClient(ctx context.Context, u untallied, until int64) error {
 	zone := zoneOf(u.zone)
 	for range tallyRounds {
 		day := puntuale.DateOf(engine.Instant(u.first).In(zone))
@@ -99,7 +99,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 }
 
 // addTotal adds what was counted, unless another node did so first.
-func (s *Store) addTotal(ctx context.Context, u untallied, end int64, day puntuale.Date, t puntuale.DayTotal) error {
+func (s *Accounts) addTotal(ctx context.Context, u untallied, end int64, day puntuale.Date, t puntuale.DayTotal) error {
 	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
  where total_mark.at = $3`, u.id, end, u.mark)
@@ -156,7 +156,7 @@ type clientZone struct {
 	mark int64
 }
 
-func (p partnerTenant) Totals(ctx context.Context, client puntuale.ClientID, from, to puntuale.Date, now time.Time) ([]puntuale.DayTotal, error) {
+func (p Partner) Totals(ctx context.Context, client puntuale.ClientID, from, to puntuale.Date, now time.Time) ([]puntuale.DayTotal, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func ofDays(clients []clientZone, bound func(*clientZone) int64) engine.Columns 
 }
 
 // addKept adds what is counted for good.
-func (p partnerTenant) addKept(ctx context.Context, clients []clientZone, _ time.Time, t totaller) error {
+func (p Partner) addKept(ctx context.Context, clients []clientZone, _ time.Time, t totaller) error {
 	if len(clients) == 0 {
 		return nil
 	}
@@ -204,7 +204,7 @@ func (p partnerTenant) addKept(ctx context.Context, clients []clientZone, _ time
 }
 
 // addSince adds the outcomes since the last count: of today, and of earlier days where the counting is behind.
-func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
+func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
 	if len(clients) == 0 {
 		return nil
 	}
@@ -227,7 +227,7 @@ func (p partnerTenant) addSince(ctx context.Context, clients []clientZone, now t
 
 // addPending adds what is still to be sent by the last day: what is overdue on today. It reads the index of open messages
 // alone, by session, which is one client's.
-func (p partnerTenant) addPending(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
+func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.Time, t totaller) error {
 	if len(clients) == 0 {
 		return nil
 	}

@@ -21,7 +21,7 @@ func userFields(u *puntuale.User) []any {
 func scanUser(rows engine.Row, u *puntuale.User) error { return rows.Scan(userFields(u)...) }
 
 // ofClient checks that a client is the partner's; 0 is the partner itself.
-func (p partnerTenant) ofClient(ctx context.Context, client puntuale.ClientID) error {
+func (p Partner) ofClient(ctx context.Context, client puntuale.ClientID) error {
 	if client == 0 {
 		return nil
 	}
@@ -29,7 +29,7 @@ func (p partnerTenant) ofClient(ctx context.Context, client puntuale.ClientID) e
 	return err
 }
 
-func (p partnerTenant) Users(ctx context.Context, client puntuale.ClientID) ([]puntuale.User, error) {
+func (p Partner) Users(ctx context.Context, client puntuale.ClientID) ([]puntuale.User, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (p partnerTenant) Users(ctx context.Context, client puntuale.ClientID) ([]p
 	return users, nil
 }
 
-func (p partnerTenant) User(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) (puntuale.User, error) {
+func (p Partner) User(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) (puntuale.User, error) {
 	if err := p.ofClient(ctx, client); err != nil {
 		return puntuale.User{}, err
 	}
@@ -49,14 +49,14 @@ func (p partnerTenant) User(ctx context.Context, client puntuale.ClientID, id pu
 	return u, engine.FoundOr(found, err, "user")
 }
 
-func (p partnerTenant) user(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
+func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.ClientID, id puntuale.LoginID) (u puntuale.User, found bool, err error) {
 	found, err = engine.QueryOne(ctx, a, `select `+userColumns+` from login l where l.partner_id = $1 and l.client_id = $2 and l.id = $3`,
 		[]any{p.id, client, id}, userFields(&u)...)
 	return u, found, err
 }
 
 // lockUsers makes changes of one owner's users wait for each other, and keeps a client from being deleted.
-func (p partnerTenant) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return p.lockClient(ctx, a, client)
 	}
@@ -65,7 +65,7 @@ func (p partnerTenant) lockUsers(ctx context.Context, a engine.Querier, client p
 	return engine.ThereOr(found, err, "partner")
 }
 
-func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.LoginID, err error) {
+func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.Invitation) (id puntuale.LoginID, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, u.Client); err != nil {
 			return err
@@ -83,7 +83,7 @@ func (p partnerTenant) CreateUser(ctx context.Context, u puntuale.User, i *puntu
 }
 
 // roomForUser refuses one user more than a client's quota, or for the partner itself [puntuale.MaxUsers], allows.
-func (p partnerTenant) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+func (p Partner) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
 		return room(ctx, a, client, puntuale.QuotaUsers)
 	}
@@ -112,7 +112,7 @@ func insertUser(ctx context.Context, a engine.Querier, p puntuale.PartnerID, u p
 	return puntuale.LoginID(id), nil
 }
 
-func (p partnerTenant) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, when func(puntuale.User) error) (u puntuale.User, err error) {
+func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID, patch puntuale.UserPatch, when func(puntuale.User) error) (u puntuale.User, err error) {
 	err = p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
@@ -181,7 +181,7 @@ func storeUser(ctx context.Context, a engine.Querier, u puntuale.User) error {
 
 // anotherOwner refuses what would leave nobody with the role of an owner. Who was invited and did not come yet is none,
 // unless it is about one of those.
-func (p partnerTenant) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
+func (p Partner) anotherOwner(ctx context.Context, a engine.Querier, u puntuale.User) error {
 	if u.Role != puntuale.Owner {
 		return nil
 	}
@@ -196,7 +196,7 @@ func (p partnerTenant) anotherOwner(ctx context.Context, a engine.Querier, u pun
 	return nil
 }
 
-func (p partnerTenant) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
+func (p Partner) DeleteUser(ctx context.Context, client puntuale.ClientID, id puntuale.LoginID) error {
 	return p.write(ctx, func(ctx context.Context, a engine.Querier) error {
 		if err := p.lockUsers(ctx, a, client); err != nil {
 			return err
