@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"puntuale"
 	"puntuale/internal/store/engine"

@@ -148,12 +148,12 @@ func (p Partner) UpdateUser(ctx context.Context, client puntuale.ClientID, id pu
 }
 
 func changeUser(u *puntuale.User, p puntuale.UserPatch) {
-	change(&u.Name, p.Name)
-	change(&u.Role, p.Role)
-	change(&u.Language, p.Language)
-	change(&u.Password, p.Password)
-	change(&u.Second, p.Second)
-	change(&u.Seen, p.Seen)
+	p.Name.Apply(&u.Name)
+	p.Role.Apply(&u.Role)
+	p.Language.Apply(&u.Language)
+	p.Password.Apply(&u.Password)
+	p.Second.Apply(&u.Second)
+	p.Seen.Apply(&u.Seen)
 	if p.EndVisits {
 		u.Stamp++
 	}
