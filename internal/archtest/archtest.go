@@ -51,6 +51,7 @@ var Rules = []Rule{
 	{Package: "internal/store/fleet", Module: []string{".", "internal/clock", "internal/store/engine"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/queue", Module: []string{".", "internal/store/engine", "internal/store/fleet"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/retention", Module: []string{".", "internal/store/engine", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
+	{Package: "internal/store/account", Module: []string{".", "internal/store/engine", "internal/store/fleet", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archive", Module: []string{".", "internal/store/engine"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/archiver", Module: []string{".", "internal/store/archive", "internal/store/engine", "internal/store/migration", "internal/store/queue", "internal/store/retention"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},

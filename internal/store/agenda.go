@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
 )
@@ -68,10 +69,10 @@ func (t tenant) agenda(ctx context.Context, text string, from, to time.Time, lim
 const upcomingCounts = `select m.next_at / $4 as q, count(*)` + openIn + ` and m.next_at >= $2 and m.next_at < $3 group by 1 order by 1`
 
 func (t tenant) UpcomingCounts(ctx context.Context, from, to time.Time) ([]puntuale.QuarterCount, error) {
-	all, err := engine.QueryAll(ctx, t.lists(), upcomingCounts, []any{t.id, engine.Micros(from), engine.Micros(to), quarter}, func(rows engine.Row, c *puntuale.QuarterCount) error {
+	all, err := engine.QueryAll(ctx, t.lists(), upcomingCounts, []any{t.id, engine.Micros(from), engine.Micros(to), account.Quarter}, func(rows engine.Row, c *puntuale.QuarterCount) error {
 		var at int64
 		err := rows.Scan(&at, &c.N)
-		c.Begin = engine.Instant(at * quarter)
+		c.Begin = engine.Instant(at * account.Quarter)
 		return err
 	})
 	if err != nil {

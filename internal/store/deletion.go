@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/queue"
 )
@@ -28,7 +29,7 @@ func (p partnerTenant) DeleteClient(ctx context.Context, id puntuale.ClientID, n
 
 func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.ClientID, now time.Time) error {
 	t := tenant{s: p.s, id: id}
-	if _, found, err := p.client(ctx, a, id); !found {
+	if _, found, err := p.ClientIn(ctx, a, id); !found {
 		return engine.ThereOr(found, err, "client")
 	}
 	if err := t.lockDays(ctx, a, now); err != nil {
@@ -40,7 +41,7 @@ func (p partnerTenant) bury(ctx context.Context, a engine.Querier, id puntuale.C
 	if _, err := a.Exec(ctx, `update campaign set state = case when state < 7 then 8 else state end, list_id = 0, checked = '', frozen = '' where client_id = $1`, id); err != nil {
 		return fmt.Errorf("end a client's campaigns: %w", err)
 	}
-	if err := p.lockClient(ctx, a, id); err != nil {
+	if err := p.LockClient(ctx, a, id); err != nil {
 		return err
 	}
 	for _, statement := range []string{
@@ -265,7 +266,7 @@ func (d *departure) finish(ctx context.Context, a engine.Querier) (more bool, er
 	if err := forgetTemplates(ctx, a, d.tenant.id); err != nil {
 		return false, err
 	}
-	return false, changed(ctx, a, d.tenant.id)
+	return false, account.Changed(ctx, a, d.tenant.id)
 }
 
 // campaigns moves the session's campaigns along with its messages, or cancels those that run. Drafts name no session then.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 )
 
@@ -168,9 +169,9 @@ var errUnknownDevice = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message:
 func (s *Store) DeviceOf(ctx context.Context, token puntuale.KeyHash) (puntuale.Client, puntuale.Device, error) {
 	var c puntuale.Client
 	var d puntuale.Device
-	found, err := engine.QueryOne(ctx, s.CallReads, `select `+deviceColumns+`, `+clientColumns+` from device d
+	found, err := engine.QueryOne(ctx, s.CallReads, `select `+deviceColumns+`, `+account.ClientColumns+` from device d
  join session s on s.client_id = d.client_id and s.id = d.session_id and s.deleted_at = 0
- join client c on c.id = d.client_id and c.deleted_at = 0 where d.token = $1`, []any{token[:]}, append(deviceFields(&d), clientFields(&c)...)...)
+ join client c on c.id = d.client_id and c.deleted_at = 0 where d.token = $1`, []any{token[:]}, append(deviceFields(&d), account.ClientFields(&c)...)...)
 	switch {
 	case err != nil:
 		return c, d, engine.PublicError(fmt.Errorf("look for a device: %w", err))

@@ -8,6 +8,7 @@ import (
 
 	"puntuale"
 	"puntuale/internal/clock"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/archive"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
@@ -46,7 +47,7 @@ var Statements = map[string]Statement{
 	"done":      {endedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"failed":    {failedMessages, []any{int64(1), int64(1), int64(9), 10}},
 	"upcoming":  {upcomingMessages, []any{int64(1), int64(1), int64(9), 10}},
-	"quarters":  {upcomingCounts, []any{int64(1), int64(1), int64(9), quarter}},
+	"quarters":  {upcomingCounts, []any{int64(1), int64(1), int64(9), account.Quarter}},
 	"overdue":   {overdue, []any{int64(9)}},
 	"pushes":    {claimPushes, []any{int64(9), int64(9), int64(9), 10}},
 	"version":   {clientVersion, []any{int64(1)}},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/queue"
@@ -61,7 +62,7 @@ func (t tenant) UpdateSequence(ctx context.Context, q puntuale.Sequence, known .
 		if err := engine.ThereOr(n > 0, err, "sequence"); err != nil {
 			return err
 		}
-		return changed(ctx, a, t.id)
+		return account.Changed(ctx, a, t.id)
 	})
 }
 
@@ -211,7 +212,7 @@ func (t tenant) deleteSequence(ctx context.Context, a engine.Querier, id puntual
 	if _, err := a.Exec(ctx, `update sequence set deleted_at = $3 where client_id = $1 and id = $2`, t.id, id, engine.Micros(now)); err != nil {
 		return false, fmt.Errorf("delete a sequence: %w", err)
 	}
-	return true, changed(ctx, a, t.id)
+	return true, account.Changed(ctx, a, t.id)
 }
 
 // RestoreSequence takes back a deletion.
@@ -232,7 +233,7 @@ func (t tenant) RestoreSequence(ctx context.Context, id puntuale.SequenceID, sin
 		if _, err := a.Exec(ctx, `update sequence set deleted_at = 0 where client_id = $1 and id = $2`, t.id, id); err != nil {
 			return fmt.Errorf("restore a sequence: %w", err)
 		}
-		return changed(ctx, a, t.id)
+		return account.Changed(ctx, a, t.id)
 	})
 }
 

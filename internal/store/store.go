@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 	"puntuale/internal/store/fleet"
 	"puntuale/internal/store/queue"
@@ -25,7 +26,7 @@ type Store struct {
 	*fleet.Fleet
 	*queue.Queue
 	*retention.Retention
-	*Accounts
+	*account.Accounts
 
 	lastContact atomic.Pointer[contactKey] // that Maintain looked at; nil: from the beginning
 	lastAlias   atomic.Pointer[aliasKey]   // likewise
@@ -46,7 +47,7 @@ func Open(ctx context.Context, cfg engine.Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: NewAccounts(db), kinds: newKinds()}
+	s := &Store{DB: db, Queue: queue.New(db), Retention: retention.New(db), Accounts: account.NewAccounts(db), kinds: newKinds()}
 	if s.Fleet, err = fleet.New(db, queue.SettleTimeline); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 )
 
@@ -94,7 +95,7 @@ func (t tenant) UpdateTemplate(ctx context.Context, m puntuale.Template, known .
 			}
 			return fmt.Errorf("update a template: %w", err)
 		}
-		return changed(ctx, a, t.id)
+		return account.Changed(ctx, a, t.id)
 	})
 }
 
@@ -110,7 +111,7 @@ func (t tenant) DeleteTemplate(ctx context.Context, id puntuale.TemplateID) erro
 		if _, err := a.Exec(ctx, `delete from template where client_id = $1 and id = $2`, t.id, id); err != nil {
 			return fmt.Errorf("delete a template: %w", err)
 		}
-		return changed(ctx, a, t.id)
+		return account.Changed(ctx, a, t.id)
 	})
 }
 

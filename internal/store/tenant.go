@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"puntuale"
+	"puntuale/internal/store/account"
 	"puntuale/internal/store/engine"
 )
 
@@ -33,7 +34,7 @@ func (t tenant) calls() int64 {
 
 // partnerTenant is a partner's handle. Deleting a client reaches messages and sessions, so it stays here.
 type partnerTenant struct {
-	Partner
+	account.Partner
 	s  *Store
 	id puntuale.PartnerID
 }
@@ -98,5 +99,5 @@ func (t tenant) roomFor(ctx context.Context, a engine.Querier, q puntuale.Quota)
 	if err := engine.ThereOr(found, err, "client"); err != nil {
 		return err
 	}
-	return room(ctx, a, t.id, q)
+	return account.Room(ctx, a, t.id, q)
 }

@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"context"
@@ -19,7 +19,7 @@ func (s *Accounts) Refill(ctx context.Context, now time.Time, next func(puntuale
 	refilled := 0
 	var failed []error
 	for last := int64(0); ; {
-		due, err := engine.QueryAll(ctx, s.DispatchReads, `select `+clientColumns+` from client c
+		due, err := engine.QueryAll(ctx, s.DispatchReads, `select `+ClientColumns+` from client c
  where c.refill_at > 0 and c.refill_at <= $1 and c.deleted_at = 0 and c.id > $2 order by c.id limit $3`,
 			[]any{engine.Micros(now), last, refillsAtOnce}, scanClient)
 		if err != nil {

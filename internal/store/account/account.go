@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"context"
@@ -106,11 +106,11 @@ func insertClient(ctx context.Context, a engine.Querier, p puntuale.PartnerID, i
 	return queue.Enter(ctx, a, "grant", c.Created, []puntuale.ClientID{id}, []int64{*c.Credits})
 }
 
-const clientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.refill_to, c.refill_at,
+const ClientColumns = `c.id, c.partner_id, c.name, c.email, c.phone, c.type, c.profile, c.refill, c.refill_to, c.refill_at,
  c.credits, c.cap, c.expires_on, c.expires_at, c.zone, c.region, c.closed, c.suspended, c.features, c.created_at, c.revision,
  coalesce((select s.type from session s where s.client_id = c.id and s.is_default = 1 and s.deleted_at = 0), '')`
 
-func clientFields(c *puntuale.Client) []any {
+func ClientFields(c *puntuale.Client) []any {
 	return []any{&c.ID, &c.Partner, &c.Name, &c.Email, &c.Phone, &c.Type, &c.Profile, &c.Refill, &c.RefillTo, engine.ScanTime(&c.RefillAt),
 		&c.Credits, &c.Cap, date{&c.Expires}, engine.ScanTime(&c.ExpiresAt), &c.Zone, &c.Region, engine.ScanJSON(&c.Closed), engine.ScanBool(&c.Suspended),
 		engine.ScanJSON(&c.Features), engine.ScanTime(&c.Created), &c.Revision, &c.Connection}

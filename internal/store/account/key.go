@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"context"
@@ -30,7 +30,7 @@ var errUnknownKey = &puntuale.Error{Code: puntuale.CodeUnauthorized, Message: "t
 // A client's key, the usual one, costs one query.
 const (
 	validKey  = ` k.hash = $1 and k.revoked_at = 0 and (k.expires_at = 0 or k.expires_at > $2)`
-	clientKey = `select k.id, k.partner_id, k.expires_at, ` + clientColumns + ` from api_key k
+	clientKey = `select k.id, k.partner_id, k.expires_at, ` + ClientColumns + ` from api_key k
  join client c on c.id = k.client_id and c.partner_id = k.partner_id and c.deleted_at = 0 where` + validKey
 	partnerKey = `select k.id, k.partner_id, k.expires_at from api_key k where k.client_id = 0 and` + validKey
 )
@@ -38,7 +38,7 @@ const (
 func (s *Accounts) Principal(ctx context.Context, hash puntuale.KeyHash, now time.Time) (puntuale.Principal, error) {
 	p := puntuale.Principal{Side: puntuale.ClientSide}
 	args := []any{hash[:], engine.Micros(now)}
-	found, err := engine.QueryOne(ctx, s.CallReads, clientKey, args, append([]any{&p.Key, &p.Partner, engine.ScanTime(&p.Expires)}, clientFields(&p.Client)...)...)
+	found, err := engine.QueryOne(ctx, s.CallReads, clientKey, args, append([]any{&p.Key, &p.Partner, engine.ScanTime(&p.Expires)}, ClientFields(&p.Client)...)...)
 	if err == nil && !found {
 		p = puntuale.Principal{Side: puntuale.PartnerSide}
 		found, err = engine.QueryOne(ctx, s.CallReads, partnerKey, args, &p.Key, &p.Partner, engine.ScanTime(&p.Expires))
@@ -143,7 +143,7 @@ func (p Partner) rotate(ctx context.Context, a engine.Querier, client puntuale.C
 	if err != nil || client == 0 {
 		return id, err
 	}
-	return id, changed(ctx, a, client)
+	return id, Changed(ctx, a, client)
 }
 
 // roomForKey refuses one more of the valid keys that the condition finds. The client's quota bounds them, or for the
@@ -172,12 +172,12 @@ func (p Partner) RevokeKey(ctx context.Context, client puntuale.ClientID, id pun
 		if err := engine.ThereOr(n > 0, err, "key"); err != nil || client == 0 {
 			return err
 		}
-		return changed(ctx, a, client)
+		return Changed(ctx, a, client)
 	})
 }
 
-// lockClient keeps the partner's client from being deleted before this transaction has committed.
-func (p Partner) lockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
+// LockClient keeps the partner's client from being deleted before this transaction has committed.
+func (p Partner) LockClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) error {
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from client where partner_id = $1 and id = $2 and deleted_at = 0 for update`, []any{p.id, id}, &n)
 	return engine.ThereOr(found, err, "client")

@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"context"
@@ -58,7 +58,7 @@ func (p Partner) user(ctx context.Context, a engine.Querier, client puntuale.Cli
 // lockUsers makes changes of one owner's users wait for each other, and keeps a client from being deleted.
 func (p Partner) lockUsers(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
-		return p.lockClient(ctx, a, client)
+		return p.LockClient(ctx, a, client)
 	}
 	var n int64
 	found, err := engine.QueryOne(ctx, a, `select id from partner where id = $1 for update`, []any{p.id}, &n)
@@ -85,7 +85,7 @@ func (p Partner) CreateUser(ctx context.Context, u puntuale.User, i *puntuale.In
 // roomForUser refuses one user more than a client's quota, or for the partner itself [puntuale.MaxUsers], allows.
 func (p Partner) roomForUser(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if client != 0 {
-		return room(ctx, a, client, puntuale.QuotaUsers)
+		return Room(ctx, a, client, puntuale.QuotaUsers)
 	}
 	var n int64
 	if _, err := engine.QueryOne(ctx, a, `select count(*) from login where partner_id = $1 and client_id = 0`, []any{p.id}, &n); err != nil {

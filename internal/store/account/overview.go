@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"context"
@@ -39,7 +39,7 @@ func (p Partner) FindClients(ctx context.Context, f puntuale.ClientFilter, page 
 	case puntuale.StateEmpty:
 		where += ` and c.credits <= 0`
 	}
-	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+clientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+ClientColumns+` from client c where `+where+` order by lower(c.name), c.id limit $2`, args, scanClient)
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("look for clients: %w", err))
 	}
@@ -96,7 +96,7 @@ func (p Partner) Pulses(ctx context.Context, days []puntuale.ClientDay) (map[pun
 }
 
 func (p Partner) Expiring(ctx context.Context, from, to puntuale.Date, limit int) ([]puntuale.Client, error) {
-	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+clientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
+	all, err := engine.QueryAll(ctx, p.s.ListReads, `select `+ClientColumns+` from client c where c.partner_id = $1 and c.deleted_at = 0
  and c.expires_on >= $2 and c.expires_on <= $3 order by c.expires_on, lower(c.name), c.id limit $4`,
 		[]any{p.id, dayNumber(from), dayNumber(to), limit}, scanClient)
 	if err != nil {

@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"cmp"
@@ -13,14 +13,14 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-// Outcomes are counted by day in the background, and a page adds what was done since. An outcome that was corrected is
-// counted at both of its moments, which is rare: evidence that came after a message was given up.
+// Outcomes are counted by day in the background, and a page adds the later ones. A corrected outcome counts at both of its
+// moments. That is rare: evidence came after a message was given up.
 
 // tallyLag is how long after its moment an outcome is counted for good: by then whatever bears the moment is committed.
 const tallyLag = time.Minute
 
-// quarter of an hour, in microseconds: days begin at multiples of it in every zone.
-const quarter = int64(15 * time.Minute / time.Microsecond)
+// Quarter of an hour, in microseconds: days begin at multiples of it in every zone.
+const Quarter = int64(15 * time.Minute / time.Microsecond)
 
 // tallyRounds bounds the days of one client that one call counts.
 const tallyRounds = 60
@@ -40,8 +40,8 @@ select x.id, x.zone, x.mark, x.first from (
  from client c left join total_mark t on t.client_id = c.id) x
 where x.first is not null order by x.id`
 
-// tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
-func (s *Accounts) tally(ctx context.Context, now time.Time) error {
+// Tally counts outcomes by day, of every client as far as one call may. Any number of nodes may do so at once.
+func (s *Accounts) Tally(ctx context.Context, now time.Time) error {
 	until := engine.Micros(now.Add(-tallyLag))
 	all, err := engine.QueryAll(ctx, s.MaintenanceReads, findUntallied, []any{until}, func(rows engine.Row, u *untallied) error {
 		return rows.Scan(&u.id, &u.zone, &u.mark, &u.first)
@@ -100,7 +100,7 @@ func countDone(ctx context.Context, a engine.Querier, id puntuale.ClientID, from
 
 // addTotal adds what was counted, unless another node did so first.
 func (s *Accounts) addTotal(ctx context.Context, u untallied, end int64, day puntuale.Date, t puntuale.DayTotal) error {
-	return s.writeDoor(ctx, func(ctx context.Context, a engine.Querier) error {
+	return s.WriteDoor(ctx, func(ctx context.Context, a engine.Querier) error {
 		n, err := a.Exec(ctx, `insert into total_mark (client_id, at) values ($1, $2) on conflict (client_id) do update set at = excluded.at
  where total_mark.at = $3`, u.id, end, u.mark)
 		if err != nil || n == 0 {
@@ -211,11 +211,11 @@ func (p Partner) addSince(ctx context.Context, clients []clientZone, now time.Ti
 	zones := zonesOf(clients)
 	return p.s.ListReads.Query(ctx, `select m.client_id, m.done_at / $1, m.outcome, count(*) from $u(c bigint, n bigint) cross join message m
  where m.client_id = u.c and m.done_at >= u.n and m.outcome <> 0 group by 1, 2, 3`,
-		[]any{quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows engine.Row) error {
+		[]any{Quarter, ofDays(clients, func(c *clientZone) int64 { return c.mark })}, func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var at, outcome, n int64
 			err := rows.Scan(&id, &at, &outcome, &n)
-			d := t.at(puntuale.DateOf(engine.Instant(at * quarter).In(zones[id])))
+			d := t.at(puntuale.DateOf(engine.Instant(at * Quarter).In(zones[id])))
 			if outcome == 1 {
 				d.Sent += n
 			} else {
@@ -235,12 +235,12 @@ func (p Partner) addPending(ctx context.Context, clients []clientZone, now time.
 	bound := func(c *clientZone) int64 { return engine.Micros(t.to.AddDays(1).At(0, zones[c.id])) }
 	return p.s.ListReads.Query(ctx, `select s.client_id, m.next_at / $1, count(*) from $u(c bigint, n bigint) cross join session s cross join message m
  where s.client_id = u.c and s.deleted_at = 0 and m.session_id = s.id and `+queue.BothQueues+` and m.state = 0 and m.next_at < u.n group by 1, 2`,
-		[]any{quarter, ofDays(clients, bound)}, func(rows engine.Row) error {
+		[]any{Quarter, ofDays(clients, bound)}, func(rows engine.Row) error {
 			var id puntuale.ClientID
 			var at, n int64
 			err := rows.Scan(&id, &at, &n)
 			zone := zones[id]
-			day, today := puntuale.DateOf(engine.Instant(at*quarter).In(zone)), puntuale.DateOf(now.In(zone))
+			day, today := puntuale.DateOf(engine.Instant(at*Quarter).In(zone)), puntuale.DateOf(now.In(zone))
 			if day.Int() < today.Int() {
 				day = today
 			}

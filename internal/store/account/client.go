@@ -1,4 +1,4 @@
-package store
+package account
 
 import (
 	"context"
@@ -10,28 +10,28 @@ import (
 	"puntuale/internal/store/queue"
 )
 
-func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(clientFields(c)...) }
+func scanClient(rows engine.Row, c *puntuale.Client) error { return rows.Scan(ClientFields(c)...) }
 
 func (p Partner) Client(ctx context.Context, id puntuale.ClientID) (puntuale.Client, error) {
-	c, found, err := p.client(ctx, p.s.CallReads, id)
+	c, found, err := p.ClientIn(ctx, p.s.CallReads, id)
 	return c, engine.FoundOr(found, err, "client")
 }
 
-func (p Partner) client(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
-	found, err = engine.QueryOne(ctx, a, `select `+clientColumns+` from client c where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`,
-		[]any{p.id, id}, clientFields(&c)...)
+func (p Partner) ClientIn(ctx context.Context, a engine.Querier, id puntuale.ClientID) (c puntuale.Client, found bool, err error) {
+	found, err = engine.QueryOne(ctx, a, `select `+ClientColumns+` from client c where c.partner_id = $1 and c.id = $2 and c.deleted_at = 0`,
+		[]any{p.id, id}, ClientFields(&c)...)
 	return c, found, err
 }
 
 // lockedClient reads the client once its row is locked: what is read stays until this transaction has committed.
 func (p Partner) lockedClient(ctx context.Context, a engine.Querier, id puntuale.ClientID) (puntuale.Client, bool, error) {
-	if err := p.lockClient(ctx, a, id); err != nil {
+	if err := p.LockClient(ctx, a, id); err != nil {
 		if puntuale.CodeOf(err) == puntuale.CodeNotFound {
 			return puntuale.Client{}, false, nil
 		}
 		return puntuale.Client{}, false, err
 	}
-	return p.client(ctx, a, id)
+	return p.ClientIn(ctx, a, id)
 }
 
 func (p Partner) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Client, string, error) {
@@ -39,7 +39,7 @@ func (p Partner) Clients(ctx context.Context, page puntuale.Page) ([]puntuale.Cl
 	if err != nil {
 		return nil, "", err
 	}
-	all, err := engine.QueryAll(ctx, p.s.CallReads, `select `+clientColumns+` from client c
+	all, err := engine.QueryAll(ctx, p.s.CallReads, `select `+ClientColumns+` from client c
  where c.partner_id = $1 and c.id > $2 and c.deleted_at = 0 order by c.id limit $3`, []any{p.id, last, limit + 1}, scanClient)
 	if err != nil {
 		return nil, "", engine.PublicError(fmt.Errorf("list clients: %w", err))
@@ -53,7 +53,7 @@ func (p Partner) ClientsByID(ctx context.Context, ids []puntuale.ClientID) (map[
 	if len(ids) == 0 {
 		return found, nil
 	}
-	all, err := engine.QueryAll(ctx, p.s.CallReads, `select `+clientColumns+` from $u(i bigint) cross join client c
+	all, err := engine.QueryAll(ctx, p.s.CallReads, `select `+ClientColumns+` from $u(i bigint) cross join client c
  where c.id = u.i and c.partner_id = $1 and c.deleted_at = 0`,
 		[]any{p.id, engine.Columns{engine.Column(ids, func(id *puntuale.ClientID) int64 { return int64(*id) })}}, scanClient)
 	if err != nil {
@@ -163,9 +163,9 @@ func creditsOf(c puntuale.Client) int64 {
 	return *c.Credits
 }
 
-// changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
+// Changed notes that what a start of the client's is planned from is another one now. It comes last in a transaction:
 // the lock of the client's row is the last one that any takes.
-func changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
+func Changed(ctx context.Context, a engine.Querier, client puntuale.ClientID) error {
 	if _, err := a.Exec(ctx, `update client set revision = revision + 1 where id = $1`, client); err != nil {
 		return fmt.Errorf("raise a client's revision: %w", err)
 	}
