@@ -55,6 +55,7 @@ var Rules = []Rule{
 	{Package: "internal/store/transfer", Module: []string{".", "internal/clock", "internal/store/archive", "internal/store/engine", "internal/store/fleet", "internal/store/migration", "internal/store/queue"}, Library: []string{"*"}, Never: []string{"net/http"}},
 	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/intake", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/httpkit", Module: []string{".", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},

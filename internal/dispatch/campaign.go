@@ -8,7 +8,6 @@ type second struct {
 	ready fifo[*entry] // due and prepared
 	open  bool         // some campaign may have messages to send
 	held  int          // in memory and not yet claimed
-	more  bool         // the database holds more that is due soon
 }
 
 // Sizes of what is in memory of a second queue: a quarter of the memory is for all of them.
@@ -78,7 +77,7 @@ func (s *scheduler) gotSeconds(r *rows) {
 	for i := range r.second {
 		m := &r.second[i]
 		l := s.lanes[m.Session]
-		if l == nil || !l.reading {
+		if l == nil || !l.lookahead.Reading() {
 			continue
 		}
 		count[m.Session]++
@@ -90,7 +89,7 @@ func (s *scheduler) gotSeconds(r *rows) {
 		return
 	}
 	for _, l := range r.lanes {
-		l.second.more = r.secondLimit > 0 && count[l.session.ID] >= r.secondLimit
+		l.lookahead.SetMoreOfCampaigns(r.secondLimit > 0 && count[l.session.ID] >= r.secondLimit)
 	}
 }
 

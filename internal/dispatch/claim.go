@@ -175,7 +175,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 		default:
 			lost++
 		}
-		e.lane.stray()
+		e.lane.lookahead.Stray()
 		untouched := granted[i] == puntuale.ClaimHeld || granted[i] == puntuale.ClaimPaused || granted[i] == puntuale.ClaimUnmarked
 		s.landed(e, !untouched)
 		s.finished(e)
@@ -189,7 +189,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 // rows found with its token later are simply opened again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*entry, err error, now time.Time) {
 	for _, e := range batch {
-		e.lane.stray()
+		e.lane.lookahead.Stray()
 		s.landed(e, false)
 		s.finished(e)
 	}
@@ -232,9 +232,7 @@ func (s *scheduler) finished(e *entry) {
 	e.lane.open--
 	s.drained(e.lane)
 	if l := s.lanes[e.m.Session]; l != nil {
-		if l.reading {
-			l.left[e.m.ID] = struct{}{}
-		}
+		l.lookahead.Leave(e.m.ID)
 		s.isQuiet(l)
 		s.refill(l)
 	}
@@ -249,7 +247,7 @@ func (s *scheduler) holdClient(sh *share) {
 	for _, l := range s.lanes {
 		if l.share == sh {
 			s.clear(l)
-			l.glance = time.Time{}
+			l.lookahead.ExpireNow()
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/dispatch/lookahead"
 )
 
 // lane is the queue of one session that this node owns.
@@ -30,25 +31,8 @@ type lane struct {
 	offline    bool
 	active     bool // in its client's turn list
 
-	// Reading.
-	reading   bool
-	wanted    bool                            // another read, as soon as may be
-	urgent    bool                            // wanted so, and listed
-	until     time.Time                       // as far as hints said
-	full      bool                            // as far as the horizon
-	readAlarm alarm                           // for readAfter
-	left      map[puntuale.MessageID]struct{} // left memory while a read was under way, which may show them as they were
-	more      bool                            // the database holds more that is due soon
-	looked    time.Time                       // when the poll last had it read
-	readAfter time.Time                       // not before, so that a lane spends half its time reading at most
-	glance    time.Time                       // of a lane that cannot send: the next look for what expires
-	deep      bool                            // more was due than the last read brought
-	depths    time.Time                       // of a lane that cannot send: the next look for what expires behind that
-	seen      puntuale.Place                  // every open row up to it is in memory or in flight; zero: not so
-	seenUntil time.Time                       // then the lane is read from the beginning again
-	strayed   bool                            // since the last read began, an open row left memory
-	learnt    bool                            // what was in retry under the former owner is known
-	crowded   bool                            // too much was found to know it, so it is read alone
+	lookahead lookahead.Lookahead
+	readAlarm alarm // the lookahead's
 
 	counting bool // the store is asked what left before
 
@@ -63,7 +47,6 @@ func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane
 	l := &lane{
 		share: sh, session: session, conn: conn,
 		entries: map[puntuale.MessageID]*entry{}, recipients: map[person]*recipient{},
-		left: map[puntuale.MessageID]struct{}{},
 	}
 	l.alarm.lane, l.readAlarm.reader = l, l
 	l.second.open = session.Campaigns
@@ -248,11 +231,9 @@ func (s *scheduler) forget(e *entry) {
 	s.alarms.drop(&e.alarm)
 	s.drop(e)
 	if e.m.Campaign == 0 {
-		l.stray()
+		l.lookahead.Stray()
 	}
-	if l.reading {
-		l.left[e.m.ID] = struct{}{}
-	}
+	l.lookahead.Leave(e.m.ID)
 	if !e.repeat() {
 		if r := l.recipients[personOf(&e.m)]; r != nil {
 			r.remove(e)
@@ -261,9 +242,6 @@ func (s *scheduler) forget(e *entry) {
 	}
 	s.refill(l)
 }
-
-// stray has the next read begin at the beginning: an open row may stand before what was seen.
-func (l *lane) stray() { l.seen, l.strayed = puntuale.Place{}, true }
 
 // clear drops all of a lane that is not in flight.
 func (s *scheduler) clear(l *lane) {

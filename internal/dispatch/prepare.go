@@ -152,7 +152,7 @@ func (s *scheduler) gotContents(batch []*entry, err error) {
 	}
 	after := s.cfg.Clock.Now().Add(s.cfg.Poll / 4)
 	for _, e := range batch {
-		e.lane.readAfter = after
+		e.lane.lookahead.Delay(after)
 		s.forget(e) // the poll finds it again
 	}
 }

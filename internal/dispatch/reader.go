@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"puntuale"
+	"puntuale/internal/dispatch/lookahead"
 )
 
 // Sizes of what is read into memory.
@@ -32,43 +33,24 @@ type reader struct {
 	blocked int         // lanes that could not send at the last poll
 }
 
-// want has a lane read as far as the horizon.
+// want has a lane read as far as the horizon. One with a backlog is read again as it runs low.
 func (s *scheduler) want(l *lane, urgent bool) {
-	if !urgent && l.backlogged(s.capacity()) {
-		l.more = true // it is read again as it runs low
+	if l.gone || s.retiring || !urgent && l.backlogged(s.capacity()) {
 		return
 	}
-	l.full = true
-	s.enlist(l, urgent)
+	s.act(l, l.lookahead.Want(urgent, s.cfg.Clock.Now()))
 }
 
-// enlist has a lane read as soon as may be; never twice at a time.
-func (s *scheduler) enlist(l *lane, urgent bool) {
-	if l.gone || s.retiring {
-		return
-	}
-	if l.wanted {
-		if urgent && !l.reading && !l.urgent {
-			s.enqueue(l, urgent)
-		}
-		return
-	}
-	l.wanted = true
-	if !l.reading { // else when it ends
-		s.enqueue(l, urgent)
-	}
-}
-
-// enqueue lists a wanted lane; a later entry in the other list finds it no longer wanted.
-func (s *scheduler) enqueue(l *lane, urgent bool) {
-	switch {
-	case s.cfg.Clock.Now().Before(l.readAfter):
-		s.alarms.set(&l.readAlarm, l.readAfter)
-	case urgent:
-		l.urgent = true
-		s.reader.urgent.push(l)
-	default:
+// act does what the lane's lookahead decided. A lane may be in both lists: the first one that comes to it has it read.
+func (s *scheduler) act(l *lane, a lookahead.Action) {
+	switch a.Task {
+	case lookahead.List:
 		s.reader.rest.push(l)
+	case lookahead.ListUrgent:
+		s.reader.urgent.push(l)
+	case lookahead.SetTimer:
+		s.alarms.set(&l.readAlarm, a.At)
+	case lookahead.Nothing:
 	}
 }
 
@@ -76,7 +58,7 @@ func (s *scheduler) enqueue(l *lane, urgent bool) {
 func (l *lane) known() int { return len(l.entries) + l.open }
 
 // backlogged lanes have so much overdue that nothing new could leave before the next refill.
-func (l *lane) backlogged(capacity int) bool { return l.more && l.ready.len() > capacity/4 }
+func (l *lane) backlogged(capacity int) bool { return l.lookahead.More() && l.ready.len() > capacity/4 }
 
 // capacity is how many messages a lane may hold.
 func (s *scheduler) capacity() int {
@@ -89,16 +71,13 @@ func (s *scheduler) capacity() int {
 
 // refill reads a lane at once when it runs low while the database holds more.
 func (s *scheduler) refill(l *lane) {
-	if l.wanted || l.blocked() || l.share.held {
+	if s.retiring || l.lookahead.Wanted() || l.blocked() || l.share.held {
 		return
 	}
-	if l.more && l.first() < s.capacity()/4 {
-		l.more = false
-		s.want(l, true)
-	}
-	if l.second.more && l.second.held < s.secondRoom()/4 {
-		l.second.more = false
-		s.want(l, true)
+	low := l.lookahead.More() && l.first() < s.capacity()/4
+	campaignsLow := l.lookahead.MoreOfCampaigns() && l.second.held < s.secondRoom()/4
+	if low || campaignsLow {
+		s.act(l, l.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
 	}
 }
 
@@ -114,33 +93,27 @@ func (s *scheduler) read(now time.Time) {
 
 // readNext reads the first lane of a list, together with others if they are small.
 func (s *scheduler) readNext(list *fifo[*lane], now time.Time) {
-	var small []*lane
+	var small []started
 	for list.len() > 0 && len(small) < lanesAtOne {
 		l := list.peek()
-		if l.gone || !l.wanted || l.reading {
+		if l.gone || !l.lookahead.Pending() {
 			list.pop()
 			continue
 		}
-		big := l.known() > smallLane || l.more || l.crowded || l.blocked() || l.share.held
+		big := l.known() > smallLane || l.lookahead.More() || l.lookahead.Crowded() || l.blocked() || l.share.held
 		if big && len(small) > 0 {
 			break
 		}
 		list.pop()
-		l.wanted, l.urgent, l.reading = false, false, true
+		begun := started{l, l.lookahead.Begin(big, s.cfg.Horizon, now)}
 		if big {
-			limit := s.room(l)
-			if l.seen == (puntuale.Place{}) || !now.Before(l.seenUntil) {
-				l.seen = puntuale.Place{}
-				limit += l.known()
-			}
-			s.startRead([]*lane{l}, limit, now)
+			s.startRead([]started{begun}, true, now)
 			return
 		}
-		l.seen = puntuale.Place{}
-		small = append(small, l)
+		small = append(small, begun)
 	}
 	if len(small) > 0 {
-		s.startRead(small, glanceRows, now)
+		s.startRead(small, false, now)
 	}
 }
 
@@ -167,24 +140,35 @@ type rows struct {
 	err         error
 }
 
-func (s *scheduler) startRead(lanes []*lane, limit int, now time.Time) {
-	from := make([]puntuale.Place, len(lanes))
+// started is a lane whose read begins.
+type started struct {
+	lane *lane
+	read lookahead.Read
+}
+
+// startRead asks for what lanes want. A big one is read alone: its read goes on where the last one ended.
+func (s *scheduler) startRead(begun []started, big bool, now time.Time) {
+	lanes := make([]*lane, len(begun))
+	from := make([]puntuale.Place, len(begun))
 	var fresh []puntuale.SessionID
-	horizon := now
-	for i, l := range lanes {
-		from[i] = l.seen
+	horizon, limit := now, glanceRows
+	for i, b := range begun {
+		l, read := b.lane, b.read
+		lanes[i] = l
+		if big {
+			limit = s.room(l)
+			if read.From == (puntuale.Place{}) {
+				limit += l.known()
+			}
+		}
+		from[i] = read.From
 		from[i].Session = l.session.ID
-		l.strayed = false
-		if !l.learnt {
+		horizon = later(horizon, read.Until)
+		if read.Takeover {
 			fresh = append(fresh, l.session.ID)
 		}
-		if l.full {
-			l.until = now.Add(s.cfg.Horizon)
-		}
-		horizon = later(horizon, l.until)
-		l.until, l.full = time.Time{}, false
 	}
-	deep := len(lanes) == 1 && s.looksDeep(lanes[0], now)
+	deep := big && s.looksDeep(lanes[0], now)
 	second, secondLimit := s.seconds(lanes)
 	s.reader.running++
 	s.wg.Go(func() {
@@ -224,41 +208,26 @@ func (s *scheduler) fetchSecond(r *rows, from []puntuale.Place, horizon, now tim
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// A lane that cannot send may hold more than is read of it. What expires behind that is looked for apart, which reads
-// all that is due: not more often than depthsLeast, nor less than depthsMost.
-const (
-	depthsLeast = 10 * time.Second
-	depthsMost  = time.Minute
-	depthsRows  = 1024
-)
+// depthsRows is how many messages a look for what expires behind the rows of a read may bring.
+const depthsRows = 1024
 
 func (s *scheduler) looksDeep(l *lane, now time.Time) bool {
-	return (l.deep || l.second.more) && (l.blocked() || l.share.held) && !now.Before(l.depths)
+	return (l.blocked() || l.share.held) && l.lookahead.BehindDue(now)
 }
 
 // fetchEnding asks the store for what expires before it is asked again. Any goroutine.
 func (s *scheduler) fetchEnding(r *rows, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
-	r.ending, r.err = s.cfg.Queue.Expiring(ctx, session, now.Add(depthsMost), depthsRows)
+	r.ending, r.err = s.cfg.Queue.Expiring(ctx, session, lookahead.BehindUntil(now), depthsRows)
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
 // gotEnding takes what expires into memory, to be closed, and plans the next look.
 func (s *scheduler) gotEnding(l *lane, ending []puntuale.DueMessage, now time.Time) {
-	l.depths = now.Add(depthsMost)
-	if len(ending) == depthsRows {
-		l.depths = now.Add(s.cfg.Poll) // there may be more
-	}
+	l.lookahead.GotBehind(ending, len(ending) == depthsRows, s.cfg.Poll, now)
 	for i := range ending {
-		m := &ending[i]
-		if m.ValidUntil.After(now) && m.ValidUntil.Before(l.depths) {
-			l.depths = later(m.ValidUntil, now.Add(depthsLeast))
-		}
-		s.admit(l, m, now)
-	}
-	if l.depths.Before(l.glance) {
-		l.glance = l.depths
+		s.admit(l, &ending[i], now)
 	}
 }
 
@@ -280,20 +249,19 @@ func (s *scheduler) gotRows(r rows) {
 	count := make(map[puntuale.SessionID]int, len(r.lanes))
 	last, full := puntuale.Place{}, false
 	for _, l := range r.lanes {
-		if l.crowded = len(r.lanes) > 1 && slices.Contains(r.crowded, l.session.ID); r.err == nil && !l.crowded {
-			l.learnt = true
-			l.glance = now.Add(glanceEvery)
-		}
+		crowded := len(r.lanes) > 1 && slices.Contains(r.crowded, l.session.ID)
+		l.lookahead.Got(r.err != nil, crowded, now)
 	}
 	for i := range r.due {
 		m := &r.due[i]
-		if l := s.lanes[m.Session]; l != nil && l.reading && !l.crowded {
+		if l := s.lanes[m.Session]; l != nil && l.lookahead.Reading() && !l.lookahead.Crowded() {
 			count[m.Session]++
 			switch s.admit(l, m, now) {
 			case leftOut:
-				l.stray()
+				l.lookahead.Stray()
 			case noRoom:
-				l.more, full = true, true
+				l.lookahead.FoundMore()
+				full = true
 			}
 			if !full {
 				last = puntuale.Place{Next: m.Next, ID: m.ID}
@@ -305,58 +273,22 @@ func (s *scheduler) gotRows(r rows) {
 		s.gotEnding(l, r.ending, now)
 	}
 	for _, l := range r.lanes {
-		l.reading = false
-		clear(l.left)
-		l.readAfter = now.Add(min(r.took, s.cfg.Poll)) // what held up one read is no reason to put off the next
-		if l.blocked() || l.share.held {
-			l.readAfter = now.Add(s.cfg.Poll) // hints have no hurry here
-		}
-		if r.err != nil {
-			l.readAfter = now.Add(s.cfg.Poll / 4)
-			l.wanted = false // the poll asks again
-			continue
-		}
-		if l.crowded && s.lanes[l.session.ID] == l {
-			l.full, l.wanted = true, true
-		}
-		l.deep = count[l.session.ID] >= r.limit
-		if len(r.lanes) == 1 {
-			s.seen(l, last, l.deep || full, now)
-		}
-		l.more = l.more || l.deep
-		if s.lanes[l.session.ID] != l {
-			continue
-		}
-		if l.wanted {
-			s.enqueue(l, true)
-		} else {
+		s.act(l, l.lookahead.End(lookahead.Result{
+			Failed: r.err != nil, Took: r.took, Poll: s.cfg.Poll,
+			Alone: len(r.lanes) == 1, Last: last, NoRoom: full,
+			Cut:     count[l.session.ID] >= r.limit,
+			CanSend: !l.blocked() && !l.share.held, Lost: l.gone,
+		}, now))
+		if r.err == nil && !l.gone {
 			s.refill(l)
 		}
-	}
-}
-
-// seenFor bounds how long a lane with a backlog is read on from where the last read ended: a row that came to stand
-// before that, and whose hint was lost, is found then.
-const seenFor = 5 * time.Second
-
-// seen notes where the next read of a lane with a backlog goes on. Reading again what is in memory, and what lies closed
-// before it, would cost more than all the rest.
-func (s *scheduler) seen(l *lane, last puntuale.Place, more bool, now time.Time) {
-	switch {
-	case !more || l.strayed || l.blocked() || l.share.held:
-		l.seen = puntuale.Place{}
-	case last == (puntuale.Place{}): // nothing was taken: as before
-	case l.seen == (puntuale.Place{}):
-		l.seen, l.seenUntil = last, now.Add(seenFor)
-	default:
-		l.seen = last
 	}
 }
 
 // learn keeps the order of recipients whose earlier message was tried by this session's former owner.
 func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
 	l := s.lanes[m.Session]
-	if l == nil || l.learnt || m.Intent != 0 || !now.Before(m.IntentAt.Add(orderWait)) {
+	if l == nil || l.lookahead.TakeoverKnown() || m.Intent != 0 || !now.Before(m.IntentAt.Add(orderWait)) {
 		return
 	}
 	since := m.IntentAt
@@ -380,7 +312,7 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 	if l.entries[m.ID] != nil || s.alive[m.ID] != nil {
 		return known
 	}
-	if _, stale := l.left[m.ID]; stale {
+	if l.lookahead.Left(m.ID) {
 		return known // if it is still open, the lane has strayed
 	}
 	e := &entry{m: *m, lane: l}
@@ -388,8 +320,8 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 	if m.Intent > 0 {
 		if !s.recover(e, now) {
 			if e.stage == loading { // its time to be looked at has not come
-				if m.Next.After(now) && m.Next.Before(l.glance) {
-					l.glance = m.Next
+				if m.Next.After(now) {
+					l.lookahead.ExpireBy(m.Next)
 				}
 				return leftOut
 			}
@@ -401,9 +333,7 @@ func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admiss
 		return known
 	}
 	if l.blocked() || l.share.held && !e.repeat() {
-		if m.ValidUntil.Before(l.glance) {
-			l.glance = m.ValidUntil
-		}
+		l.lookahead.ExpireBy(m.ValidUntil)
 		return leftOut
 	}
 	if n := len(l.entries); n >= 2*laneMost || s.held >= memory && n >= laneLeast {

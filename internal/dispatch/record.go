@@ -167,7 +167,7 @@ func (r *recorder) write(ctx context.Context, batch []recording) error {
 				continue
 			}
 			if v := x.outcome.Verdict; v == puntuale.Retry || v == puntuale.Uncertain {
-				x.e.lane.stray()
+				x.e.lane.lookahead.Stray()
 			}
 			r.s.finished(x.e)
 			if x.outcome.Verdict == puntuale.Retry {

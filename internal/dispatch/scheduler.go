@@ -167,8 +167,8 @@ func (s *scheduler) fire(now time.Time) {
 		case a.lane != nil:
 			s.endPause(a.lane, now)
 			s.activate(a.lane)
-		case a.reader.wanted && !a.reader.reading:
-			s.enqueue(a.reader, true)
+		default:
+			s.act(a.reader, a.reader.lookahead.TimerFired(s.cfg.Clock.Now()))
 		}
 	}
 }
@@ -194,12 +194,11 @@ func (s *scheduler) poll(now time.Time) {
 		}
 		if l.blocked() || l.share.held {
 			s.reader.blocked++
-			if now.Before(l.glance) {
+			if !l.lookahead.ExpiryDue(now) {
 				continue
 			}
-			l.glance = now.Add(glanceEvery)
 		}
-		if l.known() <= smallLane || !now.Before(l.looked.Add(s.cfg.Poll)) {
+		if l.known() <= smallLane || l.lookahead.PollDue(s.cfg.Poll, now) {
 			s.look(l, now)
 		}
 	}
@@ -234,12 +233,9 @@ func (s *scheduler) round(now time.Time) {
 
 // look has a lane read for the poll.
 func (s *scheduler) look(l *lane, now time.Time) {
-	l.looked = now
+	l.lookahead.Polled(now)
 	s.want(l, false)
 }
-
-// glanceEvery is how often a lane that cannot send is looked at for what expires; known ends are met on time.
-const glanceEvery = 10 * time.Second
 
 // orphanKept is how long tokens of lost claims are remembered: rows that carry one are found by the next polls.
 const orphanKept = time.Hour
@@ -266,15 +262,16 @@ func (s *scheduler) checkOnline(l *lane, now time.Time) {
 		if l.offline {
 			s.clear(l)
 		}
-		l.glance = now
+		l.lookahead.ExpireNow()
 		s.resume(l)
 	}
 }
 
 // resume reads a lane that may send again.
 func (s *scheduler) resume(l *lane) {
-	l.readAfter = time.Time{}
-	s.want(l, true)
+	if !s.retiring {
+		s.act(l, l.lookahead.Resume(s.cfg.Clock.Now()))
+	}
 }
 
 // hinted acts on a hint.
@@ -290,21 +287,20 @@ func (s *scheduler) hinted(session puntuale.SessionID, h hint, now time.Time) {
 		return
 	}
 	s.checkOnline(l, now)
-	if h.changed || !h.first.After(l.seen.Next) {
-		l.stray()
+	if h.changed {
+		l.lookahead.Stray()
+	} else {
+		l.lookahead.StrayBefore(h.first)
 	}
-	if l.backlogged(s.capacity()) {
-		l.more = true // it stands behind what is in memory
-		return
+	if s.retiring || l.backlogged(s.capacity()) {
+		return // it stands behind what is in memory
 	}
 	until := later(h.until, now)
 	if len(l.entries) < laneMost/4 {
 		// A hint tells of the first moment of several; the poll is in time only for what is due well after it.
 		until = later(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
-	l.until = later(l.until, until)
-	l.full = l.full || h.changed
-	s.enlist(l, true)
+	s.act(l, l.lookahead.Wakeup(until, h.changed, s.cfg.Clock.Now()))
 }
 
 // passOn tells other nodes of a hint for a session that is not here.
@@ -390,7 +386,6 @@ func (s *scheduler) addLane(session puntuale.Session, now time.Time) *lane {
 	sh.count++
 	l := newLane(sh, session, s.cfg.Connector(session))
 	l.offline = !l.online()
-	l.glance = now
 	s.count(l, now)
 	s.lanes[session.ID] = l
 	s.want(l, true)

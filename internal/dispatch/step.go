@@ -31,7 +31,8 @@ func (s *scheduler) setBack(by time.Duration) {
 	}
 	back(&s.nextPoll, &s.nextRound, &s.claims.resume)
 	for _, l := range s.lanes {
-		back(&l.looked, &l.readAfter, &l.glance, &l.depths, &l.seenUntil, &l.resting)
+		back(&l.resting)
+		l.lookahead.SetBack(by)
 		if !l.paused.IsZero() {
 			l.setPaused(l.paused.Add(-by))
 		}
