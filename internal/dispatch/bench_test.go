@@ -325,7 +325,7 @@ func BenchmarkStartToLedger(b *testing.B) {
 	for b.Loop() {
 		now := time.Now()
 		w.start(b, "+393470001000", time.Hour, now)
-		d.Hint(w.session, now)
+		d.Wake(w.session, now)
 		took = append(took, (<-arrived).Sub(now))
 		<-time.After(time.Millisecond)
 	}

@@ -29,24 +29,24 @@ func (s *scheduler) setBack(by time.Duration) {
 			}
 		}
 	}
-	back(&s.nextPoll, &s.nextRound, &s.claims.resume)
-	for _, l := range s.lanes {
-		back(&l.resting)
-		l.lookahead.SetBack(by)
-		if !l.paused.IsZero() {
-			l.setPaused(l.paused.Add(-by))
+	back(&s.nextPoll, &s.nextPart, &s.claims.resume)
+	for _, q := range s.queues {
+		back(&q.drainUntil)
+		q.lookahead.SetBack(by)
+		if !q.paused.IsZero() {
+			q.setPaused(q.paused.Add(-by))
 		}
-		l.pace.setBack(by)
-		for _, r := range l.recipients {
-			for i := range r.holds {
-				back(&r.holds[i].until)
+		q.pace.setBack(by)
+		for _, r := range q.recipients {
+			for i := range r.barriers {
+				back(&r.barriers[i].until)
 			}
 		}
 	}
-	for _, a := range s.alarms {
-		if a.entry == nil || a.entry.parked { // else it is a message's own moment
-			a.at -= by.Microseconds()
+	for _, t := range s.timers {
+		if t.message == nil || t.message.parked { // else it is a message's own moment
+			t.at -= by.Microseconds()
 		}
 	}
-	heap.Init(&s.alarms)
+	heap.Init(&s.timers)
 }

@@ -43,13 +43,13 @@ func TestClockStep(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			bubbleOn(t, nil, func(t *testing.T, c *stepped, d *dispatch.Dispatcher, m *memory, n *network) {
-				d.Hint(1, c.Now())
+				d.Wake(1, c.Now())
 				after(1500 * time.Millisecond)
-				d.Hint(1, c.Now())
+				d.Wake(1, c.Now())
 				synctest.Wait()
 				c.step(by)
 				first := m.add(1, "+391", c.Now())[0]
-				d.Hint(1, c.Now())
+				d.Wake(1, c.Now())
 				after(1100 * time.Millisecond)
 				second := m.add(1, "+392", c.Now())[0]
 				after(1100 * time.Millisecond)
@@ -110,7 +110,7 @@ func TestClockSetBackDuringWaits(t *testing.T) {
 		m.add(1, "+391", long)
 		tried := m.add(2, "+392", long)[0]
 		after(1500 * time.Millisecond)
-		<-d.Rest(3, c.Now().Add(20*time.Second))
+		<-d.Drain(3, c.Now().Add(20*time.Second))
 		c.step(-time.Hour)
 		paused := m.add(1, "+399", c.Now())[0]
 		behind := m.add(2, "+392", c.Now())[0]
@@ -150,7 +150,7 @@ func TestClockSetForwardInFlight(t *testing.T) {
 	}
 	bubbleOn(t, setup, func(t *testing.T, c *stepped, d *dispatch.Dispatcher, m *memory, _ *network) {
 		id := m.add(1, "+391", c.Now())[0]
-		d.Hint(1, c.Now())
+		d.Wake(1, c.Now())
 		after(time.Second)
 		c.step(time.Hour)
 		after(10 * time.Second)
@@ -183,7 +183,7 @@ func TestRestIsBounded(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(time.Second)
-		<-d.Rest(1, time.Now().Add(time.Hour))
+		<-d.Drain(1, time.Now().Add(time.Hour))
 		id := m.add(1, "+391", time.Now())[0]
 		after(38 * time.Second)
 		if got := n.of(id); len(got) != 0 {

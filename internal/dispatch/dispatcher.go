@@ -71,16 +71,16 @@ const (
 // Dispatcher sends what is due for the sessions that its node owns. Start and Stop may each be called more than once,
 // also at the same time; a stopped dispatcher does not start again.
 type Dispatcher struct {
-	cfg      Config
-	box      *mailbox
-	sched    *scheduler
-	member   *member
-	mu       sync.Mutex
-	started  bool
-	stopOnce sync.Once
-	stopErr  error
-	cancel   context.CancelFunc // of all goroutines
-	wg       sync.WaitGroup
+	cfg        Config
+	mailbox    *mailbox
+	sched      *scheduler
+	membership *membership
+	mu         sync.Mutex
+	started    bool
+	stopOnce   sync.Once
+	stopErr    error
+	cancel     context.CancelFunc // of all goroutines
+	wg         sync.WaitGroup
 }
 
 // New prepares a dispatcher; it does nothing before Start.
@@ -115,10 +115,10 @@ func New(cfg Config) *Dispatcher {
 	if cfg.Beat <= 0 || cfg.Beat > cfg.Lease/2 {
 		cfg.Beat = cfg.Lease / 3
 	}
-	d := &Dispatcher{cfg: cfg, box: newMailbox()}
-	d.sched = newScheduler(&d.cfg, d.box)
-	d.member = newMember(&d.cfg, d.sched)
-	d.sched.member = d.member
+	d := &Dispatcher{cfg: cfg, mailbox: newMailbox()}
+	d.sched = newScheduler(&d.cfg, d.mailbox)
+	d.membership = newMembership(&d.cfg, d.sched)
+	d.sched.membership = d.membership
 	return d
 }
 
@@ -130,16 +130,16 @@ func (d *Dispatcher) Start(ctx context.Context) error {
 	if d.started {
 		return nil
 	}
-	if err := d.member.join(ctx); err != nil {
+	if err := d.membership.join(ctx); err != nil {
 		return fmt.Errorf("join the fleet: %w", err)
 	}
 	d.started = true
 	run, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
 	d.sched.start(run, &d.wg)
-	d.member.refresh(run)
-	d.wg.Go(func() { d.member.keepLease(run) })
-	d.wg.Go(func() { d.member.keepSessions(run) })
+	d.membership.refresh(run)
+	d.wg.Go(func() { d.membership.keepLease(run) })
+	d.wg.Go(func() { d.membership.keepSessions(run) })
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	}
 	leave, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
-	if err := d.member.leave(leave); err != nil {
+	if err := d.membership.leave(leave); err != nil {
 		errs = append(errs, fmt.Errorf("leave the fleet: %w", err))
 	} else {
 		d.cfg.Elsewhere(0, time.Time{})
@@ -193,9 +193,9 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 func (d *Dispatcher) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, leaveWait)
 	defer cancel()
-	left := len(d.sched.lanes)
+	left := len(d.sched.queues)
 	closed := make(chan puntuale.SessionID, left)
-	for id := range d.sched.lanes {
+	for id := range d.sched.queues {
 		d.cfg.Sessions.Release(id, func() { closed <- id })
 	}
 	fired, release := d.cfg.Clock.After(closeSoon)
@@ -207,7 +207,7 @@ func (d *Dispatcher) release(ctx context.Context) {
 			free = append(free, id)
 			continue
 		case <-fired:
-			d.member.giveUp(ctx, free)
+			d.membership.giveUp(ctx, free)
 		}
 		break
 	}
@@ -229,15 +229,15 @@ func (d *Dispatcher) abandon(idle <-chan struct{}) error {
 
 // Hint tells that the session has something due at a moment, or, with a zero moment, that sessions changed. It never
 // blocks; hints that come together are one. One for a session that another node may have is passed on to it.
-func (d *Dispatcher) Hint(session puntuale.SessionID, due time.Time) { d.hint(session, due, true) }
+func (d *Dispatcher) Wake(session puntuale.SessionID, due time.Time) { d.wake(session, due, true) }
 
 // Heard is Hint for what another node told. It goes no further; and of a session that is nobody's yet, only the node
 // that should have it takes notice. Session 0: any may be free.
-func (d *Dispatcher) Heard(session puntuale.SessionID, due time.Time) { d.hint(session, due, false) }
+func (d *Dispatcher) Heard(session puntuale.SessionID, due time.Time) { d.wake(session, due, false) }
 
-func (d *Dispatcher) hint(session puntuale.SessionID, due time.Time, here bool) {
+func (d *Dispatcher) wake(session puntuale.SessionID, due time.Time, here bool) {
 	if !due.After(d.cfg.Clock.Now().Add(d.cfg.Horizon)) { // else the poll finds it in time
-		d.box.hint(session, due, here)
+		d.mailbox.addWakeup(session, due, here)
 	}
 }
 
@@ -252,15 +252,15 @@ func Soon(c clock.Clock, elsewhere puntuale.Hint) puntuale.Hint {
 
 // Rest lets no new attempt of a session begin until a moment, when it goes on by itself. The channel is closed once
 // nothing of it is in flight, every outcome being on disk; at once for a session that is not the node's.
-func (d *Dispatcher) Rest(session puntuale.SessionID, until time.Time) <-chan struct{} {
+func (d *Dispatcher) Drain(session puntuale.SessionID, until time.Time) <-chan struct{} {
 	quiet := make(chan struct{})
-	d.box.post(func() { d.sched.rest(session, until, quiet) })
+	d.mailbox.post(func() { d.sched.drain(session, until, quiet) })
 	return quiet
 }
 
 // Resume ends a rest before its time.
 func (d *Dispatcher) Resume(session puntuale.SessionID) {
-	d.box.post(func() { d.sched.restEnds(d.sched.lanes[session]) })
+	d.mailbox.post(func() { d.sched.endDrain(d.sched.queues[session]) })
 }
 
 // Node is the node that the sessions here belong to now, 0 for none.

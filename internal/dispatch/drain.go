@@ -10,45 +10,45 @@ import (
 // itself: whoever asked for it may be gone.
 
 // restMost bounds it, by whatever clock its end was told.
-const restMost = 40 * time.Second
+const drainMost = 40 * time.Second
 
 // rest has a lane begin nothing new until a moment; quiet is closed once nothing of it is in flight.
-func (s *scheduler) rest(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
-	l := s.lanes[session]
-	if l == nil {
+func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
+	q := s.queues[session]
+	if q == nil {
 		close(quiet)
 		return
 	}
-	if most := s.cfg.Clock.Now().Add(restMost); until.After(most) {
+	if most := s.cfg.Clock.Now().Add(drainMost); until.After(most) {
 		until = most
 	}
-	l.resting = until
-	s.clear(l)
-	l.quiet = append(l.quiet, quiet)
-	s.isQuiet(l)
+	q.drainUntil = until
+	s.clear(q)
+	q.drainWaiters = append(q.drainWaiters, quiet)
+	s.tellDrained(q)
 }
 
 // restEnds lets a lane, which may be nil, go on.
-func (s *scheduler) restEnds(l *lane) {
-	if l == nil || l.resting.IsZero() {
+func (s *scheduler) endDrain(q *sessionQueue) {
+	if q == nil || q.drainUntil.IsZero() {
 		return
 	}
-	l.resting = time.Time{}
-	s.resume(l)
+	q.drainUntil = time.Time{}
+	s.resume(q)
 }
 
 // isQuiet tells those who wait for it that nothing of the lane is in flight, nor of an earlier one of its session.
-func (s *scheduler) isQuiet(l *lane) {
-	if len(l.quiet) == 0 || l.open > 0 && !l.gone {
+func (s *scheduler) tellDrained(q *sessionQueue) {
+	if len(q.drainWaiters) == 0 || q.unrecorded > 0 && !q.gone {
 		return
 	}
-	for _, e := range s.alive {
-		if e.m.Session == l.session.ID && !l.gone {
+	for _, m := range s.alive {
+		if m.row.Session == q.session.ID && !q.gone {
 			return
 		}
 	}
-	for _, quiet := range l.quiet {
+	for _, quiet := range q.drainWaiters {
 		close(quiet)
 	}
-	l.quiet = nil
+	q.drainWaiters = nil
 }

@@ -25,11 +25,11 @@ func TestRest(t *testing.T) {
 	}, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
 		now := time.Now()
 		flying := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		later := m.add(1, "+392", now.Add(2*time.Second), now.Add(3*time.Second))
-		d.Hint(1, now.Add(2*time.Second))
-		quiet := d.Rest(1, now.Add(time.Minute))
+		d.Wake(1, now.Add(2*time.Second))
+		quiet := d.Drain(1, now.Add(time.Minute))
 		synctest.Wait()
 		select {
 		case <-quiet:
@@ -45,15 +45,15 @@ func TestRest(t *testing.T) {
 		if s := m.get(later[0]); s.state != puntuale.Pending || s.Intent != 0 {
 			t.Errorf("while it rests: %v %d", s.state, s.Intent)
 		}
-		<-d.Rest(1, now.Add(time.Hour))
-		<-d.Rest(9, now.Add(time.Hour)) // nobody's
+		<-d.Drain(1, now.Add(time.Hour))
+		<-d.Drain(9, now.Add(time.Hour)) // nobody's
 		d.Resume(9)
 		d.Resume(1)
 		after(5 * time.Second)
 		if s := m.get(later[0]).state; s != puntuale.Completed {
 			t.Errorf("after its rest: %v", s)
 		}
-		<-d.Rest(1, time.Now().Add(10*time.Second))
+		<-d.Drain(1, time.Now().Add(10*time.Second))
 		id := m.add(1, "+393", time.Now())[0]
 		after(9 * time.Second)
 		if s := m.get(id); s.Intent != 0 {

@@ -180,7 +180,7 @@ func TestStoreAway(t *testing.T) {
 				return nil
 			}
 			if method == "Due" {
-				d.Hint(1, time.Now()) // one that comes while a read fails
+				d.Wake(1, time.Now()) // one that comes while a read fails
 			}
 			return errAway
 		})
@@ -219,7 +219,7 @@ func TestReadHeldUp(t *testing.T) {
 		after(10 * time.Second)
 		now := time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(5 * time.Second)
 		if at := n.of(id); len(at) != 1 || at[0].Sub(now) > time.Second {
 			t.Errorf("due at %v, it left at %v", now, at)
@@ -335,16 +335,16 @@ func TestNewSession(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(20 * time.Second)
 		m.session(2, 2, 0)
-		d.Hint(2, time.Time{})
+		d.Wake(2, time.Time{})
 		synctest.Wait()
 		if m.owner(2) == 0 {
 			t.Error("hinted: nobody owns it")
 		}
 		id := m.add(2, "+391", time.Now())[0]
-		d.Hint(2, time.Now())
+		d.Wake(2, time.Now())
 		m.session(3, 3, 0)
 		m.add(3, "+392", time.Now())
-		d.Hint(3, time.Now()) // a start for a session that this node has never heard of
+		d.Wake(3, time.Now()) // a start for a session that this node has never heard of
 		synctest.Wait()
 		if len(n.of(id)) != 1 || len(n.sightings()) != 2 {
 			t.Errorf("%d handed over, want 2", len(n.sightings()))

@@ -20,64 +20,56 @@ type mailbox struct {
 // always known before the outcome of one of its messages.
 type mail struct {
 	calls    []func()
-	prepared []*entry
-	ended    []attempt
-	hints    map[puntuale.SessionID]hint
-}
-
-// hint is what came for one session.
-type hint struct {
-	here    bool      // it comes from this node, whatever others told besides
-	changed bool      // sessions changed
-	first   time.Time // the earliest moment at which something is due; zero: none was said
-	until   time.Time // the latest
+	prepared []*queuedMessage
+	ended    []sendResult
+	wakeups  map[puntuale.SessionID]wakeup
 }
 
 func newMailbox() *mailbox {
 	return &mailbox{wake: make(chan struct{}, 1), mail: newMail()}
 }
 
-func newMail() mail { return mail{hints: map[puntuale.SessionID]hint{}} }
+func newMail() mail { return mail{wakeups: map[puntuale.SessionID]wakeup{}} }
 
 // post has the scheduler run f.
 func (b *mailbox) post(f func()) {
 	b.mu.Lock()
 	b.mail.calls = append(b.mail.calls, f)
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) prepared(e *entry) {
+func (b *mailbox) prepared(m *queuedMessage) {
 	b.mu.Lock()
-	b.mail.prepared = append(b.mail.prepared, e)
+	b.mail.prepared = append(b.mail.prepared, m)
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) ended(a attempt) {
+func (b *mailbox) ended(r sendResult) {
 	b.mu.Lock()
-	b.mail.ended = append(b.mail.ended, a)
+	b.mail.ended = append(b.mail.ended, r)
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) hint(session puntuale.SessionID, due time.Time, here bool) {
+func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, here bool) {
 	b.mu.Lock()
-	h := b.mail.hints[session]
-	h.here = h.here || here
-	h.changed = h.changed || due.IsZero()
-	if due.After(h.until) {
-		h.until = due
+	w := b.mail.wakeups[session]
+	w.here = w.here || here
+	w.changed = w.changed || due.IsZero()
+	if due.After(w.until) {
+		w.until = due
 	}
-	if !due.IsZero() && (h.first.IsZero() || due.Before(h.first)) {
-		h.first = due
+	if !due.IsZero() && (w.first.IsZero() || due.Before(w.first)) {
+		w.first = due
 	}
-	b.mail.hints[session] = h
+	b.mail.wakeups[session] = w
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) ring() {
+func (b *mailbox) notify() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
@@ -91,7 +83,7 @@ func (b *mailbox) take(spare *mail) {
 	clear(spare.calls)
 	clear(spare.prepared)
 	clear(spare.ended)
-	clear(spare.hints)
+	clear(spare.wakeups)
 	spare.calls, spare.prepared, spare.ended = spare.calls[:0], spare.prepared[:0], spare.ended[:0]
 	b.mail, *spare = *spare, b.mail
 }

@@ -11,7 +11,7 @@ import (
 
 // member is this node's part in the fleet. It keeps the lease on one goroutine and the sessions on another, so that a
 // slow look at the roster never costs the lease.
-type member struct {
+type membership struct {
 	cfg   *Config
 	sched *scheduler
 	wake  chan struct{}
@@ -21,7 +21,7 @@ type member struct {
 	node     puntuale.NodeID   // 0: joining again
 	nodes    []puntuale.NodeID // alive at the last look
 	nudged   bool
-	hinted   map[puntuale.SessionID]bool // new here: taken without regard to whose they should be
+	woken    map[puntuale.SessionID]bool // new here: taken without regard to whose they should be
 	foreign  map[puntuale.SessionID]bool // hinted and found to be another's: not asked for again until the next beat
 	released map[puntuale.SessionID]bool // drained, may go
 
@@ -30,11 +30,11 @@ type member struct {
 	free    map[puntuale.SessionID]time.Time       // since when nobody has it; keepSessions only
 }
 
-func newMember(cfg *Config, s *scheduler) *member {
-	return &member{
+func newMembership(cfg *Config, s *scheduler) *membership {
+	return &membership{
 		cfg: cfg, sched: s,
 		wake: make(chan struct{}, 1), beat: make(chan struct{}, 1),
-		hinted:   map[puntuale.SessionID]bool{},
+		woken:    map[puntuale.SessionID]bool{},
 		foreign:  map[puntuale.SessionID]bool{},
 		released: map[puntuale.SessionID]bool{},
 		targets:  map[puntuale.SessionID]puntuale.NodeID{},
@@ -43,7 +43,7 @@ func newMember(cfg *Config, s *scheduler) *member {
 }
 
 // join registers a new incarnation.
-func (m *member) join(ctx context.Context) error {
+func (m *membership) join(ctx context.Context) error {
 	node, err := m.cfg.Fleet.Join(ctx, m.cfg.Lease)
 	if err != nil {
 		return err
@@ -53,15 +53,15 @@ func (m *member) join(ctx context.Context) error {
 	m.mu.Unlock()
 	m.sched.health.joined(true)
 	m.sched.health.lease.Store(true)
-	m.sched.box.post(func() { m.sched.node, m.sched.claims.counter = node, 0 })
+	m.sched.mailbox.post(func() { m.sched.node, m.sched.claims.counter = node, 0 })
 	m.eager = m.cfg.Clock.Now().Add(2 * m.cfg.Lease)
-	ring(m.beat)
+	notify(m.beat)
 	m.cfg.Logger.Info("joined the fleet", "node", int64(node))
 	return nil
 }
 
 // leave frees the node's sessions and removes it. Nothing of the member runs any more.
-func (m *member) leave(ctx context.Context) error {
+func (m *membership) leave(ctx context.Context) error {
 	m.sched.health.joined(false)
 	if m.node == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (m *member) leave(ctx context.Context) error {
 }
 
 // giveUp frees sessions before the node leaves. Nothing of the member runs any more.
-func (m *member) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
+func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
 	if m.node == 0 || len(sessions) == 0 {
 		return
 	}
@@ -86,42 +86,42 @@ func (m *member) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
 }
 
 // rejoin gives up the incarnation. Any goroutine.
-func (m *member) rejoin(node puntuale.NodeID) {
+func (m *membership) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
 	if m.node == node {
 		m.node = 0
 	}
 	m.mu.Unlock()
-	ring(m.wake)
+	notify(m.wake)
 }
 
 // nudge asks for a look at the roster because of a session (0: whichever is free) that has something due, or changed. One
 // that may be nobody's is for the node that should have it; insist takes it here all the same, for it was made or
 // changed here. Any goroutine.
-func (m *member) nudge(session puntuale.SessionID, changed, insist bool) {
+func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
 	if look {
 		m.nudged = true
 		if session != 0 {
-			m.hinted[session] = true
+			m.woken[session] = true
 		}
 	}
 	m.mu.Unlock()
 	if look {
-		ring(m.wake)
+		notify(m.wake)
 	}
 }
 
 // drained lets a session go to its new owner. Any goroutine.
-func (m *member) drained(session puntuale.SessionID) {
+func (m *membership) release(session puntuale.SessionID) {
 	m.mu.Lock()
 	m.released[session] = true
 	m.mu.Unlock()
-	ring(m.wake)
+	notify(m.wake)
 }
 
-func ring(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
@@ -129,18 +129,18 @@ func ring(c chan struct{}) {
 }
 
 // current is the node's present incarnation, 0 while it has none.
-func (m *member) current() puntuale.NodeID {
+func (m *membership) current() puntuale.NodeID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.node
 }
 
 // margin is how long before the lease's end claims stop by themselves when it could not be prolonged.
-func (m *member) margin() time.Duration { return m.cfg.Lease / 4 }
+func (m *membership) margin() time.Duration { return m.cfg.Lease / 4 }
 
 // keepLease prolongs the lease each Beat. The lease is counted from before the call that prolonged it, by the monotonic
 // clock; once it runs low nothing is claimed until a call succeeds.
-func (m *member) keepLease(ctx context.Context) {
+func (m *membership) keepLease(ctx context.Context) {
 	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
 	wait := m.cfg.Beat
 	for {
@@ -178,10 +178,10 @@ func (m *member) keepLease(ctx context.Context) {
 			if !m.sched.health.lease.Swap(true) {
 				m.cfg.Logger.Info("the lease is prolonged again", "node", int64(node))
 			}
-			m.sched.box.ring()
+			m.sched.mailbox.notify()
 			continue
 		case errors.Is(err, puntuale.ErrFenced):
-			m.sched.box.post(func() { m.sched.fenced(node) })
+			m.sched.mailbox.post(func() { m.sched.fenced(node) })
 		case ctx.Err() == nil:
 			wait = m.cfg.Beat / 4 // there is little time to lose
 			m.cfg.Logger.Warn("prolonging the lease failed", "node", int64(node), "error", err)
@@ -195,7 +195,7 @@ const eagerly = 500 * time.Millisecond
 
 // keepSessions looks for dead nodes each Beat, at the roster each Poll, and at once when asked to: whatever hint is lost,
 // a new session has its node within a Poll.
-func (m *member) keepSessions(ctx context.Context) {
+func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
 	var next time.Time // when dead nodes are looked for
@@ -215,7 +215,7 @@ func (m *member) keepSessions(ctx context.Context) {
 				if m.cfg.Clock.Sleep(ctx, time.Second) != nil {
 					return
 				}
-				ring(m.wake)
+				notify(m.wake)
 				continue
 			}
 			beat = true
@@ -231,9 +231,9 @@ func (m *member) keepSessions(ctx context.Context) {
 			next = m.cfg.Clock.Now().Add(every)
 		case tick:
 			m.expect()
-			m.look(ctx)
+			m.readRoster(ctx)
 		default:
-			m.look(ctx)
+			m.readRoster(ctx)
 			continue
 		}
 		release()
@@ -242,14 +242,14 @@ func (m *member) keepSessions(ctx context.Context) {
 }
 
 // expect has the next look ask the store.
-func (m *member) expect() {
+func (m *membership) expect() {
 	m.mu.Lock()
 	m.nudged = true
 	m.mu.Unlock()
 }
 
 // refresh reaps dead nodes and looks at the roster.
-func (m *member) refresh(ctx context.Context) {
+func (m *membership) refresh(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	m.mu.Lock()
@@ -263,14 +263,14 @@ func (m *member) refresh(ctx context.Context) {
 	} else if freed > 0 {
 		m.cfg.Logger.Info("sessions of dead nodes are free", "sessions", freed)
 	}
-	m.look(ctx)
+	m.readRoster(ctx)
 }
 
 // look takes free sessions that should be the node's, and begins to let go of those that should be another's.
-func (m *member) look(ctx context.Context) {
+func (m *membership) readRoster(ctx context.Context) {
 	m.mu.Lock()
-	node, nudged, hinted := m.node, m.nudged, m.hinted
-	m.nudged, m.hinted = false, map[puntuale.SessionID]bool{}
+	node, nudged, hinted := m.node, m.nudged, m.woken
+	m.nudged, m.woken = false, map[puntuale.SessionID]bool{}
 	m.mu.Unlock()
 	if node == 0 || !nudged {
 		return
@@ -284,7 +284,7 @@ func (m *member) look(ctx context.Context) {
 		}
 		return
 	}
-	mine, leaving := m.sort(node, nodes, sessions)
+	mine, leaving := m.sortSessions(node, nodes, sessions)
 	taken := m.take(call, node, m.wanted(node, nodes, sessions, hinted))
 	for _, s := range sessions {
 		if taken[s.ID] {
@@ -301,12 +301,12 @@ func (m *member) look(ctx context.Context) {
 		delete(m.foreign, s.ID)
 	}
 	m.mu.Unlock()
-	m.sched.box.post(func() { m.sched.setSessions(node, mine, leaving) })
+	m.sched.mailbox.post(func() { m.sched.setSessions(node, mine, leaving) })
 }
 
 // sort picks the node's own sessions, and of them those that should be another's. One that is just being linked stays: a
 // move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
-func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)
 	for _, s := range sessions {
@@ -324,7 +324,7 @@ func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []
 
 // wanted are the free sessions this node should take: its own by the hashing, those just hinted here, and those that
 // whoever should have taken them left alone for a whole lease.
-func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, hinted map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
+func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, hinted map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
 	for _, s := range sessions {
@@ -344,7 +344,7 @@ func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions 
 	return ids
 }
 
-func (m *member) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.SessionID) map[puntuale.SessionID]bool {
+func (m *membership) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.SessionID) map[puntuale.SessionID]bool {
 	taken := map[puntuale.SessionID]bool{}
 	if len(ids) == 0 {
 		return taken
@@ -367,7 +367,7 @@ func (m *member) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.
 }
 
 // handOver gives drained sessions to the nodes that should have them.
-func (m *member) handOver(ctx context.Context) {
+func (m *membership) handOver(ctx context.Context) {
 	m.mu.Lock()
 	released, node := m.released, m.node
 	m.released = map[puntuale.SessionID]bool{}
@@ -389,7 +389,7 @@ func (m *member) handOver(ctx context.Context) {
 			continue
 		}
 		m.cfg.Logger.Info("let sessions go", "node", int64(node), "to", int64(t), "sessions", len(moved))
-		m.sched.box.post(func() { m.sched.letGo(node, moved) })
+		m.sched.mailbox.post(func() { m.sched.sessionsMoved(node, moved) })
 		for _, id := range moved {
 			m.cfg.Elsewhere(id, time.Time{})
 		}

@@ -6,10 +6,10 @@ package dispatch
 // exists so that tests can show that they notice.
 const sendsUnclaimed = true
 
-func (s *scheduler) beforeClaim(batch []*entry) {
-	for _, e := range batch {
-		s.startSend(e)
+func (s *scheduler) beforeClaim(batch []*queuedMessage) {
+	for _, m := range batch {
+		s.startSend(m)
 	}
 }
 
-func (s *scheduler) afterClaim(*entry) {}
+func (s *scheduler) afterClaim(*queuedMessage) {}

@@ -11,73 +11,75 @@ import (
 
 // Sizes of what is read into memory.
 const (
-	memory     = 32_768 // messages in memory, of all lanes
-	laneMost   = 16_384 // of one lane
-	laneLeast  = 32     // of one lane, however many are busy
-	glanceRows = 128    // of each lane, when many are read at once
-	smallLane  = 32     // a lane with no more in memory is read together with others
-	lanesAtOne = 256
-	readsAtOne = 4
+	memory      = 32_768 // messages in memory, of all lanes
+	queueMost   = 16_384 // of one lane
+	queueLeast  = 32     // of one lane, however many are busy
+	glanceRows  = 128    // of each lane, when many are read at once
+	smallQueue  = 32     // a lane with no more in memory is read together with others
+	queuesAtOne = 256
+	readsAtOne  = 4
 
 	// What a read may look through, to learn what is in retry of lanes newly owned. One that holds more than its part is
 	// read alone; if it then still holds more, the order of what is in retry behind that is not kept.
-	learnRows  = 16_384
-	learnLeast = 128 // of each lane
+	takeoverRows  = 16_384
+	takeoverLeast = 128 // of each lane
 )
 
 // reader is what the scheduler knows of its reads under way.
 type reader struct {
 	running int
-	urgent  fifo[*lane] // hinted, or running low
-	rest    fifo[*lane] // for the poll
-	blocked int         // lanes that could not send at the last poll
+	urgent  fifo[*sessionQueue] // hinted, or running low
+	polled  fifo[*sessionQueue] // for the poll
+	blocked int                 // lanes that could not send at the last poll
 }
 
 // want has a lane read as far as the horizon. One with a backlog is read again as it runs low.
-func (s *scheduler) want(l *lane, urgent bool) {
-	if l.gone || s.retiring || !urgent && l.backlogged(s.capacity()) {
+func (s *scheduler) want(q *sessionQueue, urgent bool) {
+	if q.gone || s.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
 	}
-	s.act(l, l.lookahead.Want(urgent, s.cfg.Clock.Now()))
+	s.act(q, q.lookahead.Want(urgent, s.cfg.Clock.Now()))
 }
 
 // act does what the lane's lookahead decided. A lane may be in both lists: the first one that comes to it has it read.
-func (s *scheduler) act(l *lane, a lookahead.Action) {
+func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	switch a.Task {
 	case lookahead.List:
-		s.reader.rest.push(l)
+		s.reader.polled.push(q)
 	case lookahead.ListUrgent:
-		s.reader.urgent.push(l)
+		s.reader.urgent.push(q)
 	case lookahead.SetTimer:
-		s.alarms.set(&l.readAlarm, a.At)
+		s.timers.set(&q.readTimer, a.At)
 	case lookahead.Nothing:
 	}
 }
 
 // known is how many of the lane's rows a read returns that are in memory already.
-func (l *lane) known() int { return len(l.entries) + l.open }
+func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
 
 // backlogged lanes have so much overdue that nothing new could leave before the next refill.
-func (l *lane) backlogged(capacity int) bool { return l.lookahead.More() && l.ready.len() > capacity/4 }
+func (q *sessionQueue) backlogged(capacity int) bool {
+	return q.lookahead.More() && q.ready.len() > capacity/4
+}
 
 // capacity is how many messages a lane may hold.
 func (s *scheduler) capacity() int {
 	busy := 1
-	if s.held > memory/2 {
-		busy = max(1, len(s.lanes))
+	if s.inMemory > memory/2 {
+		busy = max(1, len(s.queues))
 	}
-	return min(max(memory/busy, laneLeast), laneMost)
+	return min(max(memory/busy, queueLeast), queueMost)
 }
 
 // refill reads a lane at once when it runs low while the database holds more.
-func (s *scheduler) refill(l *lane) {
-	if s.retiring || l.lookahead.Wanted() || l.blocked() || l.share.held {
+func (s *scheduler) refill(q *sessionQueue) {
+	if s.retiring || q.lookahead.Wanted() || q.blocked() || q.tenant.stopped {
 		return
 	}
-	low := l.lookahead.More() && l.first() < s.capacity()/4
-	campaignsLow := l.lookahead.MoreOfCampaigns() && l.second.held < s.secondRoom()/4
+	low := q.lookahead.More() && q.withoutCampaigns() < s.capacity()/4
+	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.held < s.campaignRoom()/4
 	if low || campaignsLow {
-		s.act(l, l.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
+		s.act(q, q.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
 	}
 }
 
@@ -86,28 +88,28 @@ func (s *scheduler) read(now time.Time) {
 	for s.reader.urgent.len() > 0 && s.reader.running < readsAtOne {
 		s.readNext(&s.reader.urgent, now)
 	}
-	for s.reader.rest.len() > 0 && s.reader.running < readsAtOne-1 { // hints never wait for the poll
-		s.readNext(&s.reader.rest, now)
+	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // hints never wait for the poll
+		s.readNext(&s.reader.polled, now)
 	}
 }
 
 // readNext reads the first lane of a list, together with others if they are small.
-func (s *scheduler) readNext(list *fifo[*lane], now time.Time) {
-	var small []started
-	for list.len() > 0 && len(small) < lanesAtOne {
-		l := list.peek()
-		if l.gone || !l.lookahead.Pending() {
+func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
+	var small []begunRead
+	for list.len() > 0 && len(small) < queuesAtOne {
+		q := list.peek()
+		if q.gone || !q.lookahead.Pending() {
 			list.pop()
 			continue
 		}
-		big := l.known() > smallLane || l.lookahead.More() || l.lookahead.Crowded() || l.blocked() || l.share.held
+		big := q.known() > smallQueue || q.lookahead.More() || q.lookahead.Crowded() || q.blocked() || q.tenant.stopped
 		if big && len(small) > 0 {
 			break
 		}
 		list.pop()
-		begun := started{l, l.lookahead.Begin(big, s.cfg.Horizon, now)}
+		begun := begunRead{q, q.lookahead.Begin(big, s.cfg.Horizon, now)}
 		if big {
-			s.startRead([]started{begun}, true, now)
+			s.startRead([]begunRead{begun}, true, now)
 			return
 		}
 		small = append(small, begun)
@@ -118,79 +120,79 @@ func (s *scheduler) readNext(list *fifo[*lane], now time.Time) {
 }
 
 // room is how many rows not yet known a read of the lane may bring.
-func (s *scheduler) room(l *lane) int {
-	if l.blocked() || l.share.held {
-		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), laneMost)
+func (s *scheduler) room(q *sessionQueue) int {
+	if q.blocked() || q.tenant.stopped {
+		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), queueMost)
 	}
-	return max(s.capacity()-l.first(), glanceRows)
+	return max(s.capacity()-q.withoutCampaigns(), glanceRows)
 }
 
 // rows is what a read found.
-type rows struct {
-	lanes       []*lane
-	limit       int
-	retrying    []puntuale.DueMessage // of lanes newly owned
-	crowded     []puntuale.SessionID  // of which that is not all
-	due         []puntuale.DueMessage
-	second      []puntuale.DueMessage // of second queues
-	secondLimit int
-	deep        bool                  // it was asked for what expires, besides
-	ending      []puntuale.DueMessage // and this does
-	took        time.Duration
-	err         error
+type readResult struct {
+	queues        []*sessionQueue
+	limit         int
+	retrying      []puntuale.DueMessage // of lanes newly owned
+	crowded       []puntuale.SessionID  // of which that is not all
+	due           []puntuale.DueMessage
+	campaigns     []puntuale.DueMessage // of second queues
+	campaignLimit int
+	behind        bool                  // it was asked for what expires, besides
+	expiring      []puntuale.DueMessage // and this does
+	took          time.Duration
+	err           error
 }
 
 // started is a lane whose read begins.
-type started struct {
-	lane *lane
-	read lookahead.Read
+type begunRead struct {
+	queue *sessionQueue
+	read  lookahead.Read
 }
 
 // startRead asks for what lanes want. A big one is read alone: its read goes on where the last one ended.
-func (s *scheduler) startRead(begun []started, big bool, now time.Time) {
-	lanes := make([]*lane, len(begun))
+func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
+	lanes := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.Place, len(begun))
 	var fresh []puntuale.SessionID
 	horizon, limit := now, glanceRows
 	for i, b := range begun {
-		l, read := b.lane, b.read
-		lanes[i] = l
+		q, read := b.queue, b.read
+		lanes[i] = q
 		if big {
-			limit = s.room(l)
+			limit = s.room(q)
 			if read.From == (puntuale.Place{}) {
-				limit += l.known()
+				limit += q.known()
 			}
 		}
 		from[i] = read.From
-		from[i].Session = l.session.ID
-		horizon = later(horizon, read.Until)
+		from[i].Session = q.session.ID
+		horizon = latest(horizon, read.Until)
 		if read.Takeover {
-			fresh = append(fresh, l.session.ID)
+			fresh = append(fresh, q.session.ID)
 		}
 	}
-	deep := big && s.looksDeep(lanes[0], now)
-	second, secondLimit := s.seconds(lanes)
+	deep := big && s.looksBehind(lanes[0], now)
+	second, secondLimit := s.campaignCursors(lanes)
 	s.reader.running++
 	s.wg.Go(func() {
-		r := s.fetch(from, fresh, horizon, limit, now)
-		if r.secondLimit = secondLimit; len(second) > 0 && r.err == nil {
-			s.fetchSecond(&r, second, horizon, now)
+		r := s.readDue(from, fresh, horizon, limit, now)
+		if r.campaignLimit = secondLimit; len(second) > 0 && r.err == nil {
+			s.readCampaigns(&r, second, horizon, now)
 		}
-		if r.deep = deep && r.err == nil; r.deep {
-			s.fetchEnding(&r, from[0].Session, now)
+		if r.behind = deep && r.err == nil; r.behind {
+			s.readExpiring(&r, from[0].Session, now)
 		}
-		r.lanes, r.limit = lanes, limit
-		s.box.post(func() { s.gotRows(r) })
+		r.queues, r.limit = lanes, limit
+		s.mailbox.post(func() { s.gotRead(r) })
 	})
 }
 
 // fetch asks the store. Any goroutine.
-func (s *scheduler) fetch(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r rows) {
+func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
 		// As far as the longest backoff: whatever is in retry and still holds back others.
-		most := max(learnRows/len(fresh), learnLeast)
+		most := max(takeoverRows/len(fresh), takeoverLeast)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
 			return r
 		}
@@ -201,40 +203,40 @@ func (s *scheduler) fetch(from []puntuale.Place, fresh []puntuale.SessionID, hor
 }
 
 // fetchSecond asks the store for what campaigns fed. Any goroutine.
-func (s *scheduler) fetchSecond(r *rows, from []puntuale.Place, horizon, now time.Time) {
+func (s *scheduler) readCampaigns(r *readResult, from []puntuale.Place, horizon, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
-	r.second, r.err = s.cfg.Queue.Due(ctx, from, horizon, r.secondLimit)
+	r.campaigns, r.err = s.cfg.Queue.Due(ctx, from, horizon, r.campaignLimit)
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
 // depthsRows is how many messages a look for what expires behind the rows of a read may bring.
-const depthsRows = 1024
+const behindRows = 1024
 
-func (s *scheduler) looksDeep(l *lane, now time.Time) bool {
-	return (l.blocked() || l.share.held) && l.lookahead.BehindDue(now)
+func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
+	return (q.blocked() || q.tenant.stopped) && q.lookahead.BehindDue(now)
 }
 
 // fetchEnding asks the store for what expires before it is asked again. Any goroutine.
-func (s *scheduler) fetchEnding(r *rows, session puntuale.SessionID, now time.Time) {
+func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.ctx, callWait)
 	defer cancel()
-	r.ending, r.err = s.cfg.Queue.Expiring(ctx, session, lookahead.BehindUntil(now), depthsRows)
+	r.expiring, r.err = s.cfg.Queue.Expiring(ctx, session, lookahead.BehindUntil(now), behindRows)
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
 // gotEnding takes what expires into memory, to be closed, and plans the next look.
-func (s *scheduler) gotEnding(l *lane, ending []puntuale.DueMessage, now time.Time) {
-	l.lookahead.GotBehind(ending, len(ending) == depthsRows, s.cfg.Poll, now)
+func (s *scheduler) gotExpiring(q *sessionQueue, ending []puntuale.DueMessage, now time.Time) {
+	q.lookahead.GotBehind(ending, len(ending) == behindRows, s.cfg.Poll, now)
 	for i := range ending {
-		s.admit(l, &ending[i], now)
+		s.takeRow(q, &ending[i], now)
 	}
 }
 
 // retryReach covers the longest backoff with its spread.
 const retryReach = 15 * time.Minute
 
-func (s *scheduler) gotRows(r rows) {
+func (s *scheduler) gotRead(r readResult) {
 	now := s.cfg.Clock.Now()
 	s.reader.running--
 	s.health.read(r.err == nil, now)
@@ -243,115 +245,115 @@ func (s *scheduler) gotRows(r rows) {
 	}
 	if r.err == nil {
 		for i := range r.retrying {
-			s.learn(&r.retrying[i], now)
+			s.addTakeover(&r.retrying[i], now)
 		}
 	}
-	count := make(map[puntuale.SessionID]int, len(r.lanes))
+	count := make(map[puntuale.SessionID]int, len(r.queues))
 	last, full := puntuale.Place{}, false
-	for _, l := range r.lanes {
-		crowded := len(r.lanes) > 1 && slices.Contains(r.crowded, l.session.ID)
-		l.lookahead.Got(r.err != nil, crowded, now)
+	for _, q := range r.queues {
+		crowded := len(r.queues) > 1 && slices.Contains(r.crowded, q.session.ID)
+		q.lookahead.Got(r.err != nil, crowded, now)
 	}
 	for i := range r.due {
-		m := &r.due[i]
-		if l := s.lanes[m.Session]; l != nil && l.lookahead.Reading() && !l.lookahead.Crowded() {
-			count[m.Session]++
-			switch s.admit(l, m, now) {
-			case leftOut:
-				l.lookahead.Stray()
-			case noRoom:
-				l.lookahead.FoundMore()
+		row := &r.due[i]
+		if q := s.queues[row.Session]; q != nil && q.lookahead.Reading() && !q.lookahead.Crowded() {
+			count[row.Session]++
+			switch s.takeRow(q, row, now) {
+			case rowLeftOut:
+				q.lookahead.Stray()
+			case rowNoRoom:
+				q.lookahead.FoundMore()
 				full = true
 			}
 			if !full {
-				last = puntuale.Place{Next: m.Next, ID: m.ID}
+				last = puntuale.Place{Next: row.Next, ID: row.ID}
 			}
 		}
 	}
-	s.gotSeconds(&r)
-	if l := r.lanes[0]; r.deep && r.err == nil && s.lanes[l.session.ID] == l {
-		s.gotEnding(l, r.ending, now)
+	s.gotCampaigns(&r)
+	if q := r.queues[0]; r.behind && r.err == nil && s.queues[q.session.ID] == q {
+		s.gotExpiring(q, r.expiring, now)
 	}
-	for _, l := range r.lanes {
-		s.act(l, l.lookahead.End(lookahead.Result{
+	for _, q := range r.queues {
+		s.act(q, q.lookahead.End(lookahead.Result{
 			Failed: r.err != nil, Took: r.took, Poll: s.cfg.Poll,
-			Alone: len(r.lanes) == 1, Last: last, NoRoom: full,
-			Cut:     count[l.session.ID] >= r.limit,
-			CanSend: !l.blocked() && !l.share.held, Lost: l.gone,
+			Alone: len(r.queues) == 1, Last: last, NoRoom: full,
+			Cut:     count[q.session.ID] >= r.limit,
+			CanSend: !q.blocked() && !q.tenant.stopped, Lost: q.gone,
 		}, now))
-		if r.err == nil && !l.gone {
-			s.refill(l)
+		if r.err == nil && !q.gone {
+			s.refill(q)
 		}
 	}
 }
 
 // learn keeps the order of recipients whose earlier message was tried by this session's former owner.
-func (s *scheduler) learn(m *puntuale.DueMessage, now time.Time) {
-	l := s.lanes[m.Session]
-	if l == nil || l.lookahead.TakeoverKnown() || m.Intent != 0 || !now.Before(m.IntentAt.Add(orderWait)) {
+func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
+	q := s.queues[row.Session]
+	if q == nil || q.lookahead.TakeoverKnown() || row.Intent != 0 || !now.Before(row.IntentAt.Add(orderWait)) {
 		return
 	}
-	since := m.IntentAt
+	since := row.IntentAt
 	if since.After(now) {
 		since = now // another node's clock, or this one's before it was set back
 	}
-	l.recipient(personOf(m)).hold(m, since, m.Next, false)
+	q.recipient(recipientKeyOf(row)).addBarrier(row, since, row.Next, false)
 }
 
 // admission is what became of a row that was read.
-type admission int8
+type rowResult int8
 
 const (
-	known   admission = iota // it is in memory, or closed
-	leftOut                  // it has nothing to seek there yet
-	noRoom
+	rowKnown   rowResult = iota // it is in memory, or closed
+	rowLeftOut                  // it has nothing to seek there yet
+	rowNoRoom
 )
 
 // admit takes a row into memory, unless it is there already or has nothing to seek there.
-func (s *scheduler) admit(l *lane, m *puntuale.DueMessage, now time.Time) admission {
-	if l.entries[m.ID] != nil || s.alive[m.ID] != nil {
-		return known
+func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.Time) rowResult {
+	if q.messages[row.ID] != nil || s.alive[row.ID] != nil {
+		return rowKnown
 	}
-	if l.lookahead.Left(m.ID) {
-		return known // if it is still open, the lane has strayed
+	if q.lookahead.Left(row.ID) {
+		return rowKnown // if it is still open, the lane has strayed
 	}
-	e := &entry{m: *m, lane: l}
-	e.alarm.entry = e
-	if m.Intent > 0 {
-		if !s.recover(e, now) {
-			if e.stage == loading { // its time to be looked at has not come
-				if m.Next.After(now) {
-					l.lookahead.ExpireBy(m.Next)
+	m := &queuedMessage{row: *row, queue: q}
+	m.timer.message = m
+	if row.Intent > 0 {
+		if !s.recover(m, now) {
+			if m.stage == loading { // its time to be looked at has not come
+				if row.Next.After(now) {
+					q.lookahead.ExpireBy(row.Next)
 				}
-				return leftOut
+				return rowLeftOut
 			}
-			return known
+			return rowKnown
 		}
-	} else if e.expired(now) {
-		s.hold(e)
-		s.expire(e)
-		return known
+	} else if m.expired(now) {
+		s.addToMemory(m)
+		s.expire(m)
+		return rowKnown
 	}
-	if l.blocked() || l.share.held && !e.repeat() {
-		l.lookahead.ExpireBy(m.ValidUntil)
-		return leftOut
+	if q.blocked() || q.tenant.stopped && !m.repeat() {
+		q.lookahead.ExpireBy(row.ValidUntil)
+		return rowLeftOut
 	}
-	if n := len(l.entries); n >= 2*laneMost || s.held >= memory && n >= laneLeast {
-		return noRoom
+	if n := len(q.messages); n >= 2*queueMost || s.inMemory >= memory && n >= queueLeast {
+		return rowNoRoom
 	}
-	s.hold(e)
-	if !e.repeat() {
-		l.recipient(personOf(m)).add(e)
+	s.addToMemory(m)
+	if !m.repeat() {
+		q.recipient(recipientKeyOf(row)).add(m)
 	}
-	s.queueLoad(e, now)
-	return known
+	s.queueLoad(m, now)
+	return rowKnown
 }
 
 // hold puts an entry into memory.
-func (s *scheduler) hold(e *entry) {
-	e.lane.entries[e.m.ID] = e
-	s.held++
-	if e.m.Campaign != 0 {
-		e.lane.second.held++
+func (s *scheduler) addToMemory(m *queuedMessage) {
+	m.queue.messages[m.row.ID] = m
+	s.inMemory++
+	if m.row.Campaign != 0 {
+		m.queue.campaign.held++
 	}
 }

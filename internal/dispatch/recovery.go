@@ -18,18 +18,18 @@ import (
 //     wait: it may still be on its way, and a message that was stopped must never be sent again.
 //   - It waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
 //     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
-func (s *scheduler) recover(e *entry, now time.Time) bool {
-	m := &e.m
-	_, unsent := s.orphan[m.Intent]
-	switch deadline := s.deadline(m); {
-	case unsent && m.Repeats == 0:
-		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
-	case m.Next.After(now): // not yet
+func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
+	row := &m.row
+	_, unsent := s.unsent[row.Intent]
+	switch deadline := s.deadline(row); {
+	case unsent && row.Repeats == 0:
+		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
+	case row.Next.After(now): // not yet
 	case !now.Before(deadline):
-		s.hold(e)
-		s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
-	case !s.mightRepeat(m, e.lane, now):
-		s.inquire(e, now)
+		s.addToMemory(m)
+		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
+	case !s.mightRepeat(row, m.queue, now):
+		s.inquire(m, now)
 	default:
 		return true
 	}
@@ -39,133 +39,133 @@ func (s *scheduler) recover(e *entry, now time.Time) bool {
 const uncertainDetail = "esito incerto: la rete potrebbe avere il messaggio"
 
 // deadline is when an unanswered attempt is given up.
-func (s *scheduler) deadline(m *puntuale.DueMessage) time.Time {
-	return m.IntentAt.Add(s.cfg.UncertainAfter)
+func (s *scheduler) deadline(row *puntuale.DueMessage) time.Time {
+	return row.IntentAt.Add(s.cfg.UncertainAfter)
 }
 
 // mightRepeat tells whether a message may be repeated as far as its row says; its content is not known yet.
-func (s *scheduler) mightRepeat(m *puntuale.DueMessage, l *lane, now time.Time) bool {
+func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now time.Time) bool {
 	most := puntuale.MaxRepeats
-	if l.traits.Recovery != puntuale.RecoverSameID {
+	if q.capabilities.Recovery != puntuale.RecoverSameID {
 		most = puntuale.MaxResends
 	}
-	return l.conn != nil && m.Repeats < most && now.Before(m.ValidUntil) && now.Before(s.deadline(m))
+	return q.conn != nil && row.Repeats < most && now.Before(row.ValidUntil) && now.Before(s.deadline(row))
 }
 
 // mayRepeat tells whether one whose content was read may be repeated.
-func (s *scheduler) mayRepeat(e *entry, now time.Time) bool {
-	return s.mightRepeat(&e.m, e.lane, now) && (e.content.Resend || e.lane.traits.Recovery == puntuale.RecoverSameID)
+func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
+	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
 }
 
 // mustWait tells whether an unanswered message must not be sent again, now that its content says what it asks for: at all, or
 // before evidence had its time. Any goroutine.
-func (s *scheduler) mustWait(e *entry, now time.Time) bool {
-	return e.lane.traits.Recovery != puntuale.RecoverSameID &&
-		(!e.content.Resend || now.Before(e.m.IntentAt.Add(puntuale.ResendAfter)))
+func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
+	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&
+		(!m.content.Resend || now.Before(m.row.IntentAt.Add(puntuale.ResendAfter)))
 }
 
 // leave has an unanswered message wait as mustWait says.
-func (s *scheduler) leave(e *entry, now time.Time) {
-	if again := e.m.IntentAt.Add(puntuale.ResendAfter); e.content.Resend && now.Before(again) {
-		s.postpone(e, again, "", "")
+func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
+	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
+		s.postpone(m, again, "", "")
 		return
 	}
-	s.giveUpRepeat(e)
+	s.giveUpRepeat(m)
 }
 
 // conclude records an outcome for an attempt that this process did not make, or did not send.
-func (s *scheduler) conclude(e *entry, o puntuale.Outcome) {
-	s.inFlight(e)
-	s.records.push(e, o)
+func (s *scheduler) conclude(m *queuedMessage, o puntuale.Outcome) {
+	s.inFlight(m)
+	s.recorder.push(m, o)
 }
 
 // inFlight counts an attempt that this process did not make, until its outcome is on disk.
-func (s *scheduler) inFlight(e *entry) {
-	e.stage, e.token = answered, e.m.Intent
-	s.alive[e.m.ID] = e
-	e.lane.open++
+func (s *scheduler) inFlight(m *queuedMessage) {
+	m.stage, m.token = answered, m.row.Intent
+	s.alive[m.row.ID] = m
+	m.queue.unrecorded++
 }
 
 // inquire asks the network about an unanswered message that must not be repeated, where it can tell. What arrived is
 // closed as sent. The rest is asked about once more after ResendAfter, and then waits for its deadline.
-func (s *scheduler) inquire(e *entry, now time.Time) {
-	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&e.m), Detail: uncertainDetail}
-	witness, can := e.lane.conn.(puntuale.Witness)
+func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
+	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&m.row), Detail: uncertainDetail}
+	witness, can := m.queue.conn.(puntuale.Witness)
 	if !can {
-		s.conclude(e, o)
+		s.conclude(m, o)
 		return
 	}
-	if again := e.m.IntentAt.Add(puntuale.ResendAfter); now.Before(again) && again.Before(o.Next) {
+	if again := m.row.IntentAt.Add(puntuale.ResendAfter); now.Before(again) && again.Before(o.Next) {
 		o.Next = again
 	}
-	s.inFlight(e)
+	s.inFlight(m)
 	s.wg.Go(func() {
 		ctx, cancel := context.WithTimeout(s.ctx, callWait)
 		defer cancel()
-		asked := puntuale.Envelope{Client: e.m.Client, Session: e.m.Session, Run: e.m.Run, Message: e.m.ID,
-			ConnectorID: puntuale.ConnectorID(e.m.ID, e.m.Generation), To: e.m.Phone}
+		asked := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
+			ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation), To: m.row.Phone}
 		if arrived, err := witness.Arrived(ctx, asked); err != nil {
-			s.log.Warn("asking the network about a message failed", "message_id", int64(e.m.ID), "error", err)
+			s.log.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
 		} else if arrived {
 			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}
 		}
-		s.records.push(e, o)
+		s.recorder.push(m, o)
 	})
 }
 
 const arrivedDetail = "la rete conferma: il messaggio era arrivato"
 
 // giveUpRepeat leaves an unanswered message to its deadline.
-func (s *scheduler) giveUpRepeat(e *entry) {
-	s.forget(e)
-	s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&e.m), Detail: uncertainDetail})
+func (s *scheduler) giveUpRepeat(m *queuedMessage) {
+	s.forget(m)
+	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&m.row), Detail: uncertainDetail})
 }
 
 // postpone moves a message that is not in flight to a later moment, at most to its end, so that it expires on time.
-func (s *scheduler) postpone(e *entry, next time.Time, reason, detail string) {
-	if e.repeat() {
-		deadline := s.deadline(&e.m)
+func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail string) {
+	if m.repeat() {
+		deadline := s.deadline(&m.row)
 		if next.IsZero() || next.After(deadline) {
 			next = deadline
 		}
 		if detail == "" {
 			detail = uncertainDetail
 		}
-		s.forget(e)
-		s.conclude(e, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: next, Detail: detail})
+		s.forget(m)
+		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: next, Detail: detail})
 		return
 	}
-	if next.IsZero() || next.After(e.m.ValidUntil) {
-		next = e.m.ValidUntil
+	if next.IsZero() || next.After(m.row.ValidUntil) {
+		next = m.row.ValidUntil
 	}
-	s.settle(e, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
+	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
 }
 
 // refuse closes a message that is not in flight as FAILED. One that the network may have waits for its deadline.
-func (s *scheduler) refuse(e *entry, reason, detail string) {
-	if e.repeat() {
-		s.giveUpRepeat(e)
+func (s *scheduler) refuse(m *queuedMessage, reason, detail string) {
+	if m.repeat() {
+		s.giveUpRepeat(m)
 		return
 	}
-	s.settle(e, puntuale.Settlement{State: puntuale.Failed, Reason: reason, Detail: detail}, "refused")
+	s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: reason, Detail: detail}, "refused")
 }
 
 // expire closes a message whose validity ended; the settler finds out why it could not leave.
-func (s *scheduler) expire(e *entry) {
-	s.settle(e, puntuale.Settlement{State: puntuale.Failed}, "expired")
+func (s *scheduler) expire(m *queuedMessage) {
+	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
 }
 
 // settle has an entry closed or postponed without an attempt.
-func (s *scheduler) settle(e *entry, st puntuale.Settlement, verdict string) {
-	e.stage = settling
-	st.MessageRef, st.Intent = e.ref(), e.m.Intent
-	s.settles.push(ending{e: e, s: st, verdict: verdict, offline: e.lane.offline, node: s.node})
+func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict string) {
+	m.stage = settling
+	st.MessageRef, st.Intent = m.ref(), m.row.Intent
+	s.settler.push(pendingSettlement{m: m, settlement: st, verdict: verdict, offline: m.queue.offline, node: s.node})
 }
 
 // pause keeps a lane quiet for a while.
-func (s *scheduler) pause(l *lane, until time.Time) {
-	if until.After(l.paused) {
-		l.setPaused(until)
-		s.alarms.set(&l.alarm, until)
+func (s *scheduler) pause(q *sessionQueue, until time.Time) {
+	if until.After(q.paused) {
+		q.setPaused(until)
+		s.timers.set(&q.timer, until)
 	}
 }

@@ -30,12 +30,12 @@ func TestStoppedInRetry(t *testing.T) {
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		now := time.Now()
 		tried := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		m.change(tried, cancelled)
 		now = time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(100 * time.Millisecond)
 		if at := n.of(id); len(at) != 1 {
 			t.Errorf("left %v, want at %v", at, now)
@@ -49,11 +49,11 @@ func TestStoppedWhileOneWaits(t *testing.T) {
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		now := time.Now()
 		tried := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		now = time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(3 * time.Second)
 		if len(n.of(id)) > 0 {
 			t.Error("it overtook one in retry")
@@ -76,12 +76,12 @@ func TestStoppedDuringAttempt(t *testing.T) {
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		now := time.Now()
 		tried := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		m.change(tried, cancelled)
 		now = time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(1900 * time.Millisecond)
 		if len(n.of(id)) > 0 {
 			t.Error("it overtook one in flight")

@@ -44,7 +44,7 @@ func TestHint(t *testing.T) {
 		after(300 * time.Millisecond)
 		now := time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		synctest.Wait()
 		if at := n.of(id); len(at) != 1 || !at[0].Equal(now) {
 			t.Errorf("hinted: handed over %v, want at %v", at, now)
@@ -94,7 +94,7 @@ func TestHintOfFirstStep(t *testing.T) {
 			due = append(due, now.Add(time.Duration(i+1)*137*time.Millisecond))
 		}
 		ids := m.add(1, "+391", due...)
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(5 * time.Second)
 		for i, id := range ids {
 			if at := n.of(id); len(at) != 1 || !at[0].Equal(due[i]) {
@@ -116,7 +116,7 @@ func TestHintAmongMany(t *testing.T) {
 		after(1500 * time.Millisecond)
 		now := time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		synctest.Wait()
 		if at := n.of(id); len(at) != 1 || !at[0].Equal(now) {
 			t.Errorf("left at %v, want %v", at, now)
@@ -136,7 +136,7 @@ func TestHintsNeverLost(t *testing.T) {
 		var ids []puntuale.MessageID
 		for i := range 300 {
 			ids = append(ids, m.add(1, fmt.Sprintf("+39%d", i), time.Now())...)
-			d.Hint(1, time.Now())
+			d.Wake(1, time.Now())
 		}
 		synctest.Wait()
 		for _, id := range ids {
@@ -298,7 +298,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		for range 20 {
 			after(time.Second)
-			d.Hint(1, time.Now())
+			d.Wake(1, time.Now())
 		}
 		if most := queued.most.Load(); most < 1000 || most > 20_000 {
 			t.Errorf("%d messages in memory", most)
@@ -359,7 +359,7 @@ func TestBacklogMissesNothing(t *testing.T) {
 		after(500 * time.Millisecond)
 		lost := m.add(1, "+lost", began.Add(-time.Hour))[0]
 		hinted := m.add(1, "+hinted", began.Add(-time.Minute))[0]
-		d.Hint(1, began.Add(-time.Minute))
+		d.Wake(1, began.Add(-time.Minute))
 		after(40 * time.Second)
 		at, count := map[puntuale.MessageID]time.Duration{}, map[string]int{}
 		for _, s := range n.sightings() {
@@ -599,7 +599,7 @@ func TestExpiry(t *testing.T) {
 		}
 		// A short one behind one that lasts is met on time as well.
 		short := m.addWith(2, "+392", nil, 3*time.Second, time.Now())[0]
-		d.Hint(2, time.Now())
+		d.Wake(2, time.Now())
 		began := time.Now()
 		after(11 * time.Minute)
 		for i, want := range []string{puntuale.SaysExpired, puntuale.SaysNotLinked, puntuale.SaysNoCredit} {
@@ -686,7 +686,7 @@ func TestHeldClient(t *testing.T) {
 			t.Errorf("%d claims were tried for a client that may not send", claims)
 		}
 		other := m.add(2, "+40", time.Now())[0]
-		d.Hint(2, time.Now())
+		d.Wake(2, time.Now())
 		synctest.Wait()
 		if len(n.of(other)) != 1 {
 			t.Error("another client's message had to wait")

@@ -9,129 +9,129 @@ import (
 )
 
 // lane is the queue of one session that this node owns.
-type lane struct {
-	session puntuale.Session
-	conn    puntuale.Connector // nil: no way out
-	traits  puntuale.Traits
-	share   *share
+type sessionQueue struct {
+	session      puntuale.Session
+	conn         puntuale.Connector // nil: no way out
+	capabilities puntuale.Traits
+	tenant       *tenantQueue
 
-	entries    map[puntuale.MessageID]*entry // in memory and not yet claimed
-	recipients map[person]*recipient
-	ready      fifo[*entry] // due and prepared, in the order they came due
-	second     second       // what campaigns fed
-	again      fifo[*entry] // of these, the ones that repeat an unanswered attempt: the pace has counted them
-	inflight   int          // being claimed or sent: slots taken
-	open       int          // claimed, and the outcome not yet on disk
+	messages   map[puntuale.MessageID]*queuedMessage // in memory and not yet claimed
+	recipients map[recipientKey]*recipientOrder
+	ready      fifo[*queuedMessage] // due and prepared, in the order they came due
+	campaign   campaignQueue        // what campaigns fed
+	repeats    fifo[*queuedMessage] // of these, the ones that repeat an unanswered attempt: the pace has counted them
+	inFlight   int                  // being claimed or sent: slots taken
+	unrecorded int                  // claimed, and the outcome not yet on disk
 
-	alarm // the pace, or the end of a pause
-	pace
-	paused     time.Time    // the connector asked for quiet until then; see setPaused
-	quietUntil atomic.Int64 // paused in microseconds of the Unix epoch, for goroutines that prepare
-	unprepared []*entry     // wait for the end of the pause
+	timer      timer // the pace, or the end of a pause
+	pace       pace
+	paused     time.Time        // the connector asked for quiet until then; see setPaused
+	quietUntil atomic.Int64     // paused in microseconds of the Unix epoch, for goroutines that prepare
+	unprepared []*queuedMessage // wait for the end of the pause
 	offline    bool
 	active     bool // in its client's turn list
 
 	lookahead lookahead.Lookahead
-	readAlarm alarm // the lookahead's
+	readTimer timer // the lookahead's
 
-	counting bool // the store is asked what left before
+	drainUntil   time.Time       // somebody wants nothing to begin until then; zero: nobody does
+	drainWaiters []chan struct{} // of those who wait until nothing is in flight
 
-	resting time.Time       // somebody wants nothing to begin until then; zero: nobody does
-	quiet   []chan struct{} // of those who wait until nothing is in flight
-
-	draining bool // about to go to another node
-	gone     bool // no longer this node's
+	leaving bool // about to go to another node
+	gone    bool // no longer this node's
 }
 
-func newLane(sh *share, session puntuale.Session, conn puntuale.Connector) *lane {
-	l := &lane{
-		share: sh, session: session, conn: conn,
-		entries: map[puntuale.MessageID]*entry{}, recipients: map[person]*recipient{},
+func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Connector) *sessionQueue {
+	q := &sessionQueue{
+		tenant: t, session: session, conn: conn,
+		messages: map[puntuale.MessageID]*queuedMessage{}, recipients: map[recipientKey]*recipientOrder{},
 	}
-	l.alarm.lane, l.readAlarm.reader = l, l
-	l.second.open = session.Campaigns
+	q.timer.queue, q.readTimer.reading = q, q
+	q.campaign.open = session.Campaigns
 	if conn != nil {
-		l.traits = conn.Traits()
-		l.traits.Slots = max(1, l.traits.Slots)
+		q.capabilities = conn.Traits()
+		q.capabilities.Slots = max(1, q.capabilities.Slots)
 	}
-	l.network, l.unknown = l.traits.PerSecond, true
-	l.setPace(session.Pace, time.Time{})
-	return l
+	q.pace.network, q.pace.unknown = q.capabilities.PerSecond, true
+	q.pace.setPace(session.Pace, time.Time{})
+	return q
 }
 
 // online asks the connector; a session without one is never online.
-func (l *lane) online() bool { return l.conn != nil && l.conn.Online(l.session.ID) }
+func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
 // setPaused has the connector left alone until a moment.
-func (l *lane) setPaused(until time.Time) {
-	l.paused = until
-	l.quietUntil.Store(until.UnixMicro())
+func (q *sessionQueue) setPaused(until time.Time) {
+	q.paused = until
+	q.quietUntil.Store(until.UnixMicro())
 }
 
 // blocked lanes keep nothing in memory but what is in flight.
-func (l *lane) blocked() bool { return l.offline || l.draining || l.gone || !l.resting.IsZero() }
+func (q *sessionQueue) blocked() bool {
+	return q.offline || q.leaving || q.gone || !q.drainUntil.IsZero()
+}
 
-func (l *lane) recipient(p person) *recipient {
-	r := l.recipients[p]
+func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
+	r := q.recipients[p]
 	if r == nil {
-		r = &recipient{}
-		l.recipients[p] = r
+		r = &recipientOrder{}
+		q.recipients[p] = r
 	}
 	return r
 }
 
 // mayLeave tells whether the lane could send one more now. If not, wait is the moment to ask again, zero when an event
 // will tell. It takes a pace token when it says yes.
-func (l *lane) mayLeave(now time.Time) (ok bool, wait time.Time) {
-	if l.blocked() || l.inflight >= l.traits.Slots {
+func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
+	if q.blocked() || q.inFlight >= q.capabilities.Slots {
 		return false, time.Time{}
 	}
-	if now.Before(l.paused) {
-		return false, l.paused
+	if now.Before(q.paused) {
+		return false, q.paused
 	}
-	return l.pace.take(now)
+	return q.pace.take(now)
 }
 
 // take returns the next message of the lane that may leave now, or nil: then the lane has nothing to send until an
 // alarm or an event activates it again.
-func (s *scheduler) take(l *lane, now time.Time) *entry {
-	if !l.offline && !l.online() {
-		s.checkOnline(l, now)
+func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
+	if !q.offline && !q.online() {
+		s.checkOnline(q, now)
 	}
-	if e := s.takeAgain(l, now); e != nil {
-		return e
+	if m := s.takeRepeat(q, now); m != nil {
+		return m
 	}
-	e, must := s.takeFrom(l, &l.ready, now)
-	if e == nil && !must {
-		e, _ = s.takeFrom(l, &l.second.ready, now)
+	m, must := s.takeFrom(q, &q.ready, now)
+	if m == nil && !must {
+		m, _ = s.takeFrom(q, &q.campaign.ready, now)
 	}
-	return e
+	return m
 }
 
 // takeFrom is take for one of the lane's queues. wait tells that its first message must wait for the lane.
-func (s *scheduler) takeFrom(l *lane, queue *fifo[*entry], now time.Time) (_ *entry, wait bool) {
+func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now time.Time) (_ *queuedMessage, wait bool) {
 	for queue.len() > 0 {
-		e := queue.peek()
-		if e.stage != ready || e.parked {
+		m := queue.peek()
+		if m.stage != ready || m.parked {
 			queue.pop()
 			continue
 		}
-		if l.share.held && !e.repeat() {
+		if q.tenant.stopped && !m.repeat() {
 			queue.pop()
-			s.forget(e)
+			s.forget(m)
 			continue
 		}
-		if s.overtaken(e, now) {
+		if s.overtaken(m, now) {
 			queue.pop()
 			continue
 		}
-		ok, at := l.mayLeave(now)
+		ok, at := q.mayLeave(now)
 		if ok {
 			queue.pop()
-			return e, false
+			return m, false
 		}
 		if !at.IsZero() {
-			s.alarms.set(&l.alarm, at)
+			s.timers.set(&q.timer, at)
 		}
 		return nil, true
 	}
@@ -139,121 +139,121 @@ func (s *scheduler) takeFrom(l *lane, queue *fifo[*entry], now time.Time) (_ *en
 }
 
 // takeAgain returns the lane's next repeat that may leave now.
-func (s *scheduler) takeAgain(l *lane, now time.Time) *entry {
-	for l.again.len() > 0 {
-		e := l.again.peek()
-		if e.stage != ready || s.overtaken(e, now) {
-			l.again.pop()
+func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
+	for q.repeats.len() > 0 {
+		m := q.repeats.peek()
+		if m.stage != ready || s.overtaken(m, now) {
+			q.repeats.pop()
 			continue
 		}
-		if l.blocked() || l.inflight >= l.traits.Slots {
+		if q.blocked() || q.inFlight >= q.capabilities.Slots {
 			return nil
 		}
-		if now.Before(l.paused) {
-			s.alarms.set(&l.alarm, l.paused)
+		if now.Before(q.paused) {
+			s.timers.set(&q.timer, q.paused)
 			return nil
 		}
-		l.again.pop()
-		return e
+		q.repeats.pop()
+		return m
 	}
 	return nil
 }
 
 // dueNow lists a prepared message whose moment has come.
-func (s *scheduler) dueNow(e *entry) {
-	e.lane.queueOf(e).push(e)
-	s.activate(e.lane)
+func (s *scheduler) enqueueDue(m *queuedMessage) {
+	m.queue.readyList(m).push(m)
+	s.activate(m.queue)
 }
 
 // overtaken sorts out a due message that must not leave after all: expired, outside its window, not its turn.
-func (s *scheduler) overtaken(e *entry, now time.Time) bool {
-	if e.expired(now) && !e.repeat() {
-		s.expire(e)
+func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
+	if m.expired(now) && !m.repeat() {
+		s.expire(m)
 		return true
 	}
-	if next, inside := insideWindow(e.window, e.zone, now); !inside {
-		s.postpone(e, next, "", "")
+	if next, inside := insideWindow(m.window, m.zone, now); !inside {
+		s.postpone(m, next, "", "")
 		return true
 	}
-	if e.repeat() {
-		if !s.mayRepeat(e, now) {
-			s.giveUpRepeat(e)
+	if m.repeat() {
+		if !s.mayRepeat(m, now) {
+			s.giveUpRepeat(m)
 			return true
 		}
 		return false
 	}
-	ok, wait := e.lane.recipient(personOf(&e.m)).turnFor(e, now)
+	ok, wait := m.queue.recipient(recipientKeyOf(&m.row)).mayGo(m, now)
 	if !ok {
-		e.parked = true
+		m.parked = true
 		if !wait.IsZero() {
-			s.alarms.set(&e.alarm, wait)
-			s.doubts.add(doubt{e.lane, personOf(&e.m)})
+			s.timers.set(&m.timer, wait)
+			s.retryChecks.add(retryCheck{m.queue, recipientKeyOf(&m.row)})
 		}
 	}
 	return !ok
 }
 
 // makeReady hands a prepared message to its moment.
-func (s *scheduler) makeReady(e *entry, now time.Time) {
-	e.stage = ready
-	if e.due(now) {
-		s.dueNow(e)
+func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
+	m.stage = ready
+	if m.due(now) {
+		s.enqueueDue(m)
 		return
 	}
-	s.alarms.set(&e.alarm, e.m.Next)
+	s.timers.set(&m.timer, m.row.Next)
 }
 
 // advance lets the next message to a recipient have its turn.
-func (s *scheduler) advance(l *lane, p person) {
-	r := l.recipients[p]
+func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
+	r := q.recipients[p]
 	if r == nil {
 		return
 	}
 	if r.idle() {
-		delete(l.recipients, p)
+		delete(q.recipients, p)
 		return
 	}
-	if e := r.nextParked(); e != nil && r.busy == nil {
-		e.parked = false
-		s.alarms.drop(&e.alarm)
-		l.queueOf(e).push(e)
-		s.activate(l)
+	if m := r.nextParked(); m != nil && r.busy == nil {
+		m.parked = false
+		s.timers.drop(&m.timer)
+		q.readyList(m).push(m)
+		s.activate(q)
 	}
 }
 
 // forget drops a message from memory; the next read may find it again.
-func (s *scheduler) forget(e *entry) {
-	if e.stage == gone {
+func (s *scheduler) forget(m *queuedMessage) {
+	if m.stage == gone {
 		return
 	}
-	l := e.lane
-	e.stage = gone
-	s.alarms.drop(&e.alarm)
-	s.drop(e)
-	if e.m.Campaign == 0 {
-		l.lookahead.Stray()
+	q := m.queue
+	m.stage = gone
+	s.timers.drop(&m.timer)
+	s.removeFromMemory(m)
+	if m.row.Campaign == 0 {
+		q.lookahead.Stray()
 	}
-	l.lookahead.Leave(e.m.ID)
-	if !e.repeat() {
-		if r := l.recipients[personOf(&e.m)]; r != nil {
-			r.remove(e)
-			s.advance(l, personOf(&e.m))
+	q.lookahead.Leave(m.row.ID)
+	if !m.repeat() {
+		if r := q.recipients[recipientKeyOf(&m.row)]; r != nil {
+			r.remove(m)
+			s.advance(q, recipientKeyOf(&m.row))
 		}
 	}
-	s.refill(l)
+	s.refill(q)
 }
 
 // clear drops all of a lane that is not in flight.
-func (s *scheduler) clear(l *lane) {
-	for _, e := range l.entries {
-		if e.stage == settling {
+func (s *scheduler) clear(q *sessionQueue) {
+	for _, m := range q.messages {
+		if m.stage == settling {
 			continue // its end is on the way to disk
 		}
-		s.forget(e)
+		s.forget(m)
 	}
-	l.ready, l.second.ready, l.again, l.unprepared = fifo[*entry]{}, fifo[*entry]{}, fifo[*entry]{}, nil
-	s.alarms.drop(&l.alarm)
-	if l.gone {
-		s.alarms.drop(&l.readAlarm)
+	q.ready, q.campaign.ready, q.repeats, q.unprepared = fifo[*queuedMessage]{}, fifo[*queuedMessage]{}, fifo[*queuedMessage]{}, nil
+	s.timers.drop(&q.timer)
+	if q.gone {
+		s.timers.drop(&q.readTimer)
 	}
 }

@@ -28,7 +28,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 			for _, phone := range []string{"+393470001000", "+393470009901", "+393470009902", "+393470009903", "+393470009904", "120363024@g.us"} {
 				ids[phone] = w.start(t, phone, 48*time.Hour, now)[0]
 			}
-			d.Hint(w.session, now)
+			d.Wake(w.session, now)
 			time.Sleep(time.Second)
 			check := func(phone string, state puntuale.State, reason string, attempts, rows, copies int) {
 				t.Helper()
@@ -71,7 +71,7 @@ func TestStoreExpiry(t *testing.T) {
 			cfg.Connector = func(puntuale.Session) puntuale.Connector { return nil }
 			d := w.dispatch(t, cfg)
 			id := w.start(t, "+393470001000", time.Minute, time.Now())[0]
-			d.Hint(w.session, time.Now())
+			d.Wake(w.session, time.Now())
 			time.Sleep(59 * time.Second)
 			if m := w.message(t, id); m.State != puntuale.Pending {
 				t.Errorf("before its end it is %v", m.State)
@@ -158,7 +158,7 @@ func TestStoreOrder(t *testing.T) {
 				for range 3 {
 					want[phone] = append(want[phone], w.start(t, phone, time.Hour, now, now.Add(time.Second))...)
 				}
-				d.Hint(w.session, now)
+				d.Wake(w.session, now)
 			}
 			time.Sleep(time.Minute)
 			got := map[string][]puntuale.MessageID{}
@@ -193,7 +193,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 			wait.Go(func() { all[i] = w.start(t, phoneOf(i), time.Hour, due)[0] })
 		}
 		wait.Wait()
-		d.Hint(w.session, due)
+		d.Wake(w.session, due)
 		for i := range phones {
 			wait.Go(func() {
 				// A third of them once all is read and prepared: only a claim that asks the disk can know.
@@ -249,7 +249,7 @@ func TestObserve(t *testing.T) {
 		}
 		d := w.dispatch(t, cfg)
 		w.start(t, "+393470001000", time.Hour, time.Now())
-		d.Hint(w.session, time.Now())
+		d.Wake(w.session, time.Now())
 		if got := <-seen; got != "+393470001000 true sent" {
 			t.Errorf("observed %q", got)
 		}
@@ -274,13 +274,13 @@ func TestStoppedInFlight(t *testing.T) {
 			for _, phone := range phones {
 				ids = append(ids, w.start(t, phone, time.Hour, now)[0])
 			}
-			d.Hint(w.session, now)
+			d.Wake(w.session, now)
 			time.Sleep(500 * time.Millisecond)
 			if got, err := storetest.CancelPending(t.Context(), w.tenant, phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
 				t.Fatalf("in flight: %v, %v", got, err)
 			}
 			later := w.start(t, phones[1], time.Hour, now)[0] // of another run
-			d.Hint(w.session, now)
+			d.Wake(w.session, now)
 			time.Sleep(90 * time.Second)
 			rows, copies := w.copies(t)
 			for i, want := range []struct {

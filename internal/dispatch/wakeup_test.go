@@ -72,7 +72,7 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
-	p.hinter.Hint(p.session, began)
+	p.hinter.Wake(p.session, began)
 	eventually(t, "the message left", func() bool {
 		found, err := tenant.Details(t.Context(), ids)
 		return err == nil && found[0].State == puntuale.Completed
@@ -166,9 +166,9 @@ func TestHintsGivenAway(t *testing.T) {
 		if m.owner(mine) == other || m.owner(mine) == 0 {
 			t.Fatal("the session went to the other node")
 		}
-		d.Hint(mine, time.Now())
-		d.Hint(theirs, time.Now())
-		d.Hint(theirs, time.Now().Add(3*time.Second))
+		d.Wake(mine, time.Now())
+		d.Wake(theirs, time.Now())
+		d.Wake(theirs, time.Now().Add(3*time.Second))
 		d.Heard(theirs, time.Now())
 		synctest.Wait()
 		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
@@ -195,7 +195,7 @@ func TestHintsGivenAway(t *testing.T) {
 		}
 		// One that is made here is taken at once, and the others are told.
 		m.session(50, 3, 0)
-		d.Hint(50, time.Time{})
+		d.Wake(50, time.Time{})
 		synctest.Wait()
 		if m.owner(50) == 0 || given.changed[50] != 1 {
 			t.Errorf("made here: owner %d, given away %+v", m.owner(50), given)

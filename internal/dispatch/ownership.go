@@ -1,0 +1,113 @@
+package dispatch
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// setSessions takes over what the member found: exactly these sessions are the node's, and those in leaving are to be
+// let go once nothing of theirs is in flight.
+func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	if node != s.node {
+		return
+	}
+	s.own(node, mine, leaving) // before their lanes ask whether they are online
+	now := s.cfg.Clock.Now()
+	owned := make(map[puntuale.SessionID]bool, len(mine))
+	for _, session := range mine {
+		owned[session.ID] = true
+		q := s.queues[session.ID]
+		if q == nil {
+			q = s.addQueue(session, now)
+		} else if q.pace.limits != session.Pace {
+			q.pace.setPace(session.Pace, now)
+			s.askDeparted(q, now)
+			s.activate(q)
+		}
+		if session.Campaigns && !q.campaign.open {
+			s.want(q, true)
+		}
+		q.campaign.open = session.Campaigns
+		switch drain := leaving[session.ID]; {
+		case drain && !q.leaving:
+			q.leaving = true
+			s.clear(q)
+		case !drain && q.leaving:
+			q.leaving = false
+			s.resume(q)
+		}
+		s.releaseLeaving(q)
+	}
+	for id, q := range s.queues {
+		if !owned[id] {
+			s.dropQueue(q)
+		}
+	}
+}
+
+// own has the node's sessions opened, and what is no longer its own closed.
+func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	s.owner.Store(int64(node))
+	if s.cfg.Sessions != nil {
+		s.cfg.Sessions.Own(node, mine, leaving)
+	}
+}
+
+func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQueue {
+	t := s.tenant(session.Client)
+	t.owned++
+	q := newSessionQueue(t, session, s.cfg.Connector(session))
+	q.offline = !q.online()
+	s.askDeparted(q, now)
+	s.queues[session.ID] = q
+	s.want(q, true)
+	return q
+}
+
+func (s *scheduler) dropQueue(q *sessionQueue) {
+	q.gone = true
+	s.clear(q)
+	s.tellDrained(q)
+	delete(s.queues, q.session.ID)
+	if q.tenant.owned--; q.tenant.owned == 0 {
+		delete(s.tenants, q.session.Client)
+	}
+}
+
+// letGo drops lanes that went to another node.
+func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.SessionID) {
+	for _, id := range sessions {
+		if q := s.queues[id]; q != nil && node == s.node {
+			s.dropQueue(q)
+		}
+	}
+}
+
+// drained tells the member that a lane may go to its new owner, once its session is closed here.
+func (s *scheduler) releaseLeaving(q *sessionQueue) {
+	if !q.leaving || q.unrecorded > 0 || q.gone {
+		return
+	}
+	session := q.session.ID
+	if s.cfg.Sessions == nil {
+		s.membership.release(session)
+		return
+	}
+	s.cfg.Sessions.Release(session, func() { s.membership.release(session) })
+}
+
+// fenced drops everything: another node may own the sessions by now. Outcomes on their way are recorded all the same.
+func (s *scheduler) fenced(node puntuale.NodeID) {
+	if node == 0 || node != s.node {
+		return
+	}
+	s.log.Warn("the node's lease is gone, joining again", "node", int64(node))
+	s.node = 0
+	for _, q := range s.queues {
+		s.dropQueue(q)
+	}
+	s.own(0, nil, nil)
+	s.health.joined(false)
+	s.membership.rejoin(node)
+}
