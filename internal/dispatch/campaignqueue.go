@@ -83,7 +83,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 			continue
 		}
 		count[row.Session]++
-		if q.campaign.held < s.campaignRoom() || row.Intent != 0 || q.blocked() || q.tenant.stopped {
+		if q.campaign.held < s.campaignRoom() || row.Intent != 0 || !q.canSend() {
 			s.takeRow(q, row, now)
 		}
 	}

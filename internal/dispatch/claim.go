@@ -41,7 +41,7 @@ func (s *scheduler) claim(now time.Time) {
 }
 
 func (s *scheduler) mayClaim(now time.Time) bool {
-	if s.node == 0 || s.retiring || s.claims.stuck || len(s.alive) >= inFlightMost || !s.health.leased() {
+	if s.node == 0 || s.life.retiring || s.claims.stuck || s.attempts.count() >= inFlightMost || !s.health.leased() {
 		return false
 	}
 	return !now.Before(s.claims.resume) || s.claims.resume.Sub(now) > claimRetry
@@ -50,7 +50,7 @@ func (s *scheduler) mayClaim(now time.Time) bool {
 // batch takes one message of each client in turn.
 func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 	for len(batch) < claimMost {
-		q := s.nextQueue()
+		q := s.fair.next()
 		if q == nil {
 			break
 		}
@@ -60,7 +60,7 @@ func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 		}
 		s.begin(m, now)
 		batch = append(batch, m)
-		s.activate(q)
+		s.fair.activate(q)
 	}
 	return batch
 }
@@ -73,7 +73,7 @@ func (s *scheduler) begin(m *queuedMessage, now time.Time) {
 		m.begun = m.row.IntentAt
 	}
 	s.removeFromMemory(m)
-	s.alive[m.row.ID] = m
+	s.attempts.add(m)
 	q.inFlight++
 	q.unrecorded++
 	if !m.repeat() {
@@ -96,9 +96,9 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 			items[i].Mark = s.cfg.Mark(m.row.Client, m.row.Phone)
 		}
 	}
-	s.wg.Go(func() {
+	s.life.wg.Go(func() {
 		s.beforeClaim(batch)
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		granted, err := s.cfg.Queue.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
 		if err == nil && len(granted) != len(items) {
@@ -162,7 +162,7 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
-			m.stage, m.sentPoll = sending, s.polls
+			m.stage, m.sentPoll = sending, s.polls.count
 			continue
 		case puntuale.ClaimHeld:
 			s.stopTenant(m.queue.tenant)
@@ -200,10 +200,10 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	if sendsUnclaimed {
 		return
 	}
-	s.unsent[token] = now
+	s.attempts.unsent[token] = now
 	s.claims.resume = now.Add(claimRetry)
-	if s.ctx.Err() == nil {
-		s.log.Warn("a claim failed", "error", err)
+	if s.life.ctx.Err() == nil {
+		s.cfg.Logger.Warn("a claim failed", "error", err)
 	}
 }
 
@@ -222,13 +222,13 @@ func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 		}
 		s.advance(q, recipientKeyOf(&m.row))
 	}
-	s.activate(q)
+	s.fair.activate(q)
 }
 
 // finished forgets an attempt: its outcome is on disk, or there was none.
 func (s *scheduler) finished(m *queuedMessage) {
 	m.stage = gone
-	delete(s.alive, m.row.ID)
+	s.attempts.remove(m.row.ID)
 	m.queue.unrecorded--
 	s.releaseLeaving(m.queue)
 	if q := s.queues[m.row.Session]; q != nil {
@@ -264,16 +264,16 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 
 // askStandings looks whether clients that had to wait may send again.
 func (s *scheduler) askStandings(held map[puntuale.ClientID]bool) {
-	if len(held) == 0 || s.asking {
+	if len(held) == 0 || s.fair.asking {
 		return
 	}
 	clients := make([]puntuale.ClientID, 0, len(held))
 	for c := range held {
 		clients = append(clients, c)
 	}
-	s.asking = true
-	s.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	s.fair.asking = true
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		found, err := s.cfg.Queue.Standings(ctx, clients)
 		s.mailbox.post(func() { s.gotStandings(found, err) })
@@ -281,13 +281,13 @@ func (s *scheduler) askStandings(held map[puntuale.ClientID]bool) {
 }
 
 func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.Standing, err error) {
-	s.asking = false
+	s.fair.asking = false
 	if err != nil {
 		return // asked again at the next poll
 	}
 	now := s.cfg.Clock.Now()
 	for client, standing := range found {
-		t := s.tenants[client]
+		t := s.fair.tenants[client]
 		if t == nil || !t.stopped {
 			continue
 		}

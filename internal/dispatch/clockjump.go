@@ -29,12 +29,12 @@ func (s *scheduler) setBack(by time.Duration) {
 			}
 		}
 	}
-	back(&s.nextPoll, &s.nextPart, &s.claims.resume)
+	back(&s.polls.next, &s.polls.nextPart, &s.claims.resume)
 	for _, q := range s.queues {
-		back(&q.drainUntil)
+		back(&q.drain.until)
 		q.lookahead.SetBack(by)
-		if !q.paused.IsZero() {
-			q.setPaused(q.paused.Add(-by))
+		if !q.pause.until.IsZero() {
+			q.pause.set(q.pause.until.Add(-by))
 		}
 		q.pace.setBack(by)
 		for _, r := range q.recipients {

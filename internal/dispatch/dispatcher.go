@@ -216,7 +216,7 @@ func (d *Dispatcher) release(ctx context.Context) {
 
 // abandon cuts the attempts still under way and gives their outcomes a last chance to be recorded.
 func (d *Dispatcher) abandon(idle <-chan struct{}) error {
-	d.sched.cutSends()
+	d.sched.life.cutSends()
 	fired, release := d.cfg.Clock.After(leaveWait)
 	defer release()
 	select {
@@ -264,7 +264,7 @@ func (d *Dispatcher) Resume(session puntuale.SessionID) {
 }
 
 // Node is the node that the sessions here belong to now, 0 for none.
-func (d *Dispatcher) Node() puntuale.NodeID { return puntuale.NodeID(d.sched.owner.Load()) }
+func (d *Dispatcher) Node() puntuale.NodeID { return puntuale.NodeID(d.sched.health.owner.Load()) }
 
 // Healthy returns nil while this node may claim and the store answers; the error says what is wrong.
 func (d *Dispatcher) Healthy() error { return d.sched.health.err() }

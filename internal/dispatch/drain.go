@@ -9,6 +9,17 @@ import (
 // A session may be asked to rest, so that it can be unlinked or deleted with nothing in flight. A rest always ends by
 // itself: whoever asked for it may be gone.
 
+// drain is what was asked of one session.
+type drain struct {
+	until   time.Time       // nothing begins until then; zero: no drain is under way
+	waiters []chan struct{} // closed once nothing is in flight
+}
+
+func (d *drain) active() bool { return !d.until.IsZero() }
+
+// over reports whether a drain ended by itself.
+func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.until) }
+
 // restMost bounds it, by whatever clock its end was told.
 const drainMost = 40 * time.Second
 
@@ -22,33 +33,33 @@ func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet cha
 	if most := s.cfg.Clock.Now().Add(drainMost); until.After(most) {
 		until = most
 	}
-	q.drainUntil = until
+	q.drain.until = until
 	s.clear(q)
-	q.drainWaiters = append(q.drainWaiters, quiet)
+	q.drain.waiters = append(q.drain.waiters, quiet)
 	s.tellDrained(q)
 }
 
 // restEnds lets a lane, which may be nil, go on.
 func (s *scheduler) endDrain(q *sessionQueue) {
-	if q == nil || q.drainUntil.IsZero() {
+	if q == nil || !q.drain.active() {
 		return
 	}
-	q.drainUntil = time.Time{}
+	q.drain.until = time.Time{}
 	s.resume(q)
 }
 
 // isQuiet tells those who wait for it that nothing of the lane is in flight, nor of an earlier one of its session.
 func (s *scheduler) tellDrained(q *sessionQueue) {
-	if len(q.drainWaiters) == 0 || q.unrecorded > 0 && !q.gone {
+	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return
 	}
-	for _, m := range s.alive {
-		if m.row.Session == q.session.ID && !q.gone {
+	for _, m := range s.attempts.open {
+		if m.row.Session == q.session.ID && !q.lost() {
 			return
 		}
 	}
-	for _, quiet := range q.drainWaiters {
+	for _, quiet := range q.drain.waiters {
 		close(quiet)
 	}
-	q.drainWaiters = nil
+	q.drain.waiters = nil
 }

@@ -14,7 +14,8 @@ type health struct {
 	clock clock.Clock
 	stale time.Duration // without a read that succeeded
 
-	lease atomic.Bool // prolonged in time, by the monotonic clock
+	lease atomic.Bool  // prolonged in time, by the monotonic clock
+	owner atomic.Int64 // the node that the sessions here belong to; 0: none
 
 	mu      sync.Mutex
 	member  bool

@@ -6,6 +6,15 @@ import (
 	"puntuale"
 )
 
+// ownership says whether a session queue is still this node's.
+type ownership int8
+
+const (
+	sessionOwned   ownership = iota
+	sessionLeaving           // about to go to another node, once nothing is in flight
+	sessionLost              // no longer this node's: the session queue is out of use
+)
+
 // setSessions takes over what the member found: exactly these sessions are the node's, and those in leaving are to be
 // let go once nothing of theirs is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
@@ -23,18 +32,18 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 		} else if q.pace.limits != session.Pace {
 			q.pace.setPace(session.Pace, now)
 			s.askDeparted(q, now)
-			s.activate(q)
+			s.fair.activate(q)
 		}
 		if session.Campaigns && !q.campaign.open {
 			s.want(q, true)
 		}
 		q.campaign.open = session.Campaigns
 		switch drain := leaving[session.ID]; {
-		case drain && !q.leaving:
-			q.leaving = true
+		case drain && q.ownership == sessionOwned:
+			q.ownership = sessionLeaving
 			s.clear(q)
-		case !drain && q.leaving:
-			q.leaving = false
+		case !drain && q.ownership == sessionLeaving:
+			q.ownership = sessionOwned
 			s.resume(q)
 		}
 		s.releaseLeaving(q)
@@ -48,16 +57,14 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 
 // own has the node's sessions opened, and what is no longer its own closed.
 func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
-	s.owner.Store(int64(node))
+	s.health.owner.Store(int64(node))
 	if s.cfg.Sessions != nil {
 		s.cfg.Sessions.Own(node, mine, leaving)
 	}
 }
 
 func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQueue {
-	t := s.tenant(session.Client)
-	t.owned++
-	q := newSessionQueue(t, session, s.cfg.Connector(session))
+	q := newSessionQueue(s.fair.join(session.Client), session, s.cfg.Connector(session))
 	q.offline = !q.online()
 	s.askDeparted(q, now)
 	s.queues[session.ID] = q
@@ -66,13 +73,11 @@ func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQu
 }
 
 func (s *scheduler) dropQueue(q *sessionQueue) {
-	q.gone = true
+	q.ownership = sessionLost
 	s.clear(q)
 	s.tellDrained(q)
 	delete(s.queues, q.session.ID)
-	if q.tenant.owned--; q.tenant.owned == 0 {
-		delete(s.tenants, q.session.Client)
-	}
+	s.fair.leave(q.tenant)
 }
 
 // letGo drops lanes that went to another node.
@@ -86,7 +91,7 @@ func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.Sess
 
 // drained tells the member that a lane may go to its new owner, once its session is closed here.
 func (s *scheduler) releaseLeaving(q *sessionQueue) {
-	if !q.leaving || q.unrecorded > 0 || q.gone {
+	if q.ownership != sessionLeaving || q.unrecorded > 0 {
 		return
 	}
 	session := q.session.ID
@@ -102,7 +107,7 @@ func (s *scheduler) fenced(node puntuale.NodeID) {
 	if node == 0 || node != s.node {
 		return
 	}
-	s.log.Warn("the node's lease is gone, joining again", "node", int64(node))
+	s.cfg.Logger.Warn("the node's lease is gone, joining again", "node", int64(node))
 	s.node = 0
 	for _, q := range s.queues {
 		s.dropQueue(q)

@@ -103,8 +103,8 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	}
 	session, most := q.session, q.pace.limits.PerDay
 	q.pace.asking = true
-	s.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		found, err := s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), most)
 		s.mailbox.post(func() { s.gotDeparted(q, most, found, err) })
@@ -115,8 +115,8 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, err error) {
 	q.pace.asking = false
 	if err != nil {
-		if s.ctx.Err() == nil {
-			s.log.Warn("counting what a session sent failed", "session_id", int64(q.session.ID), "error", err)
+		if s.life.ctx.Err() == nil {
+			s.cfg.Logger.Warn("counting what a session sent failed", "session_id", int64(q.session.ID), "error", err)
 		}
 		return // asked again at the next poll
 	}
@@ -126,5 +126,5 @@ func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, er
 	q.pace.departed = found
 	slices.SortFunc(q.pace.departed, time.Time.Compare)
 	q.pace.unknown = false
-	s.activate(q)
+	s.fair.activate(q)
 }

@@ -6,26 +6,52 @@ import (
 	"puntuale"
 )
 
+// polls says when the scheduler looks at all sessions, and counts how often it did.
+type polls struct {
+	next     time.Time
+	count    int64 // so far: the poll's interval apart, whatever the clock shows
+	nextPart time.Time
+	part     int64 // of pollParts
+}
+
+// due reports whether a poll is due, and plans the next. A clock that was set back must not stop it.
+func (p *polls) due(every time.Duration, now time.Time) bool {
+	if now.Before(p.next) && p.next.Sub(now) <= every {
+		return false
+	}
+	p.next = now.Add(every)
+	p.count++
+	return true
+}
+
+// partDue is due for the next part.
+func (p *polls) partDue(every time.Duration, now time.Time) bool {
+	if now.Before(p.nextPart) && p.nextPart.Sub(now) <= every {
+		return false
+	}
+	p.nextPart = now.Add(every / pollParts)
+	p.part = (p.part + 1) % pollParts
+	return true
+}
+
 // poll looks at everything once a second: hints may be lost, reads may be stale, the poll is not.
 func (s *scheduler) poll(now time.Time) {
-	if now.Before(s.nextPoll) && s.nextPoll.Sub(now) <= s.cfg.Poll { // a clock set back must not stop it
+	if !s.polls.due(s.cfg.Poll, now) {
 		return
 	}
-	s.nextPoll = now.Add(s.cfg.Poll)
-	s.polls++
 	held := map[puntuale.ClientID]bool{}
 	s.reader.blocked = 0
 	for _, q := range s.queues {
 		s.sweep(q, now)
 		s.checkOnline(q, now)
 		s.askDeparted(q, now)
-		if !q.drainUntil.IsZero() && !now.Before(q.drainUntil) {
+		if q.drain.over(now) {
 			s.endDrain(q)
 		}
 		if q.tenant.stopped {
 			held[q.session.Client] = true
 		}
-		if q.blocked() || q.tenant.stopped {
+		if !q.canSend() {
 			s.reader.blocked++
 			if !q.lookahead.ExpiryDue(now) {
 				continue
@@ -38,11 +64,7 @@ func (s *scheduler) poll(now time.Time) {
 	s.askStandings(held)
 	s.overdue(now)
 	s.retryChecks.again()
-	for token, since := range s.unsent {
-		if now.Sub(since) > orphanKept {
-			delete(s.unsent, token)
-		}
-	}
+	s.attempts.sweep(now)
 	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
 }
 
@@ -52,13 +74,11 @@ const pollParts = 32
 
 // round reads one part of the lanes with much in memory.
 func (s *scheduler) pollPart(now time.Time) {
-	if now.Before(s.nextPart) && s.nextPart.Sub(now) <= s.cfg.Poll { // a clock set back must not stop it
+	if !s.polls.partDue(s.cfg.Poll, now) {
 		return
 	}
-	s.nextPart = now.Add(s.cfg.Poll / pollParts)
-	s.part = (s.part + 1) % pollParts
 	for id, q := range s.queues {
-		if int64(id)%pollParts == s.part && q.known() > smallQueue && !q.blocked() && !q.tenant.stopped {
+		if int64(id)%pollParts == s.polls.part && q.known() > smallQueue && q.canSend() {
 			s.pollQueue(q, now)
 		}
 	}
@@ -69,9 +89,6 @@ func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
 	q.lookahead.Polled(now)
 	s.want(q, false)
 }
-
-// orphanKept is how long tokens of lost claims are remembered: rows that carry one are found by the next polls.
-const orphanKept = time.Hour
 
 // sweep closes what expired while it waited in memory, and forgets holds that are over.
 func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
@@ -102,7 +119,7 @@ func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 
 // resume reads a lane that may send again.
 func (s *scheduler) resume(q *sessionQueue) {
-	if !s.retiring {
+	if !s.life.retiring {
 		s.act(q, q.lookahead.Resume(s.cfg.Clock.Now()))
 	}
 }

@@ -28,6 +28,7 @@ type loader struct {
 	waiting   []*queuedMessage
 	campaigns []*queuedMessage // what campaigns fed, when nothing else waits
 	running   int
+	pools     workerPools
 }
 
 func (l *loader) add(all ...*queuedMessage) {
@@ -52,20 +53,12 @@ var errPaused = errors.New("the session is left alone for a while")
 // queueLoad has a message's content read and the message prepared, once its session's pause is over.
 func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	m.failed = nil
-	if q := m.queue; now.Before(q.paused) {
-		q.unprepared = append(q.unprepared, m)
-		s.timers.set(&q.timer, q.paused)
+	if q := m.queue; q.pause.active(now) {
+		q.pause.waiting = append(q.pause.waiting, m)
+		s.timers.set(&q.timer, q.pause.until)
 		return
 	}
 	s.loader.add(m)
-}
-
-// endPause prepares what waited for the end of the lane's pause.
-func (s *scheduler) endPause(q *sessionQueue, now time.Time) {
-	if !now.Before(q.paused) && len(q.unprepared) > 0 {
-		s.loader.add(q.unprepared...)
-		q.unprepared = nil
-	}
 }
 
 // load starts reading the contents of what waits for it.
@@ -92,7 +85,7 @@ func (s *scheduler) load() {
 			continue
 		}
 		s.loader.running++
-		s.wg.Go(func() {
+		s.life.wg.Go(func() {
 			err := s.readContents(batch)
 			s.mailbox.post(func() { s.gotContents(batch, err) })
 		})
@@ -101,7 +94,7 @@ func (s *scheduler) load() {
 
 // readContents fills in what the batch shows, and hands it to the pools. It runs beside the scheduler.
 func (s *scheduler) readContents(batch []*queuedMessage) error {
-	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	seen := make(map[puntuale.StepRef]struct{}, len(batch))
 	refs := make([]puntuale.StepRef, 0, len(batch))
@@ -132,7 +125,7 @@ func (s *scheduler) readContents(batch []*queuedMessage) error {
 			s.mailbox.prepared(m)
 			continue
 		}
-		s.pools.submit(m)
+		s.loader.pools.submit(m)
 	}
 	return nil
 }
@@ -146,8 +139,8 @@ func (s *scheduler) gotContents(batch []*queuedMessage, err error) {
 	if err == nil {
 		return
 	}
-	if s.ctx.Err() == nil {
-		s.log.Warn("reading contents failed", "error", err)
+	if s.life.ctx.Err() == nil {
+		s.cfg.Logger.Warn("reading contents failed", "error", err)
 	}
 	after := s.cfg.Clock.Now().Add(s.cfg.Poll / 4)
 	for _, m := range batch {
@@ -217,7 +210,7 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	r := m.queue.recipient(recipientKeyOf(&m.row))
 	tries := r.tries(m.row.ID) + 1
 	if errors.As(err, &p) {
-		s.log.Error("preparing a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
+		s.cfg.Logger.Error("preparing a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
 		if tries >= panicsAllowed {
 			s.refuse(m, puntuale.SaysUnrecoverable, detail)
 			return
@@ -244,11 +237,11 @@ func (s *scheduler) prepare(m *queuedMessage) {
 		}
 		s.mailbox.prepared(m)
 	}()
-	if m.queue.quietUntil.Load() > s.cfg.Clock.Now().UnixMicro() {
+	if m.queue.pause.activeShared(s.cfg.Clock.Now()) {
 		m.failed = errPaused
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, prepareWait)
+	ctx, cancel := context.WithTimeout(s.life.ctx, prepareWait)
 	defer cancel()
 	m.prepared, m.failed = m.queue.conn.Prepare(ctx, puntuale.Envelope{
 		Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,

@@ -35,7 +35,7 @@ type reader struct {
 
 // want has a lane read as far as the horizon. One with a backlog is read again as it runs low.
 func (s *scheduler) want(q *sessionQueue, urgent bool) {
-	if q.gone || s.retiring || !urgent && q.backlogged(s.capacity()) {
+	if q.lost() || s.life.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
 	}
 	s.act(q, q.lookahead.Want(urgent, s.cfg.Clock.Now()))
@@ -73,7 +73,7 @@ func (s *scheduler) capacity() int {
 
 // refill reads a lane at once when it runs low while the database holds more.
 func (s *scheduler) refill(q *sessionQueue) {
-	if s.retiring || q.lookahead.Wanted() || q.blocked() || q.tenant.stopped {
+	if s.life.retiring || q.lookahead.Wanted() || !q.canSend() {
 		return
 	}
 	low := q.lookahead.More() && q.withoutCampaigns() < s.capacity()/4
@@ -98,11 +98,11 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 	var small []begunRead
 	for list.len() > 0 && len(small) < queuesAtOne {
 		q := list.peek()
-		if q.gone || !q.lookahead.Pending() {
+		if q.lost() || !q.lookahead.Pending() {
 			list.pop()
 			continue
 		}
-		big := q.known() > smallQueue || q.lookahead.More() || q.lookahead.Crowded() || q.blocked() || q.tenant.stopped
+		big := q.known() > smallQueue || q.lookahead.More() || q.lookahead.Crowded() || !q.canSend()
 		if big && len(small) > 0 {
 			break
 		}
@@ -121,7 +121,7 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 
 // room is how many rows not yet known a read of the lane may bring.
 func (s *scheduler) room(q *sessionQueue) int {
-	if q.blocked() || q.tenant.stopped {
+	if !q.canSend() {
 		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), queueMost)
 	}
 	return max(s.capacity()-q.withoutCampaigns(), glanceRows)
@@ -173,7 +173,7 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	deep := big && s.looksBehind(lanes[0], now)
 	second, secondLimit := s.campaignCursors(lanes)
 	s.reader.running++
-	s.wg.Go(func() {
+	s.life.wg.Go(func() {
 		r := s.readDue(from, fresh, horizon, limit, now)
 		if r.campaignLimit = secondLimit; len(second) > 0 && r.err == nil {
 			s.readCampaigns(&r, second, horizon, now)
@@ -188,7 +188,7 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 
 // fetch asks the store. Any goroutine.
 func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
-	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
 		// As far as the longest backoff: whatever is in retry and still holds back others.
@@ -204,7 +204,7 @@ func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, h
 
 // fetchSecond asks the store for what campaigns fed. Any goroutine.
 func (s *scheduler) readCampaigns(r *readResult, from []puntuale.Place, horizon, now time.Time) {
-	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	r.campaigns, r.err = s.cfg.Queue.Due(ctx, from, horizon, r.campaignLimit)
 	r.took = s.cfg.Clock.Now().Sub(now)
@@ -214,12 +214,12 @@ func (s *scheduler) readCampaigns(r *readResult, from []puntuale.Place, horizon,
 const behindRows = 1024
 
 func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
-	return (q.blocked() || q.tenant.stopped) && q.lookahead.BehindDue(now)
+	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
 // fetchEnding asks the store for what expires before it is asked again. Any goroutine.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
-	ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	r.expiring, r.err = s.cfg.Queue.Expiring(ctx, session, lookahead.BehindUntil(now), behindRows)
 	r.took = s.cfg.Clock.Now().Sub(now)
@@ -240,8 +240,8 @@ func (s *scheduler) gotRead(r readResult) {
 	now := s.cfg.Clock.Now()
 	s.reader.running--
 	s.health.read(r.err == nil, now)
-	if r.err != nil && s.ctx.Err() == nil {
-		s.log.Warn("reading due messages failed", "error", r.err)
+	if r.err != nil && s.life.ctx.Err() == nil {
+		s.cfg.Logger.Warn("reading due messages failed", "error", r.err)
 	}
 	if r.err == nil {
 		for i := range r.retrying {
@@ -279,9 +279,9 @@ func (s *scheduler) gotRead(r readResult) {
 			Failed: r.err != nil, Took: r.took, Poll: s.cfg.Poll,
 			Alone: len(r.queues) == 1, Last: last, NoRoom: full,
 			Cut:     count[q.session.ID] >= r.limit,
-			CanSend: !q.blocked() && !q.tenant.stopped, Lost: q.gone,
+			CanSend: q.canSend(), Lost: q.lost(),
 		}, now))
-		if r.err == nil && !q.gone {
+		if r.err == nil && !q.lost() {
 			s.refill(q)
 		}
 	}
@@ -311,7 +311,7 @@ const (
 
 // admit takes a row into memory, unless it is there already or has nothing to seek there.
 func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.Time) rowResult {
-	if q.messages[row.ID] != nil || s.alive[row.ID] != nil {
+	if q.messages[row.ID] != nil || s.attempts.has(row.ID) {
 		return rowKnown
 	}
 	if q.lookahead.Left(row.ID) {

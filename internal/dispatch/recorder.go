@@ -107,7 +107,7 @@ func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 		}
 		if !failed {
 			r.fails(1)
-			r.s.log.Error("outcomes cannot be recorded, nothing is claimed until they are", "error", err)
+			r.s.cfg.Logger.Error("outcomes cannot be recorded, nothing is claimed until they are", "error", err)
 		}
 		if r.s.cfg.Clock.Sleep(ctx, wait) != nil {
 			return false
@@ -186,6 +186,6 @@ func (r *recorder) fails(by int) {
 	r.s.health.recording(!stuck)
 	r.s.mailbox.post(func() { r.s.claims.stuck = stuck })
 	if !stuck {
-		r.s.log.Info("outcomes are recorded again")
+		r.s.cfg.Logger.Info("outcomes are recorded again")
 	}
 }

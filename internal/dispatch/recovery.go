@@ -20,7 +20,7 @@ import (
 //     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
 func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	row := &m.row
-	_, unsent := s.unsent[row.Intent]
+	_, unsent := s.attempts.unsent[row.Intent]
 	switch deadline := s.deadline(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
@@ -82,7 +82,7 @@ func (s *scheduler) conclude(m *queuedMessage, o puntuale.Outcome) {
 // inFlight counts an attempt that this process did not make, until its outcome is on disk.
 func (s *scheduler) inFlight(m *queuedMessage) {
 	m.stage, m.token = answered, m.row.Intent
-	s.alive[m.row.ID] = m
+	s.attempts.add(m)
 	m.queue.unrecorded++
 }
 
@@ -99,13 +99,13 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 		o.Next = again
 	}
 	s.inFlight(m)
-	s.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		asked := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
 			ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation), To: m.row.Phone}
 		if arrived, err := witness.Arrived(ctx, asked); err != nil {
-			s.log.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
+			s.cfg.Logger.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
 		} else if arrived {
 			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}
 		}
@@ -160,12 +160,4 @@ func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict str
 	m.stage = settling
 	st.MessageRef, st.Intent = m.ref(), m.row.Intent
 	s.settler.push(pendingSettlement{m: m, settlement: st, verdict: verdict, offline: m.queue.offline, node: s.node})
-}
-
-// pause keeps a lane quiet for a while.
-func (s *scheduler) pause(q *sessionQueue, until time.Time) {
-	if until.After(q.paused) {
-		q.setPaused(until)
-		s.timers.set(&q.timer, until)
-	}
 }

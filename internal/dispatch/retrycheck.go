@@ -57,7 +57,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 		var horizon time.Time
 		for _, x := range s.retryChecks.fresh[:n] {
 			r := x.queue.recipients[x.recipient]
-			if r == nil || x.queue.gone || r.nextParked() == nil || !r.barred(now) {
+			if r == nil || x.queue.lost() || r.nextParked() == nil || !r.barred(now) {
 				delete(s.retryChecks.all, x)
 				continue
 			}
@@ -79,13 +79,13 @@ func (s *scheduler) checkRetries(now time.Time) {
 // here tells whether a message is in flight, or being closed: then what is on disk is not the last word.
 func (s *scheduler) underWay(q *sessionQueue, id puntuale.MessageID) bool {
 	m := q.messages[id]
-	return s.alive[id] != nil || m != nil && m.stage == settling
+	return s.attempts.has(id) || m != nil && m.stage == settling
 }
 
 func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.Place, horizon time.Time) {
 	s.retryChecks.asking = true
-	s.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		open, err := s.cfg.Queue.Due(ctx, from, horizon, 1)
 		s.mailbox.post(func() {

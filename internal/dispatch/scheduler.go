@@ -2,9 +2,7 @@ package dispatch
 
 import (
 	"context"
-	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -14,65 +12,47 @@ import (
 type scheduler struct {
 	cfg        *Config
 	mailbox    *mailbox
-	log        *slog.Logger
 	membership *membership
 	health     *health
-	ctx        context.Context // of everything but sends
-	wg         *sync.WaitGroup
+	life       lifetime
 
 	node     puntuale.NodeID // 0: none, nothing is claimed
-	owner    atomic.Int64    // node, for other goroutines
 	queues   map[puntuale.SessionID]*sessionQueue
-	tenants  map[puntuale.ClientID]*tenantQueue
-	fair     fifo[*tenantQueue]
+	fair     fairQueue
 	timers   timers
 	inMemory int // entries in memory not yet claimed, of all lanes
 
-	// alive are the attempts of this process without a recorded outcome, whatever became of their lane.
-	alive  map[puntuale.MessageID]*queuedMessage
-	unsent map[int64]time.Time // tokens of claims whose answer was lost: nothing of theirs was sent
+	attempts attempts
 
 	reader   reader
 	loader   loader
 	claims   claims
-	pools    workerPools
 	recorder *recorder
 	settler  *settler
 
 	retryChecks retryChecks
 
-	last     time.Time // when the loop last looked at the clock
-	nextPoll time.Time
-	polls    int64 // so far: Poll apart, whatever the clock shows
-	nextPart time.Time
-	part     int64 // of the rounds
-	asking   bool  // Standings is under way
-	retiring bool
-	idle     chan struct{} // closed once retiring and nothing is in flight
-	sendCtx  context.Context
-	cutSends context.CancelFunc
+	last  time.Time // when the loop last looked at the clock
+	polls polls
 }
 
 func newScheduler(cfg *Config, box *mailbox) *scheduler {
 	s := &scheduler{
-		cfg: cfg, mailbox: box, log: cfg.Logger, health: newHealth(cfg),
+		cfg: cfg, mailbox: box, health: newHealth(cfg), life: newLifetime(),
 		queues:      map[puntuale.SessionID]*sessionQueue{},
-		tenants:     map[puntuale.ClientID]*tenantQueue{},
-		alive:       map[puntuale.MessageID]*queuedMessage{},
+		fair:        fairQueue{tenants: map[puntuale.ClientID]*tenantQueue{}},
+		attempts:    newAttempts(),
 		retryChecks: retryChecks{all: map[retryCheck]struct{}{}},
-		unsent:      map[int64]time.Time{},
-		idle:        make(chan struct{}),
 	}
 	s.recorder = newRecorder(s)
 	s.settler = newSettler(s)
-	s.pools = newWorkerPools(s)
-	s.sendCtx, s.cutSends = context.WithCancel(context.Background())
+	s.loader.pools = newWorkerPools(s)
 	return s
 }
 
 // start runs the scheduler and its helpers until ctx ends. Called once, from Start.
 func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
-	s.ctx, s.wg = ctx, wg
+	s.life.ctx, s.life.wg = ctx, wg
 	for range recorders {
 		wg.Go(func() { s.recorder.run(ctx) })
 	}
@@ -82,14 +62,14 @@ func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 
 // retire has the scheduler claim nothing more; the channel closes once nothing is in flight. Any goroutine.
 func (s *scheduler) retire() <-chan struct{} {
-	s.mailbox.post(func() { s.retiring = true })
-	return s.idle
+	s.mailbox.post(func() { s.life.retiring = true })
+	return s.life.idle
 }
 
 func (s *scheduler) run() {
-	defer s.cutSends()
+	defer s.life.cutSends()
 	post := newMail()
-	for s.ctx.Err() == nil {
+	for s.life.ctx.Err() == nil {
 		s.mailbox.take(&post)
 		now := s.tick()
 		s.readMail(&post, now)
@@ -100,18 +80,10 @@ func (s *scheduler) run() {
 		s.load()
 		s.read(now)
 		s.checkRetries(now)
-		if s.retiring && s.claims.running == 0 && len(s.alive) == 0 {
-			s.retired()
+		if s.life.retiring && s.claims.running == 0 && s.attempts.count() == 0 {
+			s.life.retired()
 		}
 		s.wait()
-	}
-}
-
-func (s *scheduler) retired() {
-	select {
-	case <-s.idle:
-	default:
-		close(s.idle)
 	}
 }
 
@@ -133,12 +105,12 @@ func (s *scheduler) readMail(post *mail, now time.Time) {
 
 // wait sleeps until there is mail or the next moment comes.
 func (s *scheduler) wait() {
-	next := s.nextPoll
+	next := s.polls.next
 	if first, ok := s.timers.first(); ok && first.Before(next) {
 		next = first
 	}
-	if s.nextPart.Before(next) && s.inMemory+len(s.alive) > smallQueue { // else no lane has much in memory
-		next = s.nextPart
+	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // else no lane has much in memory
+		next = s.polls.nextPart
 	}
 	now := s.cfg.Clock.Now()
 	if at := s.claims.resume; at.After(now) && at.Before(next) {
@@ -153,7 +125,7 @@ func (s *scheduler) wait() {
 	select {
 	case <-s.mailbox.wake:
 	case <-fired:
-	case <-s.ctx.Done():
+	case <-s.life.ctx.Done():
 	}
 }
 
@@ -166,7 +138,7 @@ func (s *scheduler) fireTimers(now time.Time) {
 			s.enqueueDue(t.message)
 		case t.queue != nil:
 			s.endPause(t.queue, now)
-			s.activate(t.queue)
+			s.fair.activate(t.queue)
 		default:
 			s.act(t.reading, t.reading.lookahead.TimerFired(s.cfg.Clock.Now()))
 		}
@@ -178,14 +150,4 @@ func latest(a, b time.Time) time.Time {
 		return a
 	}
 	return b
-}
-
-// share returns a client's part in the round.
-func (s *scheduler) tenant(client puntuale.ClientID) *tenantQueue {
-	t := s.tenants[client]
-	if t == nil {
-		t = &tenantQueue{client: client}
-		s.tenants[client] = t
-	}
-	return t
 }

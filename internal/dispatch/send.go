@@ -18,7 +18,7 @@ type sendResult struct {
 }
 
 // startSend hands a claimed message to its connector, in a goroutine of its own. Any goroutine.
-func (s *scheduler) startSend(m *queuedMessage) { s.wg.Go(func() { s.send(m) }) }
+func (s *scheduler) startSend(m *queuedMessage) { s.life.wg.Go(func() { s.send(m) }) }
 
 func (s *scheduler) send(m *queuedMessage) {
 	receipt, err := s.deliver(m)
@@ -52,12 +52,12 @@ func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Receipt, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = &panicError{v}
-			s.log.Error("sending a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
+			s.cfg.Logger.Error("sending a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
 		}
 	}()
-	ctx, cancel := s.sendCtx, context.CancelFunc(func() {})
+	ctx, cancel := s.life.sendCtx, context.CancelFunc(func() {})
 	if m.queue.capabilities.SendTimeout > 0 {
-		ctx, cancel = context.WithTimeout(s.sendCtx, m.queue.capabilities.SendTimeout)
+		ctx, cancel = context.WithTimeout(s.life.sendCtx, m.queue.capabilities.SendTimeout)
 	}
 	defer cancel()
 	p := m.prepared
@@ -95,15 +95,15 @@ func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) 
 // overdue gives up attempts whose connector ignores its timeout: their slots are needed. An answer that still comes is
 // recorded as evidence. Time is counted by polls: a clock that was set forward is no reason to give up.
 func (s *scheduler) overdue(now time.Time) {
-	for _, m := range s.alive {
+	for _, m := range s.attempts.open {
 		if m.stage != sending || m.queue.capabilities.SendTimeout <= 0 {
 			continue
 		}
-		if time.Duration(s.polls-m.sentPoll-1)*s.cfg.Poll < m.queue.capabilities.SendTimeout+unansweredGrace {
+		if time.Duration(s.polls.count-m.sentPoll-1)*s.cfg.Poll < m.queue.capabilities.SendTimeout+unansweredGrace {
 			continue
 		}
 		m.late = true
-		s.log.Warn("a connector gave no answer in time", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session))
+		s.cfg.Logger.Warn("a connector gave no answer in time", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session))
 		s.cfg.Meter.Outcome(m.queue.capabilities.Name, puntuale.Uncertain.String(), 1)
 		s.answer(m, s.decide(m, puntuale.Receipt{}, context.DeadlineExceeded, now), now)
 	}

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"sync/atomic"
 	"time"
 
 	"puntuale"
@@ -23,22 +22,17 @@ type sessionQueue struct {
 	inFlight   int                  // being claimed or sent: slots taken
 	unrecorded int                  // claimed, and the outcome not yet on disk
 
-	timer      timer // the pace, or the end of a pause
-	pace       pace
-	paused     time.Time        // the connector asked for quiet until then; see setPaused
-	quietUntil atomic.Int64     // paused in microseconds of the Unix epoch, for goroutines that prepare
-	unprepared []*queuedMessage // wait for the end of the pause
-	offline    bool
-	active     bool // in its client's turn list
+	timer   timer // the pace, or the end of a pause
+	pace    pace
+	pause   pause
+	offline bool
+	active  bool // in its client's turn list
 
 	lookahead lookahead.Lookahead
 	readTimer timer // the lookahead's
 
-	drainUntil   time.Time       // somebody wants nothing to begin until then; zero: nobody does
-	drainWaiters []chan struct{} // of those who wait until nothing is in flight
-
-	leaving bool // about to go to another node
-	gone    bool // no longer this node's
+	drain     drain
+	ownership ownership
 }
 
 func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Connector) *sessionQueue {
@@ -60,16 +54,15 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 // online asks the connector; a session without one is never online.
 func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
-// setPaused has the connector left alone until a moment.
-func (q *sessionQueue) setPaused(until time.Time) {
-	q.paused = until
-	q.quietUntil.Store(until.UnixMicro())
-}
-
 // blocked lanes keep nothing in memory but what is in flight.
 func (q *sessionQueue) blocked() bool {
-	return q.offline || q.leaving || q.gone || !q.drainUntil.IsZero()
+	return q.offline || q.ownership != sessionOwned || q.drain.active()
 }
+
+// canSend reports whether neither the session nor its client has to wait.
+func (q *sessionQueue) canSend() bool { return !q.blocked() && !q.tenant.stopped }
+
+func (q *sessionQueue) lost() bool { return q.ownership == sessionLost }
 
 func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
 	r := q.recipients[p]
@@ -86,8 +79,8 @@ func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	if q.blocked() || q.inFlight >= q.capabilities.Slots {
 		return false, time.Time{}
 	}
-	if now.Before(q.paused) {
-		return false, q.paused
+	if q.pause.active(now) {
+		return false, q.pause.until
 	}
 	return q.pace.take(now)
 }
@@ -149,8 +142,8 @@ func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 		if q.blocked() || q.inFlight >= q.capabilities.Slots {
 			return nil
 		}
-		if now.Before(q.paused) {
-			s.timers.set(&q.timer, q.paused)
+		if q.pause.active(now) {
+			s.timers.set(&q.timer, q.pause.until)
 			return nil
 		}
 		q.repeats.pop()
@@ -162,7 +155,7 @@ func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 // dueNow lists a prepared message whose moment has come.
 func (s *scheduler) enqueueDue(m *queuedMessage) {
 	m.queue.readyList(m).push(m)
-	s.activate(m.queue)
+	s.fair.activate(m.queue)
 }
 
 // overtaken sorts out a due message that must not leave after all: expired, outside its window, not its turn.
@@ -217,7 +210,7 @@ func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
 		m.parked = false
 		s.timers.drop(&m.timer)
 		q.readyList(m).push(m)
-		s.activate(q)
+		s.fair.activate(q)
 	}
 }
 
@@ -251,9 +244,10 @@ func (s *scheduler) clear(q *sessionQueue) {
 		}
 		s.forget(m)
 	}
-	q.ready, q.campaign.ready, q.repeats, q.unprepared = fifo[*queuedMessage]{}, fifo[*queuedMessage]{}, fifo[*queuedMessage]{}, nil
+	q.ready, q.campaign.ready, q.repeats = fifo[*queuedMessage]{}, fifo[*queuedMessage]{}, fifo[*queuedMessage]{}
+	q.pause.waiting = nil
 	s.timers.drop(&q.timer)
-	if q.gone {
+	if q.lost() {
 		s.timers.drop(&q.readTimer)
 	}
 }

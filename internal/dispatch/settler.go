@@ -114,8 +114,8 @@ func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now ti
 
 // settled forgets what was closed or postponed.
 func (s *scheduler) settled(batch []pendingSettlement, err error) {
-	if err != nil && s.ctx.Err() == nil {
-		s.log.Warn("closing or postponing messages failed", "error", err)
+	if err != nil && s.life.ctx.Err() == nil {
+		s.cfg.Logger.Warn("closing or postponing messages failed", "error", err)
 	}
 	if errors.Is(err, puntuale.ErrFenced) {
 		s.fenced(batch[0].node)

@@ -32,7 +32,7 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 	} else {
 		q.lookahead.StrayBefore(w.first)
 	}
-	if s.retiring || q.backlogged(s.capacity()) {
+	if s.life.retiring || q.backlogged(s.capacity()) {
 		return // it stands behind what is in memory
 	}
 	until := latest(w.until, now)

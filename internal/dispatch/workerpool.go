@@ -75,7 +75,7 @@ func (p *workerPool) submit(m *queuedMessage) {
 	}
 	if !p.relieved {
 		p.relieved = true
-		p.s.wg.Go(p.relief)
+		p.s.life.wg.Go(p.relief)
 	}
 }
 
@@ -91,13 +91,13 @@ func (p *workerPool) list(j *sessionJobs) {
 func (p *workerPool) grow(n int) {
 	for range min(n, p.most-p.running) {
 		p.running++
-		p.s.wg.Go(p.work)
+		p.s.life.wg.Go(p.work)
 	}
 }
 
 // relief helps while work waits and those at work are stuck with theirs. It ends when none waits.
 func (p *workerPool) relief() {
-	for p.s.cfg.Clock.Sleep(p.s.ctx, reliefEvery) == nil {
+	for p.s.cfg.Clock.Sleep(p.s.life.ctx, reliefEvery) == nil {
 		p.mu.Lock()
 		if p.waiting.len() == 0 {
 			p.relieved = false
