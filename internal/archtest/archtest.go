@@ -1,6 +1,7 @@
 // Package archtest keeps the architecture's rules as a test. They say which package may import which, where a third-party
 // library may be named, and who may read the clock. Every package says what it is for. Files have names and lengths by rules.
-// It reads the sources themselves, build tags or not, and needs nothing but the standard library.
+// Structs and interfaces stay small. The package reads the sources themselves, build tags or not, and needs nothing but
+// the standard library.
 package archtest
 
 import (
@@ -176,6 +177,7 @@ func (c *checker) file(name string, source []byte) error {
 	if !ast.IsGenerated(parsed) {
 		c.checkSize(name, isTest || testPackage(folder), parsed, line)
 	}
+	c.checkShape(name, folder, parsed, line)
 	if isTest {
 		return nil
 	}
