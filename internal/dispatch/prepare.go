@@ -159,10 +159,6 @@ func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 		s.makeReady(m, now)
 		return
 	}
-	refusal := puntuale.AsSendError(err)
-	if refusal != nil && refusal.SessionWait() > 0 {
-		s.pause(m.queue, now.Add(refusal.SessionWait()))
-	}
 	switch {
 	case errors.Is(err, errPaused):
 		s.queueLoad(m, now)
@@ -170,58 +166,9 @@ func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 		s.awaitReceipt(m, now)
 	case errors.Is(err, errNoContent):
 		s.refuse(m, puntuale.SaysUnrecoverable, err.Error())
-	case refusal == nil || refusal.Kind == puntuale.Transient:
-		s.retryPrepare(m, now, refusal, err)
-	case refusal.Kind == puntuale.Final:
-		s.refuse(m, refusal.Reason, refusal.Detail)
 	default:
-		s.putOff(m, now, refusal)
+		s.prepareFailed(m, now, err)
 	}
-}
-
-// putOff postpones a message that was refused for now through no fault of its own. Later ones to its recipient wait for
-// it, as after a refused attempt. It never leaves before its own moment: preparation runs ahead of that.
-func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
-	next := now.Add(refusal.Wait())
-	if !next.After(m.row.Next) {
-		next = m.row.Next.Add(refusal.Wait())
-	}
-	if !m.repeat() {
-		m.queue.recipient(recipientKeyOf(&m.row)).addBarrier(&m.row, now, next, false)
-	}
-	s.postpone(m, next, refusal.Reason, refusal.Detail)
-}
-
-// retryPrepare postpones a message whose preparation failed for now; later ones to its recipient wait for it a while.
-func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
-	reason, detail := "", err.Error()
-	if refusal != nil {
-		reason, detail = refusal.Reason, refusal.Detail
-	}
-	var p *panicError
-	if m.repeat() { // stands outside of its recipient's order, and is in no hurry: the network may have it
-		if errors.As(err, &p) {
-			s.giveUpRepeat(m)
-			return
-		}
-		s.postpone(m, now.Add(puntuale.Backoff(m.row.ID, repeatTries)), reason, detail)
-		return
-	}
-	r := m.queue.recipient(recipientKeyOf(&m.row))
-	tries := r.tries(m.row.ID) + 1
-	if errors.As(err, &p) {
-		s.cfg.Logger.Error("preparing a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
-		if tries >= panicsAllowed {
-			s.refuse(m, puntuale.SaysUnrecoverable, detail)
-			return
-		}
-	}
-	next := now.Add(puntuale.Backoff(m.row.ID, tries))
-	if next.After(m.row.ValidUntil) {
-		next = m.row.ValidUntil
-	}
-	r.addBarrier(&m.row, now, next, true)
-	s.postpone(m, next, reason, detail)
 }
 
 // panicError is a connector's panic, caught so that one message cannot take the others down.

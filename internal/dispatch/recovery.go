@@ -141,15 +141,6 @@ func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail st
 	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
 }
 
-// refuse closes a message that is not in flight as FAILED. One that the network may have waits for its deadline.
-func (s *scheduler) refuse(m *queuedMessage, reason, detail string) {
-	if m.repeat() {
-		s.giveUpRepeat(m)
-		return
-	}
-	s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: reason, Detail: detail}, "refused")
-}
-
 // expire closes a message whose validity ended; the settler finds out why it could not leave.
 func (s *scheduler) expire(m *queuedMessage) {
 	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
