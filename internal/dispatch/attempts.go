@@ -6,11 +6,11 @@ import (
 	"puntuale"
 )
 
-// attempts is what memory knows for certain: the attempts of this process.
+// attempts are the attempts of this process. Only of these does memory know for certain.
 type attempts struct {
 	open map[puntuale.MessageID]*queuedMessage // without a recorded outcome, whatever became of their session queue
 
-	// unsent are the tokens of claims whose answer was lost, and since when: nothing of theirs was sent.
+	// unsent are the tokens of claims whose answer was lost, and since when. Nothing of theirs was sent.
 	unsent map[int64]time.Time
 }
 

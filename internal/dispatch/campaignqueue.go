@@ -2,26 +2,26 @@ package dispatch
 
 import "puntuale"
 
-// second is a lane's second queue: what campaigns fed. It is read beside the first one, always from its beginning, and
-// little of it is in memory. What is in the first one leaves before it, and waits for nobody in it.
+// campaignQueue holds what campaigns fed to one session. It is read beside the session's other messages, always from the
+// beginning, and little of it is in memory. The other messages leave first, and wait for nothing in it.
 type campaignQueue struct {
 	ready fifo[*queuedMessage] // due and prepared
 	open  bool                 // some campaign may have messages to send
 	held  int                  // in memory and not yet claimed
 }
 
-// Sizes of what is in memory of a second queue: a quarter of the memory is for all of them.
+// Sizes of what is in memory of one campaign queue. All of them have a quarter of the memory.
 const (
 	campaignMost   = 1024
 	campaignMemory = memory / 4
 )
 
-// secondRoom is how many messages of a lane's second queue may be in memory.
+// campaignRoom is how many messages of one campaign queue may be in memory.
 func (s *scheduler) campaignRoom() int {
 	return min(max(campaignMemory/max(1, len(s.queues)), queueLeast), campaignMost)
 }
 
-// person is a recipient in one of a lane's two queues.
+// recipientKey is a recipient in a session queue, or in its campaign queue.
 type recipientKey struct {
 	phone    string
 	campaign bool
@@ -31,10 +31,10 @@ func recipientKeyOf(row *puntuale.DueMessage) recipientKey {
 	return recipientKey{row.Phone, row.Campaign != 0}
 }
 
-// first is how many messages of the lane's first queue are in memory.
+// withoutCampaigns is how many messages of the session queue are in memory, apart from its campaign queue.
 func (q *sessionQueue) withoutCampaigns() int { return len(q.messages) - q.campaign.held }
 
-// queueOf is where a due message waits to leave.
+// readyList is where a due message waits until it leaves.
 func (q *sessionQueue) readyList(m *queuedMessage) *fifo[*queuedMessage] {
 	switch {
 	case m.repeat():
@@ -45,7 +45,7 @@ func (q *sessionQueue) readyList(m *queuedMessage) *fifo[*queuedMessage] {
 	return &q.ready
 }
 
-// drop takes an entry out of memory.
+// removeFromMemory takes a message out of its session queue.
 func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	q := m.queue
 	if q.messages[m.row.ID] != m {
@@ -58,7 +58,7 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	}
 }
 
-// seconds are the places of the second queues among the lanes', and how many messages a read may bring of each.
+// campaignCursors are where a read of the campaign queues begins, and how many messages it may bring of each.
 func (s *scheduler) campaignCursors(lanes []*sessionQueue) (from []puntuale.Place, limit int) {
 	for _, q := range lanes {
 		if q.campaign.open {
@@ -72,7 +72,7 @@ func (s *scheduler) campaignCursors(lanes []*sessionQueue) (from []puntuale.Plac
 	return from, limit
 }
 
-// gotSeconds takes into memory what was read of second queues.
+// gotCampaigns takes what was read of campaign queues into memory.
 func (s *scheduler) gotCampaigns(r *readResult) {
 	now := s.cfg.Clock.Now()
 	count := make(map[puntuale.SessionID]int, len(r.queues))
@@ -95,7 +95,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 	}
 }
 
-// pausedCampaign drops what is in memory of a campaign that may not send now. The next read leaves it out.
+// dropCampaign drops what is in memory of a campaign that may not send now. The next read leaves it out.
 func (s *scheduler) dropCampaign(q *sessionQueue, id puntuale.CampaignID) {
 	for _, m := range q.messages {
 		if m.row.Campaign == id && m.stage != settling {

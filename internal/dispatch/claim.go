@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	claimers     = 2      // claims under way at once, of a backlog
+	claimers     = 2      // claims under way at once, with a backlog
 	claimMost    = 512    // messages a claim
 	inFlightMost = 32_768 // attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
@@ -18,14 +18,15 @@ const (
 // claims is what the scheduler knows of its claims under way.
 type claims struct {
 	running int
-	full    bool // the last one was: there is a backlog
+	full    bool // the last claim had all the messages it may have: there is a backlog
 	counter int64
-	resume  time.Time // after a failure: not before
+	resume  time.Time // after a failure, nothing is claimed before
 	stuck   bool      // outcomes cannot be recorded: the store is away
 }
 
-// claim begins the attempts of whatever may leave now. A claim waits for nothing; what comes due while it commits is the
-// next one's. Only a backlog has several under way: with less, two small ones at once take longer than one after the other.
+// claim begins the attempts of what may leave now. A claim waits for nothing: what comes due while it commits is for the
+// next one. Several are under way only with a backlog. With less, two small claims at once take longer than one after
+// the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {
@@ -47,7 +48,7 @@ func (s *scheduler) mayClaim(now time.Time) bool {
 	return !now.Before(s.claims.resume) || s.claims.resume.Sub(now) > claimRetry
 }
 
-// batch takes one message of each client in turn.
+// batch takes messages from the fair queue.
 func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 	for len(batch) < claimMost {
 		q := s.fair.next()
@@ -126,8 +127,8 @@ func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 	})
 }
 
-// missed tells whether a message's time went by while its claim waited to be committed: nothing was sent, so it is open
-// again, for its window or its end. A repeat stays as uncertain as it was. Any goroutine.
+// missed reports whether the moment of a message passed while its claim was committed. Nothing was sent, so it is open
+// again, for its window or its end. A repeat stays uncertain. Any goroutine.
 func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome, missed bool) {
 	next, inside := insideWindow(m.window, m.zone, now)
 	expired := m.expired(now)
@@ -135,7 +136,7 @@ func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome,
 		return o, false
 	}
 	if m.repeat() {
-		return puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&m.row), Detail: uncertainDetail}, true
+		return puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}, true
 	}
 	if expired || next.IsZero() || next.After(m.row.ValidUntil) {
 		next = m.row.ValidUntil
@@ -143,7 +144,7 @@ func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome,
 	return puntuale.Outcome{Verdict: puntuale.Retry, Next: next}, true
 }
 
-// claimed learns what became of a claim.
+// claimed takes the answer of a claim.
 func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMessage, granted []puntuale.Granted, err error) {
 	now := s.cfg.Clock.Now()
 	s.claims.running--
@@ -185,8 +186,8 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMe
 	}
 }
 
-// lostClaim handles a claim without an answer. It may have been committed all the same; but nothing of it was sent, so
-// rows found with its token later are simply opened again.
+// lostClaim handles a claim without an answer. It may have been committed all the same. But nothing of it was sent, so a
+// row that is found with its token later is opened again.
 func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
 	for _, m := range batch {
 		m.queue.lookahead.Stray()
@@ -207,7 +208,7 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queued
 	}
 }
 
-// landed frees the slot of a message that is no longer claimed or sent, and lets its recipient's next one go. over tells
+// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next one go. over says
 // that it is not in retry either.
 func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 	q := m.queue
@@ -225,7 +226,7 @@ func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
 	s.fair.activate(q)
 }
 
-// finished forgets an attempt: its outcome is on disk, or there was none.
+// finished forgets an attempt: its outcome is on disk, or it has none.
 func (s *scheduler) finished(m *queuedMessage) {
 	m.stage = gone
 	s.attempts.remove(m.row.ID)
@@ -238,7 +239,7 @@ func (s *scheduler) finished(m *queuedMessage) {
 	}
 }
 
-// holdClient stops a client's messages in memory until its standing lets them leave again. Nothing is written.
+// stopTenant stops a client's messages in memory until it may send again. Nothing is written.
 func (s *scheduler) stopTenant(t *tenantQueue) {
 	if t.stopped {
 		return
@@ -252,7 +253,7 @@ func (s *scheduler) stopTenant(t *tenantQueue) {
 	}
 }
 
-// unmarked learns that a client's claims need marks. What was refused for it is read again at once.
+// unmarked notes that a client's claims need marks. What was refused for that is read again at once.
 func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
 		s.stopTenant(q.tenant)
@@ -262,7 +263,7 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 	s.want(q, true)
 }
 
-// askStandings looks whether clients that had to wait may send again.
+// askStandings asks whether clients that had to wait may send again.
 func (s *scheduler) askStandings(held map[puntuale.ClientID]bool) {
 	if len(held) == 0 || s.fair.asking {
 		return

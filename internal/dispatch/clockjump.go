@@ -5,12 +5,11 @@ import (
 	"time"
 )
 
-// The wall clock may be set while the process runs. What was promised on disk is due by it, whatever it shows: messages
-// keep their moments. What this process wants to wait from one moment to another is no promise: when the clock is set
-// back it moves along. Set forward, it merely comes early, so nothing that counts time to give up an attempt may go by
-// the clock (overdue).
+// The wall clock may be set while the process runs. What is promised on disk is due by that clock: messages keep their
+// moments. What this process waits for is no promise: when the clock is set back, it moves along. When the clock is set
+// forward, it only comes early. So nothing that gives up an attempt counts time by the clock (overdue).
 
-// tick takes the present moment, and notices when the clock was set back.
+// tick returns the present moment, and notices when the clock was set back.
 func (s *scheduler) tick() time.Time {
 	now := s.cfg.Clock.Now()
 	if by := s.last.Sub(now); by > 0 {
@@ -20,7 +19,7 @@ func (s *scheduler) tick() time.Time {
 	return now
 }
 
-// setBack moves all that this process waits for by as much as the clock was set back.
+// setBack moves all that this process waits for, by as much as the clock was set back.
 func (s *scheduler) setBack(by time.Duration) {
 	back := func(moments ...*time.Time) {
 		for _, t := range moments {

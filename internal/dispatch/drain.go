@@ -6,10 +6,10 @@ import (
 	"puntuale"
 )
 
-// A session may be asked to rest, so that it can be unlinked or deleted with nothing in flight. A rest always ends by
-// itself: whoever asked for it may be gone.
+// A session may be drained, so that it can be unlinked or deleted with nothing in flight. A drain always ends by itself:
+// the caller may be gone.
 
-// drain is what was asked of one session.
+// drain is the drain of one session.
 type drain struct {
 	until   time.Time       // nothing begins until then; zero: no drain is under way
 	waiters []chan struct{} // closed once nothing is in flight
@@ -17,13 +17,13 @@ type drain struct {
 
 func (d *drain) active() bool { return !d.until.IsZero() }
 
-// over reports whether a drain ended by itself.
+// over reports whether a drain has reached its end.
 func (d *drain) over(now time.Time) bool { return d.active() && !now.Before(d.until) }
 
-// restMost bounds it, by whatever clock its end was told.
+// drainMost is how long a drain may last, by whatever clock its end was told.
 const drainMost = 40 * time.Second
 
-// rest has a lane begin nothing new until a moment; quiet is closed once nothing of it is in flight.
+// drain has a session begin nothing new until a moment. It closes quiet once nothing of the session is in flight.
 func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet chan struct{}) {
 	q := s.queues[session]
 	if q == nil {
@@ -39,7 +39,7 @@ func (s *scheduler) drain(session puntuale.SessionID, until time.Time, quiet cha
 	s.tellDrained(q)
 }
 
-// restEnds lets a lane, which may be nil, go on.
+// endDrain lets a session go on. q may be nil.
 func (s *scheduler) endDrain(q *sessionQueue) {
 	if q == nil || !q.drain.active() {
 		return
@@ -48,7 +48,7 @@ func (s *scheduler) endDrain(q *sessionQueue) {
 	s.resume(q)
 }
 
-// isQuiet tells those who wait for it that nothing of the lane is in flight, nor of an earlier one of its session.
+// tellDrained tells the waiters if nothing of the session is in flight, nor of an earlier queue of it.
 func (s *scheduler) tellDrained(q *sessionQueue) {
 	if len(q.drain.waiters) == 0 || q.unrecorded > 0 && !q.lost() {
 		return

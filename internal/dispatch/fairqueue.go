@@ -2,7 +2,7 @@ package dispatch
 
 import "puntuale"
 
-// fairQueue is round robin between clients: each round one message of each client that has something to send.
+// fairQueue is round robin between clients: each round has one message of each client that has something to send.
 type fairQueue struct {
 	tenants map[puntuale.ClientID]*tenantQueue
 	round   fifo[*tenantQueue] // with something to send
@@ -17,7 +17,7 @@ type tenantQueue struct {
 	owned   int                 // session queues of the client that this node has
 	stopped bool                // the client may not send now
 	reason  string              // the sentence for it, once it is known
-	erased  bool                // it erased persons: claims need marks
+	erased  bool                // the client erased persons: claims need marks
 }
 
 // join returns the client's queue, for one more session queue.
@@ -51,7 +51,7 @@ func (f *fairQueue) activate(q *sessionQueue) {
 	}
 }
 
-// next takes the session queue that is next in the round, nil when none has anything to send.
+// next takes the session queue that is next in the round. It is nil when none has anything to send.
 func (f *fairQueue) next() *sessionQueue {
 	for f.round.len() > 0 {
 		t := f.round.pop()

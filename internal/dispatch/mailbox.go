@@ -7,8 +7,8 @@ import (
 	"puntuale"
 )
 
-// mailbox is how every other goroutine reaches the scheduler: they leave mail and go on; the scheduler takes all there
-// is at once.
+// mailbox is how all other goroutines reach the scheduler. They leave mail and go on. The scheduler takes all mail at
+// once.
 type mailbox struct {
 	wake chan struct{} // holds one token while there is mail
 
@@ -16,8 +16,8 @@ type mailbox struct {
 	mail mail
 }
 
-// mail is what came since the scheduler last looked. Calls run before the rest is read, so that a claim's answer is
-// always known before the outcome of one of its messages.
+// mail is what came since the scheduler last looked. It handles calls first, so that it knows a claim's answer before
+// the outcome of one of the claim's messages.
 type mail struct {
 	calls    []func()
 	prepared []*queuedMessage
@@ -31,7 +31,7 @@ func newMailbox() *mailbox {
 
 func newMail() mail { return mail{wakeups: map[puntuale.SessionID]wakeup{}} }
 
-// post has the scheduler run f.
+// post has the scheduler call f.
 func (b *mailbox) post(f func()) {
 	b.mu.Lock()
 	b.mail.calls = append(b.mail.calls, f)
@@ -76,7 +76,7 @@ func (b *mailbox) notify() {
 	}
 }
 
-// take empties the box into a mail whose slices are reused: what an earlier take returned must no longer be in use.
+// take empties the mailbox into a mail whose slices are reused. Nothing that an earlier take returned may be in use.
 func (b *mailbox) take(spare *mail) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -9,25 +9,25 @@ import (
 	"puntuale"
 )
 
-// member is this node's part in the fleet. It keeps the lease on one goroutine and the sessions on another, so that a
-// slow look at the roster never costs the lease.
+// membership is this node's part in the fleet. One goroutine keeps the lease and another one the sessions, so that a
+// slow read of the roster never costs the lease.
 type membership struct {
 	cfg   *Config
 	sched *scheduler
 	wake  chan struct{}
-	beat  chan struct{} // the incarnation changed
+	beat  chan struct{} // the node was registered anew
 
 	mu       sync.Mutex
 	node     puntuale.NodeID   // 0: joining again
-	nodes    []puntuale.NodeID // alive at the last look
+	nodes    []puntuale.NodeID // alive when the roster was last read
 	nudged   bool
-	woken    map[puntuale.SessionID]bool // new here: taken without regard to whose they should be
-	foreign  map[puntuale.SessionID]bool // hinted and found to be another's: not asked for again until the next beat
+	woken    map[puntuale.SessionID]bool // made or changed here: taken even if another node should have them
+	foreign  map[puntuale.SessionID]bool // woken and found to be another's: not asked for again until the next beat
 	released map[puntuale.SessionID]bool // drained, may go
 
-	eager   time.Time                              // until then dead nodes are looked for often; keepSessions only
-	targets map[puntuale.SessionID]puntuale.NodeID // of sessions that should go; keepSessions only
-	free    map[puntuale.SessionID]time.Time       // since when nobody has it; keepSessions only
+	eager   time.Time                              // until then it looks for dead nodes often; keepSessions only
+	targets map[puntuale.SessionID]puntuale.NodeID // the new owners of sessions that should go; keepSessions only
+	free    map[puntuale.SessionID]time.Time       // since when no node has it; keepSessions only
 }
 
 func newMembership(cfg *Config, s *scheduler) *membership {
@@ -42,7 +42,7 @@ func newMembership(cfg *Config, s *scheduler) *membership {
 	}
 }
 
-// join registers a new incarnation.
+// join registers the node anew.
 func (m *membership) join(ctx context.Context) error {
 	node, err := m.cfg.Fleet.Join(ctx, m.cfg.Lease)
 	if err != nil {
@@ -60,7 +60,7 @@ func (m *membership) join(ctx context.Context) error {
 	return nil
 }
 
-// leave frees the node's sessions and removes it. Nothing of the member runs any more.
+// leave frees the node's sessions and removes it. No goroutine of the membership runs any more.
 func (m *membership) leave(ctx context.Context) error {
 	m.sched.health.joined(false)
 	if m.node == 0 {
@@ -73,19 +73,19 @@ func (m *membership) leave(ctx context.Context) error {
 	return err
 }
 
-// giveUp frees sessions before the node leaves. Nothing of the member runs any more.
+// giveUp frees sessions before the node leaves. No goroutine of the membership runs any more.
 func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
 	if m.node == 0 || len(sessions) == 0 {
 		return
 	}
 	if _, err := m.cfg.Fleet.Assign(ctx, m.node, 0, sessions); err != nil {
-		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they are with the node
+		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they become free with the node
 		return
 	}
 	m.cfg.Elsewhere(0, time.Time{})
 }
 
-// rejoin gives up the incarnation. Any goroutine.
+// rejoin has the node registered anew. Any goroutine.
 func (m *membership) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
 	if m.node == node {
@@ -95,9 +95,9 @@ func (m *membership) rejoin(node puntuale.NodeID) {
 	notify(m.wake)
 }
 
-// nudge asks for a look at the roster because of a session (0: whichever is free) that has something due, or changed. One
-// that may be nobody's is for the node that should have it; insist takes it here all the same, for it was made or
-// changed here. Any goroutine.
+// nudge has the roster read because of a session that has something due, or changed. Session 0: any that is free. If no
+// node has the session, only the node that should have it acts. With insist this node takes it all the same, because it
+// was made or changed here. Any goroutine.
 func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
@@ -113,7 +113,7 @@ func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	}
 }
 
-// drained lets a session go to its new owner. Any goroutine.
+// release lets a drained session go to its new owner. Any goroutine.
 func (m *membership) release(session puntuale.SessionID) {
 	m.mu.Lock()
 	m.released[session] = true
@@ -128,18 +128,18 @@ func notify(c chan struct{}) {
 	}
 }
 
-// current is the node's present incarnation, 0 while it has none.
+// current is the node's present number in the fleet, 0 while it has none.
 func (m *membership) current() puntuale.NodeID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.node
 }
 
-// margin is how long before the lease's end claims stop by themselves when it could not be prolonged.
+// margin is how long before the lease's end no more is claimed, if the lease could not be prolonged.
 func (m *membership) margin() time.Duration { return m.cfg.Lease / 4 }
 
-// keepLease prolongs the lease each Beat. The lease is counted from before the call that prolonged it, by the monotonic
-// clock; once it runs low nothing is claimed until a call succeeds.
+// keepLease prolongs the lease each Beat. The lease counts from before the call that prolonged it, by the monotonic
+// clock. Once it runs low, nothing is claimed until a call succeeds.
 func (m *membership) keepLease(ctx context.Context) {
 	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
 	wait := m.cfg.Beat
@@ -155,10 +155,10 @@ func (m *membership) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
-			wait = 0 // a process that stood still finds its beat due as well
+			wait = 0 // in a process that stood still, the beat is due as well
 			continue
 		case <-m.beat:
-			// A new incarnation has just begun a lease of its own; prolonging it at once starts the count anew.
+			// The node was registered anew, with a lease of its own. To prolong it at once starts the count anew.
 		case <-fired:
 		}
 		release()
@@ -190,11 +190,11 @@ func (m *membership) keepLease(ctx context.Context) {
 	}
 }
 
-// eagerly is how often a node that has just joined looks for dead ones: it may be the next life of one of them.
+// eagerly is how often a node that has just joined looks for dead ones. It may have been one of them before a restart.
 const eagerly = 500 * time.Millisecond
 
-// keepSessions looks for dead nodes each Beat, at the roster each Poll, and at once when asked to: whatever hint is lost,
-// a new session has its node within a Poll.
+// keepSessions looks for dead nodes each Beat, reads the roster each Poll, and at once when asked to. So a new session
+// has its node within a Poll, even if a wakeup is lost.
 func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
@@ -241,14 +241,14 @@ func (m *membership) keepSessions(ctx context.Context) {
 	}
 }
 
-// expect has the next look ask the store.
+// expect has the next readRoster ask the store.
 func (m *membership) expect() {
 	m.mu.Lock()
 	m.nudged = true
 	m.mu.Unlock()
 }
 
-// refresh reaps dead nodes and looks at the roster.
+// refresh removes dead nodes and reads the roster.
 func (m *membership) refresh(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
@@ -266,7 +266,7 @@ func (m *membership) refresh(ctx context.Context) {
 	m.readRoster(ctx)
 }
 
-// look takes free sessions that should be the node's, and begins to let go of those that should be another's.
+// readRoster takes free sessions that should be this node's. It begins to let go of those that should be another's.
 func (m *membership) readRoster(ctx context.Context) {
 	m.mu.Lock()
 	node, nudged, hinted := m.node, m.nudged, m.woken
@@ -304,8 +304,8 @@ func (m *membership) readRoster(ctx context.Context) {
 	m.sched.mailbox.post(func() { m.sched.setSessions(node, mine, leaving) })
 }
 
-// sort picks the node's own sessions, and of them those that should be another's. One that is just being linked stays: a
-// move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
+// sortSessions picks the node's own sessions, and those of them that should be another's. One that is just being linked
+// stays: a move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
 func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)
@@ -322,8 +322,8 @@ func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID,
 	return mine, leaving
 }
 
-// wanted are the free sessions this node should take: its own by the hashing, those just hinted here, and those that
-// whoever should have taken them left alone for a whole lease.
+// wanted are the free sessions that this node should take. They are its own by the hashing, or were made or changed
+// here, or stayed free for a whole lease: the node that should have taken them did not.
 func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, hinted map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
@@ -396,7 +396,7 @@ func (m *membership) handOver(ctx context.Context) {
 	}
 }
 
-// target is the node that should own a session: the highest of the hashes of (session, node). When a node comes or
+// target is the node that should own a session: the one with the highest hash of (session, node). When a node comes or
 // goes, only its own sessions move.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64

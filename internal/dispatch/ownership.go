@@ -15,13 +15,13 @@ const (
 	sessionLost              // no longer this node's: the session queue is out of use
 )
 
-// setSessions takes over what the member found: exactly these sessions are the node's, and those in leaving are to be
-// let go once nothing of theirs is in flight.
+// setSessions takes what the membership found. Exactly these sessions are the node's. Those in leaving go to another node
+// once nothing of theirs is in flight.
 func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	if node != s.node {
 		return
 	}
-	s.own(node, mine, leaving) // before their lanes ask whether they are online
+	s.own(node, mine, leaving) // before their queues ask whether they are online
 	now := s.cfg.Clock.Now()
 	owned := make(map[puntuale.SessionID]bool, len(mine))
 	for _, session := range mine {
@@ -55,7 +55,7 @@ func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, l
 	}
 }
 
-// own has the node's sessions opened, and what is no longer its own closed.
+// own opens the node's sessions, and closes those that are no longer its own.
 func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	s.health.owner.Store(int64(node))
 	if s.cfg.Sessions != nil {
@@ -80,7 +80,7 @@ func (s *scheduler) dropQueue(q *sessionQueue) {
 	s.fair.leave(q.tenant)
 }
 
-// letGo drops lanes that went to another node.
+// sessionsMoved drops the queues of sessions that went to another node.
 func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.SessionID) {
 	for _, id := range sessions {
 		if q := s.queues[id]; q != nil && node == s.node {
@@ -89,7 +89,7 @@ func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.Sess
 	}
 }
 
-// drained tells the member that a lane may go to its new owner, once its session is closed here.
+// releaseLeaving lets a drained session go to its new owner, once it is closed here.
 func (s *scheduler) releaseLeaving(q *sessionQueue) {
 	if q.ownership != sessionLeaving || q.unrecorded > 0 {
 		return
@@ -102,7 +102,7 @@ func (s *scheduler) releaseLeaving(q *sessionQueue) {
 	s.cfg.Sessions.Release(session, func() { s.membership.release(session) })
 }
 
-// fenced drops everything: another node may own the sessions by now. Outcomes on their way are recorded all the same.
+// fenced drops all queues: another node may own the sessions by now. Outcomes on their way are recorded all the same.
 func (s *scheduler) fenced(node puntuale.NodeID) {
 	if node == 0 || node != s.node {
 		return

@@ -11,21 +11,21 @@ import (
 	"puntuale"
 )
 
-// pace is how much a lane may send. What a message to somebody new may cost besides is for connectors to know.
+// pace is how much a session may send. What it costs to write to somebody new is the connector's business.
 type pace struct {
 	limits   puntuale.Pace
 	limiter  *rate.Limiter // nil: no limit
-	interval time.Duration // between two, by the limiter
-	network  float64       // messages a second that the network takes; 0: any
-	next     time.Time     // not before, by the jitter
-	departed []time.Time   // when those of the last day left, as far back as the limit reaches; in order
-	unknown  bool          // who left before this node had the session is not known yet
+	interval time.Duration // between two messages, by the limiter
+	network  float64       // messages a second that the network takes; 0: no limit
+	next     time.Time     // by the jitter, nothing leaves before
+	departed []time.Time   // when the messages of the last day left, in order; as many as the limit needs
+	unknown  bool          // it is not known yet what left before this node had the session
 	asking   bool          // the store is asked for it
 }
 
 const oneDay = 24 * time.Hour
 
-// setPace spaces messages evenly: so many a minute at most, 0 for no limit; never more than the network takes.
+// setPace spaces messages evenly: at most so many a minute, 0 for no limit, and never more than the network takes.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {
@@ -48,7 +48,7 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	p.limits, p.next = to, time.Time{}
 }
 
-// take counts one message if it may leave now; else wait is the moment to ask again, zero when an event will tell.
+// take counts one message if it may leave now. If not, wait is the moment to ask again, zero when an event will tell.
 func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 	if p.limits.PerDay > 0 {
 		if p.unknown {
@@ -77,7 +77,7 @@ func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 	return true, time.Time{}
 }
 
-// left notes that a message left.
+// addDeparted notes that a message left.
 func (p *pace) addDeparted(now time.Time) {
 	if past := len(p.departed) - p.limits.PerDay + 1; past > 0 {
 		p.departed = slices.Delete(p.departed, 0, past)
@@ -85,14 +85,14 @@ func (p *pace) addDeparted(now time.Time) {
 	p.departed = append(p.departed, now)
 }
 
-// setBack moves what the pace waits for along with a clock that was set back.
+// setBack moves what the pace waits for, as the clock was set back.
 func (p *pace) setBack(by time.Duration) {
 	if !p.next.IsZero() {
 		p.next = p.next.Add(-by)
 	}
 }
 
-// count asks the store, for lanes that do not know it, what left in the last day. They wait until it is known.
+// askDeparted asks the store what left in the last day, if the pace does not know it. The session waits until then.
 func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	if !q.pace.unknown || q.pace.asking || q.pace.limits.PerDay == 0 {
 		return
@@ -111,7 +111,7 @@ func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
 	})
 }
 
-// counted takes what left before, and what left meanwhile.
+// gotDeparted takes what left before this node had the session.
 func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, err error) {
 	q.pace.asking = false
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 type pause struct {
 	until   time.Time        // see set
 	shared  atomic.Int64     // until in microseconds of the Unix epoch, for goroutines that prepare
-	waiting []*queuedMessage // are prepared once it is over
+	waiting []*queuedMessage // messages that are prepared once it is over
 }
 
 func (p *pause) set(until time.Time) {
@@ -19,10 +19,10 @@ func (p *pause) set(until time.Time) {
 
 func (p *pause) active(now time.Time) bool { return now.Before(p.until) }
 
-// activeShared is active for other goroutines.
+// activeShared is active, for other goroutines.
 func (p *pause) activeShared(now time.Time) bool { return p.shared.Load() > now.UnixMicro() }
 
-// pause keeps a lane quiet for a while.
+// pause has a session's connector left alone until a moment.
 func (s *scheduler) pause(q *sessionQueue, until time.Time) {
 	if until.After(q.pause.until) {
 		q.pause.set(until)
@@ -30,7 +30,7 @@ func (s *scheduler) pause(q *sessionQueue, until time.Time) {
 	}
 }
 
-// endPause prepares what waited for the end of the lane's pause.
+// endPause has messages prepared that waited for the end of the pause.
 func (s *scheduler) endPause(q *sessionQueue, now time.Time) {
 	if !q.pause.active(now) && len(q.pause.waiting) > 0 {
 		s.loader.add(q.pause.waiting...)

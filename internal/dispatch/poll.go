@@ -34,7 +34,7 @@ func (p *polls) partDue(every time.Duration, now time.Time) bool {
 	return true
 }
 
-// poll looks at everything once a second: hints may be lost, reads may be stale, the poll is not.
+// poll looks at all sessions once a second. Wakeups may be lost, and reads may be stale. The poll makes up for that.
 func (s *scheduler) poll(now time.Time) {
 	if !s.polls.due(s.cfg.Poll, now) {
 		return
@@ -68,11 +68,11 @@ func (s *scheduler) poll(now time.Time) {
 	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
 }
 
-// rounds are the parts of a poll's interval in which lanes with much in memory are read, each lane in one: all at once they would
-// keep what comes due meanwhile waiting for a processor.
+// pollParts are the parts of a poll's interval. A session with much in memory is read in one of them. If all were read at
+// once, what comes due meanwhile would wait for a processor.
 const pollParts = 32
 
-// round reads one part of the lanes with much in memory.
+// pollPart reads one part of the sessions with much in memory.
 func (s *scheduler) pollPart(now time.Time) {
 	if !s.polls.partDue(s.cfg.Poll, now) {
 		return
@@ -84,13 +84,13 @@ func (s *scheduler) pollPart(now time.Time) {
 	}
 }
 
-// look has a lane read for the poll.
+// pollQueue has a session read for the poll.
 func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
 	q.lookahead.Polled(now)
 	s.want(q, false)
 }
 
-// sweep closes what expired while it waited in memory, and forgets holds that are over.
+// sweep closes what expired while it waited in memory, and forgets retry barriers that are over.
 func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	for _, m := range q.messages {
 		if (m.stage == ready || m.stage == loading) && !m.repeat() && m.expired(now) {
@@ -105,7 +105,7 @@ func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
 	}
 }
 
-// checkOnline notices a session that came or went.
+// checkOnline notices a session that came online or went offline.
 func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	if online := q.online(); online == q.offline {
 		q.offline = !online
@@ -117,7 +117,7 @@ func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
 	}
 }
 
-// resume reads a lane that may send again.
+// resume has a session read that may send again.
 func (s *scheduler) resume(q *sessionQueue) {
 	if !s.life.retiring {
 		s.act(q, q.lookahead.Resume(s.cfg.Clock.Now()))

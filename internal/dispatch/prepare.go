@@ -9,10 +9,11 @@ import (
 	"puntuale"
 )
 
-// Preparation runs in two pools, so that text never waits behind a slow fetch, and each session has a bounded part of
-// its pool, so that a slow number delays nobody else.
+// Messages are prepared in two pools, so that text never waits behind a slow fetch. Each session has a bounded part of its
+// pool, so that a slow number delays no other.
+// errNoContent: the run's content cannot be found.
 const (
-	textWorkers     = 256 // at most; few while they are quick
+	textWorkers     = 256 // at most; there are few while they are quick
 	textPerSession  = 32
 	mediaWorkers    = 64
 	mediaPerSession = 8
@@ -26,7 +27,7 @@ const (
 // loader reads the contents of messages that came into memory.
 type loader struct {
 	waiting   []*queuedMessage
-	campaigns []*queuedMessage // what campaigns fed, when nothing else waits
+	campaigns []*queuedMessage // what campaigns fed: read when nothing else waits
 	running   int
 	pools     workerPools
 }
@@ -44,10 +45,10 @@ func (l *loader) add(all ...*queuedMessage) {
 // errNoContent: the run's content cannot be found.
 var errNoContent = errors.New("the message's content is gone")
 
-// errNotAgain: the message's content does not ask to be sent again, or not yet.
+// errNotAgain: the message's content does not ask for another attempt, or not yet.
 var errNotAgain = errors.New("an unanswered attempt is not repeated")
 
-// errPaused: the connector asked for quiet before this message's preparation began.
+// errPaused: the connector asked for a pause before it was asked to prepare this message.
 var errPaused = errors.New("the session is left alone for a while")
 
 // queueLoad has a message's content read and the message prepared, once its session's pause is over.
@@ -61,7 +62,7 @@ func (s *scheduler) queueLoad(m *queuedMessage, now time.Time) {
 	s.loader.add(m)
 }
 
-// load starts reading the contents of what waits for it.
+// load starts to read the contents of the messages that wait for it.
 func (s *scheduler) load() {
 	for s.loader.running < loadsAtOne && len(s.loader.waiting)+len(s.loader.campaigns) > 0 {
 		list := &s.loader.waiting
@@ -92,7 +93,7 @@ func (s *scheduler) load() {
 	}
 }
 
-// readContents fills in what the batch shows, and hands it to the pools. It runs beside the scheduler.
+// readContents fills in what the messages of the batch show, and hands them to the pools. It runs beside the scheduler.
 func (s *scheduler) readContents(batch []*queuedMessage) error {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -111,7 +112,7 @@ func (s *scheduler) readContents(batch []*queuedMessage) error {
 	}
 	for _, m := range batch {
 		step, ok := found[m.step()]
-		if !ok || step.Content == (puntuale.Content{}) { // whatever the reason: nothing empty is ever sent
+		if !ok || step.Content == (puntuale.Content{}) { // nothing empty is ever sent
 			m.failed = errNoContent
 			s.mailbox.prepared(m)
 			continue
@@ -149,7 +150,7 @@ func (s *scheduler) gotContents(batch []*queuedMessage, err error) {
 	}
 }
 
-// loaded takes a message back from its preparation.
+// gotPrepared takes a message back from its preparation.
 func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	if m.stage != loading {
 		return // dropped meanwhile
@@ -171,7 +172,7 @@ func (s *scheduler) gotPrepared(m *queuedMessage, now time.Time) {
 	}
 }
 
-// panicError is a connector's panic, caught so that one message cannot take the others down.
+// panicError is a connector's panic. It is caught, so that one message cannot take the others down.
 type panicError struct{ value any }
 
 func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }

@@ -11,7 +11,7 @@ type stage int8
 
 const (
 	loading  stage = iota // its content is being read and prepared
-	ready                 // may leave once it is its turn
+	ready                 // may leave
 	claiming              // its intent is being written
 	sending               // the connector has it
 	answered              // its outcome is on the way to disk
@@ -19,14 +19,14 @@ const (
 	gone                  // no longer in memory
 )
 
-// entry is one message in memory. The scheduler owns it; the goroutine that loads, prepares, claims or sends it may read
-// it, and while it loads also writes what it found.
+// queuedMessage is one message in memory. The scheduler owns it. The goroutine that loads, prepares, claims or sends it
+// may read it. The one that loads it also writes what it found.
 type queuedMessage struct {
 	row   puntuale.DueMessage
 	queue *sessionQueue
 	stage stage
 
-	// Found while loading.
+	// What loading found.
 	content  puntuale.Content
 	window   *puntuale.Window
 	zone     *time.Location
@@ -34,7 +34,7 @@ type queuedMessage struct {
 	failed   error // why it could not be prepared
 
 	timer  timer
-	parked bool // waits for its recipient's turn
+	parked bool // waits for an earlier message to its recipient
 
 	token    int64     // of its attempt
 	begun    time.Time // when the present attempt was claimed

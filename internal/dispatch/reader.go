@@ -11,29 +11,29 @@ import (
 
 // Sizes of what is read into memory.
 const (
-	memory      = 32_768 // messages in memory, of all lanes
-	queueMost   = 16_384 // of one lane
-	queueLeast  = 32     // of one lane, however many are busy
-	glanceRows  = 128    // of each lane, when many are read at once
-	smallQueue  = 32     // a lane with no more in memory is read together with others
+	memory      = 32_768 // messages in memory, of all sessions
+	queueMost   = 16_384 // of one session
+	queueLeast  = 32     // of one session, even if many are busy
+	glanceRows  = 128    // of each session, when many are read at once
+	smallQueue  = 32     // a session with no more in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4
 
-	// What a read may look through, to learn what is in retry of lanes newly owned. One that holds more than its part is
-	// read alone; if it then still holds more, the order of what is in retry behind that is not kept.
+	// How many rows a read may look through, to find what is in retry of sessions that are new here. A session that holds
+	// more than its part is read alone. If it holds more even then, the order behind that is not kept.
 	takeoverRows  = 16_384
-	takeoverLeast = 128 // of each lane
+	takeoverLeast = 128 // of each session
 )
 
 // reader is what the scheduler knows of its reads under way.
 type reader struct {
 	running int
-	urgent  fifo[*sessionQueue] // hinted, or running low
+	urgent  fifo[*sessionQueue] // woken, or running low
 	polled  fifo[*sessionQueue] // for the poll
-	blocked int                 // lanes that could not send at the last poll
+	blocked int                 // sessions that could not send at the last poll
 }
 
-// want has a lane read as far as the horizon. One with a backlog is read again as it runs low.
+// want has a session read as far as the horizon. One with a backlog is read again as it runs low.
 func (s *scheduler) want(q *sessionQueue, urgent bool) {
 	if q.lost() || s.life.retiring || !urgent && q.backlogged(s.capacity()) {
 		return
@@ -41,7 +41,7 @@ func (s *scheduler) want(q *sessionQueue, urgent bool) {
 	s.act(q, q.lookahead.Want(urgent, s.cfg.Clock.Now()))
 }
 
-// act does what the lane's lookahead decided. A lane may be in both lists: the first one that comes to it has it read.
+// act does what a lookahead decided. A session may be in both lists: the one that is served first has it read.
 func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	switch a.Task {
 	case lookahead.List:
@@ -54,15 +54,15 @@ func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
 	}
 }
 
-// known is how many of the lane's rows a read returns that are in memory already.
+// known is how many of the rows that a read returns are in memory already.
 func (q *sessionQueue) known() int { return len(q.messages) + q.unrecorded }
 
-// backlogged lanes have so much overdue that nothing new could leave before the next refill.
+// backlogged sessions have so much overdue that nothing new could leave before the next refill.
 func (q *sessionQueue) backlogged(capacity int) bool {
 	return q.lookahead.More() && q.ready.len() > capacity/4
 }
 
-// capacity is how many messages a lane may hold.
+// capacity is how many messages of one session may be in memory.
 func (s *scheduler) capacity() int {
 	busy := 1
 	if s.inMemory > memory/2 {
@@ -71,7 +71,7 @@ func (s *scheduler) capacity() int {
 	return min(max(memory/busy, queueLeast), queueMost)
 }
 
-// refill reads a lane at once when it runs low while the database holds more.
+// refill has a session read at once when it runs low while the database holds more.
 func (s *scheduler) refill(q *sessionQueue) {
 	if s.life.retiring || q.lookahead.Wanted() || !q.canSend() {
 		return
@@ -83,17 +83,17 @@ func (s *scheduler) refill(q *sessionQueue) {
 	}
 }
 
-// read starts reads of the lanes that want one.
+// read starts the reads that are wanted.
 func (s *scheduler) read(now time.Time) {
 	for s.reader.urgent.len() > 0 && s.reader.running < readsAtOne {
 		s.readNext(&s.reader.urgent, now)
 	}
-	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // hints never wait for the poll
+	for s.reader.polled.len() > 0 && s.reader.running < readsAtOne-1 { // wakeups never wait for the poll
 		s.readNext(&s.reader.polled, now)
 	}
 }
 
-// readNext reads the first lane of a list, together with others if they are small.
+// readNext reads the first session of a list, together with others if they are small.
 func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 	var small []begunRead
 	for list.len() > 0 && len(small) < queuesAtOne {
@@ -119,7 +119,7 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 	}
 }
 
-// room is how many rows not yet known a read of the lane may bring.
+// room is how many rows a read of the session may bring that are not known yet.
 func (s *scheduler) room(q *sessionQueue) int {
 	if !q.canSend() {
 		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), queueMost)
@@ -127,28 +127,28 @@ func (s *scheduler) room(q *sessionQueue) int {
 	return max(s.capacity()-q.withoutCampaigns(), glanceRows)
 }
 
-// rows is what a read found.
+// readResult is what a read found.
 type readResult struct {
 	queues        []*sessionQueue
 	limit         int
-	retrying      []puntuale.DueMessage // of lanes newly owned
-	crowded       []puntuale.SessionID  // of which that is not all
+	retrying      []puntuale.DueMessage // of sessions that are new here
+	crowded       []puntuale.SessionID  // sessions with more in retry than that
 	due           []puntuale.DueMessage
-	campaigns     []puntuale.DueMessage // of second queues
+	campaigns     []puntuale.DueMessage // of campaign queues
 	campaignLimit int
-	behind        bool                  // it was asked for what expires, besides
-	expiring      []puntuale.DueMessage // and this does
+	behind        bool                  // besides, the store was asked for what expires
+	expiring      []puntuale.DueMessage // and this expires
 	took          time.Duration
 	err           error
 }
 
-// started is a lane whose read begins.
+// begunRead is a session whose read begins.
 type begunRead struct {
 	queue *sessionQueue
 	read  lookahead.Read
 }
 
-// startRead asks for what lanes want. A big one is read alone: its read goes on where the last one ended.
+// startRead asks the store for what the sessions want. A big one is read alone: its read goes on behind its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	lanes := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.Place, len(begun))
@@ -186,12 +186,12 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	})
 }
 
-// fetch asks the store. Any goroutine.
+// readDue asks the store for what is due, and what is in retry of sessions new here. Any goroutine.
 func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
 	if len(fresh) > 0 {
-		// As far as the longest backoff: whatever is in retry and still holds back others.
+		// As far as the longest backoff: all that is in retry and may still hold back others.
 		most := max(takeoverRows/len(fresh), takeoverLeast)
 		if r.retrying, r.crowded, r.err = s.cfg.Queue.Retrying(ctx, fresh, now.Add(-orderWait), now.Add(retryReach), most); r.err != nil {
 			return r
@@ -202,7 +202,7 @@ func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, h
 	return r
 }
 
-// fetchSecond asks the store for what campaigns fed. Any goroutine.
+// readCampaigns asks the store for what campaigns fed. Any goroutine.
 func (s *scheduler) readCampaigns(r *readResult, from []puntuale.Place, horizon, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -210,14 +210,14 @@ func (s *scheduler) readCampaigns(r *readResult, from []puntuale.Place, horizon,
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// depthsRows is how many messages a look for what expires behind the rows of a read may bring.
+// behindRows is how many messages a look for what expires behind the rows of a read may bring.
 const behindRows = 1024
 
 func (s *scheduler) looksBehind(q *sessionQueue, now time.Time) bool {
 	return !q.canSend() && q.lookahead.BehindDue(now)
 }
 
-// fetchEnding asks the store for what expires before it is asked again. Any goroutine.
+// readExpiring asks the store for what expires before it is asked again. Any goroutine.
 func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now time.Time) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -225,7 +225,7 @@ func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now 
 	r.took = s.cfg.Clock.Now().Sub(now)
 }
 
-// gotEnding takes what expires into memory, to be closed, and plans the next look.
+// gotExpiring takes what expires into memory, to be closed, and plans the next look.
 func (s *scheduler) gotExpiring(q *sessionQueue, ending []puntuale.DueMessage, now time.Time) {
 	q.lookahead.GotBehind(ending, len(ending) == behindRows, s.cfg.Poll, now)
 	for i := range ending {
@@ -287,7 +287,7 @@ func (s *scheduler) gotRead(r readResult) {
 	}
 }
 
-// learn keeps the order of recipients whose earlier message was tried by this session's former owner.
+// addTakeover keeps the order of a recipient whose earlier message was tried by the session's former owner.
 func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	q := s.queues[row.Session]
 	if q == nil || q.lookahead.TakeoverKnown() || row.Intent != 0 || !now.Before(row.IntentAt.Add(orderWait)) {
@@ -300,28 +300,28 @@ func (s *scheduler) addTakeover(row *puntuale.DueMessage, now time.Time) {
 	q.recipient(recipientKeyOf(row)).addBarrier(row, since, row.Next, false)
 }
 
-// admission is what became of a row that was read.
+// rowResult is what became of a row that was read.
 type rowResult int8
 
 const (
 	rowKnown   rowResult = iota // it is in memory, or closed
-	rowLeftOut                  // it has nothing to seek there yet
+	rowLeftOut                  // it must not be there yet
 	rowNoRoom
 )
 
-// admit takes a row into memory, unless it is there already or has nothing to seek there.
+// takeRow takes a row into memory, unless it is there already or must not be there yet.
 func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.Time) rowResult {
 	if q.messages[row.ID] != nil || s.attempts.has(row.ID) {
 		return rowKnown
 	}
 	if q.lookahead.Left(row.ID) {
-		return rowKnown // if it is still open, the lane has strayed
+		return rowKnown // if it is still open, the cursor has strayed
 	}
 	m := &queuedMessage{row: *row, queue: q}
 	m.timer.message = m
 	if row.Intent > 0 {
 		if !s.recover(m, now) {
-			if m.stage == loading { // its time to be looked at has not come
+			if m.stage == loading { // its time has not come
 				if row.Next.After(now) {
 					q.lookahead.ExpireBy(row.Next)
 				}
@@ -349,7 +349,7 @@ func (s *scheduler) takeRow(q *sessionQueue, row *puntuale.DueMessage, now time.
 	return rowKnown
 }
 
-// hold puts an entry into memory.
+// addToMemory puts a message into its session queue.
 func (s *scheduler) addToMemory(m *queuedMessage) {
 	m.queue.messages[m.row.ID] = m
 	s.inMemory++

@@ -10,15 +10,15 @@ import (
 // orderWait is how long a message in retry holds back later ones to the same recipient.
 const orderWait = time.Minute
 
-// recipient keeps the order of one session's messages to one phone: by (due, run, step), a later one waits while an
-// earlier is in flight, and at most orderWait while it is in retry. Repeats of unanswered attempts stand outside of it.
+// recipientOrder keeps the order of one session's messages to one recipient, by (due, run, step). A later one waits while
+// an earlier one is in flight, and at most orderWait while it is in retry. Repeats have no part in it.
 type recipientOrder struct {
 	queue    []*queuedMessage // in memory and not yet claimed, in order
 	busy     *queuedMessage   // being claimed or sent
 	barriers []retryBarrier
 }
 
-// turn is a message's place in its recipient's order.
+// orderKey is where a message stands in its recipient order.
 type orderKey struct {
 	due  int64
 	run  puntuale.RunID
@@ -52,13 +52,13 @@ func compare[T int | int64 | puntuale.RunID | puntuale.MessageID](a, b T) int {
 	return 0
 }
 
-// hold is an earlier message in retry. It outlives the message's absence from memory.
+// retryBarrier is an earlier message in retry. The barrier stays while the message is not in memory.
 type retryBarrier struct {
 	key    orderKey
-	until  time.Time // no longer in the way of others
-	next   time.Time // of the message, on disk
-	forget time.Time // forgotten
-	tries  int       // preparations that failed
+	until  time.Time // then it no longer holds back others
+	next   time.Time // when the message is tried again, as on disk
+	forget time.Time // then the barrier is forgotten
+	tries  int       // failed preparations
 }
 
 func (r *recipientOrder) idle() bool {
@@ -86,8 +86,7 @@ func (r *recipientOrder) remove(m *queuedMessage) {
 	}
 }
 
-// turnFor tells whether it is e's turn; if not, wait is the moment after which to ask again, zero when an event will
-// tell.
+// mayGo reports whether m is next. If not, wait is the moment to ask again, zero when an event will tell.
 func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait time.Time) {
 	if r.busy != nil {
 		return false, time.Time{}
@@ -105,59 +104,60 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 	}
 	mine := orderKeyOf(&m.row)
 	for i := range r.barriers {
-		h := &r.barriers[i]
-		if h.key.compare(mine) < 0 && now.Before(h.until) && h.until.After(wait) {
-			wait = h.until
+		b := &r.barriers[i]
+		if b.key.compare(mine) < 0 && now.Before(b.until) && b.until.After(wait) {
+			wait = b.until
 		}
 	}
 	return wait.IsZero(), wait
 }
 
-// hold notes that a message went into retry at a moment and will not be looked at before next. Only the first time
-// counts for those that wait. It returns how often its preparation failed, this time included if prepare is set.
+// addBarrier notes that a message went into retry at a moment, and will not be tried before next. Later messages count
+// their wait from the first time. It returns how often the message could not be prepared, this time included if prepare
+// is set.
 func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) (tries int) {
 	k := orderKeyOf(row)
-	at := slices.IndexFunc(r.barriers, func(h retryBarrier) bool { return h.key.id == k.id })
+	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })
 	if at < 0 {
 		at = len(r.barriers)
 		r.barriers = append(r.barriers, retryBarrier{key: k, until: since.Add(orderWait)})
 	}
-	h := &r.barriers[at]
-	h.next = next
-	if keep := next.Add(orderWait); keep.After(h.forget) {
-		h.forget = keep
+	b := &r.barriers[at]
+	b.next = next
+	if keep := next.Add(orderWait); keep.After(b.forget) {
+		b.forget = keep
 	}
 	if prepare {
-		h.tries++
+		b.tries++
 	}
-	return h.tries
+	return b.tries
 }
 
-// release forgets that a message was in retry.
+// removeBarrier notes that a message is no longer in retry.
 func (r *recipientOrder) removeBarrier(id puntuale.MessageID) {
 	if len(r.barriers) > 0 {
-		r.barriers = slices.DeleteFunc(r.barriers, func(h retryBarrier) bool { return h.key.id == id })
+		r.barriers = slices.DeleteFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == id })
 	}
 }
 
-// held tells whether a message in retry is in the way of others.
+// barred reports whether a message in retry holds back others.
 func (r *recipientOrder) barred(now time.Time) bool {
-	return slices.ContainsFunc(r.barriers, func(h retryBarrier) bool { return now.Before(h.until) })
+	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.until) })
 }
 
-// lift takes a message in retry out of the way, if it is still the one to be tried again at next. What is known of its
+// lift stops a message in retry from holding back others, if it is still to be tried again at next. Its count of failed
 // preparations stays.
 func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
 	for i := range r.barriers {
-		if h := &r.barriers[i]; h.key.id == id && h.next.Equal(next) {
-			h.until = time.Time{}
+		if b := &r.barriers[i]; b.key.id == id && b.next.Equal(next) {
+			b.until = time.Time{}
 			return true
 		}
 	}
 	return false
 }
 
-// tries is how often the message's preparation failed.
+// tries is how often the message could not be prepared.
 func (r *recipientOrder) tries(id puntuale.MessageID) int {
 	for i := range r.barriers {
 		if r.barriers[i].key.id == id {
@@ -167,12 +167,12 @@ func (r *recipientOrder) tries(id puntuale.MessageID) int {
 	return 0
 }
 
-// sweep forgets holds that are over.
+// sweep forgets barriers that are over.
 func (r *recipientOrder) sweep(now time.Time) {
-	r.barriers = slices.DeleteFunc(r.barriers, func(h retryBarrier) bool { return !now.Before(h.forget) })
+	r.barriers = slices.DeleteFunc(r.barriers, func(b retryBarrier) bool { return !now.Before(b.forget) })
 }
 
-// nextParked is the first message that waits for its turn.
+// nextParked is the first message that is parked.
 func (r *recipientOrder) nextParked() *queuedMessage {
 	for _, other := range r.queue {
 		if other.parked {

@@ -10,13 +10,13 @@ import (
 
 const (
 	recorders   = 2    // goroutines
-	recordMost  = 1000 // outcomes a call
+	recordMost  = 1000 // outcomes in one call
 	settleMost  = 1000
 	recordFirst = 50 * time.Millisecond // wait after a failure, doubled up to recordLast
 	recordLast  = time.Second
 )
 
-// recorder writes outcomes: each goroutine takes whatever ended while the previous call was committing. Outcomes are
+// recorder writes outcomes. Each of its goroutines takes what ended while its previous call was committing. Outcomes are
 // never dropped: while the store is away they wait, and nothing new is claimed.
 type recorder struct {
 	s    *scheduler
@@ -90,7 +90,7 @@ func (r *recorder) next() []pendingOutcome {
 	return batch
 }
 
-// record writes the batch, however long the store is away; it gives up only when ctx ends.
+// record writes the batch, even if the store is away for long. It gives up only when ctx ends.
 func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	wait := recordFirst
 	for failed := false; ; failed = true {
@@ -116,8 +116,8 @@ func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
 	}
 }
 
-// try writes the batch at once, or, if that failed before, each outcome alone, so that one that the store will not
-// take cannot keep the others. It returns what is still to be recorded.
+// try writes the batch at once. After a failure it writes each outcome alone, so that one that the store refuses cannot
+// keep the others. It returns what is still to be recorded.
 func (r *recorder) try(ctx context.Context, batch []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
 	if !alone {
 		if err = r.write(ctx, batch); err != nil {

@@ -7,25 +7,26 @@ import (
 	"puntuale"
 )
 
-// recover decides about a row whose attempt was begun and has no known outcome: it is an orphan of a crash, or an
-// uncertain message whose time to be looked at has come. It reports whether the attempt is to be repeated.
+// recover decides about a row with an attempt that began and has no known outcome. It is an orphan of a crash, or an
+// uncertain message whose time has come. It reports whether the attempt is to be repeated.
 //
-//   - An attempt of this process whose claim went unanswered was never sent: it is open again. Not so if it was to repeat
-//     an earlier one: that one may have arrived.
-//   - Where the network shows one copy of the same connector id, it is repeated, as often as MaxRepeats, while valid.
-//     Where it does not, one whose content asks for it is sent again, as often as MaxResends; its content is read first.
-//   - Otherwise the network is asked, where it can tell whether the message arrived (inquire). What did not is left to
-//     wait: it may still be on its way, and a message that was stopped must never be sent again.
-//   - It waits for evidence until its deadline, and then it is FAILED with an uncertain outcome. A message
-//     that crashes the process with each attempt ends here too: nobody can know that the network does not have it.
+//   - An attempt of this process whose claim has no answer was never sent: it is open again. Only an attempt that was to
+//     repeat an earlier one is not: the earlier one may have arrived.
+//   - Where the network shows one copy of the same connector id, the attempt is repeated while the message is valid, as
+//     often as MaxRepeats. Elsewhere it is sent again if its content asks for that, as often as MaxResends. Its content is
+//     read first.
+//   - Otherwise the network is asked, if it can tell whether the message arrived (inquire). A message that did not arrive
+//     waits: it may still be on its way, and one that was stopped must never be sent again.
+//   - It waits for a receipt until it is given up. Then it is FAILED with an uncertain outcome. A message that crashes the
+//     process with each attempt ends here too: the network may have it.
 func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 	row := &m.row
 	_, unsent := s.attempts.unsent[row.Intent]
-	switch deadline := s.deadline(row); {
+	switch giveUp := s.giveUpAt(row); {
 	case unsent && row.Repeats == 0:
 		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
 	case row.Next.After(now): // not yet
-	case !now.Before(deadline):
+	case !now.Before(giveUp):
 		s.addToMemory(m)
 		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
 	case !s.mightRepeat(row, m.queue, now):
@@ -38,33 +39,33 @@ func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
 
 const uncertainDetail = "esito incerto: la rete potrebbe avere il messaggio"
 
-// deadline is when an unanswered attempt is given up.
-func (s *scheduler) deadline(row *puntuale.DueMessage) time.Time {
+// giveUpAt is when an unanswered attempt is given up.
+func (s *scheduler) giveUpAt(row *puntuale.DueMessage) time.Time {
 	return row.IntentAt.Add(s.cfg.UncertainAfter)
 }
 
-// mightRepeat tells whether a message may be repeated as far as its row says; its content is not known yet.
+// mightRepeat reports whether a message may be repeated as far as its row says. Its content is not known yet.
 func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now time.Time) bool {
 	most := puntuale.MaxRepeats
 	if q.capabilities.Recovery != puntuale.RecoverSameID {
 		most = puntuale.MaxResends
 	}
-	return q.conn != nil && row.Repeats < most && now.Before(row.ValidUntil) && now.Before(s.deadline(row))
+	return q.conn != nil && row.Repeats < most && now.Before(row.ValidUntil) && now.Before(s.giveUpAt(row))
 }
 
-// mayRepeat tells whether one whose content was read may be repeated.
+// mayRepeat reports whether a message may be repeated, now that its content is known.
 func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
 	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
 }
 
-// mustWait tells whether an unanswered message must not be sent again, now that its content says what it asks for: at all, or
-// before evidence had its time. Any goroutine.
+// mustWait reports whether an unanswered message must not be sent again, now that its content is known: its content does
+// not ask for it, or a receipt may still come. Any goroutine.
 func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&
 		(!m.content.Resend || now.Before(m.row.IntentAt.Add(puntuale.ResendAfter)))
 }
 
-// leave has an unanswered message wait as mustWait says.
+// awaitReceipt has an unanswered message wait, as mustWait says.
 func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
 	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
 		s.postpone(m, again, "", "")
@@ -86,10 +87,11 @@ func (s *scheduler) inFlight(m *queuedMessage) {
 	m.queue.unrecorded++
 }
 
-// inquire asks the network about an unanswered message that must not be repeated, where it can tell. What arrived is
-// closed as sent. The rest is asked about once more after ResendAfter, and then waits for its deadline.
+// inquire asks the network about an unanswered message that must not be repeated, if the network can tell. If it arrived,
+// it is closed as sent. If not, the network is asked once more after ResendAfter. Then the message waits until it is given
+// up.
 func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
-	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&m.row), Detail: uncertainDetail}
+	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}
 	witness, can := m.queue.conn.(puntuale.Witness)
 	if !can {
 		s.conclude(m, o)
@@ -115,18 +117,19 @@ func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
 
 const arrivedDetail = "la rete conferma: il messaggio era arrivato"
 
-// giveUpRepeat leaves an unanswered message to its deadline.
+// giveUpRepeat leaves an unanswered message alone until it is given up.
 func (s *scheduler) giveUpRepeat(m *queuedMessage) {
 	s.forget(m)
-	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&m.row), Detail: uncertainDetail})
+	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail})
 }
 
-// postpone moves a message that is not in flight to a later moment, at most to its end, so that it expires on time.
+// postpone moves a message that is not in flight to a later moment. That is its deadline at most, so that it expires on
+// time.
 func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail string) {
 	if m.repeat() {
-		deadline := s.deadline(&m.row)
-		if next.IsZero() || next.After(deadline) {
-			next = deadline
+		giveUp := s.giveUpAt(&m.row)
+		if next.IsZero() || next.After(giveUp) {
+			next = giveUp
 		}
 		if detail == "" {
 			detail = uncertainDetail
@@ -141,12 +144,12 @@ func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail st
 	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
 }
 
-// expire closes a message whose validity ended; the settler finds out why it could not leave.
+// expire closes a message whose deadline is over. The settler finds out why it could not leave.
 func (s *scheduler) expire(m *queuedMessage) {
 	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
 }
 
-// settle has an entry closed or postponed without an attempt.
+// settle has a message closed or postponed without an attempt.
 func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict string) {
 	m.stage = settling
 	st.MessageRef, st.Intent = m.ref(), m.row.Intent

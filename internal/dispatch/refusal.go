@@ -37,8 +37,8 @@ func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
 	}
 }
 
-// putOff postpones a message that was refused for now through no fault of its own. Later ones to its recipient wait for
-// it, as after a refused attempt. It never leaves before its own moment: preparation runs ahead of that.
+// putOff postpones a message that was refused for now, and is not at fault. Later ones to its recipient wait for it, as
+// after a refused attempt. It is prepared ahead of its moment, and never leaves before that.
 func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
 	next := now.Add(refusal.Wait())
 	if !next.After(m.row.Next) {
@@ -50,14 +50,14 @@ func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.Se
 	s.postpone(m, next, refusal.Reason, refusal.Detail)
 }
 
-// retryPrepare postpones a message whose preparation failed for now; later ones to its recipient wait for it a while.
+// retryPrepare postpones a message that could not be prepared. Later ones to its recipient wait for it a while.
 func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
 	reason, detail := "", err.Error()
 	if refusal != nil {
 		reason, detail = refusal.Reason, refusal.Detail
 	}
 	var p *panicError
-	if m.repeat() { // stands outside of its recipient's order, and is in no hurry: the network may have it
+	if m.repeat() { // it has no part in the recipient order, and no hurry: the network may have it
 		if errors.As(err, &p) {
 			s.giveUpRepeat(m)
 			return
@@ -82,7 +82,7 @@ func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntu
 	s.postpone(m, next, reason, detail)
 }
 
-// refuse closes a message that is not in flight as FAILED. One that the network may have waits for its deadline.
+// refuse closes a message that is not in flight as FAILED. One that the network may have waits until it is given up.
 func (s *scheduler) refuse(m *queuedMessage, reason, detail string) {
 	if m.repeat() {
 		s.giveUpRepeat(m)

@@ -7,16 +7,16 @@ import (
 	"puntuale"
 )
 
-// A message in retry holds back later ones to its recipient, and is not in memory meanwhile. If it is stopped, nobody
-// tells; so while it is in the way of one that is due, the store is asked whether it is still open.
+// A message in retry holds back later ones to its recipient, and is not in memory meanwhile. If it is stopped, the
+// dispatcher is not told. So while it holds back one that is due, the store is asked whether it is still open.
 
-// doubt is a recipient whose due message waits for one in retry.
+// retryCheck is a recipient with a due message that waits for one in retry.
 type retryCheck struct {
 	queue     *sessionQueue
 	recipient recipientKey
 }
 
-const retryCheckMost = 1000 // recipients asked for at once, and again at each poll
+const retryCheckMost = 1000 // how many recipients are asked for at once, and again at each poll
 
 type retryChecks struct {
 	asking bool
@@ -29,14 +29,14 @@ func (d *retryChecks) add(x retryCheck) {
 	d.fresh = append(d.fresh, x)
 }
 
-// known asks again at once, if the recipient is one of them.
+// known asks again at once, if the recipient is among those asked for.
 func (d *retryChecks) known(x retryCheck) {
 	if _, known := d.all[x]; known {
 		d.fresh = append(d.fresh, x)
 	}
 }
 
-// again has those asked for that still wait.
+// again asks for all that still wait, if nothing else is to be asked for.
 func (d *retryChecks) again() {
 	if len(d.fresh) > 0 {
 		return
@@ -48,7 +48,7 @@ func (d *retryChecks) again() {
 	}
 }
 
-// doubt asks the store for the messages that are in the way, one row each.
+// checkRetries asks the store for the messages that hold back others, one row each.
 func (s *scheduler) checkRetries(now time.Time) {
 	for !s.retryChecks.asking && len(s.retryChecks.fresh) > 0 {
 		n := min(len(s.retryChecks.fresh), retryCheckMost)
@@ -61,11 +61,11 @@ func (s *scheduler) checkRetries(now time.Time) {
 				delete(s.retryChecks.all, x)
 				continue
 			}
-			for _, h := range r.barriers {
-				if now.Before(h.until) && !s.underWay(x.queue, h.key.id) {
+			for _, b := range r.barriers {
+				if now.Before(b.until) && !s.underWay(x.queue, b.key.id) {
 					asked = append(asked, x)
-					from = append(from, puntuale.Place{Session: x.queue.session.ID, Campaign: x.recipient.campaign, Next: h.next, ID: h.key.id - 1})
-					horizon = latest(horizon, h.next)
+					from = append(from, puntuale.Place{Session: x.queue.session.ID, Campaign: x.recipient.campaign, Next: b.next, ID: b.key.id - 1})
+					horizon = latest(horizon, b.next)
 				}
 			}
 		}
@@ -76,7 +76,7 @@ func (s *scheduler) checkRetries(now time.Time) {
 	}
 }
 
-// here tells whether a message is in flight, or being closed: then what is on disk is not the last word.
+// underWay reports whether a message is in flight, or being closed. Then the row on disk is about to change.
 func (s *scheduler) underWay(q *sessionQueue, id puntuale.MessageID) bool {
 	m := q.messages[id]
 	return s.attempts.has(id) || m != nil && m.stage == settling
@@ -97,7 +97,7 @@ func (s *scheduler) askRetryChecks(asked []retryCheck, from []puntuale.Place, ho
 	})
 }
 
-// gotDoubts takes what is no longer open, or no longer where it was, out of the way.
+// gotRetryChecks lifts the barriers of messages that are no longer open, or are tried at another moment.
 func (s *scheduler) gotRetryChecks(asked []retryCheck, from []puntuale.Place, open []puntuale.DueMessage) {
 	still := make(map[puntuale.MessageID]bool, len(open))
 	for i := range open {

@@ -20,7 +20,7 @@ type scheduler struct {
 	queues   map[puntuale.SessionID]*sessionQueue
 	fair     fairQueue
 	timers   timers
-	inMemory int // entries in memory not yet claimed, of all lanes
+	inMemory int // messages in memory and not yet claimed, of all sessions
 
 	attempts attempts
 
@@ -60,7 +60,7 @@ func (s *scheduler) start(ctx context.Context, wg *sync.WaitGroup) {
 	wg.Go(func() { s.run() })
 }
 
-// retire has the scheduler claim nothing more; the channel closes once nothing is in flight. Any goroutine.
+// retire has the scheduler claim nothing more. The channel is closed once nothing is in flight. Any goroutine.
 func (s *scheduler) retire() <-chan struct{} {
 	s.mailbox.post(func() { s.life.retiring = true })
 	return s.life.idle
@@ -87,7 +87,7 @@ func (s *scheduler) run() {
 	}
 }
 
-// open reads the mail.
+// readMail handles what came since the last time.
 func (s *scheduler) readMail(post *mail, now time.Time) {
 	for _, f := range post.calls {
 		f()
@@ -109,7 +109,7 @@ func (s *scheduler) wait() {
 	if first, ok := s.timers.first(); ok && first.Before(next) {
 		next = first
 	}
-	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // else no lane has much in memory
+	if s.polls.nextPart.Before(next) && s.inMemory+s.attempts.count() > smallQueue { // else no session has much in memory
 		next = s.polls.nextPart
 	}
 	now := s.cfg.Clock.Now()
@@ -129,7 +129,7 @@ func (s *scheduler) wait() {
 	}
 }
 
-// fire wakes what is due.
+// fireTimers acts on the timers whose moment has come.
 func (s *scheduler) fireTimers(now time.Time) {
 	for t := s.timers.next(now); t != nil; t = s.timers.next(now) {
 		switch {

@@ -10,11 +10,11 @@ import (
 // unansweredGrace is how much longer than its SendTimeout a connector may take to notice that it ran out.
 const unansweredGrace = 5 * time.Second
 
-// attempt is how one handing over ended.
+// sendResult is how an attempt ended.
 type sendResult struct {
 	m       *queuedMessage
 	outcome puntuale.Outcome
-	pause   time.Duration // for which the session should be left alone
+	pause   time.Duration // how long the connector wants the session left alone
 }
 
 // startSend hands a claimed message to its connector, in a goroutine of its own. Any goroutine.
@@ -65,7 +65,7 @@ func (s *scheduler) deliver(m *queuedMessage) (r puntuale.Receipt, err error) {
 	return m.queue.conn.Send(ctx, p)
 }
 
-// ended takes an attempt's outcome from its goroutine: the slot is free, the recipient's next message may go, the
+// ended takes an attempt's outcome from its goroutine. The slot is free, the recipient's next message may go, and the
 // outcome is on its way to disk.
 func (s *scheduler) ended(r *sendResult, now time.Time) {
 	m := r.m
@@ -93,7 +93,7 @@ func (s *scheduler) answer(m *queuedMessage, o puntuale.Outcome, now time.Time) 
 }
 
 // overdue gives up attempts whose connector ignores its timeout: their slots are needed. An answer that still comes is
-// recorded as evidence. Time is counted by polls: a clock that was set forward is no reason to give up.
+// recorded, too. Polls count the time: a clock that was set forward is no reason to give up.
 func (s *scheduler) overdue(now time.Time) {
 	for _, m := range s.attempts.open {
 		if m.stage != sending || m.queue.capabilities.SendTimeout <= 0 {

@@ -7,7 +7,7 @@ import (
 	"puntuale/internal/dispatch/lookahead"
 )
 
-// lane is the queue of one session that this node owns.
+// sessionQueue holds the messages of one session that this node owns.
 type sessionQueue struct {
 	session      puntuale.Session
 	conn         puntuale.Connector // nil: no way out
@@ -18,18 +18,18 @@ type sessionQueue struct {
 	recipients map[recipientKey]*recipientOrder
 	ready      fifo[*queuedMessage] // due and prepared, in the order they came due
 	campaign   campaignQueue        // what campaigns fed
-	repeats    fifo[*queuedMessage] // of these, the ones that repeat an unanswered attempt: the pace has counted them
-	inFlight   int                  // being claimed or sent: slots taken
-	unrecorded int                  // claimed, and the outcome not yet on disk
+	repeats    fifo[*queuedMessage] // repeats of unanswered attempts: the pace has counted them already
+	inFlight   int                  // messages being claimed or sent: slots taken
+	unrecorded int                  // messages claimed, and their outcome not yet on disk
 
-	timer   timer // the pace, or the end of a pause
+	timer   timer // for the pace, or the end of a pause
 	pace    pace
 	pause   pause
 	offline bool
-	active  bool // in its client's turn list
+	active  bool // in its tenant queue
 
 	lookahead lookahead.Lookahead
-	readTimer timer // the lookahead's
+	readTimer timer // for the lookahead
 
 	drain     drain
 	ownership ownership
@@ -51,10 +51,10 @@ func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Con
 	return q
 }
 
-// online asks the connector; a session without one is never online.
+// online asks the connector. A session without one is never online.
 func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
 
-// blocked lanes keep nothing in memory but what is in flight.
+// blocked sessions have nothing in memory but what is in flight.
 func (q *sessionQueue) blocked() bool {
 	return q.offline || q.ownership != sessionOwned || q.drain.active()
 }
@@ -73,8 +73,8 @@ func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
 	return r
 }
 
-// mayLeave tells whether the lane could send one more now. If not, wait is the moment to ask again, zero when an event
-// will tell. It takes a pace token when it says yes.
+// mayLeave reports whether the session may send one message more now. Then the pace has counted it. If not, wait is the
+// moment to ask again, zero when an event will tell.
 func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	if q.blocked() || q.inFlight >= q.capabilities.Slots {
 		return false, time.Time{}
@@ -85,8 +85,8 @@ func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
 	return q.pace.take(now)
 }
 
-// take returns the next message of the lane that may leave now, or nil: then the lane has nothing to send until an
-// alarm or an event activates it again.
+// take returns the session's next message that may leave now. If there is none, it returns nil: then a timer or an event
+// activates the session again.
 func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	if !q.offline && !q.online() {
 		s.checkOnline(q, now)
@@ -101,7 +101,7 @@ func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
 	return m
 }
 
-// takeFrom is take for one of the lane's queues. wait tells that its first message must wait for the lane.
+// takeFrom is take for one of the session's lists. wait says that the first message must wait for the session.
 func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now time.Time) (_ *queuedMessage, wait bool) {
 	for queue.len() > 0 {
 		m := queue.peek()
@@ -131,7 +131,7 @@ func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now t
 	return nil, false
 }
 
-// takeAgain returns the lane's next repeat that may leave now.
+// takeRepeat returns the session's next repeat that may leave now.
 func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 	for q.repeats.len() > 0 {
 		m := q.repeats.peek()
@@ -152,13 +152,14 @@ func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
 	return nil
 }
 
-// dueNow lists a prepared message whose moment has come.
+// enqueueDue lists a prepared message whose moment has come.
 func (s *scheduler) enqueueDue(m *queuedMessage) {
 	m.queue.readyList(m).push(m)
 	s.fair.activate(m.queue)
 }
 
-// overtaken sorts out a due message that must not leave after all: expired, outside its window, not its turn.
+// overtaken handles a due message that must not leave after all: it is expired, outside its window, or not next in its
+// recipient order. It reports whether that is so.
 func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	if m.expired(now) && !m.repeat() {
 		s.expire(m)
@@ -186,7 +187,7 @@ func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
 	return !ok
 }
 
-// makeReady hands a prepared message to its moment.
+// makeReady lists a prepared message, now or at its moment.
 func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
 	m.stage = ready
 	if m.due(now) {
@@ -196,7 +197,7 @@ func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
 	s.timers.set(&m.timer, m.row.Next)
 }
 
-// advance lets the next message to a recipient have its turn.
+// advance lets the recipient's next message go.
 func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
 	r := q.recipients[p]
 	if r == nil {
@@ -214,7 +215,7 @@ func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
 	}
 }
 
-// forget drops a message from memory; the next read may find it again.
+// forget drops a message from memory. The next read may find it again.
 func (s *scheduler) forget(m *queuedMessage) {
 	if m.stage == gone {
 		return
@@ -236,11 +237,11 @@ func (s *scheduler) forget(m *queuedMessage) {
 	s.refill(q)
 }
 
-// clear drops all of a lane that is not in flight.
+// clear drops all messages of a session that are not in flight.
 func (s *scheduler) clear(q *sessionQueue) {
 	for _, m := range q.messages {
 		if m.stage == settling {
-			continue // its end is on the way to disk
+			continue // its settlement is on the way to disk
 		}
 		s.forget(m)
 	}

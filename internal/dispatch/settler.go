@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// settler closes and postpones messages that are not in flight. What it cannot write is dropped from memory: the row is
-// as it was, and the poll finds it again.
+// settler closes and postpones messages that are not in flight. If it cannot write that, it drops them from memory: the
+// rows are as they were, and the poll finds them again.
 type settler struct {
 	s    *scheduler
 	wake chan struct{}
@@ -76,7 +76,8 @@ func (t *settler) write(ctx context.Context, batch []pendingSettlement) error {
 	return t.s.cfg.Queue.Settle(ctx, batch[0].node, now, settlements)
 }
 
-// explain says why expired messages did not leave: what held their client, else their session, else nothing but time.
+// explain says why expired messages did not leave: because of their client, or else of their session, or else only of
+// time.
 func (t *settler) explain(ctx context.Context, batch []pendingSettlement, now time.Time) error {
 	asked := map[puntuale.ClientID]bool{}
 	var clients []puntuale.ClientID

@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// alarm wakes its owner at a moment: an entry that is not yet due, a lane that waits for its pace.
+// timer wakes its owner at a moment: a message that is not yet due, or a session that waits.
 type timer struct {
 	at    int64 // microseconds of the Unix epoch
 	index int   // in the heap, from 1; 0: not set
 
 	// One of these.
-	message *queuedMessage // may leave, or ask for its turn again
+	message *queuedMessage // may leave, or is no longer parked
 	queue   *sessionQueue  // may send again
-	reading *sessionQueue  // may be read again
+	reading *sessionQueue  // may be read again: the lookahead's timer
 }
 
-// alarms is a heap of what is to happen, earliest first.
+// timers is a heap, earliest first.
 type timers []*timer
 
 func (h timers) Len() int           { return len(h) }
@@ -59,7 +59,7 @@ func (h *timers) drop(t *timer) {
 	}
 }
 
-// next takes the earliest alarm that is not after now; nil when there is none.
+// next takes the earliest timer that is not after now. It is nil when there is none.
 func (h *timers) next(now time.Time) *timer {
 	if len(*h) == 0 || (*h)[0].at > now.UnixMicro() {
 		return nil
@@ -67,7 +67,7 @@ func (h *timers) next(now time.Time) *timer {
 	return heap.Pop(h).(*timer)
 }
 
-// first is the moment of the earliest alarm.
+// first is the moment of the earliest timer.
 func (h timers) first() (time.Time, bool) {
 	if len(h) == 0 {
 		return time.Time{}, false

@@ -6,15 +6,15 @@ import (
 	"puntuale"
 )
 
-// hint is what came for one session.
+// wakeup is what came for one session.
 type wakeup struct {
-	here    bool      // it comes from this node, whatever others told besides
+	here    bool      // this node says so, and perhaps others do, too
 	changed bool      // sessions changed
 	first   time.Time // the earliest moment at which something is due; zero: none was said
 	until   time.Time // the latest
 }
 
-// hinted acts on a hint.
+// wakeUp acts on a wakeup.
 func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) {
 	q := s.queues[session]
 	if q == nil && w.here {
@@ -33,17 +33,17 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 		q.lookahead.StrayBefore(w.first)
 	}
 	if s.life.retiring || q.backlogged(s.capacity()) {
-		return // it stands behind what is in memory
+		return // what is due stands behind what is in memory
 	}
 	until := latest(w.until, now)
 	if len(q.messages) < queueMost/4 {
-		// A hint tells of the first moment of several; the poll is in time only for what is due well after it.
+		// A wakeup may tell of the first moment of several. The poll is in time only for what is due well after it.
 		until = latest(until, now.Add(s.cfg.Poll+s.cfg.Poll/2))
 	}
 	s.act(q, q.lookahead.Wakeup(until, w.changed, s.cfg.Clock.Now()))
 }
 
-// passOn tells other nodes of a hint for a session that is not here.
+// passOn tells other nodes of a wakeup for a session that is not here.
 func (s *scheduler) passOn(session puntuale.SessionID, w wakeup) {
 	if w.changed {
 		s.cfg.Elsewhere(session, time.Time{})

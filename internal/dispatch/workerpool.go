@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// pools are where messages are prepared.
+// workerPools are where messages are prepared.
 type workerPools struct{ text, media *workerPool }
 
 func newWorkerPools(s *scheduler) workerPools {
@@ -20,25 +20,25 @@ func (p workerPools) submit(m *queuedMessage) {
 	}
 }
 
-// pool prepares messages with a bounded number of goroutines, lanes in turn. It begins with one and doubles them while
-// they get nothing done: a burst of quick preparations must not crowd out what is due now.
+// workerPool prepares messages with a bounded number of goroutines, the sessions in turn. It begins with one, and doubles
+// them while they get nothing done. So many quick preparations do not delay what is due now.
 type workerPool struct {
 	s                *scheduler
 	most, perSession int
 
 	mu       sync.Mutex
 	running  int // goroutines
-	done     int // preparations since relief looked
+	done     int // preparations since relief last looked
 	relieved bool
 	jobs     map[*sessionQueue]*sessionJobs
-	waiting  fifo[*sessionJobs] // with work, and workers to spare
+	waiting  fifo[*sessionJobs] // sessions with work that may have another worker
 }
 
-// bench is what one lane has waiting in a pool.
+// sessionJobs is what one session has waiting in a pool.
 type sessionJobs struct {
 	queue     *sessionQueue
 	messages  fifo[*queuedMessage]
-	campaigns fifo[*queuedMessage] // what campaigns fed, when there is nothing else
+	campaigns fifo[*queuedMessage] // what campaigns fed: prepared when there is nothing else
 	workers   int
 	listed    bool
 }
@@ -79,7 +79,7 @@ func (p *workerPool) submit(m *queuedMessage) {
 	}
 }
 
-// list gives the bench a turn, if it has work and may have another worker. The pool is locked.
+// list puts the session into the line, if it has work and may have another worker. The pool is locked.
 func (p *workerPool) list(j *sessionJobs) {
 	if !j.listed && j.waiting() > 0 && j.workers < p.perSession {
 		j.listed = true
@@ -95,7 +95,7 @@ func (p *workerPool) grow(n int) {
 	}
 }
 
-// relief helps while work waits and those at work are stuck with theirs. It ends when none waits.
+// relief adds goroutines while work waits and the others are busy. It ends when nothing waits.
 func (p *workerPool) relief() {
 	for p.s.cfg.Clock.Sleep(p.s.life.ctx, reliefEvery) == nil {
 		p.mu.Lock()
