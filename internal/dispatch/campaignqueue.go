@@ -59,15 +59,15 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 }
 
 // campaignCursors are where a read of the campaign queues begins, and how many messages it may bring of each.
-func (s *scheduler) campaignCursors(lanes []*sessionQueue) (from []puntuale.Place, limit int) {
-	for _, q := range lanes {
+func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Place, limit int) {
+	for _, q := range queues {
 		if q.campaign.open {
 			from = append(from, puntuale.Place{Session: q.session.ID, Campaign: true})
 			limit = glanceRows
 		}
 	}
-	if len(lanes) == 1 {
-		limit = s.campaignRoom() + lanes[0].campaign.held
+	if len(queues) == 1 {
+		limit = s.campaignRoom() + queues[0].campaign.held
 	}
 	return from, limit
 }

@@ -253,7 +253,7 @@ func (s *scheduler) stopTenant(t *tenantQueue) {
 	}
 }
 
-// unmarked notes that a client's claims need marks. What was refused for that is read again at once.
+// unmarked notes that a client's claims need marks. Messages that were refused for that are read again at once.
 func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
 		s.stopTenant(q.tenant)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// The wall clock may be set while the process runs. What is promised on disk is due by that clock: messages keep their
+// The wall clock may be set while the process runs. Promises on disk are due by that clock: messages keep their
 // moments. What this process waits for is no promise: when the clock is set back, it moves along. When the clock is set
 // forward, it only comes early. So nothing that gives up an attempt counts time by the clock (overdue).
 

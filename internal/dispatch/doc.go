@@ -17,7 +17,7 @@
 //	              record, batches of what ended meanwhile                    (recorder.go)
 //
 // Memory is not trusted: reads may be stale, wakeups may be lost, and queues may be dropped at any moment. The claim
-// repeats every condition on disk, and the poll finds again what was forgotten. Memory is certain of one thing only: which
+// repeats every condition on disk, and the poll finds again all that was forgotten. One thing is certain in memory: which
 // attempts of this process have no recorded outcome yet. A row with an attempt that is not among them is an orphan of a
 // crash (recovery.go).
 //

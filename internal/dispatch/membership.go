@@ -269,7 +269,7 @@ func (m *membership) refresh(ctx context.Context) {
 // readRoster takes free sessions that should be this node's. It begins to let go of those that should be another's.
 func (m *membership) readRoster(ctx context.Context) {
 	m.mu.Lock()
-	node, nudged, hinted := m.node, m.nudged, m.woken
+	node, nudged, woken := m.node, m.nudged, m.woken
 	m.nudged, m.woken = false, map[puntuale.SessionID]bool{}
 	m.mu.Unlock()
 	if node == 0 || !nudged {
@@ -285,7 +285,7 @@ func (m *membership) readRoster(ctx context.Context) {
 		return
 	}
 	mine, leaving := m.sortSessions(node, nodes, sessions)
-	taken := m.take(call, node, m.wanted(node, nodes, sessions, hinted))
+	taken := m.take(call, node, m.wanted(node, nodes, sessions, woken))
 	for _, s := range sessions {
 		if taken[s.ID] {
 			s.Owner = node
@@ -294,7 +294,7 @@ func (m *membership) readRoster(ctx context.Context) {
 	}
 	m.mu.Lock()
 	m.nodes = nodes
-	for id := range hinted {
+	for id := range woken {
 		m.foreign[id] = true
 	}
 	for _, s := range mine {
@@ -323,8 +323,8 @@ func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID,
 }
 
 // wanted are the free sessions that this node should take. They are its own by the hashing, or were made or changed
-// here, or stayed free for a whole lease: the node that should have taken them did not.
-func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, hinted map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
+// here. Or they stayed free for a whole lease, because another node did not take them.
+func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, woken map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
 	for _, s := range sessions {
@@ -336,7 +336,7 @@ func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessi
 			since = now
 		}
 		still[s.ID] = since
-		if hinted[s.ID] || target(s.ID, nodes) == node || now.Sub(since) > m.cfg.Lease {
+		if woken[s.ID] || target(s.ID, nodes) == node || now.Sub(since) > m.cfg.Lease {
 			ids = append(ids, s.ID)
 		}
 	}

@@ -19,7 +19,7 @@ const (
 	queuesAtOne = 256
 	readsAtOne  = 4
 
-	// How many rows a read may look through, to find what is in retry of sessions that are new here. A session that holds
+	// How many rows a read may look through, to find messages in retry of sessions that are new here. A session that holds
 	// more than its part is read alone. If it holds more even then, the order behind that is not kept.
 	takeoverRows  = 16_384
 	takeoverLeast = 128 // of each session
@@ -150,13 +150,13 @@ type begunRead struct {
 
 // startRead asks the store for what the sessions want. A big one is read alone: its read goes on behind its cursor.
 func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
-	lanes := make([]*sessionQueue, len(begun))
+	queues := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.Place, len(begun))
 	var fresh []puntuale.SessionID
 	horizon, limit := now, glanceRows
 	for i, b := range begun {
 		q, read := b.queue, b.read
-		lanes[i] = q
+		queues[i] = q
 		if big {
 			limit = s.room(q)
 			if read.From == (puntuale.Place{}) {
@@ -170,23 +170,23 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 			fresh = append(fresh, q.session.ID)
 		}
 	}
-	deep := big && s.looksBehind(lanes[0], now)
-	second, secondLimit := s.campaignCursors(lanes)
+	behind := big && s.looksBehind(queues[0], now)
+	campaigns, campaignLimit := s.campaignCursors(queues)
 	s.reader.running++
 	s.life.wg.Go(func() {
 		r := s.readDue(from, fresh, horizon, limit, now)
-		if r.campaignLimit = secondLimit; len(second) > 0 && r.err == nil {
-			s.readCampaigns(&r, second, horizon, now)
+		if r.campaignLimit = campaignLimit; len(campaigns) > 0 && r.err == nil {
+			s.readCampaigns(&r, campaigns, horizon, now)
 		}
-		if r.behind = deep && r.err == nil; r.behind {
+		if r.behind = behind && r.err == nil; r.behind {
 			s.readExpiring(&r, from[0].Session, now)
 		}
-		r.queues, r.limit = lanes, limit
+		r.queues, r.limit = queues, limit
 		s.mailbox.post(func() { s.gotRead(r) })
 	})
 }
 
-// readDue asks the store for what is due, and what is in retry of sessions new here. Any goroutine.
+// readDue asks the store for due messages, and for those in retry of sessions that are new here. Any goroutine.
 func (s *scheduler) readDue(from []puntuale.Place, fresh []puntuale.SessionID, horizon time.Time, limit int, now time.Time) (r readResult) {
 	ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 	defer cancel()
@@ -226,10 +226,10 @@ func (s *scheduler) readExpiring(r *readResult, session puntuale.SessionID, now 
 }
 
 // gotExpiring takes what expires into memory, to be closed, and plans the next look.
-func (s *scheduler) gotExpiring(q *sessionQueue, ending []puntuale.DueMessage, now time.Time) {
-	q.lookahead.GotBehind(ending, len(ending) == behindRows, s.cfg.Poll, now)
-	for i := range ending {
-		s.takeRow(q, &ending[i], now)
+func (s *scheduler) gotExpiring(q *sessionQueue, expiring []puntuale.DueMessage, now time.Time) {
+	q.lookahead.GotBehind(expiring, len(expiring) == behindRows, s.cfg.Poll, now)
+	for i := range expiring {
+		s.takeRow(q, &expiring[i], now)
 	}
 }
 

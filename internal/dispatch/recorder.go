@@ -50,10 +50,10 @@ func (r *recorder) add(x pendingOutcome) {
 	r.mu.Lock()
 	r.pending = append(r.pending, x)
 	r.mu.Unlock()
-	r.ring()
+	r.notify()
 }
 
-func (r *recorder) ring() {
+func (r *recorder) notify() {
 	select {
 	case r.wake <- struct{}{}:
 	default:
@@ -86,7 +86,7 @@ func (r *recorder) next() []pendingOutcome {
 	}
 	batch := r.pending[:recordMost:recordMost]
 	r.pending = r.pending[recordMost:]
-	r.ring()
+	r.notify()
 	return batch
 }
 

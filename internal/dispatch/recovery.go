@@ -58,7 +58,7 @@ func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
 	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
 }
 
-// mustWait reports whether an unanswered message must not be sent again, now that its content is known: its content does
+// mustWait reports whether an unanswered message must not be sent again, now that its content is known. The content may
 // not ask for it, or a receipt may still come. Any goroutine.
 func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
 	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&

@@ -17,8 +17,7 @@ const refusalWait = 20 * time.Second
 // errPanics has the test's network panic instead of returning it.
 var errPanics = errors.New("the connector panics")
 
-// refusals are all ways in which a connector can fail once, and what follows from each, whether Prepare or Send returned
-// it.
+// refusals are all ways in which a connector can fail once, and what follows from each. Prepare and Send have the same.
 var refusals = map[string]struct {
 	err         error
 	failed      bool          // the message is FAILED
@@ -41,8 +40,8 @@ func refusal(kind puntuale.SendErrorKind) error {
 	return &puntuale.SendError{Kind: kind, Reason: "Per ora no", Detail: "test", After: refusalWait}
 }
 
-// TestRefusals: the same refusal has the same effect on the message, its session, its recipient's order and the client's
-// credit, whether Prepare or Send returned it. One thing differs: an attempt without evidence may have arrived, so it
+// TestRefusals: the same refusal has the same effect, whether Prepare or Send returned it. The message, its session, its
+// recipient's order and the client's credit show it. One thing differs. An attempt without evidence may have arrived, so it
 // keeps its credit, and the recipient's next message does not wait for it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -221,8 +220,8 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
 }
 
-// leftAfter fails unless the message's last attempt came so long after a moment: at once if wait is 0, else no earlier
-// and within half as much again.
+// leftAfter checks when the message's last attempt came, counted from a moment. It must come at once if wait is 0. Else
+// it comes no earlier, and within half as much again.
 func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
 	t.Helper()
 	at := n.of(id)
@@ -237,8 +236,8 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 	}
 }
 
-// TestThrottledPreparationsStop: once a session is throttled the connector is asked to prepare nothing more until the
-// time is over, and then everything leaves in order. What is not yet due does not leave early.
+// TestThrottledPreparationsStop: while a session is throttled, the connector is asked to prepare nothing more. Then
+// everything leaves in order. A message that is not yet due does not leave early.
 func TestThrottledPreparationsStop(t *testing.T) {
 	t.Parallel()
 	var begin time.Time

@@ -24,7 +24,7 @@ func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) 
 
 func cancelled(r *row) { r.state = puntuale.Cancelled }
 
-// TestStoppedInRetry: a message that was stopped while it waited for its next attempt holds up no later one.
+// TestStoppedInRetry: a message that was stopped while it waited for its next attempt holds back no later one.
 func TestStoppedInRetry(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -43,7 +43,7 @@ func TestStoppedInRetry(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileOneWaits: nor one that waits for it already.
+// TestStoppedWhileOneWaits: it is the same if a later one waits for it already.
 func TestStoppedWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -66,7 +66,7 @@ func TestStoppedWhileOneWaits(t *testing.T) {
 	})
 }
 
-// TestStoppedDuringAttempt: a message that was stopped during an attempt that ends in a retry holds up no later one.
+// TestStoppedDuringAttempt: a message that was stopped during an attempt that ends in a retry holds back no later one.
 func TestStoppedDuringAttempt(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {

@@ -61,7 +61,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 	})
 }
 
-// TestStoreExpiry: what could not leave in time says why.
+// TestStoreExpiry: a message that could not leave in time says why.
 func TestStoreExpiry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -108,8 +108,8 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// TestCreditRescues: messages of a client without credits wait, as many leave as credits come, and the rest expires
-// saying so.
+// TestCreditRescues: messages of a client without credits wait. As many leave as credits come. The rest expires and says
+// so.
 func TestCreditRescues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -176,8 +176,8 @@ func TestStoreOrder(t *testing.T) {
 	})
 }
 
-// TestCancelledIsNeverSent: what a cancellation answered never reaches the network, and what it did not answer does.
-// Cancellations come before, at and after the moment of the claims.
+// TestCancelledIsNeverSent: a message that a cancellation named in its answer never reaches the network. Every other one
+// does. Cancellations come before, at and after the moment of the claims.
 func TestCancelledIsNeverSent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -237,7 +237,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 
 func phoneOf(i int) string { return fmt.Sprintf("+3934700010%02d", i) }
 
-// TestObserve is told of each message as it leaves.
+// TestObserve: the observer is told of each message as it leaves.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -256,8 +256,8 @@ func TestObserve(t *testing.T) {
 	})
 }
 
-// TestStoppedInFlight: what was being sent when it was stopped is not sent again: refused for now, it is cancelled; with
-// its answer lost, it is not repeated; and what the network took is completed.
+// TestStoppedInFlight: a message that was stopped while it was sent is not sent again. If it is refused for now, it is
+// cancelled. If its answer is lost, it is not repeated. If the network took it, it is completed.
 func TestStoppedInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {

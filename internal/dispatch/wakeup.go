@@ -33,7 +33,7 @@ func (s *scheduler) wakeUp(session puntuale.SessionID, w wakeup, now time.Time) 
 		q.lookahead.StrayBefore(w.first)
 	}
 	if s.life.retiring || q.backlogged(s.capacity()) {
-		return // what is due stands behind what is in memory
+		return // it stands behind the messages in memory
 	}
 	until := latest(w.until, now)
 	if len(q.messages) < queueMost/4 {
