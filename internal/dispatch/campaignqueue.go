@@ -5,9 +5,9 @@ import "puntuale"
 // campaignQueue holds what campaigns fed to one session. It is read beside the session's other messages, always from the
 // beginning, and little of it is in memory. The other messages leave first, and wait for nothing in it.
 type campaignQueue struct {
-	ready fifo[*queuedMessage] // due and prepared
-	open  bool                 // some campaign may have messages to send
-	held  int                  // in memory and not yet claimed
+	ready    fifo[*queuedMessage] // due and prepared
+	open     bool                 // some campaign may have messages to send
+	inMemory int                  // in memory and not yet claimed
 }
 
 // Sizes of what is in memory of one campaign queue. All of them have a quarter of the memory.
@@ -32,7 +32,7 @@ func recipientKeyOf(row *puntuale.DueMessage) recipientKey {
 }
 
 // withoutCampaigns is how many messages of the session queue are in memory, apart from its campaign queue.
-func (q *sessionQueue) withoutCampaigns() int { return len(q.messages) - q.campaign.held }
+func (q *sessionQueue) withoutCampaigns() int { return len(q.messages) - q.campaign.inMemory }
 
 // readyList is where a due message waits until it leaves.
 func (q *sessionQueue) readyList(m *queuedMessage) *fifo[*queuedMessage] {
@@ -54,7 +54,7 @@ func (s *scheduler) removeFromMemory(m *queuedMessage) {
 	delete(q.messages, m.row.ID)
 	s.inMemory--
 	if m.row.Campaign != 0 {
-		q.campaign.held--
+		q.campaign.inMemory--
 	}
 }
 
@@ -63,11 +63,11 @@ func (s *scheduler) campaignCursors(queues []*sessionQueue) (from []puntuale.Pla
 	for _, q := range queues {
 		if q.campaign.open {
 			from = append(from, puntuale.Place{Session: q.session.ID, Campaign: true})
-			limit = glanceRows
+			limit = sharedRows
 		}
 	}
 	if len(queues) == 1 {
-		limit = s.campaignRoom() + queues[0].campaign.held
+		limit = s.campaignRoom() + queues[0].campaign.inMemory
 	}
 	return from, limit
 }
@@ -83,7 +83,7 @@ func (s *scheduler) gotCampaigns(r *readResult) {
 			continue
 		}
 		count[row.Session]++
-		if q.campaign.held < s.campaignRoom() || row.Intent != 0 || !q.canSend() {
+		if q.campaign.inMemory < s.campaignRoom() || row.Intent != 0 || !q.canSend() {
 			s.takeRow(q, row, now)
 		}
 	}

@@ -14,7 +14,7 @@ const (
 	memory      = 32_768 // messages in memory, of all sessions
 	queueMost   = 16_384 // of one session
 	queueLeast  = 32     // of one session, even if many are busy
-	glanceRows  = 128    // of each session, when many are read at once
+	sharedRows  = 128    // of each session, when many are read at once
 	smallQueue  = 32     // a session with no more in memory is read together with others
 	queuesAtOne = 256
 	readsAtOne  = 4
@@ -43,7 +43,7 @@ func (s *scheduler) want(q *sessionQueue, urgent bool) {
 
 // act does what a lookahead decided. A session may be in both lists: the one that is served first has it read.
 func (s *scheduler) act(q *sessionQueue, a lookahead.Action) {
-	switch a.Task {
+	switch a.Kind {
 	case lookahead.List:
 		s.reader.polled.push(q)
 	case lookahead.ListUrgent:
@@ -77,7 +77,7 @@ func (s *scheduler) refill(q *sessionQueue) {
 		return
 	}
 	low := q.lookahead.More() && q.withoutCampaigns() < s.capacity()/4
-	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.held < s.campaignRoom()/4
+	campaignsLow := q.lookahead.MoreOfCampaigns() && q.campaign.inMemory < s.campaignRoom()/4
 	if low || campaignsLow {
 		s.act(q, q.lookahead.Refill(low, campaignsLow, s.cfg.Clock.Now()))
 	}
@@ -122,9 +122,9 @@ func (s *scheduler) readNext(list *fifo[*sessionQueue], now time.Time) {
 // room is how many rows a read of the session may bring that are not known yet.
 func (s *scheduler) room(q *sessionQueue) int {
 	if !q.canSend() {
-		return min(max(memory/max(1, s.reader.blocked), 2*glanceRows), queueMost)
+		return min(max(memory/max(1, s.reader.blocked), 2*sharedRows), queueMost)
 	}
-	return max(s.capacity()-q.withoutCampaigns(), glanceRows)
+	return max(s.capacity()-q.withoutCampaigns(), sharedRows)
 }
 
 // readResult is what a read found.
@@ -153,7 +153,7 @@ func (s *scheduler) startRead(begun []begunRead, big bool, now time.Time) {
 	queues := make([]*sessionQueue, len(begun))
 	from := make([]puntuale.Place, len(begun))
 	var fresh []puntuale.SessionID
-	horizon, limit := now, glanceRows
+	horizon, limit := now, sharedRows
 	for i, b := range begun {
 		q, read := b.queue, b.read
 		queues[i] = q
@@ -354,6 +354,6 @@ func (s *scheduler) addToMemory(m *queuedMessage) {
 	m.queue.messages[m.row.ID] = m
 	s.inMemory++
 	if m.row.Campaign != 0 {
-		m.queue.campaign.held++
+		m.queue.campaign.inMemory++
 	}
 }

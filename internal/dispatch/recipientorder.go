@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -33,23 +34,13 @@ func orderKeyOf(row *puntuale.DueMessage) orderKey {
 func (k orderKey) compare(o orderKey) int {
 	switch {
 	case k.due != o.due:
-		return compare(k.due, o.due)
+		return cmp.Compare(k.due, o.due)
 	case k.run != o.run:
-		return compare(k.run, o.run)
+		return cmp.Compare(k.run, o.run)
 	case k.step != o.step:
-		return compare(k.step, o.step)
+		return cmp.Compare(k.step, o.step)
 	}
-	return compare(k.id, o.id)
-}
-
-func compare[T int | int64 | puntuale.RunID | puntuale.MessageID](a, b T) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
+	return cmp.Compare(k.id, o.id)
 }
 
 // retryBarrier is an earlier message in retry. The barrier stays while the message is not in memory.
@@ -113,9 +104,8 @@ func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait t
 }
 
 // addBarrier notes that a message went into retry at a moment, and will not be tried before next. Later messages count
-// their wait from the first time. It returns how often the message could not be prepared, this time included if prepare
-// is set.
-func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) (tries int) {
+// their wait from the first time. prepare says that the message could not be prepared.
+func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
 	k := orderKeyOf(row)
 	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })
 	if at < 0 {
@@ -130,7 +120,6 @@ func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.T
 	if prepare {
 		b.tries++
 	}
-	return b.tries
 }
 
 // removeBarrier notes that a message is no longer in retry.

@@ -138,7 +138,7 @@ type scheduler struct {
 }
 
 func (s *scheduler) act(a lookahead.Action) {
-	switch a.Task {
+	switch a.Kind {
 	case lookahead.List:
 		s.list++
 	case lookahead.ListUrgent:

@@ -23,20 +23,20 @@ func (p Phase) String() string {
 	return [...]string{"idle", "waiting", "listed", "urgent", "reading", "again"}[p]
 }
 
-// Task says what the scheduler must do.
-type Task int8
+// ActionKind says what the scheduler must do.
+type ActionKind int8
 
-// The tasks.
+// The kinds of actions.
 const (
-	Nothing    Task = iota
-	List            // put the session into the list of the poll
-	ListUrgent      // put the session into the urgent list
-	SetTimer        // call TimerFired at the action's moment
+	Nothing    ActionKind = iota
+	List                  // put the session into the list of the poll
+	ListUrgent            // put the session into the urgent list
+	SetTimer              // call TimerFired at the action's moment
 )
 
 // Action is what follows from an event.
 type Action struct {
-	Task Task
+	Kind ActionKind
 	At   time.Time // with SetTimer
 }
 
@@ -124,13 +124,13 @@ func (l *Lookahead) enlist(urgent bool, now time.Time) Action {
 		if l.phase != Listed {
 			l.phase = Waiting
 		}
-		return Action{Task: SetTimer, At: l.notBefore}
+		return Action{Kind: SetTimer, At: l.notBefore}
 	case urgent:
 		l.phase = Urgent
-		return Action{Task: ListUrgent}
+		return Action{Kind: ListUrgent}
 	}
 	l.phase = Listed
-	return Action{Task: List}
+	return Action{Kind: List}
 }
 
 // Read is what one read asks the database for.

@@ -35,9 +35,9 @@ var phases = map[lookahead.Phase]func(*lookahead.Lookahead){
 
 var (
 	nothing  = lookahead.Action{}
-	list     = lookahead.Action{Task: lookahead.List}
-	urgent   = lookahead.Action{Task: lookahead.ListUrgent}
-	timerFor = func(at time.Time) lookahead.Action { return lookahead.Action{Task: lookahead.SetTimer, At: at} }
+	list     = lookahead.Action{Kind: lookahead.List}
+	urgent   = lookahead.Action{Kind: lookahead.ListUrgent}
+	timerFor = func(at time.Time) lookahead.Action { return lookahead.Action{Kind: lookahead.SetTimer, At: at} }
 )
 
 func answered(r lookahead.Result) lookahead.Result {
