@@ -264,12 +264,12 @@ func (s *scheduler) unmarked(q *sessionQueue) {
 }
 
 // askStandings asks whether clients that had to wait may send again.
-func (s *scheduler) askStandings(held map[puntuale.ClientID]bool) {
-	if len(held) == 0 || s.fair.asking {
+func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
+	if len(stopped) == 0 || s.fair.asking {
 		return
 	}
-	clients := make([]puntuale.ClientID, 0, len(held))
-	for c := range held {
+	clients := make([]puntuale.ClientID, 0, len(stopped))
+	for c := range stopped {
 		clients = append(clients, c)
 	}
 	s.fair.asking = true

@@ -175,7 +175,7 @@ func (d *Dispatcher) stop(ctx context.Context) error {
 	}
 	d.cancel()
 	d.wg.Wait()
-	// The caller may stop waiting for messages in flight. Leaving is brief, and spares the other nodes the wait for the lease's end.
+	// The caller may stop waiting for messages in flight. Leaving is brief, and spares the other nodes a wait for the lease.
 	ctx = context.WithoutCancel(ctx)
 	if d.cfg.Sessions != nil {
 		d.release(ctx)

@@ -39,7 +39,7 @@ func (s *scheduler) poll(now time.Time) {
 	if !s.polls.due(s.cfg.Poll, now) {
 		return
 	}
-	held := map[puntuale.ClientID]bool{}
+	stopped := map[puntuale.ClientID]bool{}
 	s.reader.blocked = 0
 	for _, q := range s.queues {
 		s.sweep(q, now)
@@ -49,7 +49,7 @@ func (s *scheduler) poll(now time.Time) {
 			s.endDrain(q)
 		}
 		if q.tenant.stopped {
-			held[q.session.Client] = true
+			stopped[q.session.Client] = true
 		}
 		if !q.canSend() {
 			s.reader.blocked++
@@ -61,7 +61,7 @@ func (s *scheduler) poll(now time.Time) {
 			s.pollQueue(q, now)
 		}
 	}
-	s.askStandings(held)
+	s.askStandings(stopped)
 	s.overdue(now)
 	s.retryChecks.again()
 	s.attempts.sweep(now)

@@ -11,7 +11,6 @@ import (
 
 // Messages are prepared in two pools, so that text never waits behind a slow fetch. Each session has a bounded part of its
 // pool, so that a slow number delays no other.
-// errNoContent: the run's content cannot be found.
 const (
 	textWorkers     = 256 // at most; there are few while they are quick
 	textPerSession  = 32

@@ -373,7 +373,8 @@ func TestBacklogMissesNothing(t *testing.T) {
 		if at[lost] > 6*time.Second || at[woken] > 2*time.Second {
 			t.Errorf("without a wakeup it left after %v, with one after %v", at[lost], at[woken])
 		}
-		// The wakeup and the retry each have the part in memory read again, and so has the poll at the end. Usually memory is a quarter full.
+		// The wakeup and the retry each have the part in memory read again, and so has the poll at the end. Usually memory
+		// is a quarter full.
 		if most := backlogMessages + 3*queueHolds; m.seen > most {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
 		}
