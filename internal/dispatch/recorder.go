@@ -11,7 +11,6 @@ import (
 const (
 	recorders   = 2    // goroutines
 	recordMost  = 1000 // outcomes in one call
-	settleMost  = 1000
 	recordFirst = 50 * time.Millisecond // wait after a failure, doubled up to recordLast
 	recordLast  = time.Second
 )

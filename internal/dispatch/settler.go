@@ -9,6 +9,8 @@ import (
 	"puntuale"
 )
 
+const settleMost = 1000 // settlements in one call
+
 // settler closes and postpones messages that are not in flight. If it cannot write that, it drops them from memory: the
 // rows are as they were, and the poll finds them again.
 type settler struct {
