@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	recorders   = 2    // goroutines
-	recordMost  = 1000 // outcomes in one call
+	recorders   = 2                     // goroutines
+	recordMost  = 1000                  // outcomes in one call
 	recordFirst = 50 * time.Millisecond // wait after a failure, doubled up to recordLast
 	recordLast  = time.Second
 )
