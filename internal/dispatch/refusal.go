@@ -14,8 +14,8 @@ import (
 //	Transient             again, after the backoff   wait a minute at most         go on
 //	Deferred              again, after the wait      wait a minute at most         go on
 //	SessionDown,Throttled again, after the wait      wait a minute at most         wait as long
-//	no evidence, Prepare  as Transient
-//	no evidence, Send     uncertain                  go on                         go on
+//	no proof, Prepare     as Transient
+//	no proof, Send        uncertain                  go on                         go on
 //
 // No attempt has begun while a message is prepared. So prepareFailed closes or postpones it here, and nothing else is
 // written. A refused attempt goes through [puntuale.Decide] and the recorder (see send). For a repeat the network may

@@ -17,7 +17,7 @@ import (
 // pair is two nodes on one PostgreSQL, and a session of the second.
 type pair struct {
 	first, second *world
-	woken         *dispatch.Dispatcher // the first node's
+	waker         *dispatch.Dispatcher // the first node's
 	client        puntuale.ClientID
 	session       puntuale.SessionID
 }
@@ -37,7 +37,7 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 		w.store.Listen(d.Heard)
 		return d
 	}
-	p.woken = node(p.first)
+	p.waker = node(p.first)
 	var first puntuale.NodeID
 	p.scan(t, &first, "select id from node")
 	node(p.second)
@@ -72,7 +72,7 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
-	p.woken.Wake(p.session, began)
+	p.waker.Wake(p.session, began)
 	eventually(t, "the message left", func() bool {
 		found, err := tenant.Details(t.Context(), ids)
 		return err == nil && found[0].State == puntuale.Completed

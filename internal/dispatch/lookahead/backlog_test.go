@@ -14,10 +14,10 @@ import (
 func TestRefill(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		more, campaigns   bool
-		low, campaignsLow bool
-		action            lookahead.Action
-		moreThen, thenOf  bool
+		more, campaigns         bool
+		low, campaignsLow       bool
+		action                  lookahead.Action
+		moreThen, campaignsThen bool
 	}{
 		"nothing more":       {false, false, true, true, nothing, false, false},
 		"not low":            {true, true, false, false, nothing, true, true},
@@ -35,7 +35,7 @@ func TestRefill(t *testing.T) {
 			}
 			l.SetMoreOfCampaigns(test.campaigns)
 			action := l.Refill(test.low, test.campaignsLow, start)
-			if action != test.action || l.More() != test.moreThen || l.MoreOfCampaigns() != test.thenOf {
+			if action != test.action || l.More() != test.moreThen || l.MoreOfCampaigns() != test.campaignsThen {
 				t.Errorf("got %+v, more %v, of campaigns %v", action, l.More(), l.MoreOfCampaigns())
 			}
 		})
