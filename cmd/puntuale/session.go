@@ -29,9 +29,9 @@ func (s *server) linking(cfg serverConfig, vault *auth.Vault, out *sandbox.Conne
 			}
 			return nil
 		},
-		Rest:     func(id puntuale.SessionID, until time.Time) <-chan struct{} { return s.dispatch.Rest(id, until) },
+		Rest:     func(id puntuale.SessionID, until time.Time) <-chan struct{} { return s.dispatch.Drain(id, until) },
 		Resume:   func(id puntuale.SessionID) { s.dispatch.Resume(id) },
-		Changed:  func(id puntuale.SessionID) { s.dispatch.Hint(id, cfg.Clock.Now()) },
+		Changed:  func(id puntuale.SessionID) { s.dispatch.Wake(id, cfg.Clock.Now()) },
 		Answered: func(id puntuale.SessionID) { s.control.Answered(id) },
 		Seal:     vault.Seal, Open: vault.Open,
 		Clock: cfg.Clock, Logger: cfg.Logger,
@@ -64,7 +64,7 @@ func (s *server) hint(id puntuale.SessionID, due time.Time) {
 		dispatch.Soon(s.clock, s.store.Hint)(id, due)
 		return
 	}
-	s.dispatch.Hint(id, due)
+	s.dispatch.Wake(id, due)
 	if due.IsZero() {
 		s.sessions.Hint(id)
 	}

@@ -1,6 +1,7 @@
 // Package archtest keeps the architecture's rules as a test. They say which package may import which, where a third-party
 // library may be named, and who may read the clock. Every package says what it is for. Files have names and lengths by rules.
-// It reads the sources themselves, build tags or not, and needs nothing but the standard library.
+// Structs and interfaces stay small. The package reads the sources themselves, build tags or not, and needs nothing but
+// the standard library.
 package archtest
 
 import (
@@ -58,6 +59,7 @@ var Rules = []Rule{
 	{Package: "internal/control", Module: []string{".", "internal/clock", "internal/plan", "internal/auth", "internal/campaign", "internal/roster", "internal/price"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/control/request", Module: []string{".", "internal/plan"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/dispatch", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
+	{Package: "internal/dispatch/lookahead", Module: []string{"."}, Never: []string{"net/http", "os", "database", "sync"}},
 	{Package: "internal/session", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/intake", Module: []string{".", "internal/clock"}, Library: []string{"*"}, Never: []string{"net/http", "database"}},
 	{Package: "internal/httpkit", Module: []string{".", "internal/catalogue", "internal/control", "internal/auth"}, Library: []string{"*"}, Never: []string{"database"}},
@@ -178,6 +180,7 @@ func (c *checker) file(name string, source []byte) error {
 	if !ast.IsGenerated(parsed) {
 		c.checkSize(name, isTest || testPackage(folder), parsed, line)
 	}
+	c.checkShape(name, folder, parsed, line)
 	if isTest {
 		return nil
 	}

@@ -75,7 +75,7 @@ func openBench(b testing.TB) *world {
 	return openWorld(b, "")
 }
 
-// fillStore schedules messages, 50 a run, spread over the sessions.
+// fill schedules messages, 50 a run, spread over the sessions.
 func (w *world) fill(b testing.TB, n int, sessions []puntuale.SessionID, due func(i int) time.Time) []puntuale.MessageID {
 	b.Helper()
 	var all []puntuale.MessageID
@@ -103,12 +103,12 @@ func (w *world) fill(b testing.TB, n int, sessions []puntuale.SessionID, due fun
 	return all
 }
 
-// spread gives each message of a run its own recipient, as messages to one would wait for each other.
+// spread gives each message of a run its own recipient. Messages to one recipient would wait for each other.
 func (w *world) spread(b testing.TB) {
 	w.exec(b, "update message set phone = phone || id")
 }
 
-// BenchmarkStore dispatches b.N messages that are all due, with a durable intent each, through the real store.
+// BenchmarkStore dispatches b.N messages through the real store. All are due, and each has a durable intent.
 func BenchmarkStore(b *testing.B) {
 	for _, sessions := range []int{1, 10} {
 		b.Run(fmt.Sprintf("sessions=%d", sessions), func(b *testing.B) {
@@ -167,7 +167,7 @@ func (c countRecords) Record(ctx context.Context, now time.Time, r []puntuale.Re
 	return ok, err
 }
 
-// BenchmarkScheduler dispatches through a queue that costs next to nothing: what is left is the dispatcher.
+// BenchmarkScheduler dispatches through a queue that costs next to nothing, so it measures the dispatcher.
 func BenchmarkScheduler(b *testing.B) {
 	q := &flat{left: int64(b.N), now: time.Now(), done: make(chan struct{})}
 	n := &noop{}
@@ -278,7 +278,7 @@ func (f *flat) Assign(_ context.Context, _, _ puntuale.NodeID, ids []puntuale.Se
 	return ids, nil
 }
 
-// BenchmarkLateness prints how late intents are on disk at a steady rate of messages planned ahead, with live starts
+// BenchmarkLateness prints how late intents are on disk, at a steady rate of messages planned ahead. Live starts come
 // beside them.
 func BenchmarkLateness(b *testing.B) {
 	for _, rate := range []int{500, 2000, 10000} {
@@ -312,8 +312,8 @@ func BenchmarkLateness(b *testing.B) {
 	}
 }
 
-// BenchmarkStartToLedger prints how long a message that is due at once takes from the start call to the ledger of an
-// otherwise idle sandbox.
+// BenchmarkStartToLedger prints how long a message takes from the start call to the ledger. It is due at once, and the
+// sandbox is idle otherwise.
 func BenchmarkStartToLedger(b *testing.B) {
 	w := openBench(b)
 	arrived := make(chan time.Time, 1)
@@ -325,7 +325,7 @@ func BenchmarkStartToLedger(b *testing.B) {
 	for b.Loop() {
 		now := time.Now()
 		w.start(b, "+393470001000", time.Hour, now)
-		d.Hint(w.session, now)
+		d.Wake(w.session, now)
 		took = append(took, (<-arrived).Sub(now))
 		<-time.After(time.Millisecond)
 	}

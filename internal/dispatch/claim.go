@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	claimers     = 2      // claims under way at once, of a backlog
+	claimers     = 2      // claims under way at once, with a backlog
 	claimMost    = 512    // messages a claim
 	inFlightMost = 32_768 // attempts without a recorded outcome
 	claimRetry   = 200 * time.Millisecond
@@ -18,14 +18,15 @@ const (
 // claims is what the scheduler knows of its claims under way.
 type claims struct {
 	running int
-	full    bool // the last one was: there is a backlog
+	full    bool // the last claim had all the messages it may have: there is a backlog
 	counter int64
-	resume  time.Time // after a failure: not before
+	resume  time.Time // after a failure, nothing is claimed before
 	stuck   bool      // outcomes cannot be recorded: the store is away
 }
 
-// claim begins the attempts of whatever may leave now. A claim waits for nothing; what comes due while it commits is the
-// next one's. Only a backlog has several under way: with less, two small ones at once take longer than one after the other.
+// claim begins the attempts of what may leave now. A claim waits for nothing: what comes due while it commits is for the
+// next one. Several are under way only with a backlog. With less, two small claims at once take longer than one after
+// the other.
 func (s *scheduler) claim(now time.Time) {
 	for s.claims.running == 0 || s.claims.full && s.claims.running < claimers {
 		if !s.mayClaim(now) {
@@ -41,110 +42,110 @@ func (s *scheduler) claim(now time.Time) {
 }
 
 func (s *scheduler) mayClaim(now time.Time) bool {
-	if s.node == 0 || s.retiring || s.claims.stuck || len(s.alive) >= inFlightMost || !s.health.leased() {
+	if s.node == 0 || s.life.retiring || s.claims.stuck || s.attempts.count() >= inFlightMost || !s.health.leased() {
 		return false
 	}
 	return !now.Before(s.claims.resume) || s.claims.resume.Sub(now) > claimRetry
 }
 
-// batch takes one message of each client in turn.
-func (s *scheduler) batch(now time.Time) (batch []*entry) {
+// batch takes messages from the fair queue.
+func (s *scheduler) batch(now time.Time) (batch []*queuedMessage) {
 	for len(batch) < claimMost {
-		l := s.nextTurn()
-		if l == nil {
+		q := s.fair.next()
+		if q == nil {
 			break
 		}
-		e := s.take(l, now)
-		if e == nil {
+		m := s.take(q, now)
+		if m == nil {
 			continue
 		}
-		s.begin(e, now)
-		batch = append(batch, e)
-		s.activate(l)
+		s.begin(m, now)
+		batch = append(batch, m)
+		s.fair.activate(q)
 	}
 	return batch
 }
 
 // begin takes a message out of its queue and into flight.
-func (s *scheduler) begin(e *entry, now time.Time) {
-	l := e.lane
-	e.stage, e.begun = claiming, now
-	if e.repeat() {
-		e.begun = e.m.IntentAt
+func (s *scheduler) begin(m *queuedMessage, now time.Time) {
+	q := m.queue
+	m.stage, m.begun = claiming, now
+	if m.repeat() {
+		m.begun = m.row.IntentAt
 	}
-	s.drop(e)
-	s.alive[e.m.ID] = e
-	l.inflight++
-	l.open++
-	if !e.repeat() {
-		r := l.recipient(personOf(&e.m))
-		r.remove(e)
-		r.busy = e
+	s.removeFromMemory(m)
+	s.attempts.add(m)
+	q.inFlight++
+	q.unrecorded++
+	if !m.repeat() {
+		r := q.recipient(recipientKeyOf(&m.row))
+		r.remove(m)
+		r.busy = m
 	}
 }
 
-func (s *scheduler) startClaim(batch []*entry, now time.Time) {
+func (s *scheduler) startClaim(batch []*queuedMessage, now time.Time) {
 	s.claims.running++
 	s.claims.counter++
 	node := s.node
 	token := int64(node)<<32 | s.claims.counter
 	items := make([]puntuale.ClaimItem, len(batch))
-	for i, e := range batch {
-		e.token = token
-		items[i] = puntuale.ClaimItem{MessageRef: e.ref(), Session: e.m.Session, Campaign: e.m.Campaign, Phone: e.m.Phone, Intent: e.m.Intent}
-		if e.lane.share.erased && s.cfg.Mark != nil {
-			items[i].Mark = s.cfg.Mark(e.m.Client, e.m.Phone)
+	for i, m := range batch {
+		m.token = token
+		items[i] = puntuale.ClaimItem{MessageRef: m.ref(), Session: m.row.Session, Campaign: m.row.Campaign, Phone: m.row.Phone, Intent: m.row.Intent}
+		if m.queue.tenant.erased && s.cfg.Mark != nil {
+			items[i].Mark = s.cfg.Mark(m.row.Client, m.row.Phone)
 		}
 	}
-	s.wg.Go(func() {
+	s.life.wg.Go(func() {
 		s.beforeClaim(batch)
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		granted, err := s.cfg.Queue.Claim(ctx, puntuale.Claim{Node: node, Token: token, Now: now, Messages: items})
 		if err == nil && len(granted) != len(items) {
 			err = errors.New("the claim's answer has another length")
 		}
 		took := s.cfg.Clock.Now().Sub(now)
-		s.box.post(func() { s.claimed(node, token, batch, granted, err) })
+		s.mailbox.post(func() { s.claimed(node, token, batch, granted, err) })
 		if err != nil {
 			return
 		}
 		s.cfg.Meter.Batch("claim", len(batch), took)
-		for i, e := range batch {
+		for i, m := range batch {
 			if granted[i] != puntuale.ClaimGranted {
 				continue
 			}
-			if e.m.Attempt == 0 {
-				s.cfg.Meter.Late(now.Add(took).Sub(e.m.Next))
+			if m.row.Attempt == 0 {
+				s.cfg.Meter.Late(now.Add(took).Sub(m.row.Next))
 			}
-			if o, missed := s.missed(e, s.cfg.Clock.Now()); missed {
-				s.box.ended(attempt{e: e, outcome: o})
+			if o, missed := s.missed(m, s.cfg.Clock.Now()); missed {
+				s.mailbox.ended(sendResult{m: m, outcome: o})
 				continue
 			}
-			s.afterClaim(e)
+			s.afterClaim(m)
 		}
 	})
 }
 
-// missed tells whether a message's time went by while its claim waited to be committed: nothing was sent, so it is open
-// again, for its window or its end. A repeat stays as uncertain as it was. Any goroutine.
-func (s *scheduler) missed(e *entry, now time.Time) (o puntuale.Outcome, missed bool) {
-	next, inside := insideWindow(e.window, e.zone, now)
-	expired := e.expired(now)
+// missed reports whether the moment of a message passed while its claim was committed. Nothing was sent, so it is open
+// again, for its window or its end. A repeat stays uncertain. Any goroutine.
+func (s *scheduler) missed(m *queuedMessage, now time.Time) (o puntuale.Outcome, missed bool) {
+	next, inside := insideWindow(m.window, m.zone, now)
+	expired := m.expired(now)
 	if inside && !expired {
 		return o, false
 	}
-	if e.repeat() {
-		return puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.deadline(&e.m), Detail: uncertainDetail}, true
+	if m.repeat() {
+		return puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}, true
 	}
-	if expired || next.IsZero() || next.After(e.m.ValidUntil) {
-		next = e.m.ValidUntil
+	if expired || next.IsZero() || next.After(m.row.ValidUntil) {
+		next = m.row.ValidUntil
 	}
 	return puntuale.Outcome{Verdict: puntuale.Retry, Next: next}, true
 }
 
-// claimed learns what became of a claim.
-func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, granted []puntuale.Granted, err error) {
+// claimed takes the answer of a claim.
+func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*queuedMessage, granted []puntuale.Granted, err error) {
 	now := s.cfg.Clock.Now()
 	s.claims.running--
 	if !errors.Is(err, puntuale.ErrFenced) {
@@ -156,42 +157,42 @@ func (s *scheduler) claimed(node puntuale.NodeID, token int64, batch []*entry, g
 	}
 	s.claims.resume = time.Time{}
 	lost := 0
-	for i, e := range batch {
-		if e.stage != claiming {
+	for i, m := range batch {
+		if m.stage != claiming {
 			continue // the mutation's answers come before the claim's
 		}
 		switch granted[i] {
 		case puntuale.ClaimGranted:
-			e.stage, e.sent = sending, s.polls
+			m.stage, m.sentPoll = sending, s.polls.count
 			continue
 		case puntuale.ClaimHeld:
-			s.holdClient(e.lane.share)
+			s.stopTenant(m.queue.tenant)
 		case puntuale.ClaimPaused:
-			s.pausedCampaign(e.lane, e.m.Campaign)
+			s.dropCampaign(m.queue, m.row.Campaign)
 		case puntuale.ClaimUnmarked:
-			s.unmarked(e.lane)
+			s.unmarked(m.queue)
 		case puntuale.ClaimBlacklisted:
-			s.cfg.Meter.Outcome(e.lane.traits.Name, "blacklisted", 1)
+			s.cfg.Meter.Outcome(m.queue.capabilities.Name, "blacklisted", 1)
 		default:
 			lost++
 		}
-		e.lane.stray()
+		m.queue.lookahead.Stray()
 		untouched := granted[i] == puntuale.ClaimHeld || granted[i] == puntuale.ClaimPaused || granted[i] == puntuale.ClaimUnmarked
-		s.landed(e, !untouched)
-		s.finished(e)
+		s.freeSlot(m, !untouched)
+		s.finished(m)
 	}
 	if lost > 0 {
 		s.cfg.Meter.Fenced(lost)
 	}
 }
 
-// lostClaim handles a claim without an answer. It may have been committed all the same; but nothing of it was sent, so
-// rows found with its token later are simply opened again.
-func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*entry, err error, now time.Time) {
-	for _, e := range batch {
-		e.lane.stray()
-		s.landed(e, false)
-		s.finished(e)
+// lostClaim handles a claim without an answer. It may have been committed all the same. But nothing of it was sent, so a
+// row that is found with its token later is opened again.
+func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*queuedMessage, err error, now time.Time) {
+	for _, m := range batch {
+		m.queue.lookahead.Stray()
+		s.freeSlot(m, false)
+		s.finished(m)
 	}
 	if errors.Is(err, puntuale.ErrFenced) {
 		s.fenced(node)
@@ -200,106 +201,104 @@ func (s *scheduler) lostClaim(node puntuale.NodeID, token int64, batch []*entry,
 	if sendsUnclaimed {
 		return
 	}
-	s.orphan[token] = now
+	s.attempts.unsent[token] = now
 	s.claims.resume = now.Add(claimRetry)
-	if s.ctx.Err() == nil {
-		s.log.Warn("a claim failed", "error", err)
+	if s.life.ctx.Err() == nil {
+		s.cfg.Logger.Warn("a claim failed", "error", err)
 	}
 }
 
-// landed frees the slot of a message that is no longer claimed or sent, and lets its recipient's next one go. over tells
+// freeSlot frees the slot of a message that is no longer claimed or sent, and lets the recipient's next one go. over says
 // that it is not in retry either.
-func (s *scheduler) landed(e *entry, over bool) {
-	l := e.lane
-	l.inflight--
-	if !e.repeat() {
-		r := l.recipient(personOf(&e.m))
-		if r.busy == e {
+func (s *scheduler) freeSlot(m *queuedMessage, over bool) {
+	q := m.queue
+	q.inFlight--
+	if !m.repeat() {
+		r := q.recipient(recipientKeyOf(&m.row))
+		if r.busy == m {
 			r.busy = nil
 		}
 		if over {
-			r.release(e.m.ID)
+			r.removeBarrier(m.row.ID)
 		}
-		s.advance(l, personOf(&e.m))
+		s.advance(q, recipientKeyOf(&m.row))
 	}
-	s.activate(l)
+	s.fair.activate(q)
 }
 
-// finished forgets an attempt: its outcome is on disk, or there was none.
-func (s *scheduler) finished(e *entry) {
-	e.stage = gone
-	delete(s.alive, e.m.ID)
-	e.lane.open--
-	s.drained(e.lane)
-	if l := s.lanes[e.m.Session]; l != nil {
-		if l.reading {
-			l.left[e.m.ID] = struct{}{}
-		}
-		s.isQuiet(l)
-		s.refill(l)
+// finished forgets an attempt: its outcome is on disk, or it has none.
+func (s *scheduler) finished(m *queuedMessage) {
+	m.stage = gone
+	s.attempts.remove(m.row.ID)
+	m.queue.unrecorded--
+	s.releaseLeaving(m.queue)
+	if q := s.queues[m.row.Session]; q != nil {
+		q.lookahead.Leave(m.row.ID)
+		s.tellDrained(q)
+		s.refill(q)
 	}
 }
 
-// holdClient stops a client's messages in memory until its standing lets them leave again. Nothing is written.
-func (s *scheduler) holdClient(sh *share) {
-	if sh.held {
+// stopTenant stops a client's messages in memory until it may send again. Nothing is written.
+func (s *scheduler) stopTenant(t *tenantQueue) {
+	if t.stopped {
 		return
 	}
-	sh.held, sh.why = true, ""
-	for _, l := range s.lanes {
-		if l.share == sh {
-			s.clear(l)
-			l.glance = time.Time{}
+	t.stopped, t.reason = true, ""
+	for _, q := range s.queues {
+		if q.tenant == t {
+			s.clear(q)
+			q.lookahead.ExpireNow()
 		}
 	}
 }
 
-// unmarked learns that a client's claims need marks. What was refused for it is read again at once.
-func (s *scheduler) unmarked(l *lane) {
+// unmarked notes that a client's claims need marks. Messages that were refused for that are read again at once.
+func (s *scheduler) unmarked(q *sessionQueue) {
 	if s.cfg.Mark == nil {
-		s.holdClient(l.share)
+		s.stopTenant(q.tenant)
 		return
 	}
-	l.share.erased = true
-	s.want(l, true)
+	q.tenant.erased = true
+	s.want(q, true)
 }
 
-// askStandings looks whether clients that had to wait may send again.
-func (s *scheduler) askStandings(held map[puntuale.ClientID]bool) {
-	if len(held) == 0 || s.asking {
+// askStandings asks whether clients that had to wait may send again.
+func (s *scheduler) askStandings(stopped map[puntuale.ClientID]bool) {
+	if len(stopped) == 0 || s.fair.asking {
 		return
 	}
-	clients := make([]puntuale.ClientID, 0, len(held))
-	for c := range held {
+	clients := make([]puntuale.ClientID, 0, len(stopped))
+	for c := range stopped {
 		clients = append(clients, c)
 	}
-	s.asking = true
-	s.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	s.fair.asking = true
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		found, err := s.cfg.Queue.Standings(ctx, clients)
-		s.box.post(func() { s.gotStandings(found, err) })
+		s.mailbox.post(func() { s.gotStandings(found, err) })
 	})
 }
 
 func (s *scheduler) gotStandings(found map[puntuale.ClientID]puntuale.Standing, err error) {
-	s.asking = false
+	s.fair.asking = false
 	if err != nil {
 		return // asked again at the next poll
 	}
 	now := s.cfg.Clock.Now()
 	for client, standing := range found {
-		sh := s.shares[client]
-		if sh == nil || !sh.held {
+		t := s.fair.tenants[client]
+		if t == nil || !t.stopped {
 			continue
 		}
-		if sh.why = standing.Hold(now); sh.why != "" {
+		if t.reason = standing.Hold(now); t.reason != "" {
 			continue
 		}
-		sh.held = false
-		for _, l := range s.lanes {
-			if l.share == sh {
-				s.resume(l)
+		t.stopped = false
+		for _, q := range s.queues {
+			if q.tenant == t {
+				s.resume(q)
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestRepeatClaimWithoutAnswer: the claim of a repeat was committed and its answer lost. Nothing of the repeat was sent,
-// but the first attempt may have arrived: the message is never open again for others to cancel.
+// but the first attempt may have arrived. So the message is never open again, and cannot be cancelled.
 func TestRepeatClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostRepeat
@@ -55,8 +55,8 @@ func (l *lostRepeat) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Gr
 	return g, err
 }
 
-// TestClaimThatTookTooLong: a message whose validity ended, or whose window closed, while its claim waited to be
-// committed is not sent.
+// TestClaimThatTookTooLong: a message is not sent if its deadline passed, or its window closed, while its claim was
+// committed.
 func TestClaimThatTookTooLong(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {

@@ -15,8 +15,8 @@ import (
 	"puntuale/internal/store/storetest"
 )
 
-// killable is all that a dispatcher reaches of the world. Once killed nothing it does has an effect any more, as if its
-// process had died at that moment: attempts in flight never end on disk.
+// killable is all that a dispatcher reaches of the world. Once it is killed, nothing of the dispatcher has an effect, as
+// if its process had died. Attempts in flight never end on disk.
 type killable struct {
 	puntuale.Queue
 	puntuale.Fleet
@@ -40,7 +40,7 @@ func (k *killable) Due(ctx context.Context, from []puntuale.Place, h time.Time, 
 	return k.Queue.Due(ctx, from, h, limit)
 }
 
-// Claim may commit and the process die before it knows.
+// Claim may commit, and then the process dies before it knows.
 func (k *killable) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Granted, error) {
 	if err := k.check(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (k *killable) Arrived(ctx context.Context, e puntuale.Envelope) (bool, erro
 	return k.Connector.(puntuale.Witness).Arrived(ctx, e)
 }
 
-// kill ends the process's effects. Its goroutines are ended with the test.
+// kill ends the process's effects. Its goroutines end with the test.
 func (k *killable) kill() { k.dead.Store(true) }
 
 // mortal starts a dispatcher that can be killed.
@@ -130,7 +130,7 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 	t.Cleanup(func() {
 		ctx, cancel := context.WithCancel(context.Background())
 		if k.dead.Load() {
-			cancel() // nothing of a dead process is worth waiting for
+			cancel() // nobody waits for a dead process
 		}
 		defer cancel()
 		if err := d.Stop(ctx); err != nil && !k.dead.Load() {
@@ -140,7 +140,7 @@ func (w *world) mortalWith(t *testing.T, out puntuale.Connector) (*dispatch.Disp
 	return d, k
 }
 
-// silent is a sandbox that never answers. What is for a number in lost does not even arrive.
+// silent is a sandbox that never answers. A message to a number in lost does not even arrive.
 type silent struct {
 	*sandbox.Connector
 	lost    string
@@ -159,7 +159,7 @@ func (c *silent) Send(ctx context.Context, p puntuale.Prepared) (puntuale.Receip
 }
 
 // TestStoppedThenCrashed: a process dies with messages in flight that were stopped meanwhile. The next one sends none of
-// them. It asks the network: what arrived is completed at once. What did not stays uncertain, for it may be on its way.
+// them. It asks the network, and completes at once what arrived. The rest stays uncertain, for it may be on its way.
 func TestStoppedThenCrashed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -187,8 +187,8 @@ func TestStoppedThenCrashed(t *testing.T) {
 	})
 }
 
-// TestCrash: a process dies with messages in flight, answered but not recorded, claimed but not sent; the next one
-// brings every message to its end, each visible once.
+// TestCrash: a process dies with messages in flight. Some are answered and not recorded, some claimed and not sent. The
+// next process brings every message to its end, and each is visible once.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -219,7 +219,7 @@ func TestCrash(t *testing.T) {
 	})
 }
 
-// TestTwoDispatchers: two processes on one database share the sessions; one is killed, the other takes over; a third
+// TestTwoDispatchers: two processes on one database share the sessions. One is killed, and the other takes over. A third
 // takes its place. Every message leaves, once.
 func TestTwoDispatchers(t *testing.T) {
 	t.Parallel()

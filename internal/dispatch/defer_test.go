@@ -14,8 +14,8 @@ func deferred(after time.Duration) error {
 	return &puntuale.SendError{Kind: puntuale.Deferred, Reason: "Troppo a questo destinatario", After: after}
 }
 
-// TestDeferred: a message that must wait for its recipient's sake waits alone; those behind it for the same recipient keep
-// their order, others leave. It is the same whether it is found out before the attempt or by it.
+// TestDeferred: a message that must wait for its recipient's sake waits alone. Those behind it for the same recipient keep
+// their order, and others leave. It is the same whether Prepare or Send finds it out.
 func TestDeferred(t *testing.T) {
 	t.Parallel()
 	for _, found := range []string{"before", "by the attempt"} {
@@ -57,8 +57,8 @@ func TestDeferred(t *testing.T) {
 	}
 }
 
-// TestNetworksRate: a session hands over no more a second than its network takes, whatever its own pace; a slower pace of
-// its own holds.
+// TestNetworksRate: a session sends no more a second than its network takes, whatever its own pace. A slower pace of its
+// own holds, too.
 func TestNetworksRate(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -95,7 +95,7 @@ func TestNetworksRate(t *testing.T) {
 	}
 }
 
-// TestTokenReachesTheConnector: each attempt is handed over with the token that its intent bears on disk.
+// TestTokenReachesTheConnector: each attempt is handed over with the token of its intent on disk.
 func TestTokenReachesTheConnector(t *testing.T) {
 	t.Parallel()
 	var tokens []int64

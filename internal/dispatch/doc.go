@@ -1,12 +1,12 @@
-// Package dispatch moves due messages to their connectors, each at its moment and at most once in sight of the network.
+// Package dispatch moves due messages to their connectors, each at its moment. The network sees each at most once.
 //
-// One goroutine, the scheduler, owns all queues in memory; everything slow happens beside it and comes back to it as
-// mail:
+// One goroutine, the scheduler, owns all queues in memory. Everything slow happens beside it, and comes back to it by the
+// mailbox:
 //
-//	poll, hint ─▶ read what is due soon ─▶ read contents ─▶ Prepare          (reader.go, prepare.go)
-//	                                                          │
-//	        alarm at the message's moment, round robin ◀──────┘              (scheduler.go, lane.go, ring.go)
-//	                     │  slot, pace, recipient's turn, window, validity
+//	poll, wakeup ─▶ read what is due soon ─▶ read contents ─▶ Prepare        (reader.go, prepare.go)
+//	                                                            │
+//	        timer at the message's moment, fair queue ◀─────────┘            (sessionqueue.go, fairqueue.go)
+//	                     │  slot, pace, recipient order, window, deadline
 //	                     ▼
 //	              claim with intent, batches across sessions                 (claim.go)
 //	                     │  commit on disk
@@ -14,13 +14,13 @@
 //	              Connector.Send, a goroutine each ─▶ Decide                 (send.go)
 //	                     │
 //	                     ▼
-//	              record, batches of whatever ended meanwhile                (record.go)
+//	              record, batches of what ended meanwhile                    (recorder.go)
 //
-// Nothing in memory is trusted: reads may be stale, hints may be lost, queues may be dropped at any moment. The claim
-// repeats every condition on disk, and the poll finds again whatever was forgotten. What memory does know for certain is
-// which attempts of this process are still without a recorded outcome; a row that says an attempt was begun and is not
-// among them is an orphan of a crash (recover.go).
+// Memory is not trusted: reads may be stale, wakeups may be lost, and queues may be dropped at any moment. The claim
+// repeats every condition on disk, and the poll finds again all that was forgotten. One thing is certain in memory: which
+// attempts of this process have no recorded outcome yet. A row with an attempt that is not among them is an orphan of a
+// crash (recovery.go).
 //
-// The member (member.go) keeps the node's lease and decides with the other nodes, by rendezvous hashing, who sends for
-// which session.
+// Package lookahead decides when a session is read, and how far. The membership keeps the node's lease. By rendezvous
+// hashing it decides with the other nodes which node sends for a session (membership.go).
 package dispatch

@@ -8,7 +8,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestEnvelope: a connector learns whose message it is and of which run, by which media are fetched once.
+// TestEnvelope: a connector learns the client and the run of a message, so that it fetches media once.
 func TestEnvelope(t *testing.T) {
 	t.Parallel()
 	var ids []puntuale.MessageID

@@ -9,8 +9,8 @@ import (
 	"puntuale"
 )
 
-// TestErasedNumberGetsNothing: a blacklisted number that was erased is known by its mark alone, and messages to others
-// of that client leave on time all the same, the one that taught the dispatcher so among them.
+// TestErasedNumberGetsNothing: a blacklisted number that was erased is known by its mark alone. Messages to others of that
+// client leave on time all the same. So does the one that taught the dispatcher to use marks.
 func TestErasedNumberGetsNothing(t *testing.T) {
 	t.Parallel()
 	const blocked, free = "+393470001000", "+393470002000"

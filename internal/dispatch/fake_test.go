@@ -17,8 +17,7 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// memory is a Queue and a Fleet without a disk, for what concerns scheduling alone. What concerns the store is tested
-// with the real one.
+// memory is a Queue and a Fleet without a disk, for tests of scheduling alone. Tests of the store use the real one.
 type memory struct {
 	mu        sync.Mutex
 	rows      map[puntuale.MessageID]*row
@@ -33,7 +32,7 @@ type memory struct {
 	seen      int                       // rows that reads returned
 	scanned   []int                     // the rows that each call of Retrying may have read
 	fails     func(method string) error // nil, or the error of a call
-	commit    time.Duration             // that a write takes
+	commit    time.Duration             // how long a write takes
 }
 
 type row struct {

@@ -65,7 +65,7 @@ func TestOrphanWithoutRepeats(t *testing.T) {
 	})
 }
 
-// TestLostAnswers: three repeats, the first within 10 s, then the deadline; later messages are not held.
+// TestLostAnswers: there are three repeats, the first within 10 s. Then the message is given up. Later ones do not wait.
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, _ *memory, n *network) {
@@ -97,7 +97,7 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// TestRepeatsEndWithValidity: an unanswered message is not repeated once its validity ended.
+// TestRepeatsEndWithValidity: an unanswered message is not repeated after its deadline.
 func TestRepeatsEndWithValidity(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -115,7 +115,7 @@ func TestRepeatsEndWithValidity(t *testing.T) {
 	})
 }
 
-// TestSilentConnector: one that ignores its timeout loses its slot; its late answer still counts.
+// TestSilentConnector: a connector that ignores its timeout loses its slot. Its late answer still counts.
 func TestSilentConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -180,7 +180,7 @@ func TestStoreAway(t *testing.T) {
 				return nil
 			}
 			if method == "Due" {
-				d.Hint(1, time.Now()) // one that comes while a read fails
+				d.Wake(1, time.Now()) // a wakeup that comes while a read fails
 			}
 			return errAway
 		})
@@ -205,7 +205,7 @@ func TestStoreAway(t *testing.T) {
 	})
 }
 
-// TestReadHeldUp: a read that the store held up does not put off the next one.
+// TestReadHeldUp: after a read that the store held up, the next one is not put off.
 func TestReadHeldUp(t *testing.T) {
 	t.Parallel()
 	slow := &slowReads{}
@@ -219,7 +219,7 @@ func TestReadHeldUp(t *testing.T) {
 		after(10 * time.Second)
 		now := time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(5 * time.Second)
 		if at := n.of(id); len(at) != 1 || at[0].Sub(now) > time.Second {
 			t.Errorf("due at %v, it left at %v", now, at)
@@ -238,8 +238,8 @@ func (q *slowReads) Due(ctx context.Context, from []puntuale.Place, h time.Time,
 	return q.Queue.Due(ctx, from, h, limit)
 }
 
-// TestClaimWithoutAnswer: a claim that was committed but not answered is known not to have been sent: it is opened
-// again, and sent once, as no repeat.
+// TestClaimWithoutAnswer: a claim was committed but not answered, so nothing of it was sent. The message is opened again,
+// and sent once, not as a repeat.
 func TestClaimWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	var lost lostClaims
@@ -274,7 +274,7 @@ func (l *lostClaims) Claim(ctx context.Context, c puntuale.Claim) ([]puntuale.Gr
 	return g, err
 }
 
-// TestFenced: a node whose lease is gone sends nothing more, joins again as another and goes on.
+// TestFenced: a node whose lease is gone sends nothing more. It joins again with another number, and goes on.
 func TestFenced(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -310,7 +310,7 @@ func TestLeaseRunsLow(t *testing.T) {
 		after(5900 * time.Millisecond)
 		m.mu.Lock()
 		for node := range m.nodes {
-			m.nodes[node] = time.Now().Add(time.Hour) // the fence itself must not be what stops it
+			m.nodes[node] = time.Now().Add(time.Hour) // it must stop by itself, not by the fence
 		}
 		m.mu.Unlock()
 		m.add(1, "+391", time.Now())
@@ -329,22 +329,22 @@ func TestLeaseRunsLow(t *testing.T) {
 	})
 }
 
-// TestNewSession: a session that appears is owned as soon as it is hinted, and by the next beat without a hint.
+// TestNewSession: a session that appears is owned as soon as a wakeup tells, and by the next beat without one.
 func TestNewSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(20 * time.Second)
 		m.session(2, 2, 0)
-		d.Hint(2, time.Time{})
+		d.Wake(2, time.Time{})
 		synctest.Wait()
 		if m.owner(2) == 0 {
-			t.Error("hinted: nobody owns it")
+			t.Error("woken: nobody owns it")
 		}
 		id := m.add(2, "+391", time.Now())[0]
-		d.Hint(2, time.Now())
+		d.Wake(2, time.Now())
 		m.session(3, 3, 0)
 		m.add(3, "+392", time.Now())
-		d.Hint(3, time.Now()) // a start for a session that this node has never heard of
+		d.Wake(3, time.Now()) // a start for a session that this node has never heard of
 		synctest.Wait()
 		if len(n.of(id)) != 1 || len(n.sightings()) != 2 {
 			t.Errorf("%d handed over, want 2", len(n.sightings()))
@@ -352,12 +352,12 @@ func TestNewSession(t *testing.T) {
 		m.session(4, 4, 0)
 		after(3 * time.Second)
 		if m.owner(4) == 0 {
-			t.Error("not hinted: nobody owns it after a beat")
+			t.Error("not woken: nobody owns it after a beat")
 		}
 	})
 }
 
-// TestTwoNodes: sessions are shared out; when a node dies the other takes over what it had in flight.
+// TestTwoNodes: sessions are shared out. When a node dies, the other takes over what it had in flight.
 func TestTwoNodes(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -463,7 +463,7 @@ func (s *severed) Reap(ctx context.Context) (int, error) {
 	return s.memory.Reap(ctx)
 }
 
-// TestStop finishes what is in flight, claims nothing more and leaves the fleet; both ends may be called twice.
+// TestStop finishes what is in flight, claims nothing more and leaves the fleet. Start and Stop may be called twice.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -505,7 +505,7 @@ func TestStop(t *testing.T) {
 	})
 }
 
-// TestStopIsBounded: an attempt that does not end is given up, and says so where it may.
+// TestStopIsBounded: an attempt that does not end is given up, and Stop says so.
 func TestStopIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -532,7 +532,7 @@ func TestStopIsBounded(t *testing.T) {
 	})
 }
 
-// TestStartFails: what prevents the start is its error, and nothing is left running.
+// TestStartFails: Start returns the error that prevented it, and leaves nothing running.
 func TestStartFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -552,7 +552,7 @@ func TestStartFails(t *testing.T) {
 	})
 }
 
-// TestNoConnector: a session without a way out is never online; its messages wait and expire.
+// TestNoConnector: a session without a way out is never online. Its messages wait and expire.
 func TestNoConnector(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
@@ -568,7 +568,7 @@ func TestNoConnector(t *testing.T) {
 	})
 }
 
-// TestClaimsThatFail: a node whose claims the store will not take says so, once that lasts, and until one is taken.
+// TestClaimsThatFail: a node whose claims fail for a while says so, until one is taken.
 func TestClaimsThatFail(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {

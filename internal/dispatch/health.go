@@ -9,12 +9,13 @@ import (
 	"puntuale/internal/clock"
 )
 
-// health is what others may ask about the dispatcher. Its methods may be called by many goroutines at once.
+// health is what others may ask about the dispatcher. Many goroutines may call its methods at once.
 type health struct {
 	clock clock.Clock
-	stale time.Duration // without a read that succeeded
+	stale time.Duration // how long reads may fail
 
-	lease atomic.Bool // prolonged in time, by the monotonic clock
+	lease atomic.Bool  // prolonged in time, by the monotonic clock
+	owner atomic.Int64 // the node that the sessions here belong to; 0: none
 
 	mu      sync.Mutex
 	member  bool
@@ -53,13 +54,13 @@ func (h *health) read(ok bool, now time.Time) {
 	}
 }
 
-// Claims that fail one after the other for a while are more than a moment's trouble.
+// A single claim may fail. When several fail for a while, one after the other, the store takes none.
 const (
 	claimsFail   = 10 * time.Second
 	claimsRefuse = 3
 )
 
-// claimed learns whether the store took a claim.
+// claimed notes whether the store took a claim.
 func (h *health) claimed(ok bool, now time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,7 +74,7 @@ func (h *health) claimed(ok bool, now time.Time) {
 	h.lately = now
 }
 
-// claims tells whether the store takes claims, as far as any are made.
+// claims reports whether the store takes claims, as far as any are made.
 func (h *health) claims(now time.Time) bool {
 	return h.refused < claimsRefuse || h.lately.Sub(h.since) < claimsFail || now.Sub(h.lately) > h.stale
 }

@@ -7,8 +7,8 @@ import (
 	"puntuale"
 )
 
-// mailbox is how every other goroutine reaches the scheduler: they leave mail and go on; the scheduler takes all there
-// is at once.
+// mailbox is how all other goroutines reach the scheduler. They leave mail and go on. The scheduler takes all mail at
+// once.
 type mailbox struct {
 	wake chan struct{} // holds one token while there is mail
 
@@ -16,82 +16,74 @@ type mailbox struct {
 	mail mail
 }
 
-// mail is what came since the scheduler last looked. Calls run before the rest is read, so that a claim's answer is
-// always known before the outcome of one of its messages.
+// mail is what came since the scheduler last looked. It handles calls first, so that it knows a claim's answer before
+// the outcome of one of the claim's messages.
 type mail struct {
 	calls    []func()
-	prepared []*entry
-	ended    []attempt
-	hints    map[puntuale.SessionID]hint
-}
-
-// hint is what came for one session.
-type hint struct {
-	here    bool      // it comes from this node, whatever others told besides
-	changed bool      // sessions changed
-	first   time.Time // the earliest moment at which something is due; zero: none was said
-	until   time.Time // the latest
+	prepared []*queuedMessage
+	ended    []sendResult
+	wakeups  map[puntuale.SessionID]wakeup
 }
 
 func newMailbox() *mailbox {
 	return &mailbox{wake: make(chan struct{}, 1), mail: newMail()}
 }
 
-func newMail() mail { return mail{hints: map[puntuale.SessionID]hint{}} }
+func newMail() mail { return mail{wakeups: map[puntuale.SessionID]wakeup{}} }
 
-// post has the scheduler run f.
+// post has the scheduler call f.
 func (b *mailbox) post(f func()) {
 	b.mu.Lock()
 	b.mail.calls = append(b.mail.calls, f)
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) prepared(e *entry) {
+func (b *mailbox) prepared(m *queuedMessage) {
 	b.mu.Lock()
-	b.mail.prepared = append(b.mail.prepared, e)
+	b.mail.prepared = append(b.mail.prepared, m)
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) ended(a attempt) {
+func (b *mailbox) ended(r sendResult) {
 	b.mu.Lock()
-	b.mail.ended = append(b.mail.ended, a)
+	b.mail.ended = append(b.mail.ended, r)
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) hint(session puntuale.SessionID, due time.Time, here bool) {
+func (b *mailbox) addWakeup(session puntuale.SessionID, due time.Time, here bool) {
 	b.mu.Lock()
-	h := b.mail.hints[session]
-	h.here = h.here || here
-	h.changed = h.changed || due.IsZero()
-	if due.After(h.until) {
-		h.until = due
+	w := b.mail.wakeups[session]
+	w.here = w.here || here
+	w.changed = w.changed || due.IsZero()
+	if due.After(w.until) {
+		w.until = due
 	}
-	if !due.IsZero() && (h.first.IsZero() || due.Before(h.first)) {
-		h.first = due
+	if !due.IsZero() && (w.first.IsZero() || due.Before(w.first)) {
+		w.first = due
 	}
-	b.mail.hints[session] = h
+	b.mail.wakeups[session] = w
 	b.mu.Unlock()
-	b.ring()
+	b.notify()
 }
 
-func (b *mailbox) ring() {
+func (b *mailbox) notify() {
 	select {
 	case b.wake <- struct{}{}:
 	default:
 	}
 }
 
-// take empties the box into a mail whose slices are reused: what an earlier take returned must no longer be in use.
+// take empties the mailbox into a mail whose slices are reused. Nothing that an earlier take returned may be in use.
 func (b *mailbox) take(spare *mail) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(spare.calls)
 	clear(spare.prepared)
 	clear(spare.ended)
-	clear(spare.hints)
+	clear(spare.wakeups)
 	spare.calls, spare.prepared, spare.ended = spare.calls[:0], spare.prepared[:0], spare.ended[:0]
 	b.mail, *spare = *spare, b.mail
 }

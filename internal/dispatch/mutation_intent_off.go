@@ -5,7 +5,7 @@ package dispatch
 // sendsUnclaimed is true only in the mutation that sends before the intent is on disk.
 const sendsUnclaimed = false
 
-func (s *scheduler) beforeClaim([]*entry) {}
+func (s *scheduler) beforeClaim([]*queuedMessage) {}
 
 // afterClaim hands a claimed message to its connector.
-func (s *scheduler) afterClaim(e *entry) { s.startSend(e) }
+func (s *scheduler) afterClaim(m *queuedMessage) { s.startSend(m) }

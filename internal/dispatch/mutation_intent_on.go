@@ -2,14 +2,14 @@
 
 package dispatch
 
-// This mutation hands messages to the connector before their intent is on disk, and whatever the claim answers. It
-// exists so that tests can show that they notice.
+// This mutation hands messages to the connector before their intent is on disk, and does so whatever the claim answers.
+// It shows that tests notice.
 const sendsUnclaimed = true
 
-func (s *scheduler) beforeClaim(batch []*entry) {
-	for _, e := range batch {
-		s.startSend(e)
+func (s *scheduler) beforeClaim(batch []*queuedMessage) {
+	for _, m := range batch {
+		s.startSend(m)
 	}
 }
 
-func (s *scheduler) afterClaim(*entry) {}
+func (s *scheduler) afterClaim(*queuedMessage) {}

@@ -11,20 +11,21 @@ import (
 	"puntuale"
 )
 
-// pace is how much a lane may send. What a message to somebody new may cost besides is for connectors to know.
+// pace is how much a session may send. What it costs to write to somebody new is the connector's business.
 type pace struct {
-	is       puntuale.Pace
+	limits   puntuale.Pace
 	limiter  *rate.Limiter // nil: no limit
-	interval time.Duration // between two, by the limiter
-	network  float64       // messages a second that the network takes; 0: any
-	next     time.Time     // not before, by the jitter
-	day      []time.Time   // when those of the last day left, as far back as the limit reaches; in order
-	unknown  bool          // who left before this node had the session is not known yet
+	interval time.Duration // between two messages, by the limiter
+	network  float64       // messages a second that the network takes; 0: no limit
+	next     time.Time     // by the jitter, nothing leaves before
+	departed []time.Time   // when the messages of the last day left, in order; as many as the limit needs
+	unknown  bool          // it is not known yet what left before this node had the session
+	asking   bool          // the store is asked for it
 }
 
 const oneDay = 24 * time.Hour
 
-// setPace spaces messages evenly: so many a minute at most, 0 for no limit; never more than the network takes.
+// setPace spaces messages evenly: at most so many a minute, 0 for no limit, and never more than the network takes.
 func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	perSecond := float64(to.PerMinute) / 60
 	if most := p.network; most > 0 && (perSecond <= 0 || perSecond > most) {
@@ -41,20 +42,20 @@ func (p *pace) setPace(to puntuale.Pace, now time.Time) {
 	if perSecond > 0 {
 		p.interval = time.Duration(float64(time.Second) / perSecond)
 	}
-	if to.PerDay > p.is.PerDay {
+	if to.PerDay > p.limits.PerDay {
 		p.unknown = true // more must be known than was kept
 	}
-	p.is, p.next = to, time.Time{}
+	p.limits, p.next = to, time.Time{}
 }
 
-// take counts one message if it may leave now; else wait is the moment to ask again, zero when an event will tell.
+// take counts one message if it may leave now. If not, wait is the moment to ask again, zero when an event will tell.
 func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
-	if p.is.PerDay > 0 {
+	if p.limits.PerDay > 0 {
 		if p.unknown {
 			return false, time.Time{}
 		}
-		if n := len(p.day) - p.is.PerDay; n >= 0 && now.Sub(p.day[n]) < oneDay {
-			return false, p.day[n].Add(oneDay)
+		if n := len(p.departed) - p.limits.PerDay; n >= 0 && now.Sub(p.departed[n]) < oneDay {
+			return false, p.departed[n].Add(oneDay)
 		}
 	}
 	if now.Before(p.next) {
@@ -67,63 +68,63 @@ func (p *pace) take(now time.Time) (ok bool, wait time.Time) {
 			return false, now.Add(d)
 		}
 	}
-	if p.is.Jitter > 0 {
-		p.next = now.Add(p.interval + rand.N(time.Duration(p.is.Jitter)*time.Second)) //nolint:gosec // nobody gains by guessing it
+	if p.limits.Jitter > 0 {
+		p.next = now.Add(p.interval + rand.N(time.Duration(p.limits.Jitter)*time.Second)) //nolint:gosec // nobody gains by guessing it
 	}
-	if p.is.PerDay > 0 {
-		p.left(now)
+	if p.limits.PerDay > 0 {
+		p.addDeparted(now)
 	}
 	return true, time.Time{}
 }
 
-// left notes that a message left.
-func (p *pace) left(now time.Time) {
-	if past := len(p.day) - p.is.PerDay + 1; past > 0 {
-		p.day = slices.Delete(p.day, 0, past)
+// addDeparted notes that a message left.
+func (p *pace) addDeparted(now time.Time) {
+	if past := len(p.departed) - p.limits.PerDay + 1; past > 0 {
+		p.departed = slices.Delete(p.departed, 0, past)
 	}
-	p.day = append(p.day, now)
+	p.departed = append(p.departed, now)
 }
 
-// setBack moves what the pace waits for along with a clock that was set back.
+// setBack moves what the pace waits for, as the clock was set back.
 func (p *pace) setBack(by time.Duration) {
 	if !p.next.IsZero() {
 		p.next = p.next.Add(-by)
 	}
 }
 
-// count asks the store, for lanes that do not know it, what left in the last day. They wait until it is known.
-func (s *scheduler) count(l *lane, now time.Time) {
-	if !l.unknown || l.counting || l.is.PerDay == 0 {
+// askDeparted asks the store what left in the last day, if the pace does not know it. The session waits until then.
+func (s *scheduler) askDeparted(q *sessionQueue, now time.Time) {
+	if !q.pace.unknown || q.pace.asking || q.pace.limits.PerDay == 0 {
 		return
 	}
 	if s.cfg.Departed == nil {
-		l.unknown = false
+		q.pace.unknown = false
 		return
 	}
-	session, most := l.session, l.is.PerDay
-	l.counting = true
-	s.wg.Go(func() {
-		ctx, cancel := context.WithTimeout(s.ctx, callWait)
+	session, most := q.session, q.pace.limits.PerDay
+	q.pace.asking = true
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
 		defer cancel()
 		found, err := s.cfg.Departed(ctx, session.Client, session.ID, now.Add(-oneDay), most)
-		s.box.post(func() { s.counted(l, most, found, err) })
+		s.mailbox.post(func() { s.gotDeparted(q, most, found, err) })
 	})
 }
 
-// counted takes what left before, and what left meanwhile.
-func (s *scheduler) counted(l *lane, most int, found []time.Time, err error) {
-	l.counting = false
+// gotDeparted takes what left before this node had the session.
+func (s *scheduler) gotDeparted(q *sessionQueue, most int, found []time.Time, err error) {
+	q.pace.asking = false
 	if err != nil {
-		if s.ctx.Err() == nil {
-			s.log.Warn("counting what a session sent failed", "session_id", int64(l.session.ID), "error", err)
+		if s.life.ctx.Err() == nil {
+			s.cfg.Logger.Warn("counting what a session sent failed", "session_id", int64(q.session.ID), "error", err)
 		}
 		return // asked again at the next poll
 	}
-	if l.is.PerDay > most {
+	if q.pace.limits.PerDay > most {
 		return
 	}
-	l.day = found
-	slices.SortFunc(l.day, time.Time.Compare)
-	l.unknown = false
-	s.activate(l)
+	q.pace.departed = found
+	slices.SortFunc(q.pace.departed, time.Time.Compare)
+	q.pace.unknown = false
+	s.fair.activate(q)
 }

@@ -3,6 +3,7 @@ package dispatch_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 // refusalWait is what the network asks for in the table of refusals: more than what the dispatcher waits by itself.
 const refusalWait = 20 * time.Second
 
-// refusals are all ways in which a connector can fail once, and what follows from each, whether Prepare or Send returned
-// it.
+// errPanics has the test's network panic instead of returning it.
+var errPanics = errors.New("the connector panics")
+
+// refusals are all ways in which a connector can fail once, and what follows from each. Prepare and Send have the same.
 var refusals = map[string]struct {
 	err         error
 	failed      bool          // the message is FAILED
@@ -22,20 +25,23 @@ var refusals = map[string]struct {
 	sessionWait time.Duration // the session's messages to others do, too
 	behind      bool          // the recipient's next message leaves after it
 }{
-	"final":        {err: refusal(puntuale.Final), failed: true},
-	"transient":    {err: refusal(puntuale.Transient), wait: 5 * time.Second, behind: true},
-	"session down": {err: refusal(puntuale.SessionDown), wait: 5 * time.Second, sessionWait: 5 * time.Second, behind: true},
-	"throttled":    {err: refusal(puntuale.Throttled), wait: refusalWait, sessionWait: refusalWait, behind: true},
-	"deferred":     {err: refusal(puntuale.Deferred), wait: refusalWait, behind: true},
-	"no evidence":  {err: errors.New("the line broke"), wait: 3 * time.Second, behind: true},
+	"final":         {err: refusal(puntuale.Final), failed: true},
+	"transient":     {err: refusal(puntuale.Transient), wait: 5 * time.Second, behind: true},
+	"session down":  {err: refusal(puntuale.SessionDown), wait: 5 * time.Second, sessionWait: 5 * time.Second, behind: true},
+	"throttled":     {err: refusal(puntuale.Throttled), wait: refusalWait, sessionWait: refusalWait, behind: true},
+	"deferred":      {err: refusal(puntuale.Deferred), wait: refusalWait, behind: true},
+	"no evidence":   {err: errors.New("the line broke"), wait: 3 * time.Second, behind: true},
+	"panic":         {err: errPanics, wait: 3 * time.Second, behind: true},
+	"wrapped":       {err: fmt.Errorf("ask the network: %w", refusal(puntuale.Throttled)), wait: refusalWait, sessionWait: refusalWait, behind: true},
+	"final wrapped": {err: errors.Join(errors.New("upload"), refusal(puntuale.Final)), failed: true},
 }
 
 func refusal(kind puntuale.SendErrorKind) error {
 	return &puntuale.SendError{Kind: kind, Reason: "Per ora no", Detail: "test", After: refusalWait}
 }
 
-// TestRefusals: the same refusal has the same effect on the message, its session, its recipient's order and the client's
-// credit, whether Prepare or Send returned it. One thing differs: an attempt without evidence may have arrived, so it
+// TestRefusals: the same refusal has the same effect, whether Prepare or Send returned it. The message, its session, its
+// recipient's order and the client's credit show it. One thing differs. An attempt without evidence may have arrived, so it
 // keeps its credit, and the recipient's next message does not wait for it.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
@@ -43,7 +49,8 @@ func TestRefusals(t *testing.T) {
 		for _, phase := range []string{"prepare", "send"} {
 			t.Run(name+"/"+phase, func(t *testing.T) {
 				t.Parallel()
-				uncertain := name == "no evidence" && phase == "send"
+				evidence := puntuale.AsSendError(want.err)
+				uncertain := evidence == nil && phase == "send"
 				var begin time.Time
 				var first, other, second puntuale.MessageID
 				setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -57,6 +64,9 @@ func TestRefusals(t *testing.T) {
 					after(2 * time.Second)
 					if kept := m.reserved(first); kept != uncertain {
 						t.Errorf("after the refusal its credit is kept: %v, want %v", kept, uncertain)
+					}
+					if said := m.get(first).reason; evidence != nil && said != evidence.Reason || evidence == nil && said != "" {
+						t.Errorf("after the refusal its reason is %q", said)
 					}
 					after(time.Minute)
 					if state := m.get(first).state; (state == puntuale.Failed) != want.failed || state == puntuale.Pending {
@@ -80,6 +90,116 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// TestAllKindsAreRefused: no kind of evidence is missing in the table.
+func TestAllKindsAreRefused(t *testing.T) {
+	t.Parallel()
+	listed := map[puntuale.SendErrorKind]bool{}
+	for _, r := range refusals {
+		if e := puntuale.AsSendError(r.err); e != nil {
+			listed[e.Kind] = true
+		}
+	}
+	for kind := puntuale.Final; kind <= puntuale.Deferred; kind++ {
+		if !listed[kind] {
+			t.Errorf("kind %d is not in the table", kind)
+		}
+	}
+}
+
+// refusedRepeats are what follows if a repeat of an unanswered attempt fails. A refusal says nothing of the attempt before,
+// so the message stays uncertain. Only Final from Send speaks for both. One repeat that was refused while it was prepared
+// is in no hurry. One that was sent keeps the intervals of repeats.
+var refusedRepeats = map[string]struct {
+	err           error
+	prepare, send time.Duration // the wait until the next repeat; 0: there is none
+	sessionWait   time.Duration
+	failed        bool // by Send: it is FAILED at once
+}{
+	"final":        {err: refusal(puntuale.Final), failed: true},
+	"transient":    {err: refusal(puntuale.Transient), prepare: 40 * time.Second, send: 12 * time.Second},
+	"session down": {err: refusal(puntuale.SessionDown), prepare: 5 * time.Second, send: 12 * time.Second, sessionWait: 5 * time.Second},
+	"throttled":    {err: refusal(puntuale.Throttled), prepare: refusalWait, send: refusalWait, sessionWait: refusalWait},
+	"deferred":     {err: refusal(puntuale.Deferred), prepare: refusalWait, send: 12 * time.Second},
+	"no evidence":  {err: errors.New("the line broke"), prepare: 40 * time.Second, send: 12 * time.Second},
+	"panic":        {err: errPanics, send: 12 * time.Second},
+}
+
+// TestRefusedRepeats: whichever phase refuses a repeat, its message stays uncertain and keeps its credit. It holds back
+// nothing but what the refusal says of the session. If it is never repeated, it is FAILED at its deadline.
+func TestRefusedRepeats(t *testing.T) {
+	t.Parallel()
+	for name, want := range refusedRepeats {
+		for _, phase := range []string{"prepare", "send"} {
+			t.Run(name+"/"+phase, func(t *testing.T) {
+				t.Parallel()
+				var begin time.Time
+				var first, other, second puntuale.MessageID
+				setup := func(_ *dispatch.Config, m *memory, n *network) {
+					begin = time.Now()
+					first = m.add(1, "+391", begin)[0]
+					other = m.add(1, "+392", begin.Add(3500*time.Millisecond))[0]
+					second = m.add(1, "+391", begin.Add(3500*time.Millisecond))[0]
+					refuseOnce(n, phase, first, want.err)
+					loseFirst(n, first)
+				}
+				bubble(t, setup, func(t *testing.T, _ *dispatch.Dispatcher, m *memory, n *network) {
+					failed, wait := want.failed && phase == "send", want.prepare
+					if phase == "send" {
+						wait = want.send
+					}
+					after(4 * time.Second) // the repeat comes after three
+					r := m.get(first)
+					if failed != (r.state == puntuale.Failed) || failed == r.credit {
+						t.Errorf("after the refusal it is %v, and its credit is kept: %v", r.state, r.credit)
+					}
+					if !failed && r.Intent == 0 {
+						t.Error("after the refusal it is open, as if nothing had been sent")
+					}
+					after(time.Minute)
+					for _, id := range []puntuale.MessageID{other, second} {
+						leftAfter(t, n, id, begin.Add(3500*time.Millisecond), max(0, want.sessionWait-500*time.Millisecond))
+					}
+					switch r = m.get(first); {
+					case failed:
+					case wait == 0:
+						if r.state != puntuale.Pending || r.Intent == 0 {
+							t.Errorf("without a repeat it is %v", r.state)
+						}
+						after(24 * time.Hour)
+						if r = m.get(first); r.state != puntuale.Failed {
+							t.Errorf("after its deadline it is %v", r.state)
+						}
+					case r.state != puntuale.Completed:
+						t.Errorf("it is %v", r.state)
+					default:
+						leftAfter(t, n, first, begin.Add(3*time.Second), wait)
+					}
+				})
+			})
+		}
+	}
+}
+
+// loseFirst has the network lose the answer to a message's first attempt.
+func loseFirst(n *network, id puntuale.MessageID) {
+	prepare, send := n.prepare, n.send
+	n.prepare = func(ctx context.Context, e puntuale.Envelope) error {
+		if prepare == nil || e.Message == id && !e.Repeat {
+			return nil
+		}
+		return prepare(ctx, e)
+	}
+	n.send = func(ctx context.Context, p puntuale.Prepared) error {
+		switch {
+		case p.Message == id && !p.Repeat:
+			return errors.New("the answer was lost")
+		case send == nil:
+			return nil
+		}
+		return send(ctx, p)
+	}
+}
+
 // refuseOnce has the network fail the first time that a message is prepared, or handed over.
 func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	done := false // one message is in one place at a time
@@ -88,6 +208,9 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 			return nil
 		}
 		done = true
+		if errors.Is(err, errPanics) {
+			panic(err)
+		}
 		return err
 	}
 	if phase == "prepare" {
@@ -97,8 +220,8 @@ func refuseOnce(n *network, phase string, id puntuale.MessageID, err error) {
 	n.send = func(_ context.Context, p puntuale.Prepared) error { return once(p.Envelope) }
 }
 
-// leftAfter fails unless the message's last attempt came so long after a moment: at once if wait is 0, else no earlier
-// and within half as much again.
+// leftAfter checks when the message's last attempt came, counted from a moment. It must come at once if wait is 0. Else
+// it comes no earlier, and within half as much again.
 func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time, wait time.Duration) {
 	t.Helper()
 	at := n.of(id)
@@ -113,8 +236,8 @@ func leftAfter(t *testing.T, n *network, id puntuale.MessageID, since time.Time,
 	}
 }
 
-// TestThrottledPreparationsStop: once a session is throttled the connector is asked to prepare nothing more until the
-// time is over, and then everything leaves in order. What is not yet due does not leave early.
+// TestThrottledPreparationsStop: while a session is throttled, the connector is asked to prepare nothing more. Then
+// everything leaves in order. A message that is not yet due does not leave early.
 func TestThrottledPreparationsStop(t *testing.T) {
 	t.Parallel()
 	var begin time.Time

@@ -10,15 +10,15 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestSentAgainWhereAsked: where the network does not know repeats, one whose answer was lost is sent once more if its
-// content asks for it, after ten minutes without word; and never by itself.
+// TestSentAgainWhereAsked: the network does not know repeats, and the answer was lost. The message is sent once more after
+// ten minutes without a receipt, if its content asks for it, and never by itself.
 func TestSentAgainWhereAsked(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("connection reset")
 	for name, test := range map[string]struct {
 		asks    bool
 		answers []error       // to one attempt after the other
-		left    time.Duration // of a life before, which began an attempt so long ago; 0: none
+		left    time.Duration // an earlier process began an attempt so long ago; 0: none did
 		wantAt  []time.Duration
 		want    puntuale.State
 	}{

@@ -37,28 +37,29 @@ func TestOnTime(t *testing.T) {
 	})
 }
 
-// TestHint: a message due at once leaves at once when hinted, within the poll when not.
-func TestHint(t *testing.T) {
+// TestWakeup: a message due at once leaves at once after a wakeup, and within the poll without one.
+func TestWakeup(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(300 * time.Millisecond)
 		now := time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		synctest.Wait()
 		if at := n.of(id); len(at) != 1 || !at[0].Equal(now) {
-			t.Errorf("hinted: handed over %v, want at %v", at, now)
+			t.Errorf("woken: handed over %v, want at %v", at, now)
 		}
 		id = m.add(1, "+392", now)[0]
 		after(time.Second)
 		if at := n.of(id); len(at) != 1 {
-			t.Errorf("not hinted: handed over %d times within the poll, want once", len(at))
+			t.Errorf("not woken: handed over %d times within the poll, want once", len(at))
 		}
 	})
 }
 
-// TestBusyLaneIsPolled: what comes without a hint leaves within the poll also where much is in memory, whose lanes take turns.
-func TestBusyLaneIsPolled(t *testing.T) {
+// TestBusySessionIsPolled: a message without a wakeup leaves within the poll, also where much is in memory. Such sessions
+// are read in turns.
+func TestBusySessionIsPolled(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
 		for i := range 1_200 {
@@ -83,8 +84,8 @@ func TestBusyLaneIsPolled(t *testing.T) {
 	})
 }
 
-// TestHintOfFirstStep: one hint, of a run's first moment, is enough for those that follow before the next poll.
-func TestHintOfFirstStep(t *testing.T) {
+// TestWakeupOfFirstStep: one wakeup for a run's first moment is enough for the steps before the next poll.
+func TestWakeupOfFirstStep(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(1050 * time.Millisecond)
@@ -94,7 +95,7 @@ func TestHintOfFirstStep(t *testing.T) {
 			due = append(due, now.Add(time.Duration(i+1)*137*time.Millisecond))
 		}
 		ids := m.add(1, "+391", due...)
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(5 * time.Second)
 		for i, id := range ids {
 			if at := n.of(id); len(at) != 1 || !at[0].Equal(due[i]) {
@@ -104,8 +105,8 @@ func TestHintOfFirstStep(t *testing.T) {
 	})
 }
 
-// TestHintAmongMany: a message due at once does not wait behind thousands that are read ahead.
-func TestHintAmongMany(t *testing.T) {
+// TestWakeupAmongMany: a message due at once does not wait behind thousands that are read ahead.
+func TestWakeupAmongMany(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
 		for i := range 25_000 {
@@ -116,7 +117,7 @@ func TestHintAmongMany(t *testing.T) {
 		after(1500 * time.Millisecond)
 		now := time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		synctest.Wait()
 		if at := n.of(id); len(at) != 1 || !at[0].Equal(now) {
 			t.Errorf("left at %v, want %v", at, now)
@@ -128,15 +129,15 @@ func TestHintAmongMany(t *testing.T) {
 	})
 }
 
-// TestHintsNeverLost: however many come while a read is under way, the last one's message is found.
-func TestHintsNeverLost(t *testing.T) {
+// TestWakeupsNeverLost: however many come while a read is under way, the last one's message is found.
+func TestWakeupsNeverLost(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(100 * time.Millisecond)
 		var ids []puntuale.MessageID
 		for i := range 300 {
 			ids = append(ids, m.add(1, fmt.Sprintf("+39%d", i), time.Now())...)
-			d.Hint(1, time.Now())
+			d.Wake(1, time.Now())
 		}
 		synctest.Wait()
 		for _, id := range ids {
@@ -147,8 +148,8 @@ func TestHintsNeverLost(t *testing.T) {
 	})
 }
 
-// TestFairShare: a client with a backlog does not delay another's few messages.
-func TestFairShare(t *testing.T) {
+// TestFairQueue: a client with a backlog does not delay another's few messages.
+func TestFairQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
 		m.session(2, 2, 0)
@@ -180,7 +181,7 @@ func TestFairShare(t *testing.T) {
 	})
 }
 
-// TestOrder: to one recipient messages leave by (due, run, step), one after the other; others do not wait.
+// TestOrder: to one recipient messages leave by (due, run, step), one after the other. Others do not wait.
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, _ *memory, n *network) {
@@ -213,10 +214,10 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// b4 is when the message after four of a second each leaves, the first being a millisecond early.
+// b4 is when the message after four leaves, a second each. The first one leaves a millisecond early.
 func b4(now time.Time, d time.Duration) time.Time { return now.Add(d - time.Millisecond) }
 
-// TestRetryHoldsOrder: a message in retry holds later ones to its recipient, for a minute at most.
+// TestRetryHoldsOrder: a message in retry holds back later ones to its recipient, for a minute at most.
 func TestRetryHoldsOrder(t *testing.T) {
 	t.Parallel()
 	t.Run("until it left", func(t *testing.T) {
@@ -280,14 +281,14 @@ func TestRetryHoldsOrder(t *testing.T) {
 	})
 }
 
-// TestMemoryIsBounded: a backlog that cannot leave is not read into memory, and leaves whole once it can.
+// TestMemoryIsBounded: a backlog that cannot leave is not read into memory. It leaves whole once it can.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	const messages = 40_000
 	open := make(chan struct{})
 	var queued queueMeter
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
-		open = make(chan struct{}) // of the bubble
+		open = make(chan struct{}) // it belongs to the bubble
 		cfg.Meter = &queued
 		n.traits.Slots, n.traits.SendTimeout = 100, time.Hour
 		n.send = func(context.Context, puntuale.Prepared) error { <-open; return nil }
@@ -298,7 +299,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		for range 20 {
 			after(time.Second)
-			d.Hint(1, time.Now())
+			d.Wake(1, time.Now())
 		}
 		if most := queued.most.Load(); most < 1000 || most > 20_000 {
 			t.Errorf("%d messages in memory", most)
@@ -325,7 +326,7 @@ func backlog(send func(puntuale.Prepared) error) func(*dispatch.Config, *memory,
 
 const (
 	backlogMessages = 60_000
-	laneHolds       = 16_384 + 1000 // in memory and in flight
+	queueHolds      = 16_384 + 1000 // in memory and in flight
 )
 
 // TestBacklogIsReadOnce: each read of a backlog goes on where the read before it ended.
@@ -336,15 +337,15 @@ func TestBacklogIsReadOnce(t *testing.T) {
 		if left := len(n.sightings()); left != backlogMessages {
 			t.Fatalf("%d of %d left", left, backlogMessages)
 		}
-		// Once memory holds the rest, the poll reads that again: the lane has no backlog any more.
-		if most := backlogMessages + laneHolds; m.seen > most {
+		// Once memory holds the rest, the poll reads it again: the session has no backlog any more.
+		if most := backlogMessages + queueHolds; m.seen > most {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
 		}
 	})
 }
 
-// TestBacklogMissesNothing: a message that comes to stand before the part already read is found all the same: by its
-// hint, without one at the latest five seconds later, and after a retry.
+// TestBacklogMissesNothing: a message may come to stand before the part that was read already. It is found by its wakeup,
+// without one at the latest five seconds later, and after a retry.
 func TestBacklogMissesNothing(t *testing.T) {
 	t.Parallel()
 	var refused atomic.Bool
@@ -358,8 +359,8 @@ func TestBacklogMissesNothing(t *testing.T) {
 		began := time.Now()
 		after(500 * time.Millisecond)
 		lost := m.add(1, "+lost", began.Add(-time.Hour))[0]
-		hinted := m.add(1, "+hinted", began.Add(-time.Minute))[0]
-		d.Hint(1, began.Add(-time.Minute))
+		woken := m.add(1, "+woken", began.Add(-time.Minute))[0]
+		d.Wake(1, began.Add(-time.Minute))
 		after(40 * time.Second)
 		at, count := map[puntuale.MessageID]time.Duration{}, map[string]int{}
 		for _, s := range n.sightings() {
@@ -369,11 +370,12 @@ func TestBacklogMissesNothing(t *testing.T) {
 		if len(at) != backlogMessages+2 || count["+395000"] != 2 {
 			t.Fatalf("%d of %d left; the refused one was tried %d times", len(at), backlogMessages+2, count["+395000"])
 		}
-		if at[lost] > 6*time.Second || at[hinted] > 2*time.Second {
-			t.Errorf("without a hint it left after %v, with one after %v", at[lost], at[hinted])
+		if at[lost] > 6*time.Second || at[woken] > 2*time.Second {
+			t.Errorf("without a wakeup it left after %v, with one after %v", at[lost], at[woken])
 		}
-		// The hint and the retry each have the part in memory read again, and the poll at the end. Usually it is a quarter full.
-		if most := backlogMessages + 3*laneHolds; m.seen > most {
+		// The wakeup and the retry each have the part in memory read again, and so has the poll at the end. Usually memory
+		// is a quarter full.
+		if most := backlogMessages + 3*queueHolds; m.seen > most {
 			t.Errorf("%d rows were read for %d messages, want %d at most", m.seen, backlogMessages, most)
 		}
 	})
@@ -386,7 +388,7 @@ type queueMeter struct {
 
 func (q *queueMeter) Queue(messages, _ int) { q.most.Store(max(q.most.Load(), int64(messages))) }
 
-// TestSlots: never more in flight than the connector has slots.
+// TestSlots: there are never more in flight than the connector has slots.
 func TestSlots(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -409,7 +411,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// TestPace: messages a minute at most, evenly; other sessions are not slowed.
+// TestPace: so many messages leave in a minute at most, evenly. Other sessions are not slowed.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -441,11 +443,11 @@ func TestPace(t *testing.T) {
 	})
 }
 
-// aDay makes a day pass quickly: otherwise it has 86,400 polls.
+// aDay makes a day pass quickly. Otherwise it has 86,400 polls.
 func aDay(cfg *dispatch.Config) { cfg.Poll, cfg.Lease = 20*time.Second, 2*time.Minute }
 
-// TestPaceOfADay: in any day so many leave and no more, those before this node had the session included; times between
-// two differ, and are never shorter than the minute's pace has them.
+// TestPaceOfADay: so many leave in any day and no more, also counting those before this node had the session. The times
+// between two differ, and are never shorter than the pace of a minute has them.
 func TestPaceOfADay(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, _ *network) {
@@ -492,7 +494,7 @@ func TestPaceOfADay(t *testing.T) {
 	})
 }
 
-// TestSlowPrepare delays only its own recipient, not text to others, nor other sessions.
+// TestSlowPrepare: a slow preparation delays only its own recipient, not text to others, nor other sessions.
 func TestSlowPrepare(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -525,7 +527,7 @@ func TestSlowPrepare(t *testing.T) {
 	})
 }
 
-// TestPrepareFails: a final refusal closes without an attempt, a transient one comes back and keeps the order.
+// TestPrepareFails: a final refusal closes the message without an attempt. A transient one comes back and keeps the order.
 func TestPrepareFails(t *testing.T) {
 	t.Parallel()
 	tries := map[string]int{}
@@ -563,7 +565,7 @@ func TestPrepareFails(t *testing.T) {
 	})
 }
 
-// TestWindow: what falls due outside of its window is moved into it; what would then be too late expires on time.
+// TestWindow: a message due outside of its window is moved into it. If that is too late, it expires on time.
 func TestWindow(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
@@ -583,7 +585,7 @@ func TestWindow(t *testing.T) {
 	})
 }
 
-// TestExpiry says why a message did not leave in time.
+// TestExpiry: an expired message says why it did not leave in time.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -597,9 +599,9 @@ func TestExpiry(t *testing.T) {
 		for s := range puntuale.SessionID(3) {
 			m.addWith(s+1, "+391", nil, 10*time.Minute, time.Now())
 		}
-		// A short one behind one that lasts is met on time as well.
+		// A short one behind one that lasts expires on time as well.
 		short := m.addWith(2, "+392", nil, 3*time.Second, time.Now())[0]
-		d.Hint(2, time.Now())
+		d.Wake(2, time.Now())
 		began := time.Now()
 		after(11 * time.Minute)
 		for i, want := range []string{puntuale.SaysExpired, puntuale.SaysNotLinked, puntuale.SaysNoCredit} {
@@ -620,7 +622,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// TestExpiryBehindBacklog: what expires behind more than is read of a session that cannot send is noticed soon.
+// TestExpiryBehindBacklog: a session that cannot send holds more than is read of it. What expires behind that is noticed
+// soon.
 func TestExpiryBehindBacklog(t *testing.T) {
 	t.Parallel()
 	var short []puntuale.MessageID
@@ -647,7 +650,7 @@ func TestExpiryBehindBacklog(t *testing.T) {
 	})
 }
 
-// TestExpiryInQueue: what expires while it waits for its turn is closed on time, wherever it stands.
+// TestExpiryInQueue: a message that expires while it waits is closed on time, wherever it stands.
 func TestExpiryInQueue(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
@@ -667,8 +670,8 @@ func TestExpiryInQueue(t *testing.T) {
 	})
 }
 
-// TestHeldClient: nothing is written while a client may not send; a renewal lets its messages go within the poll.
-func TestHeldClient(t *testing.T) {
+// TestStoppedClient: nothing is written while a client may not send. A renewal lets its messages go within the poll.
+func TestStoppedClient(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, _ *network) {
 		m.session(2, 2, 0)
@@ -686,7 +689,7 @@ func TestHeldClient(t *testing.T) {
 			t.Errorf("%d claims were tried for a client that may not send", claims)
 		}
 		other := m.add(2, "+40", time.Now())[0]
-		d.Hint(2, time.Now())
+		d.Wake(2, time.Now())
 		synctest.Wait()
 		if len(n.of(other)) != 1 {
 			t.Error("another client's message had to wait")

@@ -28,7 +28,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 			for _, phone := range []string{"+393470001000", "+393470009901", "+393470009902", "+393470009903", "+393470009904", "120363024@g.us"} {
 				ids[phone] = w.start(t, phone, 48*time.Hour, now)[0]
 			}
-			d.Hint(w.session, now)
+			d.Wake(w.session, now)
 			time.Sleep(time.Second)
 			check := func(phone string, state puntuale.State, reason string, attempts, rows, copies int) {
 				t.Helper()
@@ -61,7 +61,7 @@ func TestSandboxEndToEnd(t *testing.T) {
 	})
 }
 
-// TestStoreExpiry: what could not leave in time says why.
+// TestStoreExpiry: a message that could not leave in time says why.
 func TestStoreExpiry(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -71,7 +71,7 @@ func TestStoreExpiry(t *testing.T) {
 			cfg.Connector = func(puntuale.Session) puntuale.Connector { return nil }
 			d := w.dispatch(t, cfg)
 			id := w.start(t, "+393470001000", time.Minute, time.Now())[0]
-			d.Hint(w.session, time.Now())
+			d.Wake(w.session, time.Now())
 			time.Sleep(59 * time.Second)
 			if m := w.message(t, id); m.State != puntuale.Pending {
 				t.Errorf("before its end it is %v", m.State)
@@ -108,8 +108,8 @@ func TestBlacklist(t *testing.T) {
 	})
 }
 
-// TestCreditRescues: messages of a client without credits wait, as many leave as credits come, and the rest expires
-// saying so.
+// TestCreditRescues: messages of a client without credits wait. As many leave as credits come. The rest expires and says
+// so.
 func TestCreditRescues(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -158,7 +158,7 @@ func TestStoreOrder(t *testing.T) {
 				for range 3 {
 					want[phone] = append(want[phone], w.start(t, phone, time.Hour, now, now.Add(time.Second))...)
 				}
-				d.Hint(w.session, now)
+				d.Wake(w.session, now)
 			}
 			time.Sleep(time.Minute)
 			got := map[string][]puntuale.MessageID{}
@@ -176,8 +176,8 @@ func TestStoreOrder(t *testing.T) {
 	})
 }
 
-// TestCancelledIsNeverSent: what a cancellation answered never reaches the network, and what it did not answer does.
-// Cancellations come before, at and after the moment of the claims.
+// TestCancelledIsNeverSent: a message that a cancellation named in its answer never reaches the network. Every other one
+// does. Cancellations come before, at and after the moment of the claims.
 func TestCancelledIsNeverSent(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -193,7 +193,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 			wait.Go(func() { all[i] = w.start(t, phoneOf(i), time.Hour, due)[0] })
 		}
 		wait.Wait()
-		d.Hint(w.session, due)
+		d.Wake(w.session, due)
 		for i := range phones {
 			wait.Go(func() {
 				// A third of them once all is read and prepared: only a claim that asks the disk can know.
@@ -237,7 +237,7 @@ func TestCancelledIsNeverSent(t *testing.T) {
 
 func phoneOf(i int) string { return fmt.Sprintf("+3934700010%02d", i) }
 
-// TestObserve is told of each message as it leaves.
+// TestObserve: the observer is told of each message as it leaves.
 func TestObserve(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -249,15 +249,15 @@ func TestObserve(t *testing.T) {
 		}
 		d := w.dispatch(t, cfg)
 		w.start(t, "+393470001000", time.Hour, time.Now())
-		d.Hint(w.session, time.Now())
+		d.Wake(w.session, time.Now())
 		if got := <-seen; got != "+393470001000 true sent" {
 			t.Errorf("observed %q", got)
 		}
 	})
 }
 
-// TestStoppedInFlight: what was being sent when it was stopped is not sent again: refused for now, it is cancelled; with
-// its answer lost, it is not repeated; and what the network took is completed.
+// TestStoppedInFlight: a message that was stopped while it was sent is not sent again. If it is refused for now, it is
+// cancelled. If its answer is lost, it is not repeated. If the network took it, it is completed.
 func TestStoppedInFlight(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(t *testing.T, open func(*testing.T) *world) {
@@ -274,13 +274,13 @@ func TestStoppedInFlight(t *testing.T) {
 			for _, phone := range phones {
 				ids = append(ids, w.start(t, phone, time.Hour, now)[0])
 			}
-			d.Hint(w.session, now)
+			d.Wake(w.session, now)
 			time.Sleep(500 * time.Millisecond)
 			if got, err := storetest.CancelPending(t.Context(), w.tenant, phones, false, puntuale.DateOf(now), time.Now()); err != nil || len(got) != 0 {
 				t.Fatalf("in flight: %v, %v", got, err)
 			}
 			later := w.start(t, phones[1], time.Hour, now)[0] // of another run
-			d.Hint(w.session, now)
+			d.Wake(w.session, now)
 			time.Sleep(90 * time.Second)
 			rows, copies := w.copies(t)
 			for i, want := range []struct {

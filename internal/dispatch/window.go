@@ -7,7 +7,7 @@ import (
 	"puntuale"
 )
 
-// insideWindow tells whether a message may leave now; if not, next is the first moment it may, zero when there is none.
+// insideWindow reports whether a message may leave now. If not, next is the first moment when it may, or zero for never.
 func insideWindow(w *puntuale.Window, zone *time.Location, now time.Time) (next time.Time, inside bool) {
 	if w == nil || w.Contains(now, zone) {
 		return time.Time{}, true
@@ -18,7 +18,7 @@ func insideWindow(w *puntuale.Window, zone *time.Location, now time.Time) (next 
 
 var locations sync.Map // name → *time.Location
 
-// location reads a zone once; an unknown one, which no run should have, counts as UTC.
+// location reads a zone once. An unknown one counts as UTC; no run should have one.
 func location(name string) *time.Location {
 	if found, ok := locations.Load(name); ok {
 		return found.(*time.Location)

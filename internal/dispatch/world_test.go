@@ -29,7 +29,7 @@ const postgresEnv = "PUNTUALE_TEST_POSTGRES"
 // world is a real store with one client and its default session, a sandbox.
 type world struct {
 	store    *store.Store
-	raw      *sql.DB // for what no role offers
+	raw      *sql.DB // for statements that no role offers
 	tenant   puntuale.Tenant
 	client   puntuale.ClientID
 	session  puntuale.SessionID
@@ -37,7 +37,7 @@ type world struct {
 	postgres bool
 }
 
-// onBoth runs a test on SQLite, and on PostgreSQL where there is one.
+// onBoth runs a test on SQLite, and on PostgreSQL if there is one.
 func onBoth(t *testing.T, run func(t *testing.T, open func(*testing.T) *world)) {
 	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
@@ -53,7 +53,7 @@ func onBoth(t *testing.T, run func(t *testing.T, open func(*testing.T) *world)) 
 	})
 }
 
-// newDatabase creates a migrated database of the test's own and returns its address.
+// newDatabase creates a migrated database for the test and returns its address.
 func newDatabase(t testing.TB) string {
 	t.Helper()
 	return storetest.Postgres(t).Config.Database
@@ -117,7 +117,7 @@ func (w *world) newClient(t testing.TB) (puntuale.ClientID, puntuale.SessionID) 
 	return created.Client, created.Session
 }
 
-// start stores a run to a phone with a message at each moment, each valid for a time from it.
+// start stores a run to a phone, with a message at each moment. Each message is valid for so long.
 func (w *world) start(t testing.TB, phone string, valid time.Duration, due ...time.Time) []puntuale.MessageID {
 	t.Helper()
 	ids, err := w.begin(t.Context(), phone, valid, due...)

@@ -115,9 +115,9 @@ func (w *world) live(committed map[puntuale.MessageID]bool, mu *sync.Mutex) *mor
 	m.manager = session.New(session.Config{
 		Keeper:  w.w.Store,
 		Linker:  func(s puntuale.Session) puntuale.Linker { return linkerOf(m, s) },
-		Rest:    func(id puntuale.SessionID, until time.Time) <-chan struct{} { return m.d.Rest(id, until) },
+		Rest:    func(id puntuale.SessionID, until time.Time) <-chan struct{} { return m.d.Drain(id, until) },
 		Resume:  func(id puntuale.SessionID) { m.d.Resume(id) },
-		Changed: func(id puntuale.SessionID) { m.d.Hint(id, clock.System().Now()) },
+		Changed: func(id puntuale.SessionID) { m.d.Wake(id, clock.System().Now()) },
 		Seal:    w.vault.Seal, Open: w.vault.Open, Logger: quiet(),
 	})
 	m.conn = official.New(official.Config{
@@ -184,7 +184,7 @@ func TestKilledWithManyInFlight(t *testing.T) {
 		for life := range lives {
 			m := w.live(committed, &mu)
 			all = append(all, w.plan(life*each, each)...)
-			m.d.Hint(w.session, clock.System().Now())
+			m.d.Wake(w.session, clock.System().Now())
 			answered, flying := 5+r.IntN(each/2), 1+r.IntN(each/4)
 			asked := w.peer.Asked() + answered + flying
 			release := held.After(answered)

@@ -9,32 +9,32 @@ import (
 	"puntuale"
 )
 
-// member is this node's part in the fleet. It keeps the lease on one goroutine and the sessions on another, so that a
-// slow look at the roster never costs the lease.
-type member struct {
+// membership is this node's part in the fleet. One goroutine keeps the lease and another one the sessions, so that a
+// slow read of the roster never costs the lease.
+type membership struct {
 	cfg   *Config
 	sched *scheduler
 	wake  chan struct{}
-	beat  chan struct{} // the incarnation changed
+	beat  chan struct{} // the node was registered anew
 
 	mu       sync.Mutex
 	node     puntuale.NodeID   // 0: joining again
-	nodes    []puntuale.NodeID // alive at the last look
+	nodes    []puntuale.NodeID // alive when the roster was last read
 	nudged   bool
-	hinted   map[puntuale.SessionID]bool // new here: taken without regard to whose they should be
-	foreign  map[puntuale.SessionID]bool // hinted and found to be another's: not asked for again until the next beat
+	woken    map[puntuale.SessionID]bool // made or changed here: taken even if another node should have them
+	foreign  map[puntuale.SessionID]bool // woken and found to be another's: not asked for again until the next beat
 	released map[puntuale.SessionID]bool // drained, may go
 
-	eager   time.Time                              // until then dead nodes are looked for often; keepSessions only
-	targets map[puntuale.SessionID]puntuale.NodeID // of sessions that should go; keepSessions only
-	free    map[puntuale.SessionID]time.Time       // since when nobody has it; keepSessions only
+	eager   time.Time                              // until then it looks for dead nodes often; keepSessions only
+	targets map[puntuale.SessionID]puntuale.NodeID // the new owners of sessions that should go; keepSessions only
+	free    map[puntuale.SessionID]time.Time       // since when no node has it; keepSessions only
 }
 
-func newMember(cfg *Config, s *scheduler) *member {
-	return &member{
+func newMembership(cfg *Config, s *scheduler) *membership {
+	return &membership{
 		cfg: cfg, sched: s,
 		wake: make(chan struct{}, 1), beat: make(chan struct{}, 1),
-		hinted:   map[puntuale.SessionID]bool{},
+		woken:    map[puntuale.SessionID]bool{},
 		foreign:  map[puntuale.SessionID]bool{},
 		released: map[puntuale.SessionID]bool{},
 		targets:  map[puntuale.SessionID]puntuale.NodeID{},
@@ -42,8 +42,8 @@ func newMember(cfg *Config, s *scheduler) *member {
 	}
 }
 
-// join registers a new incarnation.
-func (m *member) join(ctx context.Context) error {
+// join registers the node anew.
+func (m *membership) join(ctx context.Context) error {
 	node, err := m.cfg.Fleet.Join(ctx, m.cfg.Lease)
 	if err != nil {
 		return err
@@ -53,15 +53,15 @@ func (m *member) join(ctx context.Context) error {
 	m.mu.Unlock()
 	m.sched.health.joined(true)
 	m.sched.health.lease.Store(true)
-	m.sched.box.post(func() { m.sched.node, m.sched.claims.counter = node, 0 })
+	m.sched.mailbox.post(func() { m.sched.node, m.sched.claims.counter = node, 0 })
 	m.eager = m.cfg.Clock.Now().Add(2 * m.cfg.Lease)
-	ring(m.beat)
+	notify(m.beat)
 	m.cfg.Logger.Info("joined the fleet", "node", int64(node))
 	return nil
 }
 
-// leave frees the node's sessions and removes it. Nothing of the member runs any more.
-func (m *member) leave(ctx context.Context) error {
+// leave frees the node's sessions and removes it. No goroutine of the membership runs any more.
+func (m *membership) leave(ctx context.Context) error {
 	m.sched.health.joined(false)
 	if m.node == 0 {
 		return nil
@@ -73,74 +73,74 @@ func (m *member) leave(ctx context.Context) error {
 	return err
 }
 
-// giveUp frees sessions before the node leaves. Nothing of the member runs any more.
-func (m *member) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
+// giveUp frees sessions before the node leaves. No goroutine of the membership runs any more.
+func (m *membership) giveUp(ctx context.Context, sessions []puntuale.SessionID) {
 	if m.node == 0 || len(sessions) == 0 {
 		return
 	}
 	if _, err := m.cfg.Fleet.Assign(ctx, m.node, 0, sessions); err != nil {
-		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they are with the node
+		m.cfg.Logger.Warn("freeing sessions failed", "error", err) // they become free with the node
 		return
 	}
 	m.cfg.Elsewhere(0, time.Time{})
 }
 
-// rejoin gives up the incarnation. Any goroutine.
-func (m *member) rejoin(node puntuale.NodeID) {
+// rejoin has the node registered anew. Any goroutine.
+func (m *membership) rejoin(node puntuale.NodeID) {
 	m.mu.Lock()
 	if m.node == node {
 		m.node = 0
 	}
 	m.mu.Unlock()
-	ring(m.wake)
+	notify(m.wake)
 }
 
-// nudge asks for a look at the roster because of a session (0: whichever is free) that has something due, or changed. One
-// that may be nobody's is for the node that should have it; insist takes it here all the same, for it was made or
-// changed here. Any goroutine.
-func (m *member) nudge(session puntuale.SessionID, changed, insist bool) {
+// nudge has the roster read because of a session that has something due, or changed. Session 0: any that is free. If no
+// node has the session, only the node that should have it acts. With insist this node takes it all the same, because it
+// was made or changed here. Any goroutine.
+func (m *membership) nudge(session puntuale.SessionID, changed, insist bool) {
 	m.mu.Lock()
 	look := (changed || !m.foreign[session]) && (insist || session == 0 || len(m.nodes) == 0 || target(session, m.nodes) == m.node)
 	if look {
 		m.nudged = true
 		if session != 0 {
-			m.hinted[session] = true
+			m.woken[session] = true
 		}
 	}
 	m.mu.Unlock()
 	if look {
-		ring(m.wake)
+		notify(m.wake)
 	}
 }
 
-// drained lets a session go to its new owner. Any goroutine.
-func (m *member) drained(session puntuale.SessionID) {
+// release lets a drained session go to its new owner. Any goroutine.
+func (m *membership) release(session puntuale.SessionID) {
 	m.mu.Lock()
 	m.released[session] = true
 	m.mu.Unlock()
-	ring(m.wake)
+	notify(m.wake)
 }
 
-func ring(c chan struct{}) {
+func notify(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// current is the node's present incarnation, 0 while it has none.
-func (m *member) current() puntuale.NodeID {
+// current is the node's present number in the fleet, 0 while it has none.
+func (m *membership) current() puntuale.NodeID {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.node
 }
 
-// margin is how long before the lease's end claims stop by themselves when it could not be prolonged.
-func (m *member) margin() time.Duration { return m.cfg.Lease / 4 }
+// margin is how long before the lease's end no more is claimed, if the lease could not be prolonged.
+func (m *membership) margin() time.Duration { return m.cfg.Lease / 4 }
 
-// keepLease prolongs the lease each Beat. The lease is counted from before the call that prolonged it, by the monotonic
-// clock; once it runs low nothing is claimed until a call succeeds.
-func (m *member) keepLease(ctx context.Context) {
+// keepLease prolongs the lease each Beat. The lease counts from before the call that prolonged it, by the monotonic
+// clock. Once it runs low, nothing is claimed until a call succeeds.
+func (m *membership) keepLease(ctx context.Context) {
 	low, stop := m.cfg.Clock.After(m.cfg.Lease - m.margin())
 	wait := m.cfg.Beat
 	for {
@@ -155,10 +155,10 @@ func (m *member) keepLease(ctx context.Context) {
 			m.sched.health.lease.Store(false)
 			m.cfg.Logger.Error("the lease could not be prolonged in time, nothing is claimed", "node", int64(m.current()))
 			release()
-			wait = 0 // a process that stood still finds its beat due as well
+			wait = 0 // in a process that stood still, the beat is due as well
 			continue
 		case <-m.beat:
-			// A new incarnation has just begun a lease of its own; prolonging it at once starts the count anew.
+			// The node was registered anew, with a lease of its own. To prolong it at once starts the count anew.
 		case <-fired:
 		}
 		release()
@@ -178,10 +178,10 @@ func (m *member) keepLease(ctx context.Context) {
 			if !m.sched.health.lease.Swap(true) {
 				m.cfg.Logger.Info("the lease is prolonged again", "node", int64(node))
 			}
-			m.sched.box.ring()
+			m.sched.mailbox.notify()
 			continue
 		case errors.Is(err, puntuale.ErrFenced):
-			m.sched.box.post(func() { m.sched.fenced(node) })
+			m.sched.mailbox.post(func() { m.sched.fenced(node) })
 		case ctx.Err() == nil:
 			wait = m.cfg.Beat / 4 // there is little time to lose
 			m.cfg.Logger.Warn("prolonging the lease failed", "node", int64(node), "error", err)
@@ -190,12 +190,12 @@ func (m *member) keepLease(ctx context.Context) {
 	}
 }
 
-// eagerly is how often a node that has just joined looks for dead ones: it may be the next life of one of them.
+// eagerly is how often a node that has just joined looks for dead ones. It may have been one of them before a restart.
 const eagerly = 500 * time.Millisecond
 
-// keepSessions looks for dead nodes each Beat, at the roster each Poll, and at once when asked to: whatever hint is lost,
-// a new session has its node within a Poll.
-func (m *member) keepSessions(ctx context.Context) {
+// keepSessions looks for dead nodes each Beat, reads the roster each Poll, and at once when asked to. So a new session
+// has its node within a Poll, even if a wakeup is lost.
+func (m *membership) keepSessions(ctx context.Context) {
 	fired, release := m.cfg.Clock.After(0)
 	defer func() { release() }()
 	var next time.Time // when dead nodes are looked for
@@ -215,7 +215,7 @@ func (m *member) keepSessions(ctx context.Context) {
 				if m.cfg.Clock.Sleep(ctx, time.Second) != nil {
 					return
 				}
-				ring(m.wake)
+				notify(m.wake)
 				continue
 			}
 			beat = true
@@ -231,9 +231,9 @@ func (m *member) keepSessions(ctx context.Context) {
 			next = m.cfg.Clock.Now().Add(every)
 		case tick:
 			m.expect()
-			m.look(ctx)
+			m.readRoster(ctx)
 		default:
-			m.look(ctx)
+			m.readRoster(ctx)
 			continue
 		}
 		release()
@@ -241,15 +241,15 @@ func (m *member) keepSessions(ctx context.Context) {
 	}
 }
 
-// expect has the next look ask the store.
-func (m *member) expect() {
+// expect has the next readRoster ask the store.
+func (m *membership) expect() {
 	m.mu.Lock()
 	m.nudged = true
 	m.mu.Unlock()
 }
 
-// refresh reaps dead nodes and looks at the roster.
-func (m *member) refresh(ctx context.Context) {
+// refresh removes dead nodes and reads the roster.
+func (m *membership) refresh(ctx context.Context) {
 	call, cancel := context.WithTimeout(ctx, callWait)
 	defer cancel()
 	m.mu.Lock()
@@ -263,14 +263,14 @@ func (m *member) refresh(ctx context.Context) {
 	} else if freed > 0 {
 		m.cfg.Logger.Info("sessions of dead nodes are free", "sessions", freed)
 	}
-	m.look(ctx)
+	m.readRoster(ctx)
 }
 
-// look takes free sessions that should be the node's, and begins to let go of those that should be another's.
-func (m *member) look(ctx context.Context) {
+// readRoster takes free sessions that should be this node's. It begins to let go of those that should be another's.
+func (m *membership) readRoster(ctx context.Context) {
 	m.mu.Lock()
-	node, nudged, hinted := m.node, m.nudged, m.hinted
-	m.nudged, m.hinted = false, map[puntuale.SessionID]bool{}
+	node, nudged, woken := m.node, m.nudged, m.woken
+	m.nudged, m.woken = false, map[puntuale.SessionID]bool{}
 	m.mu.Unlock()
 	if node == 0 || !nudged {
 		return
@@ -284,8 +284,8 @@ func (m *member) look(ctx context.Context) {
 		}
 		return
 	}
-	mine, leaving := m.sort(node, nodes, sessions)
-	taken := m.take(call, node, m.wanted(node, nodes, sessions, hinted))
+	mine, leaving := m.sortSessions(node, nodes, sessions)
+	taken := m.take(call, node, m.wanted(node, nodes, sessions, woken))
 	for _, s := range sessions {
 		if taken[s.ID] {
 			s.Owner = node
@@ -294,19 +294,19 @@ func (m *member) look(ctx context.Context) {
 	}
 	m.mu.Lock()
 	m.nodes = nodes
-	for id := range hinted {
+	for id := range woken {
 		m.foreign[id] = true
 	}
 	for _, s := range mine {
 		delete(m.foreign, s.ID)
 	}
 	m.mu.Unlock()
-	m.sched.box.post(func() { m.sched.setSessions(node, mine, leaving) })
+	m.sched.mailbox.post(func() { m.sched.setSessions(node, mine, leaving) })
 }
 
-// sort picks the node's own sessions, and of them those that should be another's. One that is just being linked stays: a
-// move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
-func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+// sortSessions picks the node's own sessions, and those of them that should be another's. One that is just being linked
+// stays: a move would end the pairing that a person is looking at. Connectors end each pairing within minutes.
+func (m *membership) sortSessions(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session) (mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
 	leaving = map[puntuale.SessionID]bool{}
 	clear(m.targets)
 	for _, s := range sessions {
@@ -322,9 +322,9 @@ func (m *member) sort(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []
 	return mine, leaving
 }
 
-// wanted are the free sessions this node should take: its own by the hashing, those just hinted here, and those that
-// whoever should have taken them left alone for a whole lease.
-func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, hinted map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
+// wanted are the free sessions that this node should take. They are its own by the hashing, or were made or changed
+// here. Or they stayed free for a whole lease, because another node did not take them.
+func (m *membership) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions []puntuale.Session, woken map[puntuale.SessionID]bool) (ids []puntuale.SessionID) {
 	now := m.cfg.Clock.Now()
 	still := make(map[puntuale.SessionID]time.Time)
 	for _, s := range sessions {
@@ -336,7 +336,7 @@ func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions 
 			since = now
 		}
 		still[s.ID] = since
-		if hinted[s.ID] || target(s.ID, nodes) == node || now.Sub(since) > m.cfg.Lease {
+		if woken[s.ID] || target(s.ID, nodes) == node || now.Sub(since) > m.cfg.Lease {
 			ids = append(ids, s.ID)
 		}
 	}
@@ -344,7 +344,7 @@ func (m *member) wanted(node puntuale.NodeID, nodes []puntuale.NodeID, sessions 
 	return ids
 }
 
-func (m *member) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.SessionID) map[puntuale.SessionID]bool {
+func (m *membership) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.SessionID) map[puntuale.SessionID]bool {
 	taken := map[puntuale.SessionID]bool{}
 	if len(ids) == 0 {
 		return taken
@@ -367,7 +367,7 @@ func (m *member) take(ctx context.Context, node puntuale.NodeID, ids []puntuale.
 }
 
 // handOver gives drained sessions to the nodes that should have them.
-func (m *member) handOver(ctx context.Context) {
+func (m *membership) handOver(ctx context.Context) {
 	m.mu.Lock()
 	released, node := m.released, m.node
 	m.released = map[puntuale.SessionID]bool{}
@@ -389,14 +389,14 @@ func (m *member) handOver(ctx context.Context) {
 			continue
 		}
 		m.cfg.Logger.Info("let sessions go", "node", int64(node), "to", int64(t), "sessions", len(moved))
-		m.sched.box.post(func() { m.sched.letGo(node, moved) })
+		m.sched.mailbox.post(func() { m.sched.sessionsMoved(node, moved) })
 		for _, id := range moved {
 			m.cfg.Elsewhere(id, time.Time{})
 		}
 	}
 }
 
-// target is the node that should own a session: the highest of the hashes of (session, node). When a node comes or
+// target is the node that should own a session: the one with the highest hash of (session, node). When a node comes or
 // goes, only its own sessions move.
 func target(session puntuale.SessionID, nodes []puntuale.NodeID) (best puntuale.NodeID) {
 	var high uint64

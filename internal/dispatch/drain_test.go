@@ -13,9 +13,9 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// A session that rests begins nothing new; whoever waits hears when the last of what is in flight is on disk. It goes on
-// when it is told to, and by itself at the moment that was said.
-func TestRest(t *testing.T) {
+// TestDrain: a session that is drained begins nothing new. Its waiters hear when everything in flight is on disk. It goes
+// on when it is told to, and by itself at the moment that was named.
+func TestDrain(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(_ *dispatch.Config, _ *memory, n *network) {
 		n.send = func(context.Context, puntuale.Prepared) error {
@@ -25,11 +25,11 @@ func TestRest(t *testing.T) {
 	}, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
 		now := time.Now()
 		flying := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		later := m.add(1, "+392", now.Add(2*time.Second), now.Add(3*time.Second))
-		d.Hint(1, now.Add(2*time.Second))
-		quiet := d.Rest(1, now.Add(time.Minute))
+		d.Wake(1, now.Add(2*time.Second))
+		quiet := d.Drain(1, now.Add(time.Minute))
 		synctest.Wait()
 		select {
 		case <-quiet:
@@ -43,25 +43,25 @@ func TestRest(t *testing.T) {
 		}
 		after(30 * time.Second)
 		if s := m.get(later[0]); s.state != puntuale.Pending || s.Intent != 0 {
-			t.Errorf("while it rests: %v %d", s.state, s.Intent)
+			t.Errorf("while it is drained: %v %d", s.state, s.Intent)
 		}
-		<-d.Rest(1, now.Add(time.Hour))
-		<-d.Rest(9, now.Add(time.Hour)) // nobody's
+		<-d.Drain(1, now.Add(time.Hour))
+		<-d.Drain(9, now.Add(time.Hour)) // no node has it
 		d.Resume(9)
 		d.Resume(1)
 		after(5 * time.Second)
 		if s := m.get(later[0]).state; s != puntuale.Completed {
-			t.Errorf("after its rest: %v", s)
+			t.Errorf("after its drain: %v", s)
 		}
-		<-d.Rest(1, time.Now().Add(10*time.Second))
+		<-d.Drain(1, time.Now().Add(10*time.Second))
 		id := m.add(1, "+393", time.Now())[0]
 		after(9 * time.Second)
 		if s := m.get(id); s.Intent != 0 {
-			t.Errorf("before the end of its rest: %d", s.Intent)
+			t.Errorf("before the end of its drain: %d", s.Intent)
 		}
 		after(6 * time.Second)
 		if s := m.get(id).state; s != puntuale.Completed {
-			t.Errorf("after the end of its rest: %v", s)
+			t.Errorf("after the end of its drain: %v", s)
 		}
 	})
 }
@@ -107,8 +107,8 @@ func (k *keeper) seen() []string {
 	return slices.Clone(k.told)
 }
 
-// Sessions are told of when they are taken, closed before they go to another node, and all closed before a node leaves or
-// once its lease is gone.
+// TestSessionsAreTold: the dispatcher says which sessions it took. It has them closed before they go to another node,
+// before the node leaves, and once its lease is gone.
 func TestSessionsAreTold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -178,8 +178,8 @@ func TestSessionsAreTold(t *testing.T) {
 	})
 }
 
-// TestLinkingIsNotMoved: a session that is just being linked stays with its node when another joins, for the pairing would
-// end with the move. It goes once the pairing is over, however that ended.
+// TestLinkingIsNotMoved: a session that is just being linked stays with its node when another joins, for the move would
+// end the pairing. It goes once the pairing is over, however that ended.
 func TestLinkingIsNotMoved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -229,7 +229,7 @@ func TestLinkingIsNotMoved(t *testing.T) {
 	})
 }
 
-// hanging is a keeper of which one session never closes.
+// hanging is a keeper with one session that never closes.
 type hanging struct{ keeper }
 
 func (h *hanging) Release(session puntuale.SessionID, done func()) {
@@ -240,7 +240,7 @@ func (h *hanging) Release(session puntuale.SessionID, done func()) {
 
 func (h *hanging) ReleaseAll(ctx context.Context) { <-ctx.Done() }
 
-// leaving is a fleet that takes no call whose time is up.
+// leaving is a fleet that takes no call after its deadline.
 type leaving struct{ *memory }
 
 func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
@@ -250,7 +250,8 @@ func (l leaving) Leave(ctx context.Context, node puntuale.NodeID) error {
 	return l.memory.Leave(ctx, node)
 }
 
-// A session that hangs while the node stops costs the others nothing, and is free itself once the node has left.
+// TestStopWithHangingSession: a session that hangs while the node stops does not delay the others. It is free itself once the
+// node has left.
 func TestStopWithHangingSession(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(cfg *dispatch.Config, m *memory, _ *network) {

@@ -17,7 +17,7 @@ import (
 // pair is two nodes on one PostgreSQL, and a session of the second.
 type pair struct {
 	first, second *world
-	hinter        *dispatch.Dispatcher // the first node's
+	waker         *dispatch.Dispatcher // the first node's
 	client        puntuale.ClientID
 	session       puntuale.SessionID
 }
@@ -37,7 +37,7 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 		w.store.Listen(d.Heard)
 		return d
 	}
-	p.hinter = node(p.first)
+	p.waker = node(p.first)
 	var first puntuale.NodeID
 	p.scan(t, &first, "select id from node")
 	node(p.second)
@@ -48,7 +48,7 @@ func newPair(t *testing.T, poll time.Duration) *pair {
 	})
 	for owner := first; owner == first; {
 		p.client, p.session = p.first.newClient(t)
-		eventually(t, "the session has its owner", func() bool { // nobody hints, so whose it should be takes it
+		eventually(t, "the session has its owner", func() bool { // without a wakeup, the node that should have it takes it
 			p.scan(t, &owner, fmt.Sprintf("select owner from session where id = %d", p.session))
 			return owner != 0
 		})
@@ -72,7 +72,7 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
-	p.hinter.Hint(p.session, began)
+	p.waker.Wake(p.session, began)
 	eventually(t, "the message left", func() bool {
 		found, err := tenant.Details(t.Context(), ids)
 		return err == nil && found[0].State == puntuale.Completed
@@ -80,9 +80,9 @@ func (p *pair) call(t *testing.T, i int) time.Duration {
 	return time.Since(began)
 }
 
-// TestHintWakesOtherNode: with a poll of an hour, only a hint explains that what is started at one node leaves at once by
-// another.
-func TestHintWakesOtherNode(t *testing.T) {
+// TestWakeupReachesOtherNode: a message that is started at one node leaves at once by another. The poll takes an hour, so
+// only a wakeup explains it.
+func TestWakeupReachesOtherNode(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Hour)
 	var longest, sum time.Duration
@@ -94,8 +94,8 @@ func TestHintWakesOtherNode(t *testing.T) {
 	t.Logf("%d messages left after %v on average, %v at most", calls, sum/calls, longest)
 }
 
-// TestHintsAreOnlyHints: while every connection that listens is cut as soon as it is there, messages leave by the poll.
-func TestHintsAreOnlyHints(t *testing.T) {
+// TestWakeupsMayBeLost: every connection that listens is cut as soon as it is there, and messages leave by the poll.
+func TestWakeupsMayBeLost(t *testing.T) {
 	t.Parallel()
 	p := newPair(t, time.Second)
 	ctx, stop := context.WithCancel(t.Context())
@@ -125,10 +125,10 @@ func TestHintsAreOnlyHints(t *testing.T) {
 	}
 }
 
-// elsewhere counts the hints that a node gives away.
+// elsewhere counts the wakeups that a node gives away.
 type elsewhere struct{ due, changed map[puntuale.SessionID]int }
 
-func (e *elsewhere) hint(session puntuale.SessionID, due time.Time) {
+func (e *elsewhere) wakeup(session puntuale.SessionID, due time.Time) {
 	if due.IsZero() {
 		e.changed[session]++
 	} else {
@@ -136,13 +136,13 @@ func (e *elsewhere) hint(session puntuale.SessionID, due time.Time) {
 	}
 }
 
-// TestHintsGivenAway: a node keeps hints for its own sessions to itself, and passes on the others that are soon; what it
-// hears goes no further, and makes it look at the roster only where it should be the owner.
-func TestHintsGivenAway(t *testing.T) {
+// TestWakeupsGivenAway: a node keeps wakeups for its own sessions, and passes on the others that are soon. What it hears
+// goes no further. It reads the roster for that only where it should be the owner.
+func TestWakeupsGivenAway(t *testing.T) {
 	t.Parallel()
 	given := &elsewhere{map[puntuale.SessionID]int{}, map[puntuale.SessionID]int{}}
 	set := func(cfg *dispatch.Config, _ *memory, _ *network) {
-		cfg.Elsewhere, cfg.Poll, cfg.Lease = given.hint, time.Hour, time.Minute
+		cfg.Elsewhere, cfg.Poll, cfg.Lease = given.wakeup, time.Hour, time.Minute
 	}
 	bubble(t, set, func(t *testing.T, d *dispatch.Dispatcher, m *memory, _ *network) {
 		const theirs = 2
@@ -166,15 +166,15 @@ func TestHintsGivenAway(t *testing.T) {
 		if m.owner(mine) == other || m.owner(mine) == 0 {
 			t.Fatal("the session went to the other node")
 		}
-		d.Hint(mine, time.Now())
-		d.Hint(theirs, time.Now())
-		d.Hint(theirs, time.Now().Add(3*time.Second))
+		d.Wake(mine, time.Now())
+		d.Wake(theirs, time.Now())
+		d.Wake(theirs, time.Now().Add(3*time.Second))
 		d.Heard(theirs, time.Now())
 		synctest.Wait()
 		if given.due[mine] != 0 || given.due[theirs] != 1 || len(given.changed) != 0 {
 			t.Errorf("given away: %+v", given)
 		}
-		// Of free sessions that it only hears of, it takes those that should be its own.
+		// Other nodes told of free sessions: it takes those that should be its own.
 		for id := puntuale.SessionID(10); id < 40; id++ {
 			m.session(id, 3, 0)
 		}
@@ -193,9 +193,9 @@ func TestHintsGivenAway(t *testing.T) {
 		if looks == 0 || looks > len(taken) {
 			t.Errorf("%d looks at the roster for %d sessions", looks, len(taken))
 		}
-		// One that is made here is taken at once, and the others are told.
+		// A session that is made here is taken at once, and the others are told.
 		m.session(50, 3, 0)
-		d.Hint(50, time.Time{})
+		d.Wake(50, time.Time{})
 		synctest.Wait()
 		if m.owner(50) == 0 || given.changed[50] != 1 {
 			t.Errorf("made here: owner %d, given away %+v", m.owner(50), given)

@@ -24,18 +24,18 @@ func refuseFirst(takes time.Duration) func(*dispatch.Config, *memory, *network) 
 
 func cancelled(r *row) { r.state = puntuale.Cancelled }
 
-// TestStoppedInRetry: a message that was stopped while it waited for its next attempt holds up no later one.
+// TestStoppedInRetry: a message that was stopped while it waited for its next attempt holds back no later one.
 func TestStoppedInRetry(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		now := time.Now()
 		tried := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		m.change(tried, cancelled)
 		now = time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(100 * time.Millisecond)
 		if at := n.of(id); len(at) != 1 {
 			t.Errorf("left %v, want at %v", at, now)
@@ -43,17 +43,17 @@ func TestStoppedInRetry(t *testing.T) {
 	})
 }
 
-// TestStoppedWhileOneWaits: nor one that waits for it already.
+// TestStoppedWhileOneWaits: it is the same if a later one waits for it already.
 func TestStoppedWhileOneWaits(t *testing.T) {
 	t.Parallel()
 	bubble(t, refuseFirst(0), func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		now := time.Now()
 		tried := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		now = time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(3 * time.Second)
 		if len(n.of(id)) > 0 {
 			t.Error("it overtook one in retry")
@@ -66,7 +66,7 @@ func TestStoppedWhileOneWaits(t *testing.T) {
 	})
 }
 
-// TestStoppedDuringAttempt: a message that was stopped during an attempt that ends in a retry holds up no later one.
+// TestStoppedDuringAttempt: a message that was stopped during an attempt that ends in a retry holds back no later one.
 func TestStoppedDuringAttempt(t *testing.T) {
 	t.Parallel()
 	setup := func(cfg *dispatch.Config, m *memory, n *network) {
@@ -76,12 +76,12 @@ func TestStoppedDuringAttempt(t *testing.T) {
 	bubble(t, setup, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		now := time.Now()
 		tried := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(time.Second)
 		m.change(tried, cancelled)
 		now = time.Now()
 		id := m.add(1, "+391", now)[0]
-		d.Hint(1, now)
+		d.Wake(1, now)
 		after(1900 * time.Millisecond)
 		if len(n.of(id)) > 0 {
 			t.Error("it overtook one in flight")

@@ -13,19 +13,19 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// stepped is a clock that may be set while it runs; what waits for it does not notice.
-type stepped struct {
+// jumpingClock is a clock that may be set while it runs. Timers do not notice.
+type jumpingClock struct {
 	clock.Clock
 	by atomic.Int64
 }
 
-func (c *stepped) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.by.Load())) }
+func (c *jumpingClock) Now() time.Time { return c.Clock.Now().Add(time.Duration(c.by.Load())) }
 
-func (c *stepped) step(by time.Duration) { c.by.Add(int64(by)) }
+func (c *jumpingClock) jump(by time.Duration) { c.by.Add(int64(by)) }
 
-func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run func(*testing.T, *stepped, *dispatch.Dispatcher, *memory, *network)) {
+func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run func(*testing.T, *jumpingClock, *dispatch.Dispatcher, *memory, *network)) {
 	t.Helper()
-	c := &stepped{Clock: clock.System()}
+	c := &jumpingClock{Clock: clock.System()}
 	bubble(t, func(cfg *dispatch.Config, m *memory, n *network) {
 		cfg.Clock = c
 		if setup != nil {
@@ -34,22 +34,22 @@ func bubbleOn(t *testing.T, setup func(*dispatch.Config, *memory, *network), run
 	}, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) { run(t, c, d, m, n) })
 }
 
-var clockSteps = map[string]time.Duration{"back": -time.Hour, "forward": time.Hour}
+var clockJumps = map[string]time.Duration{"back": -time.Hour, "forward": time.Hour}
 
-// TestClockStep: what is due once the clock was set is read and sent at once, and by the poll.
-func TestClockStep(t *testing.T) {
+// TestClockJump: after the clock was set, messages that are due are read and sent at once, and by the poll.
+func TestClockJump(t *testing.T) {
 	t.Parallel()
-	for name, by := range clockSteps {
+	for name, by := range clockJumps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bubbleOn(t, nil, func(t *testing.T, c *stepped, d *dispatch.Dispatcher, m *memory, n *network) {
-				d.Hint(1, c.Now())
+			bubbleOn(t, nil, func(t *testing.T, c *jumpingClock, d *dispatch.Dispatcher, m *memory, n *network) {
+				d.Wake(1, c.Now())
 				after(1500 * time.Millisecond)
-				d.Hint(1, c.Now())
+				d.Wake(1, c.Now())
 				synctest.Wait()
-				c.step(by)
+				c.jump(by)
 				first := m.add(1, "+391", c.Now())[0]
-				d.Hint(1, c.Now())
+				d.Wake(1, c.Now())
 				after(1100 * time.Millisecond)
 				second := m.add(1, "+392", c.Now())[0]
 				after(1100 * time.Millisecond)
@@ -63,18 +63,18 @@ func TestClockStep(t *testing.T) {
 	}
 }
 
-// TestClockStepWhileReading: a step during a read does not count as the time that it took.
-func TestClockStepWhileReading(t *testing.T) {
+// TestClockJumpWhileReading: a jump during a read does not count as the time that it took.
+func TestClockJumpWhileReading(t *testing.T) {
 	t.Parallel()
-	for name, by := range clockSteps {
+	for name, by := range clockJumps {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			slow := &slowReads{}
 			setup := func(cfg *dispatch.Config, _ *memory, _ *network) { slow.Queue, cfg.Queue = cfg.Queue, slow }
-			bubbleOn(t, setup, func(t *testing.T, c *stepped, _ *dispatch.Dispatcher, m *memory, _ *network) {
+			bubbleOn(t, setup, func(t *testing.T, c *jumpingClock, _ *dispatch.Dispatcher, m *memory, _ *network) {
 				slow.wait.Store(int64(400 * time.Millisecond))
 				after(2100 * time.Millisecond)
-				c.step(by)
+				c.jump(by)
 				after(500 * time.Millisecond)
 				slow.wait.Store(0)
 				id := m.add(1, "+391", c.Now())[0]
@@ -87,8 +87,8 @@ func TestClockStepWhileReading(t *testing.T) {
 	}
 }
 
-// TestClockSetBackDuringWaits: a pause that the network asked for, a rest and the wait behind a message in retry last as
-// long as they were to, whatever the clock shows; the retry itself keeps its moment.
+// TestClockSetBackDuringWaits: a pause, a drain and the wait behind a message in retry last as long as they should,
+// whatever the clock shows. The retry itself keeps its moment.
 func TestClockSetBackDuringWaits(t *testing.T) {
 	t.Parallel()
 	setup := func(_ *dispatch.Config, m *memory, n *network) {
@@ -105,24 +105,24 @@ func TestClockSetBackDuringWaits(t *testing.T) {
 			return nil
 		}
 	}
-	bubbleOn(t, setup, func(t *testing.T, c *stepped, d *dispatch.Dispatcher, m *memory, n *network) {
+	bubbleOn(t, setup, func(t *testing.T, c *jumpingClock, d *dispatch.Dispatcher, m *memory, n *network) {
 		long := c.Now().Add(-3 * time.Hour)
 		m.add(1, "+391", long)
 		tried := m.add(2, "+392", long)[0]
 		after(1500 * time.Millisecond)
-		<-d.Rest(3, c.Now().Add(20*time.Second))
-		c.step(-time.Hour)
+		<-d.Drain(3, c.Now().Add(20*time.Second))
+		c.jump(-time.Hour)
 		paused := m.add(1, "+399", c.Now())[0]
 		behind := m.add(2, "+392", c.Now())[0]
-		rested := m.add(3, "+399", c.Now())[0]
+		drained := m.add(3, "+399", c.Now())[0]
 		after(5 * time.Second)
-		for _, id := range []puntuale.MessageID{paused, behind, rested} {
+		for _, id := range []puntuale.MessageID{paused, behind, drained} {
 			if got := n.of(id); len(got) != 0 {
 				t.Errorf("message %d left before its time", id)
 			}
 		}
 		after(65 * time.Second)
-		for _, id := range []puntuale.MessageID{paused, behind, rested} {
+		for _, id := range []puntuale.MessageID{paused, behind, drained} {
 			if s := m.get(id).state; s != puntuale.Completed {
 				t.Errorf("message %d is %v", id, s)
 			}
@@ -148,11 +148,11 @@ func TestClockSetForwardInFlight(t *testing.T) {
 			return nil
 		}
 	}
-	bubbleOn(t, setup, func(t *testing.T, c *stepped, d *dispatch.Dispatcher, m *memory, _ *network) {
+	bubbleOn(t, setup, func(t *testing.T, c *jumpingClock, d *dispatch.Dispatcher, m *memory, _ *network) {
 		id := m.add(1, "+391", c.Now())[0]
-		d.Hint(1, c.Now())
+		d.Wake(1, c.Now())
 		after(time.Second)
-		c.step(time.Hour)
+		c.jump(time.Hour)
 		after(10 * time.Second)
 		v.mu.Lock()
 		defer v.mu.Unlock()
@@ -178,20 +178,20 @@ func (v *verdicts) Record(ctx context.Context, now time.Time, results []puntuale
 	return v.Queue.Record(ctx, now, results)
 }
 
-// TestRestIsBounded: a rest ends within 40 s, whatever the clock of whoever asked for it shows.
-func TestRestIsBounded(t *testing.T) {
+// TestDrainIsBounded: a drain ends within 40 s, whatever the clock of its caller shows.
+func TestDrainIsBounded(t *testing.T) {
 	t.Parallel()
 	bubble(t, nil, func(t *testing.T, d *dispatch.Dispatcher, m *memory, n *network) {
 		after(time.Second)
-		<-d.Rest(1, time.Now().Add(time.Hour))
+		<-d.Drain(1, time.Now().Add(time.Hour))
 		id := m.add(1, "+391", time.Now())[0]
 		after(38 * time.Second)
 		if got := n.of(id); len(got) != 0 {
-			t.Error("it left before the end of the rest")
+			t.Error("it left before the end of the drain")
 		}
 		after(4 * time.Second)
 		if got := n.of(id); len(got) != 1 {
-			t.Error("it rests on")
+			t.Error("the drain goes on")
 		}
 	})
 }

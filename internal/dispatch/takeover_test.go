@@ -10,9 +10,9 @@ import (
 	"puntuale/internal/dispatch"
 )
 
-// TestManyToLearn: a new owner keeps the order of a recipient whose earlier message the former one tried, also in a
-// session with far more messages than are looked through at a time; and the others do not wait for that.
-func TestManyToLearn(t *testing.T) {
+// TestManyAtTakeover: a new owner keeps the order of a recipient whose earlier message the former one tried. It does so
+// also in a session with more messages than it looks through at a time. The others do not wait for that.
+func TestManyAtTakeover(t *testing.T) {
 	t.Parallel()
 	var first, second puntuale.MessageID
 	var others []puntuale.MessageID

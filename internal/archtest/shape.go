@@ -1,0 +1,59 @@
+package archtest
+
+import (
+	"go/ast"
+	"go/token"
+	"slices"
+)
+
+// Limits on the shape of types. Embedded types count as one field, and methods of embedded interfaces do not count.
+const (
+	maxFields  = 20 // a struct with more hides a state machine, or a second noun
+	maxMethods = 7  // an interface is a role, and joined only for its implementer
+)
+
+// narrow are the folders, and those below, whose structs keep to maxFields.
+var narrow = []string{"internal/dispatch"}
+
+// wide are the interfaces with more methods than maxMethods, by folder and name, and how many each may have. The list
+// shrinks: these are to be split by role, and nothing is added.
+var wide = map[string]int{
+	"./AgendaStore":    8,
+	"./Meter":          8,
+	"./Operator":       9,
+	"./Queue":          8,
+	"./RecipientStore": 8,
+}
+
+// checkShape counts the fields of structs and the methods of interfaces.
+func (c *checker) checkShape(name, folder string, parsed *ast.File, line func(token.Pos) int) {
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		spec, ok := n.(*ast.TypeSpec)
+		if !ok {
+			return true
+		}
+		switch of := spec.Type.(type) {
+		case *ast.StructType:
+			if count := members(of.Fields); count > maxFields && slices.ContainsFunc(narrow, func(p string) bool { return below(folder, p) }) {
+				c.report(name, line(spec.Pos()), "%s has %d fields, %d are allowed: group them by noun", spec.Name.Name, count, maxFields)
+			}
+		case *ast.InterfaceType:
+			count := 0
+			for _, method := range of.Methods.List {
+				count += len(method.Names)
+			}
+			if limit := max(maxMethods, wide[folder+"/"+spec.Name.Name]); count > limit {
+				c.report(name, line(spec.Pos()), "%s has %d methods, %d are allowed: split it by role", spec.Name.Name, count, limit)
+			}
+		}
+		return true
+	})
+}
+
+// members counts fields: "a, b int" is two, an embedded type is one.
+func members(list *ast.FieldList) (count int) {
+	for _, field := range list.List {
+		count += max(1, len(field.Names))
+	}
+	return count
+}

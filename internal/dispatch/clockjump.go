@@ -1,0 +1,51 @@
+package dispatch
+
+import (
+	"container/heap"
+	"time"
+)
+
+// The wall clock may be set while the process runs. Promises on disk are due by that clock: messages keep their
+// moments. What this process waits for is no promise: when the clock is set back, it moves along. When the clock is set
+// forward, it only comes early. So nothing that gives up an attempt counts time by the clock (overdue).
+
+// tick returns the present moment, and notices when the clock was set back.
+func (s *scheduler) tick() time.Time {
+	now := s.cfg.Clock.Now()
+	if by := s.last.Sub(now); by > 0 {
+		s.setBack(by)
+	}
+	s.last = now
+	return now
+}
+
+// setBack moves all that this process waits for, by as much as the clock was set back.
+func (s *scheduler) setBack(by time.Duration) {
+	back := func(moments ...*time.Time) {
+		for _, t := range moments {
+			if !t.IsZero() {
+				*t = t.Add(-by)
+			}
+		}
+	}
+	back(&s.polls.next, &s.polls.nextPart, &s.claims.resume)
+	for _, q := range s.queues {
+		back(&q.drain.until)
+		q.lookahead.SetBack(by)
+		if !q.pause.until.IsZero() {
+			q.pause.set(q.pause.until.Add(-by))
+		}
+		q.pace.setBack(by)
+		for _, r := range q.recipients {
+			for i := range r.barriers {
+				back(&r.barriers[i].until)
+			}
+		}
+	}
+	for _, t := range s.timers {
+		if t.message == nil || t.message.parked { // else it is a message's own moment
+			t.at -= by.Microseconds()
+		}
+	}
+	heap.Init(&s.timers)
+}

@@ -1,0 +1,33 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+)
+
+// lifetime is how the scheduler starts and stops.
+type lifetime struct {
+	ctx context.Context // of everything but sends
+	wg  *sync.WaitGroup
+
+	sendCtx  context.Context
+	cutSends context.CancelFunc
+
+	retiring bool          // nothing more is claimed
+	idle     chan struct{} // closed once retiring and nothing is in flight
+}
+
+func newLifetime() lifetime {
+	l := lifetime{idle: make(chan struct{})}
+	l.sendCtx, l.cutSends = context.WithCancel(context.Background())
+	return l
+}
+
+// retired says that nothing is in flight any more. It may be called more than once.
+func (l *lifetime) retired() {
+	select {
+	case <-l.idle:
+	default:
+		close(l.idle)
+	}
+}

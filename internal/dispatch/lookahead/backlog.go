@@ -1,0 +1,115 @@
+package lookahead
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// backlog says whether the database holds more that is due soon than memory does.
+type backlog struct {
+	more      bool
+	campaigns bool // in the campaign queue
+	cut       bool // the last read brought all rows that it could
+}
+
+// More reports whether the database holds more that is due soon, apart from campaigns.
+func (l *Lookahead) More() bool { return l.backlog.more }
+
+// FoundMore notes that the database holds more that is due soon: a row found no room in memory.
+func (l *Lookahead) FoundMore() { l.backlog.more = true }
+
+// MoreOfCampaigns reports whether the database holds more in the session's campaign queue.
+func (l *Lookahead) MoreOfCampaigns() bool { return l.backlog.campaigns }
+
+// SetMoreOfCampaigns notes whether the last read left something in the campaign queue.
+func (l *Lookahead) SetMoreOfCampaigns(more bool) { l.backlog.campaigns = more }
+
+// Refill asks for an urgent read if memory runs low while the database holds more. low says so of the session queue,
+// campaignsLow of its campaign queue. It asks for nothing while a read is wanted.
+func (l *Lookahead) Refill(low, campaignsLow bool, now time.Time) Action {
+	low, campaignsLow = low && l.backlog.more, campaignsLow && l.backlog.campaigns
+	if l.Wanted() || !low && !campaignsLow {
+		return Action{}
+	}
+	l.backlog.more = l.backlog.more && !low
+	l.backlog.campaigns = l.backlog.campaigns && !campaignsLow
+	return l.Want(true, now)
+}
+
+// expiryEvery is how often a session that cannot send is read for what expires. A known end is met on time.
+const expiryEvery = 10 * time.Second
+
+// A session that cannot send may hold more than is read of it. What expires behind that is looked for apart, which reads
+// all that is due: not more often than behindLeast, and at least every behindMost.
+const (
+	behindLeast = 10 * time.Second
+	behindMost  = time.Minute
+)
+
+// expiry says when a session that cannot send is read: its messages expire all the same.
+type expiry struct {
+	next   time.Time // zero: at once
+	behind time.Time // for what expires behind the rows of a read
+}
+
+// ExpireBy has a session that cannot send read at a moment, if it would be read later.
+func (l *Lookahead) ExpireBy(moment time.Time) {
+	if moment.Before(l.expiry.next) {
+		l.expiry.next = moment
+	}
+}
+
+// ExpireNow has a session that cannot send read by the next poll.
+func (l *Lookahead) ExpireNow() { l.expiry.next = time.Time{} }
+
+// ExpiryDue reports whether a session that cannot send is to be read now. If so, it plans the next time.
+func (l *Lookahead) ExpiryDue(now time.Time) bool {
+	if now.Before(l.expiry.next) {
+		return false
+	}
+	l.expiry.next = now.Add(expiryEvery)
+	return true
+}
+
+// BehindDue reports whether what expires behind the rows of a read is to be looked for now.
+func (l *Lookahead) BehindDue(now time.Time) bool {
+	return (l.backlog.cut || l.backlog.campaigns) && !now.Before(l.expiry.behind)
+}
+
+// BehindUntil is the moment until which a look behind the rows of a read searches. The next one is in time for the rest.
+func BehindUntil(now time.Time) time.Time { return now.Add(behindMost) }
+
+// GotBehind plans the next look behind the rows of a read. found are the messages that expire soon. cut says that there
+// may be more: then the next look comes after the poll's interval.
+func (l *Lookahead) GotBehind(found []puntuale.DueMessage, cut bool, poll time.Duration, now time.Time) {
+	l.expiry.behind = now.Add(behindMost)
+	if cut {
+		l.expiry.behind = now.Add(poll)
+	}
+	for i := range found {
+		if end := found[i].ValidUntil; end.After(now) && end.Before(l.expiry.behind) {
+			l.expiry.behind = latest(end, now.Add(behindLeast))
+		}
+	}
+	l.ExpireBy(l.expiry.behind)
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// takeover says what is known of messages that were in retry under the session's former owner.
+type takeover struct {
+	known   bool // they hold back later ones to their recipients
+	crowded bool // there are too many for a read of several sessions: this one is read alone
+}
+
+// TakeoverKnown reports whether the messages in retry under the former owner are known.
+func (l *Lookahead) TakeoverKnown() bool { return l.takeover.known }
+
+// Crowded reports whether the session has so many in retry that it must be read alone.
+func (l *Lookahead) Crowded() bool { return l.takeover.crowded }

@@ -1,0 +1,71 @@
+package lookahead
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// cursorFor bounds how long a session with a backlog is read behind its cursor. A row may come to stand before it, and
+// its wakeup may be lost. It is found then.
+const cursorFor = 5 * time.Second
+
+// cursor is where the next read goes on: every open row before it is in memory or in flight. To read again what is in
+// memory, and what lies closed before it, would cost more than all the rest.
+type cursor struct {
+	place   puntuale.Place // without its session; zero: at the beginning
+	until   time.Time      // then the next read begins at the beginning
+	strayed bool           // since the last read began, an open row left memory
+}
+
+func (c *cursor) begin(goOn bool, now time.Time) puntuale.Place {
+	if !goOn || !now.Before(c.until) {
+		c.place = puntuale.Place{}
+	}
+	c.strayed = false
+	return c.place
+}
+
+func (c *cursor) end(r Result, now time.Time) {
+	switch {
+	case !r.Cut && !r.NoRoom, c.strayed, !r.CanSend:
+		c.place = puntuale.Place{}
+	case r.Last == (puntuale.Place{}): // nothing was taken: as before
+	case c.place == (puntuale.Place{}):
+		c.place, c.until = r.Last, now.Add(cursorFor)
+	default:
+		c.place = r.Last
+	}
+}
+
+// Stray has the next read begin at the beginning: an open row may stand before the cursor.
+func (l *Lookahead) Stray() { l.cursor.place, l.cursor.strayed = puntuale.Place{}, true }
+
+// StrayBefore is [Lookahead.Stray], if a row that is due at a moment may stand before the cursor.
+func (l *Lookahead) StrayBefore(due time.Time) {
+	if !due.After(l.cursor.place.Next) {
+		l.Stray()
+	}
+}
+
+// horizon is how far ahead the next read looks.
+type horizon struct {
+	until time.Time // as wakeups told
+	full  bool      // as far as any read may
+}
+
+func (h *horizon) reach(until time.Time) {
+	if until.After(h.until) {
+		h.until = until
+	}
+}
+
+// take returns the moment, and begins anew.
+func (h *horizon) take(full time.Time) time.Time {
+	until := h.until
+	if h.full {
+		until = full
+	}
+	*h = horizon{}
+	return until
+}

@@ -1,0 +1,118 @@
+package dispatch
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// ownership says whether a session queue is still this node's.
+type ownership int8
+
+const (
+	sessionOwned   ownership = iota
+	sessionLeaving           // about to go to another node, once nothing is in flight
+	sessionLost              // no longer this node's: the session queue is out of use
+)
+
+// setSessions takes what the membership found. Exactly these sessions are the node's. Those in leaving go to another node
+// once nothing of theirs is in flight.
+func (s *scheduler) setSessions(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	if node != s.node {
+		return
+	}
+	s.own(node, mine, leaving) // before their queues ask whether they are online
+	now := s.cfg.Clock.Now()
+	owned := make(map[puntuale.SessionID]bool, len(mine))
+	for _, session := range mine {
+		owned[session.ID] = true
+		q := s.queues[session.ID]
+		if q == nil {
+			q = s.addQueue(session, now)
+		} else if q.pace.limits != session.Pace {
+			q.pace.setPace(session.Pace, now)
+			s.askDeparted(q, now)
+			s.fair.activate(q)
+		}
+		if session.Campaigns && !q.campaign.open {
+			s.want(q, true)
+		}
+		q.campaign.open = session.Campaigns
+		switch drain := leaving[session.ID]; {
+		case drain && q.ownership == sessionOwned:
+			q.ownership = sessionLeaving
+			s.clear(q)
+		case !drain && q.ownership == sessionLeaving:
+			q.ownership = sessionOwned
+			s.resume(q)
+		}
+		s.releaseLeaving(q)
+	}
+	for id, q := range s.queues {
+		if !owned[id] {
+			s.dropQueue(q)
+		}
+	}
+}
+
+// own opens the node's sessions, and closes those that are no longer its own.
+func (s *scheduler) own(node puntuale.NodeID, mine []puntuale.Session, leaving map[puntuale.SessionID]bool) {
+	s.health.owner.Store(int64(node))
+	if s.cfg.Sessions != nil {
+		s.cfg.Sessions.Own(node, mine, leaving)
+	}
+}
+
+func (s *scheduler) addQueue(session puntuale.Session, now time.Time) *sessionQueue {
+	q := newSessionQueue(s.fair.join(session.Client), session, s.cfg.Connector(session))
+	q.offline = !q.online()
+	s.askDeparted(q, now)
+	s.queues[session.ID] = q
+	s.want(q, true)
+	return q
+}
+
+func (s *scheduler) dropQueue(q *sessionQueue) {
+	q.ownership = sessionLost
+	s.clear(q)
+	s.tellDrained(q)
+	delete(s.queues, q.session.ID)
+	s.fair.leave(q.tenant)
+}
+
+// sessionsMoved drops the queues of sessions that went to another node.
+func (s *scheduler) sessionsMoved(node puntuale.NodeID, sessions []puntuale.SessionID) {
+	for _, id := range sessions {
+		if q := s.queues[id]; q != nil && node == s.node {
+			s.dropQueue(q)
+		}
+	}
+}
+
+// releaseLeaving lets a drained session go to its new owner, once it is closed here.
+func (s *scheduler) releaseLeaving(q *sessionQueue) {
+	if q.ownership != sessionLeaving || q.unrecorded > 0 {
+		return
+	}
+	session := q.session.ID
+	if s.cfg.Sessions == nil {
+		s.membership.release(session)
+		return
+	}
+	s.cfg.Sessions.Release(session, func() { s.membership.release(session) })
+}
+
+// fenced drops all queues: another node may own the sessions by now. Outcomes on their way are recorded all the same.
+func (s *scheduler) fenced(node puntuale.NodeID) {
+	if node == 0 || node != s.node {
+		return
+	}
+	s.cfg.Logger.Warn("the node's lease is gone, joining again", "node", int64(node))
+	s.node = 0
+	for _, q := range s.queues {
+		s.dropQueue(q)
+	}
+	s.own(0, nil, nil)
+	s.health.joined(false)
+	s.membership.rejoin(node)
+}

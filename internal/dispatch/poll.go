@@ -1,0 +1,125 @@
+package dispatch
+
+import (
+	"time"
+
+	"puntuale"
+)
+
+// polls says when the scheduler looks at all sessions, and counts how often it did.
+type polls struct {
+	next     time.Time
+	count    int64 // so far: the poll's interval apart, whatever the clock shows
+	nextPart time.Time
+	part     int64 // of pollParts
+}
+
+// due reports whether a poll is due, and plans the next. A clock that was set back must not stop it.
+func (p *polls) due(every time.Duration, now time.Time) bool {
+	if now.Before(p.next) && p.next.Sub(now) <= every {
+		return false
+	}
+	p.next = now.Add(every)
+	p.count++
+	return true
+}
+
+// partDue is due for the next part.
+func (p *polls) partDue(every time.Duration, now time.Time) bool {
+	if now.Before(p.nextPart) && p.nextPart.Sub(now) <= every {
+		return false
+	}
+	p.nextPart = now.Add(every / pollParts)
+	p.part = (p.part + 1) % pollParts
+	return true
+}
+
+// poll looks at all sessions once a second. Wakeups may be lost, and reads may be stale. The poll makes up for that.
+func (s *scheduler) poll(now time.Time) {
+	if !s.polls.due(s.cfg.Poll, now) {
+		return
+	}
+	stopped := map[puntuale.ClientID]bool{}
+	s.reader.blocked = 0
+	for _, q := range s.queues {
+		s.sweep(q, now)
+		s.checkOnline(q, now)
+		s.askDeparted(q, now)
+		if q.drain.over(now) {
+			s.endDrain(q)
+		}
+		if q.tenant.stopped {
+			stopped[q.session.Client] = true
+		}
+		if !q.canSend() {
+			s.reader.blocked++
+			if !q.lookahead.ExpiryDue(now) {
+				continue
+			}
+		}
+		if q.known() <= smallQueue || q.lookahead.PollDue(s.cfg.Poll, now) {
+			s.pollQueue(q, now)
+		}
+	}
+	s.askStandings(stopped)
+	s.overdue(now)
+	s.retryChecks.again()
+	s.attempts.sweep(now)
+	s.cfg.Meter.Queue(s.inMemory, len(s.queues))
+}
+
+// pollParts are the parts of a poll's interval. A session with much in memory is read in one of them. If all were read at
+// once, what comes due meanwhile would wait for a processor.
+const pollParts = 32
+
+// pollPart reads one part of the sessions with much in memory.
+func (s *scheduler) pollPart(now time.Time) {
+	if !s.polls.partDue(s.cfg.Poll, now) {
+		return
+	}
+	for id, q := range s.queues {
+		if int64(id)%pollParts == s.polls.part && q.known() > smallQueue && q.canSend() {
+			s.pollQueue(q, now)
+		}
+	}
+}
+
+// pollQueue has a session read for the poll.
+func (s *scheduler) pollQueue(q *sessionQueue, now time.Time) {
+	q.lookahead.Polled(now)
+	s.want(q, false)
+}
+
+// sweep closes what expired while it waited in memory, and forgets retry barriers that are over.
+func (s *scheduler) sweep(q *sessionQueue, now time.Time) {
+	for _, m := range q.messages {
+		if (m.stage == ready || m.stage == loading) && !m.repeat() && m.expired(now) {
+			s.expire(m)
+		}
+	}
+	for p, r := range q.recipients {
+		if len(r.barriers) > 0 {
+			r.sweep(now)
+			s.advance(q, p)
+		}
+	}
+}
+
+// checkOnline notices a session that came online or went offline.
+func (s *scheduler) checkOnline(q *sessionQueue, now time.Time) {
+	if online := q.online(); online == q.offline {
+		q.offline = !online
+		if q.offline {
+			s.clear(q)
+		}
+		q.lookahead.ExpireNow()
+		s.resume(q)
+	}
+}
+
+// resume has a session read that may send again.
+func (s *scheduler) resume(q *sessionQueue) {
+	if !s.life.retiring {
+		s.act(q, q.lookahead.Resume(s.cfg.Clock.Now()))
+	}
+}

@@ -1,0 +1,172 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"puntuale"
+)
+
+// orderWait is how long a message in retry holds back later ones to the same recipient.
+const orderWait = time.Minute
+
+// recipientOrder keeps the order of one session's messages to one recipient, by (due, run, step). A later one waits while
+// an earlier one is in flight, and at most orderWait while it is in retry. Repeats have no part in it.
+type recipientOrder struct {
+	queue    []*queuedMessage // in memory and not yet claimed, in order
+	busy     *queuedMessage   // being claimed or sent
+	barriers []retryBarrier
+}
+
+// orderKey is where a message stands in its recipient order.
+type orderKey struct {
+	due  int64
+	run  puntuale.RunID
+	step int
+	id   puntuale.MessageID
+}
+
+func orderKeyOf(row *puntuale.DueMessage) orderKey {
+	return orderKey{row.Due.UnixMicro(), row.Run, row.Step, row.ID}
+}
+
+func (k orderKey) compare(o orderKey) int {
+	switch {
+	case k.due != o.due:
+		return cmp.Compare(k.due, o.due)
+	case k.run != o.run:
+		return cmp.Compare(k.run, o.run)
+	case k.step != o.step:
+		return cmp.Compare(k.step, o.step)
+	}
+	return cmp.Compare(k.id, o.id)
+}
+
+// retryBarrier is an earlier message in retry. The barrier stays while the message is not in memory.
+type retryBarrier struct {
+	key    orderKey
+	until  time.Time // then it no longer holds back others
+	next   time.Time // when the message is tried again, as on disk
+	forget time.Time // then the barrier is forgotten
+	tries  int       // failed preparations
+}
+
+func (r *recipientOrder) idle() bool {
+	return len(r.queue) == 0 && r.busy == nil && len(r.barriers) == 0
+}
+
+func (r *recipientOrder) add(m *queuedMessage) {
+	k := orderKeyOf(&m.row)
+	if n := len(r.queue); n == 0 || orderKeyOf(&r.queue[n-1].row).compare(k) < 0 {
+		r.queue = append(r.queue, m)
+		return
+	}
+	at, _ := slices.BinarySearchFunc(r.queue, k, func(other *queuedMessage, k orderKey) int { return orderKeyOf(&other.row).compare(k) })
+	r.queue = slices.Insert(r.queue, at, m)
+}
+
+func (r *recipientOrder) remove(m *queuedMessage) {
+	if len(r.queue) > 0 && r.queue[0] == m {
+		r.queue[0] = nil
+		r.queue = r.queue[1:]
+		return
+	}
+	if at := slices.Index(r.queue, m); at >= 0 {
+		r.queue = slices.Delete(r.queue, at, at+1)
+	}
+}
+
+// mayGo reports whether m is next. If not, wait is the moment to ask again, zero when an event will tell.
+func (r *recipientOrder) mayGo(m *queuedMessage, now time.Time) (ok bool, wait time.Time) {
+	if r.busy != nil {
+		return false, time.Time{}
+	}
+	for _, other := range r.queue {
+		if other == m {
+			break
+		}
+		if other.due(now) || other.stage == settling {
+			return false, time.Time{}
+		}
+	}
+	if len(r.barriers) == 0 {
+		return true, time.Time{}
+	}
+	mine := orderKeyOf(&m.row)
+	for i := range r.barriers {
+		b := &r.barriers[i]
+		if b.key.compare(mine) < 0 && now.Before(b.until) && b.until.After(wait) {
+			wait = b.until
+		}
+	}
+	return wait.IsZero(), wait
+}
+
+// addBarrier notes that a message went into retry at a moment, and will not be tried before next. Later messages count
+// their wait from the first time. prepare says that the message could not be prepared.
+func (r *recipientOrder) addBarrier(row *puntuale.DueMessage, since, next time.Time, prepare bool) {
+	k := orderKeyOf(row)
+	at := slices.IndexFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == k.id })
+	if at < 0 {
+		at = len(r.barriers)
+		r.barriers = append(r.barriers, retryBarrier{key: k, until: since.Add(orderWait)})
+	}
+	b := &r.barriers[at]
+	b.next = next
+	if keep := next.Add(orderWait); keep.After(b.forget) {
+		b.forget = keep
+	}
+	if prepare {
+		b.tries++
+	}
+}
+
+// removeBarrier notes that a message is no longer in retry.
+func (r *recipientOrder) removeBarrier(id puntuale.MessageID) {
+	if len(r.barriers) > 0 {
+		r.barriers = slices.DeleteFunc(r.barriers, func(b retryBarrier) bool { return b.key.id == id })
+	}
+}
+
+// barred reports whether a message in retry holds back others.
+func (r *recipientOrder) barred(now time.Time) bool {
+	return slices.ContainsFunc(r.barriers, func(b retryBarrier) bool { return now.Before(b.until) })
+}
+
+// lift stops a message in retry from holding back others, if it is still to be tried again at next. Its count of failed
+// preparations stays.
+func (r *recipientOrder) lift(id puntuale.MessageID, next time.Time) bool {
+	for i := range r.barriers {
+		if b := &r.barriers[i]; b.key.id == id && b.next.Equal(next) {
+			b.until = time.Time{}
+			return true
+		}
+	}
+	return false
+}
+
+// tries is how often the message could not be prepared.
+func (r *recipientOrder) tries(id puntuale.MessageID) int {
+	for i := range r.barriers {
+		if r.barriers[i].key.id == id {
+			return r.barriers[i].tries
+		}
+	}
+	return 0
+}
+
+// sweep forgets barriers that are over.
+func (r *recipientOrder) sweep(now time.Time) {
+	r.barriers = slices.DeleteFunc(r.barriers, func(b retryBarrier) bool { return !now.Before(b.forget) })
+}
+
+// nextParked is the first message that is parked.
+func (r *recipientOrder) nextParked() *queuedMessage {
+	for _, other := range r.queue {
+		if other.parked {
+			return other
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package dispatch
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"puntuale"
+)
+
+const (
+	recorders   = 2                     // goroutines
+	recordMost  = 1000                  // outcomes in one call
+	recordFirst = 50 * time.Millisecond // wait after a failure, doubled up to recordLast
+	recordLast  = time.Second
+)
+
+// recorder writes outcomes. Each of its goroutines takes what ended while its previous call was committing. Outcomes are
+// never dropped: while the store is away they wait, and nothing new is claimed.
+type recorder struct {
+	s    *scheduler
+	wake chan struct{}
+
+	mu      sync.Mutex
+	pending []pendingOutcome
+	failing int // goroutines that cannot record
+}
+
+type pendingOutcome struct {
+	m       *queuedMessage
+	token   int64
+	outcome puntuale.Outcome
+	late    bool // of an attempt already given up: nothing in memory waits for it
+}
+
+func newRecorder(s *scheduler) *recorder {
+	return &recorder{s: s, wake: make(chan struct{}, 1)}
+}
+
+func (r *recorder) push(m *queuedMessage, o puntuale.Outcome) {
+	r.add(pendingOutcome{m: m, token: m.token, outcome: o})
+}
+
+func (r *recorder) pushLate(m *queuedMessage, o puntuale.Outcome) {
+	r.add(pendingOutcome{m: m, token: m.token, outcome: o, late: true})
+}
+
+func (r *recorder) add(x pendingOutcome) {
+	r.mu.Lock()
+	r.pending = append(r.pending, x)
+	r.mu.Unlock()
+	r.notify()
+}
+
+func (r *recorder) notify() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *recorder) run(ctx context.Context) {
+	for {
+		select {
+		case <-r.wake:
+		case <-ctx.Done():
+			return
+		}
+		for batch := r.next(); len(batch) > 0; batch = r.next() {
+			if !r.record(ctx, batch) {
+				return
+			}
+		}
+	}
+}
+
+// next takes a batch, and wakes the other goroutine when there is more.
+func (r *recorder) next() []pendingOutcome {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.pending) <= recordMost {
+		batch := r.pending
+		r.pending = nil
+		return batch
+	}
+	batch := r.pending[:recordMost:recordMost]
+	r.pending = r.pending[recordMost:]
+	r.notify()
+	return batch
+}
+
+// record writes the batch, even if the store is away for long. It gives up only when ctx ends.
+func (r *recorder) record(ctx context.Context, batch []pendingOutcome) bool {
+	wait := recordFirst
+	for failed := false; ; failed = true {
+		left, err := r.try(ctx, batch, failed)
+		if len(left) == 0 {
+			if failed {
+				r.fails(-1)
+			}
+			return true
+		}
+		batch = left
+		if ctx.Err() != nil {
+			return false
+		}
+		if !failed {
+			r.fails(1)
+			r.s.cfg.Logger.Error("outcomes cannot be recorded, nothing is claimed until they are", "error", err)
+		}
+		if r.s.cfg.Clock.Sleep(ctx, wait) != nil {
+			return false
+		}
+		wait = min(2*wait, recordLast)
+	}
+}
+
+// try writes the batch at once. After a failure it writes each outcome alone, so that one that the store refuses cannot
+// keep the others. It returns what is still to be recorded.
+func (r *recorder) try(ctx context.Context, batch []pendingOutcome, alone bool) (left []pendingOutcome, err error) {
+	if !alone {
+		if err = r.write(ctx, batch); err != nil {
+			left = batch
+		}
+		return left, err
+	}
+	for i := range batch {
+		one := r.write(ctx, batch[i:i+1])
+		if one == nil {
+			continue
+		}
+		left, err = append(left, batch[i]), one
+		if puntuale.StoreAway(one) || ctx.Err() != nil {
+			return append(left, batch[i+1:]...), err
+		}
+	}
+	return left, err
+}
+
+func (r *recorder) write(ctx context.Context, batch []pendingOutcome) error {
+	results := make([]puntuale.Result, len(batch))
+	for i, x := range batch {
+		results[i] = puntuale.Result{MessageRef: x.m.ref(), Token: x.token, Outcome: x.outcome}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callWait)
+	defer cancel()
+	now := r.s.cfg.Clock.Now()
+	applied, err := r.s.cfg.Queue.Record(ctx, now, results)
+	if err != nil {
+		return err
+	}
+	r.s.cfg.Meter.Batch("record", len(batch), r.s.cfg.Clock.Now().Sub(now))
+	lost := 0
+	for _, ok := range applied {
+		if !ok {
+			lost++
+		}
+	}
+	if lost > 0 {
+		r.s.cfg.Meter.Fenced(lost)
+	}
+	r.s.mailbox.post(func() {
+		for _, x := range batch {
+			if x.late {
+				continue
+			}
+			if v := x.outcome.Verdict; v == puntuale.Retry || v == puntuale.Uncertain {
+				x.m.queue.lookahead.Stray()
+			}
+			r.s.finished(x.m)
+			if x.outcome.Verdict == puntuale.Retry {
+				r.s.retryChecks.known(retryCheck{x.m.queue, recipientKeyOf(&x.m.row)}) // it may have been stopped meanwhile
+			}
+		}
+	})
+	return nil
+}
+
+// fails tells the scheduler when the store is away, and when it is back.
+func (r *recorder) fails(by int) {
+	r.mu.Lock()
+	r.failing += by
+	stuck := r.failing > 0
+	r.mu.Unlock()
+	r.s.health.recording(!stuck)
+	r.s.mailbox.post(func() { r.s.claims.stuck = stuck })
+	if !stuck {
+		r.s.cfg.Logger.Info("outcomes are recorded again")
+	}
+}

@@ -1,0 +1,157 @@
+package dispatch
+
+import (
+	"context"
+	"time"
+
+	"puntuale"
+)
+
+// recover decides about a row with an attempt that began and has no known outcome. It is an orphan of a crash, or an
+// uncertain message whose time has come. It reports whether the attempt is to be repeated.
+//
+//   - An attempt of this process whose claim has no answer was never sent: it is open again. Only an attempt that was to
+//     repeat an earlier one is not: the earlier one may have arrived.
+//   - Where the network shows one copy of the same connector id, the attempt is repeated while the message is valid, as
+//     often as MaxRepeats. Elsewhere it is sent again if its content asks for that, as often as MaxResends. Its content is
+//     read first.
+//   - Otherwise the network is asked, if it can tell whether the message arrived (inquire). A message that did not arrive
+//     waits: it may still be on its way, and one that was stopped must never be sent again.
+//   - It waits for a receipt until it is given up. Then it is FAILED with an uncertain outcome. A message that crashes the
+//     process with each attempt ends here too: the network may have it.
+func (s *scheduler) recover(m *queuedMessage, now time.Time) bool {
+	row := &m.row
+	_, unsent := s.attempts.unsent[row.Intent]
+	switch giveUp := s.giveUpAt(row); {
+	case unsent && row.Repeats == 0:
+		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Retry, Next: now})
+	case row.Next.After(now): // not yet
+	case !now.Before(giveUp):
+		s.addToMemory(m)
+		s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: puntuale.SaysUncertain, Detail: uncertainDetail}, "gave up")
+	case !s.mightRepeat(row, m.queue, now):
+		s.inquire(m, now)
+	default:
+		return true
+	}
+	return false
+}
+
+const uncertainDetail = "esito incerto: la rete potrebbe avere il messaggio"
+
+// giveUpAt is when an unanswered attempt is given up.
+func (s *scheduler) giveUpAt(row *puntuale.DueMessage) time.Time {
+	return row.IntentAt.Add(s.cfg.UncertainAfter)
+}
+
+// mightRepeat reports whether a message may be repeated as far as its row says. Its content is not known yet.
+func (s *scheduler) mightRepeat(row *puntuale.DueMessage, q *sessionQueue, now time.Time) bool {
+	most := puntuale.MaxRepeats
+	if q.capabilities.Recovery != puntuale.RecoverSameID {
+		most = puntuale.MaxResends
+	}
+	return q.conn != nil && row.Repeats < most && now.Before(row.ValidUntil) && now.Before(s.giveUpAt(row))
+}
+
+// mayRepeat reports whether a message may be repeated, now that its content is known.
+func (s *scheduler) mayRepeat(m *queuedMessage, now time.Time) bool {
+	return s.mightRepeat(&m.row, m.queue, now) && (m.content.Resend || m.queue.capabilities.Recovery == puntuale.RecoverSameID)
+}
+
+// mustWait reports whether an unanswered message must not be sent again, now that its content is known. The content may
+// not ask for it, or a receipt may still come. Any goroutine.
+func (s *scheduler) mustWait(m *queuedMessage, now time.Time) bool {
+	return m.queue.capabilities.Recovery != puntuale.RecoverSameID &&
+		(!m.content.Resend || now.Before(m.row.IntentAt.Add(puntuale.ResendAfter)))
+}
+
+// awaitReceipt has an unanswered message wait, as mustWait says.
+func (s *scheduler) awaitReceipt(m *queuedMessage, now time.Time) {
+	if again := m.row.IntentAt.Add(puntuale.ResendAfter); m.content.Resend && now.Before(again) {
+		s.postpone(m, again, "", "")
+		return
+	}
+	s.giveUpRepeat(m)
+}
+
+// conclude records an outcome for an attempt that this process did not make, or did not send.
+func (s *scheduler) conclude(m *queuedMessage, o puntuale.Outcome) {
+	s.inFlight(m)
+	s.recorder.push(m, o)
+}
+
+// inFlight counts an attempt that this process did not make, until its outcome is on disk.
+func (s *scheduler) inFlight(m *queuedMessage) {
+	m.stage, m.token = answered, m.row.Intent
+	s.attempts.add(m)
+	m.queue.unrecorded++
+}
+
+// inquire asks the network about an unanswered message that must not be repeated, if the network can tell. If it arrived,
+// it is closed as sent. If not, the network is asked once more after ResendAfter. Then the message waits until it is given
+// up.
+func (s *scheduler) inquire(m *queuedMessage, now time.Time) {
+	o := puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail}
+	witness, can := m.queue.conn.(puntuale.Witness)
+	if !can {
+		s.conclude(m, o)
+		return
+	}
+	if again := m.row.IntentAt.Add(puntuale.ResendAfter); now.Before(again) && again.Before(o.Next) {
+		o.Next = again
+	}
+	s.inFlight(m)
+	s.life.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(s.life.ctx, callWait)
+		defer cancel()
+		asked := puntuale.Envelope{Client: m.row.Client, Session: m.row.Session, Run: m.row.Run, Message: m.row.ID,
+			ConnectorID: puntuale.ConnectorID(m.row.ID, m.row.Generation), To: m.row.Phone}
+		if arrived, err := witness.Arrived(ctx, asked); err != nil {
+			s.cfg.Logger.Warn("asking the network about a message failed", "message_id", int64(m.row.ID), "error", err)
+		} else if arrived {
+			o = puntuale.Outcome{Verdict: puntuale.Sent, Detail: arrivedDetail}
+		}
+		s.recorder.push(m, o)
+	})
+}
+
+const arrivedDetail = "la rete conferma: il messaggio era arrivato"
+
+// giveUpRepeat leaves an unanswered message alone until it is given up.
+func (s *scheduler) giveUpRepeat(m *queuedMessage) {
+	s.forget(m)
+	s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: s.giveUpAt(&m.row), Detail: uncertainDetail})
+}
+
+// postpone moves a message that is not in flight to a later moment. That is its deadline at most, so that it expires on
+// time.
+func (s *scheduler) postpone(m *queuedMessage, next time.Time, reason, detail string) {
+	if m.repeat() {
+		giveUp := s.giveUpAt(&m.row)
+		if next.IsZero() || next.After(giveUp) {
+			next = giveUp
+		}
+		if detail == "" {
+			detail = uncertainDetail
+		}
+		s.forget(m)
+		s.conclude(m, puntuale.Outcome{Verdict: puntuale.Uncertain, Next: next, Detail: detail})
+		return
+	}
+	if next.IsZero() || next.After(m.row.ValidUntil) {
+		next = m.row.ValidUntil
+	}
+	s.settle(m, puntuale.Settlement{State: puntuale.Pending, Next: next, Reason: reason, Detail: detail}, "postponed")
+}
+
+// expire closes a message whose deadline is over. The settler finds out why it could not leave.
+func (s *scheduler) expire(m *queuedMessage) {
+	s.settle(m, puntuale.Settlement{State: puntuale.Failed}, "expired")
+}
+
+// settle has a message closed or postponed without an attempt.
+func (s *scheduler) settle(m *queuedMessage, st puntuale.Settlement, verdict string) {
+	m.stage = settling
+	st.MessageRef, st.Intent = m.ref(), m.row.Intent
+	s.settler.push(pendingSettlement{m: m, settlement: st, verdict: verdict, offline: m.queue.offline, node: s.node})
+}

@@ -1,0 +1,92 @@
+package dispatch
+
+import (
+	"errors"
+	"time"
+
+	"puntuale"
+)
+
+// A connector may refuse a message when it prepares it, and when it sends it. The same refusal has the same effect:
+//
+//	kind                  message                    later ones to its recipient   the session's others
+//	Final                 FAILED                     go on                         go on
+//	Transient             again, after the backoff   wait a minute at most         go on
+//	Deferred              again, after the wait      wait a minute at most         go on
+//	SessionDown,Throttled again, after the wait      wait a minute at most         wait as long
+//	no proof, Prepare     as Transient
+//	no proof, Send        uncertain                  go on                         go on
+//
+// No attempt has begun while a message is prepared. So prepareFailed closes or postpones it here, and nothing else is
+// written. A refused attempt goes through [puntuale.Decide] and the recorder (see send). For a repeat the network may
+// have the message: it stays uncertain, unless Send says that it is Final.
+
+// prepareFailed handles the error of a connector's Prepare.
+func (s *scheduler) prepareFailed(m *queuedMessage, now time.Time, err error) {
+	refusal := puntuale.AsSendError(err)
+	if refusal != nil && refusal.SessionWait() > 0 {
+		s.pause(m.queue, now.Add(refusal.SessionWait()))
+	}
+	switch {
+	case refusal == nil || refusal.Kind == puntuale.Transient:
+		s.retryPrepare(m, now, refusal, err)
+	case refusal.Kind == puntuale.Final:
+		s.refuse(m, refusal.Reason, refusal.Detail)
+	default:
+		s.putOff(m, now, refusal)
+	}
+}
+
+// putOff postpones a message that was refused for now, and is not at fault. Later ones to its recipient wait for it, as
+// after a refused attempt. It is prepared ahead of its moment, and never leaves before that.
+func (s *scheduler) putOff(m *queuedMessage, now time.Time, refusal *puntuale.SendError) {
+	next := now.Add(refusal.Wait())
+	if !next.After(m.row.Next) {
+		next = m.row.Next.Add(refusal.Wait())
+	}
+	if !m.repeat() {
+		m.queue.recipient(recipientKeyOf(&m.row)).addBarrier(&m.row, now, next, false)
+	}
+	s.postpone(m, next, refusal.Reason, refusal.Detail)
+}
+
+// retryPrepare postpones a message that could not be prepared. Later ones to its recipient wait for it a while.
+func (s *scheduler) retryPrepare(m *queuedMessage, now time.Time, refusal *puntuale.SendError, err error) {
+	reason, detail := "", err.Error()
+	if refusal != nil {
+		reason, detail = refusal.Reason, refusal.Detail
+	}
+	var p *panicError
+	if m.repeat() { // it has no part in the recipient order, and no hurry: the network may have it
+		if errors.As(err, &p) {
+			s.giveUpRepeat(m)
+			return
+		}
+		s.postpone(m, now.Add(puntuale.Backoff(m.row.ID, repeatTries)), reason, detail)
+		return
+	}
+	r := m.queue.recipient(recipientKeyOf(&m.row))
+	tries := r.tries(m.row.ID) + 1
+	if errors.As(err, &p) {
+		s.cfg.Logger.Error("preparing a message panicked", "message_id", int64(m.row.ID), "session_id", int64(m.row.Session), "error", err)
+		if tries >= panicsAllowed {
+			s.refuse(m, puntuale.SaysUnrecoverable, detail)
+			return
+		}
+	}
+	next := now.Add(puntuale.Backoff(m.row.ID, tries))
+	if next.After(m.row.ValidUntil) {
+		next = m.row.ValidUntil
+	}
+	r.addBarrier(&m.row, now, next, true)
+	s.postpone(m, next, reason, detail)
+}
+
+// refuse closes a message that is not in flight as FAILED. One that the network may have waits until it is given up.
+func (s *scheduler) refuse(m *queuedMessage, reason, detail string) {
+	if m.repeat() {
+		s.giveUpRepeat(m)
+		return
+	}
+	s.settle(m, puntuale.Settlement{State: puntuale.Failed, Reason: reason, Detail: detail}, "refused")
+}

@@ -1,0 +1,254 @@
+package dispatch
+
+import (
+	"time"
+
+	"puntuale"
+	"puntuale/internal/dispatch/lookahead"
+)
+
+// sessionQueue holds the messages of one session that this node owns.
+type sessionQueue struct {
+	session      puntuale.Session
+	conn         puntuale.Connector // nil: no way out
+	capabilities puntuale.Traits
+	tenant       *tenantQueue
+
+	messages   map[puntuale.MessageID]*queuedMessage // in memory and not yet claimed
+	recipients map[recipientKey]*recipientOrder
+	ready      fifo[*queuedMessage] // due and prepared, in the order they came due
+	campaign   campaignQueue        // what campaigns fed
+	repeats    fifo[*queuedMessage] // repeats of unanswered attempts: the pace has counted them already
+	inFlight   int                  // messages being claimed or sent: slots taken
+	unrecorded int                  // messages claimed, and their outcome not yet on disk
+
+	timer   timer // for the pace, or the end of a pause
+	pace    pace
+	pause   pause
+	offline bool
+	active  bool // in its tenant queue
+
+	lookahead lookahead.Lookahead
+	readTimer timer // for the lookahead
+
+	drain     drain
+	ownership ownership
+}
+
+func newSessionQueue(t *tenantQueue, session puntuale.Session, conn puntuale.Connector) *sessionQueue {
+	q := &sessionQueue{
+		tenant: t, session: session, conn: conn,
+		messages: map[puntuale.MessageID]*queuedMessage{}, recipients: map[recipientKey]*recipientOrder{},
+	}
+	q.timer.queue, q.readTimer.reading = q, q
+	q.campaign.open = session.Campaigns
+	if conn != nil {
+		q.capabilities = conn.Traits()
+		q.capabilities.Slots = max(1, q.capabilities.Slots)
+	}
+	q.pace.network, q.pace.unknown = q.capabilities.PerSecond, true
+	q.pace.setPace(session.Pace, time.Time{})
+	return q
+}
+
+// online asks the connector. A session without one is never online.
+func (q *sessionQueue) online() bool { return q.conn != nil && q.conn.Online(q.session.ID) }
+
+// blocked sessions have nothing in memory but what is in flight.
+func (q *sessionQueue) blocked() bool {
+	return q.offline || q.ownership != sessionOwned || q.drain.active()
+}
+
+// canSend reports whether neither the session nor its client has to wait.
+func (q *sessionQueue) canSend() bool { return !q.blocked() && !q.tenant.stopped }
+
+func (q *sessionQueue) lost() bool { return q.ownership == sessionLost }
+
+func (q *sessionQueue) recipient(p recipientKey) *recipientOrder {
+	r := q.recipients[p]
+	if r == nil {
+		r = &recipientOrder{}
+		q.recipients[p] = r
+	}
+	return r
+}
+
+// mayLeave reports whether the session may send one message more now. Then the pace has counted it. If not, wait is the
+// moment to ask again, zero when an event will tell.
+func (q *sessionQueue) mayLeave(now time.Time) (ok bool, wait time.Time) {
+	if q.blocked() || q.inFlight >= q.capabilities.Slots {
+		return false, time.Time{}
+	}
+	if q.pause.active(now) {
+		return false, q.pause.until
+	}
+	return q.pace.take(now)
+}
+
+// take returns the session's next message that may leave now. If there is none, it returns nil: then a timer or an event
+// activates the session again.
+func (s *scheduler) take(q *sessionQueue, now time.Time) *queuedMessage {
+	if !q.offline && !q.online() {
+		s.checkOnline(q, now)
+	}
+	if m := s.takeRepeat(q, now); m != nil {
+		return m
+	}
+	m, must := s.takeFrom(q, &q.ready, now)
+	if m == nil && !must {
+		m, _ = s.takeFrom(q, &q.campaign.ready, now)
+	}
+	return m
+}
+
+// takeFrom is take for one of the session's lists. wait says that the first message must wait for the session.
+func (s *scheduler) takeFrom(q *sessionQueue, queue *fifo[*queuedMessage], now time.Time) (_ *queuedMessage, wait bool) {
+	for queue.len() > 0 {
+		m := queue.peek()
+		if m.stage != ready || m.parked {
+			queue.pop()
+			continue
+		}
+		if q.tenant.stopped && !m.repeat() {
+			queue.pop()
+			s.forget(m)
+			continue
+		}
+		if s.overtaken(m, now) {
+			queue.pop()
+			continue
+		}
+		ok, at := q.mayLeave(now)
+		if ok {
+			queue.pop()
+			return m, false
+		}
+		if !at.IsZero() {
+			s.timers.set(&q.timer, at)
+		}
+		return nil, true
+	}
+	return nil, false
+}
+
+// takeRepeat returns the session's next repeat that may leave now.
+func (s *scheduler) takeRepeat(q *sessionQueue, now time.Time) *queuedMessage {
+	for q.repeats.len() > 0 {
+		m := q.repeats.peek()
+		if m.stage != ready || s.overtaken(m, now) {
+			q.repeats.pop()
+			continue
+		}
+		if q.blocked() || q.inFlight >= q.capabilities.Slots {
+			return nil
+		}
+		if q.pause.active(now) {
+			s.timers.set(&q.timer, q.pause.until)
+			return nil
+		}
+		q.repeats.pop()
+		return m
+	}
+	return nil
+}
+
+// enqueueDue lists a prepared message whose moment has come.
+func (s *scheduler) enqueueDue(m *queuedMessage) {
+	m.queue.readyList(m).push(m)
+	s.fair.activate(m.queue)
+}
+
+// overtaken handles a due message that must not leave after all: it is expired, outside its window, or not next in its
+// recipient order. It reports whether that is so.
+func (s *scheduler) overtaken(m *queuedMessage, now time.Time) bool {
+	if m.expired(now) && !m.repeat() {
+		s.expire(m)
+		return true
+	}
+	if next, inside := insideWindow(m.window, m.zone, now); !inside {
+		s.postpone(m, next, "", "")
+		return true
+	}
+	if m.repeat() {
+		if !s.mayRepeat(m, now) {
+			s.giveUpRepeat(m)
+			return true
+		}
+		return false
+	}
+	ok, wait := m.queue.recipient(recipientKeyOf(&m.row)).mayGo(m, now)
+	if !ok {
+		m.parked = true
+		if !wait.IsZero() {
+			s.timers.set(&m.timer, wait)
+			s.retryChecks.add(retryCheck{m.queue, recipientKeyOf(&m.row)})
+		}
+	}
+	return !ok
+}
+
+// makeReady lists a prepared message, now or at its moment.
+func (s *scheduler) makeReady(m *queuedMessage, now time.Time) {
+	m.stage = ready
+	if m.due(now) {
+		s.enqueueDue(m)
+		return
+	}
+	s.timers.set(&m.timer, m.row.Next)
+}
+
+// advance lets the recipient's next message go.
+func (s *scheduler) advance(q *sessionQueue, p recipientKey) {
+	r := q.recipients[p]
+	if r == nil {
+		return
+	}
+	if r.idle() {
+		delete(q.recipients, p)
+		return
+	}
+	if m := r.nextParked(); m != nil && r.busy == nil {
+		m.parked = false
+		s.timers.drop(&m.timer)
+		q.readyList(m).push(m)
+		s.fair.activate(q)
+	}
+}
+
+// forget drops a message from memory. The next read may find it again.
+func (s *scheduler) forget(m *queuedMessage) {
+	if m.stage == gone {
+		return
+	}
+	q := m.queue
+	m.stage = gone
+	s.timers.drop(&m.timer)
+	s.removeFromMemory(m)
+	if m.row.Campaign == 0 {
+		q.lookahead.Stray()
+	}
+	q.lookahead.Leave(m.row.ID)
+	if !m.repeat() {
+		if r := q.recipients[recipientKeyOf(&m.row)]; r != nil {
+			r.remove(m)
+			s.advance(q, recipientKeyOf(&m.row))
+		}
+	}
+	s.refill(q)
+}
+
+// clear drops all messages of a session that are not in flight.
+func (s *scheduler) clear(q *sessionQueue) {
+	for _, m := range q.messages {
+		if m.stage == settling {
+			continue // its settlement is on the way to disk
+		}
+		s.forget(m)
+	}
+	q.ready, q.campaign.ready, q.repeats = fifo[*queuedMessage]{}, fifo[*queuedMessage]{}, fifo[*queuedMessage]{}
+	q.pause.waiting = nil
+	s.timers.drop(&q.timer)
+	if q.lost() {
+		s.timers.drop(&q.readTimer)
+	}
+}

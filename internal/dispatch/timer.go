@@ -1,0 +1,76 @@
+package dispatch
+
+import (
+	"container/heap"
+	"time"
+)
+
+// timer wakes its owner at a moment: a message that is not yet due, or a session that waits.
+type timer struct {
+	at    int64 // microseconds of the Unix epoch
+	index int   // in the heap, from 1; 0: not set
+
+	// One of these.
+	message *queuedMessage // may leave, or is no longer parked
+	queue   *sessionQueue  // may send again
+	reading *sessionQueue  // may be read again: the lookahead's timer
+}
+
+// timers is a heap, earliest first.
+type timers []*timer
+
+func (h timers) Len() int           { return len(h) }
+func (h timers) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timers) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i+1, j+1
+}
+
+func (h *timers) Push(x any) {
+	t := x.(*timer)
+	*h = append(*h, t)
+	t.index = len(*h)
+}
+
+func (h *timers) Pop() any {
+	last := len(*h) - 1
+	t := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	t.index = 0
+	return t
+}
+
+func (h *timers) set(t *timer, at time.Time) {
+	t.at = at.UnixMicro()
+	if time.UnixMicro(t.at).Before(at) {
+		t.at++ // never early
+	}
+	if t.index > 0 {
+		heap.Fix(h, t.index-1)
+		return
+	}
+	heap.Push(h, t)
+}
+
+func (h *timers) drop(t *timer) {
+	if t.index > 0 {
+		heap.Remove(h, t.index-1)
+	}
+}
+
+// next takes the earliest timer that is not after now. It is nil when there is none.
+func (h *timers) next(now time.Time) *timer {
+	if len(*h) == 0 || (*h)[0].at > now.UnixMicro() {
+		return nil
+	}
+	return heap.Pop(h).(*timer)
+}
+
+// first is the moment of the earliest timer.
+func (h timers) first() (time.Time, bool) {
+	if len(h) == 0 {
+		return time.Time{}, false
+	}
+	return time.UnixMicro(h[0].at), true
+}

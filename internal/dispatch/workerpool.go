@@ -1,0 +1,141 @@
+package dispatch
+
+import (
+	"sync"
+	"time"
+)
+
+// workerPools are where messages are prepared.
+type workerPools struct{ text, media *workerPool }
+
+func newWorkerPools(s *scheduler) workerPools {
+	return workerPools{text: newWorkerPool(s, textWorkers, textPerSession), media: newWorkerPool(s, mediaWorkers, mediaPerSession)}
+}
+
+func (p workerPools) submit(m *queuedMessage) {
+	if m.content.MediaURL != "" {
+		p.media.submit(m)
+	} else {
+		p.text.submit(m)
+	}
+}
+
+// workerPool prepares messages with a bounded number of goroutines, the sessions in turn. It begins with one, and doubles
+// them while they get nothing done. So many quick preparations do not delay what is due now.
+type workerPool struct {
+	s                *scheduler
+	most, perSession int
+
+	mu       sync.Mutex
+	running  int // goroutines
+	done     int // preparations since relief last looked
+	relieved bool
+	jobs     map[*sessionQueue]*sessionJobs
+	waiting  fifo[*sessionJobs] // sessions with work that may have another worker
+}
+
+// sessionJobs is what one session has waiting in a pool.
+type sessionJobs struct {
+	queue     *sessionQueue
+	messages  fifo[*queuedMessage]
+	campaigns fifo[*queuedMessage] // what campaigns fed: prepared when there is nothing else
+	workers   int
+	listed    bool
+}
+
+func (j *sessionJobs) waiting() int { return j.messages.len() + j.campaigns.len() }
+
+func (j *sessionJobs) pop() *queuedMessage {
+	if j.messages.len() > 0 {
+		return j.messages.pop()
+	}
+	return j.campaigns.pop()
+}
+
+func newWorkerPool(s *scheduler, most, atLane int) *workerPool {
+	return &workerPool{s: s, most: most, perSession: atLane, jobs: map[*sessionQueue]*sessionJobs{}}
+}
+
+func (p *workerPool) submit(m *queuedMessage) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	j := p.jobs[m.queue]
+	if j == nil {
+		j = &sessionJobs{queue: m.queue}
+		p.jobs[m.queue] = j
+	}
+	if m.row.Campaign != 0 {
+		j.campaigns.push(m)
+	} else {
+		j.messages.push(m)
+	}
+	p.list(j)
+	if p.running == 0 {
+		p.grow(1)
+	}
+	if !p.relieved {
+		p.relieved = true
+		p.s.life.wg.Go(p.relief)
+	}
+}
+
+// list puts the session into the line, if it has work and may have another worker. The pool is locked.
+func (p *workerPool) list(j *sessionJobs) {
+	if !j.listed && j.waiting() > 0 && j.workers < p.perSession {
+		j.listed = true
+		p.waiting.push(j)
+	}
+}
+
+// grow starts n more goroutines, as far as there may be. The pool is locked.
+func (p *workerPool) grow(n int) {
+	for range min(n, p.most-p.running) {
+		p.running++
+		p.s.life.wg.Go(p.work)
+	}
+}
+
+// relief adds goroutines while work waits and the others are busy. It ends when nothing waits.
+func (p *workerPool) relief() {
+	for p.s.cfg.Clock.Sleep(p.s.life.ctx, reliefEvery) == nil {
+		p.mu.Lock()
+		if p.waiting.len() == 0 {
+			p.relieved = false
+			p.mu.Unlock()
+			return
+		}
+		if p.done < p.running {
+			p.grow(min(p.running, p.waiting.len()*p.perSession))
+		}
+		if p.running == 0 {
+			p.grow(1)
+		}
+		p.done = 0
+		p.mu.Unlock()
+	}
+}
+
+const reliefEvery = time.Millisecond
+
+// work prepares until there is nothing left to do.
+func (p *workerPool) work() {
+	p.mu.Lock()
+	for p.waiting.len() > 0 {
+		j := p.waiting.pop()
+		j.listed = false
+		m := j.pop()
+		j.workers++
+		p.list(j)
+		p.mu.Unlock()
+		p.s.prepare(m)
+		p.mu.Lock()
+		p.done++
+		j.workers--
+		p.list(j)
+		if j.workers == 0 && j.waiting() == 0 {
+			delete(p.jobs, j.queue)
+		}
+	}
+	p.running--
+	p.mu.Unlock()
+}
