@@ -42,6 +42,42 @@ func TestManual(t *testing.T) {
 	})
 }
 
+// TestInstall pastes the commands under "Install" of docs/operate.md, with folders of its own. The last one is a server, which
+// serves until it is stopped.
+func TestInstall(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Install\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	folder, addr := t.TempDir(), freeAddr(t)
+	script := strings.NewReplacer("/usr/local/bin", folder, "/var/lib/puntuale", filepath.Join(folder, "data"),
+		"puntuale serve", "timeout 10 puntuale serve --addr "+addr).Replace(examples(section, "sh"))
+	if !strings.Contains(script, "timeout 10") {
+		t.Fatalf("no server is started: %s", script)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	ready := make(chan bool, 1)
+	go func() {
+		for range 600 { // the build takes a while
+			if response, err := http.Get("http://" + addr + "/readyz"); err == nil {
+				response.Body.Close()
+				if response.StatusCode == http.StatusOK {
+					ready <- true
+					return
+				}
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+		ready <- false
+	}()
+	out, _ := paste(t, copySources(t), script) // timeout's own code says that it stopped the server
+	if !strings.Contains(out, "pk_") || !<-ready {
+		t.Errorf("there is no partner, or no server: %s", out)
+	}
+}
+
 // programName is the first line of a program on docs/recipes.md.
 var programName = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([a-z]+\.(?:php|py|mjs))\n`)
 
