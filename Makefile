@@ -2,7 +2,7 @@
 # installed, they start one of their own (scripts/with-postgres).
 
 
-.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long figures figures-pages bench fuzz generate assets
+.PHONY: help run serve build test nosocket check lint pages e2e mutations allocations budgets long pictures figures figures-pages bench fuzz generate assets
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,9 @@ fuzz: ## every fuzz target for a while: make fuzz FUZZTIME=5m
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(or $(FUZZTIME),30s) "$$pkg" || exit 1; \
 		done; \
 	done
+
+pictures: ## the pictures of docs/images, from a sandbox server in Chromium
+	PUNTUALE_PICTURES=$(CURDIR)/docs/images scripts/with-chromium go run ./scripts/gotest -tags 'e2e pictures' -count=1 -run TestPictures ./internal/e2e
 
 generate: ## the pages' templates, and the configuration table of docs/operate.md
 	scripts/templates

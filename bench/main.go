@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"runtime/pprof"
 	"strings"
@@ -23,7 +22,7 @@ func main() {
 	flag.BoolVar(&o.full, "full", false, "also with 10 million pending messages: about 35 minutes, and 35 GB of disk")
 	flag.StringVar(&o.only, "only", "", "only what contains one of these words, separated by commas: "+strings.Join(partNames(), ", "))
 	flag.IntVar(&o.repeats, "repeats", 3, "interleaved repeats of each measurement")
-	flag.StringVar(&o.write, "write", "", "put the tables into benchmark.md of this folder, and the picture beside it")
+	flag.StringVar(&o.write, "write", "", "put the results into benchmark.md of this folder, the picture beside it, and all figures into decisions/0020-figures.md")
 	flag.BoolVar(&o.backends, "backends", false, "show the processor time of each of PostgreSQL's processes")
 	flag.BoolVar(&o.ours, "ours", false, "leave the peers out")
 	flag.StringVar(&o.engine, "engine", "", "only on SQLite or on PostgreSQL")
@@ -67,7 +66,7 @@ func run(ctx context.Context, o options) (err error) {
 		return err
 	}
 	if o.write != "" {
-		if err := b.writePage(filepath.Join(o.write, "benchmark.md"), filepath.Join(o.write, "benchmark.svg")); err != nil {
+		if err := b.writePages(o.write); err != nil {
 			return err
 		}
 	}

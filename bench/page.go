@@ -5,18 +5,39 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
 
-// The bench writes the part of the page between these lines. People write the rest.
+// The bench writes the part of a page between these lines. People write the rest.
 const (
 	pageBegin = "<!-- measured: begin -->\n"
 	pageEnd   = "<!-- measured: end -->\n"
 )
 
-// writePage puts the tables into the page, in place of the ones of an earlier run, and draws the picture beside it.
-func (b *bench) writePage(page, picture string) error {
+// What the bench writes, in the folder of the documents: the page that people read, its picture, and all figures.
+const (
+	resultsPage = "benchmark.md"
+	resultsDraw = "benchmark.svg"
+	figuresPage = "decisions/0020-figures.md"
+)
+
+// writePages puts the tables into the pages of a folder, in place of those of an earlier run, and draws the picture.
+func (b *bench) writePages(folder string) error {
+	for name, measured := range map[string]string{resultsPage: b.results(), figuresPage: b.figures()} {
+		if err := writePage(filepath.Join(folder, name), measured); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, resultsDraw), []byte(drawing(b.sheet.verdicts())), 0o644); err != nil { //nolint:gosec // a page for everybody
+		return fmt.Errorf("write the picture: %w", err)
+	}
+	return nil
+}
+
+// writePage replaces what stands between a page's marks.
+func writePage(page, measured string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {
 		return fmt.Errorf("read the page: %w", err)
@@ -24,20 +45,17 @@ func (b *bench) writePage(page, picture string) error {
 	before, rest, begins := bytes.Cut(text, []byte(pageBegin))
 	_, after, ends := bytes.Cut(rest, []byte(pageEnd))
 	if !begins || !ends {
-		return errors.New("the page has no place for what is measured")
+		return errors.New(page + " has no place for what is measured")
 	}
-	text = []byte(string(before) + pageBegin + b.markdown() + pageEnd + string(after))
+	text = []byte(string(before) + pageBegin + measured + pageEnd + string(after))
 	if err := os.WriteFile(page, text, 0o644); err != nil { //nolint:gosec // a page for everybody
 		return fmt.Errorf("write the page: %w", err)
-	}
-	if err := os.WriteFile(picture, []byte(drawing(b.sheet.verdicts())), 0o644); err != nil { //nolint:gosec // likewise
-		return fmt.Errorf("write the picture: %w", err)
 	}
 	return nil
 }
 
-// markdown returns the tables of print as Markdown.
-func (b *bench) markdown() string {
+// measuredOn says when, how often and on what.
+func (b *bench) measuredOn() string {
 	var out strings.Builder
 	repeats := fmt.Sprintf("%d interleaved repeats", b.repeats)
 	if b.quick {
@@ -47,7 +65,50 @@ func (b *bench) markdown() string {
 	for _, line := range b.machine.lines {
 		fmt.Fprintf(&out, "- %s\n", line)
 	}
-	out.WriteString("\n## Targets\n\n![How far each bound is reached](benchmark.svg)\n\n| target | median | least to most | by processor time | bound | verdict |\n|---|---|---|---|---|---|\n")
+	return out.String()
+}
+
+// rates are the figures of the page that people read: how many a second.
+var rates = []string{
+	on(ourDispatch, postgres), on(ourDispatch, sqlite), riverImmediate, riverScheduled, asynqFast, asynqDurable,
+	call(64, postgres), call(64, sqlite), on(groupedInsert, postgres), copyInsert, riverInsert,
+}
+
+// results returns what people read: rates, targets, and which calls grow with the database.
+func (b *bench) results() string {
+	var out strings.Builder
+	out.WriteString(b.measuredOn())
+	out.WriteString("\n| rate | median, a second |\n|---|--:|\n")
+	for _, name := range rates {
+		if f := b.sheet.find(name); f != nil {
+			median, _, _, _ := spread(f.values)
+			fmt.Fprintf(&out, "| %s | %s |\n", shortName(name), shown(median))
+		}
+	}
+	out.WriteString("\n![How far each bound is reached](" + resultsDraw + ")\n\n| target | median | bound | verdict |\n|---|--:|---|---|\n")
+	for _, v := range b.sheet.verdicts() {
+		fmt.Fprintf(&out, "| %s | %s | %s | %s |\n", v.short(), shown(v.median), v.bound(), v.word())
+	}
+	if all := b.flats(); len(all) > 0 {
+		var grows []string
+		for _, f := range all {
+			if !f.met {
+				grows = append(grows, fmt.Sprintf("- %s: %s times\n", on(f.what, f.engine), shown(f.ratio)))
+			}
+		}
+		sizes := b.sizesAsked()
+		fmt.Fprintf(&out, "\nBeside %s pending messages, %d of %d calls take at most %g times as long as beside %s. The others grow:\n\n%s",
+			count(sizes[len(sizes)-1]), len(all)-len(grows), len(all), flatMost, count(sizes[0]), strings.Join(grows, ""))
+	}
+	fmt.Fprintf(&out, "\n[All figures](%s)\n\n", figuresPage)
+	return out.String()
+}
+
+// figures returns all tables of print as Markdown.
+func (b *bench) figures() string {
+	var out strings.Builder
+	out.WriteString(b.measuredOn())
+	out.WriteString("\n## Targets\n\n| target | median | least to most | by processor time | bound | verdict |\n|---|---|---|---|---|---|\n")
 	for _, v := range b.sheet.verdicts() {
 		fmt.Fprintf(&out, "| %s | %s | %s to %s | %s | %s | %s |\n", v.name(), shown(v.median), shown(v.least), shown(v.most), v.byEffort(), v.bound(), v.word())
 	}

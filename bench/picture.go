@@ -49,12 +49,15 @@ func drawing(all []verdict) string {
 }
 
 // short is the name that fits beside a bar.
-func (v verdict) short() string {
+func (v verdict) short() string { return strings.ReplaceAll(shortName(v.name()), " ÷ ", " : ") }
+
+// shortName abbreviates what a figure is of.
+func shortName(name string) string {
 	return strings.NewReplacer(
 		"message rows inserted, 1,000 a statement", "grouped insert", "message rows by COPY, 10,000 at a time", "COPY",
-		ourDispatch, "dispatch", "start calls of 3 messages over HTTP", "start calls", " ÷ ", " : ",
+		ourDispatch, "dispatch", "start calls of 3 messages over HTTP", "start calls",
 		"resident memory of the server", "memory", "start calls with cap and idempotency", "start calls, capped and keyed",
-	).Replace(v.name())
+	).Replace(name)
 }
 
 // value is the measured figure and its bound.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -32,6 +33,44 @@ func TestDrawing(t *testing.T) {
 	if name := os.Getenv("PICTURE"); name != "" {
 		if err := os.WriteFile(name, []byte(picture), 0o600); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// The bench replaces what stands between the marks of the documents, and nothing else.
+func TestPages(t *testing.T) {
+	var s sheet
+	for _, target := range targets {
+		s.note(target.of, perSecond, 100)
+		if target.per != "" {
+			s.note(target.per, perSecond, 50)
+		}
+	}
+	b := &bench{sheet: s}
+	folder := t.TempDir()
+	for _, name := range []string{resultsPage, figuresPage} {
+		page, err := os.ReadFile(filepath.Join("../docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := filepath.Join(folder, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(copied), 0o700), os.WriteFile(copied, page, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.writePages(folder); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{resultsPage, figuresPage} {
+		was, _ := os.ReadFile(filepath.Join("../docs", name))
+		is, _ := os.ReadFile(filepath.Join(folder, name))
+		before, rest, _ := strings.Cut(string(was), pageBegin)
+		_, after, _ := strings.Cut(rest, pageEnd)
+		if !strings.HasPrefix(string(is), before+pageBegin) || !strings.HasSuffix(string(is), pageEnd+after) {
+			t.Errorf("%s: what people wrote was changed", name)
+		}
+		if !strings.Contains(string(is), "| met |") {
+			t.Errorf("%s has no verdicts", name)
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (m *meter) registerAlerts() {
 func buildLabels() prometheus.Labels {
 	labels := prometheus.Labels{"version": cmp.Or(version, "development"), "commit": "", "go": ""}
 	if info, ok := debug.ReadBuildInfo(); ok {
-		labels["go"] = info.GoVersion
+		labels["version"], labels["go"] = releaseOf(version, info), info.GoVersion
 		for _, s := range info.Settings {
 			if s.Key == "vcs.revision" {
 				labels["commit"] = s.Value

@@ -31,7 +31,7 @@ func forPeople(err error) error {
 // sqliteReadOnly is SQLite's code for a file, or its folder, that must not be written.
 const sqliteReadOnly = 8
 
-// opening says why a store could not be opened, the reason first. The words are those of docs/operate.md.
+// opening says why a store could not be opened, the reason first. The words are those of docs/troubleshooting.md.
 func opening(err error, s *baseSettings) error {
 	e, ok := errors.AsType[*puntuale.Error](err)
 	where := databaseName(s)

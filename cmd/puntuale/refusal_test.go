@@ -16,7 +16,7 @@ type coded int
 func (c coded) Error() string { return "attempt to write a readonly database" }
 func (c coded) Code() int     { return int(c) }
 
-// TestRefusalsBeginWithTheReason: they are the sentences of docs/operate.md, without codes and without passwords.
+// TestRefusalsBeginWithTheReason: they are the sentences of docs/troubleshooting.md, without codes and without passwords.
 func TestRefusalsBeginWithTheReason(t *testing.T) {
 	t.Parallel()
 	file := &baseSettings{Data: "data"}

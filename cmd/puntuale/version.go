@@ -4,12 +4,27 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"runtime/debug"
 	"strings"
 )
 
-// version is set when a release is built: -ldflags "-X main.version=1.2.3".
+// version is given to builds without a repository: -ldflags "-X main.version=1.2.3". Others know the tag of their commit.
 var version = ""
+
+// taggedRelease is how Go's build writes the tag of a release, such as v1.2.3 or v1.2.3-rc.1. Between tags it writes others.
+var taggedRelease = regexp.MustCompile(`^v(\d+\.\d+\.\d+(?:-[a-z]+\.\d+)?)(?:\+dirty)?$`)
+
+// releaseOf names the release, which is "development" where the commit has no tag.
+func releaseOf(given string, info *debug.BuildInfo) string {
+	if given != "" {
+		return strings.TrimPrefix(given, "v")
+	}
+	if tag := taggedRelease.FindStringSubmatch(info.Main.Version); tag != nil {
+		return tag[1]
+	}
+	return "development"
+}
 
 type versionCommand struct{}
 
@@ -43,5 +58,5 @@ func versionOf(release string, info *debug.BuildInfo) string {
 		}
 		parts = append(parts, text)
 	}
-	return fmt.Sprintf("%s (%s)", cmp.Or(release, "development"), strings.Join(append(parts, info.GoVersion), ", "))
+	return fmt.Sprintf("%s (%s)", releaseOf(release, info), strings.Join(append(parts, info.GoVersion), ", "))
 }

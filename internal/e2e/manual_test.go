@@ -13,52 +13,137 @@ import (
 	"time"
 )
 
-// TestManual pastes the examples of docs/api.md: those for a shell one after the other, then those of each language
-// that is installed. None of them may be refused.
+// TestManual pastes the examples of docs/api.md and then of docs/sessions.md, one after the other. None of them may be refused.
 func TestManual(t *testing.T) {
-	text, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	database := filepath.Join(t.TempDir(), "puntuale.db")
 	s := serve(t, database, "--official-api-url", "http://127.0.0.1:9") // no server answers at this address
+	script := ""
+	for _, name := range []string{"api.md", "sessions.md"} {
+		text, err := os.ReadFile("../../docs/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		script += examples(string(text), "sh")
+	}
 	addr := strings.TrimPrefix(s.base, "http://")
-	page := strings.NewReplacer(readmeAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(string(text))
+	script = strings.NewReplacer(readmeAddr, addr, "partner=pk_…", "partner="+createPartner(t, database)).Replace(script)
 
-	out, failure := paste(t, t.TempDir(), examples(page, "sh")+"\necho; echo \"KEY=$key SEQUENCE=$sequence\"\n")
+	out, failure := paste(t, t.TempDir(), script+"\necho; echo \"KEY=$key\"\n")
 	if failure != nil || strings.Contains(out, `"request_id"`) {
 		t.Fatalf("%v:\n%s", failure, out)
 	}
-	given := regexp.MustCompile(`KEY=(ck_\S+) (SEQUENCE=\d+)`).FindStringSubmatch(out)
+	given := regexp.MustCompile(`KEY=(ck_\S+)`).FindStringSubmatch(out)
 	if given == nil {
-		t.Fatalf("the examples made no key or no sequence:\n%s", out)
+		t.Fatalf("the examples made no key:\n%s", out)
 	}
 	eventually(t, 10*time.Second, "the network has refused the number that ends in 9901", func() bool {
 		a, err := call(http.MethodGet, s.base+"/api/messages?state=FAILED", given[1], nil)
 		return err == nil && strings.Contains(string(a.body), "+393331239901")
 	})
-	for _, language := range []struct{ name, program, file, prints string }{
-		{"php", "php", "example.php", "PENDING"},
-		{"js", "node", "example.mjs", "PENDING"},
-		{"python", "python3", "example.py", "outcomes today"},
-	} {
-		t.Run(language.name, func(t *testing.T) {
-			program, err := exec.LookPath(language.program)
-			if err != nil {
-				t.Skip(language.program + " is not installed")
+}
+
+// TestInstall pastes the commands under "Install" of docs/operate.md, with folders of its own. The last one is a server, which
+// serves until it is stopped.
+func TestInstall(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operate.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(text), "\n## Install\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	folder, addr := t.TempDir(), freeAddr(t)
+	script := strings.NewReplacer("/usr/local/bin", folder, "/var/lib/puntuale", filepath.Join(folder, "data"),
+		"puntuale serve", "timeout 10 puntuale serve --addr "+addr).Replace(examples(section, "sh"))
+	if !strings.Contains(script, "timeout 10") {
+		t.Fatalf("no server is started: %s", script)
+	}
+	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
+	ready := make(chan bool, 1)
+	go func() {
+		for range 600 { // the build takes a while
+			if response, err := http.Get("http://" + addr + "/readyz"); err == nil {
+				response.Body.Close()
+				if response.StatusCode == http.StatusOK {
+					ready <- true
+					return
+				}
 			}
-			dir := t.TempDir()
-			file := filepath.Join(dir, language.file)
-			if err := os.WriteFile(file, []byte(examples(page, language.name)), 0o600); err != nil {
-				t.Fatal(err)
-			}
-			out, failure := paste(t, dir, program+" "+language.file, "KEY="+given[1], given[2])
-			if failure != nil || !strings.Contains(out, language.prints) {
-				t.Errorf("%v:\n%s", failure, out)
-			}
-		})
+			time.Sleep(300 * time.Millisecond)
+		}
+		ready <- false
+	}()
+	out, _ := paste(t, copySources(t), script) // timeout's own code says that it stopped the server
+	if !strings.Contains(out, "pk_") || !<-ready {
+		t.Errorf("there is no partner, or no server: %s", out)
 	}
 }
+
+// programName is the first line of a program on docs/recipes.md.
+var programName = regexp.MustCompile(`^(?:<\?php )?(?://|#) ([a-z]+\.(?:php|py|mjs))\n`)
+
+// TestRecipes writes the programs of docs/recipes.md into a folder, and pastes its commands there. Of one booking two messages are
+// left in the end. Of the numbers in the list two are in the blacklist, and the third is named.
+func TestRecipes(t *testing.T) {
+	for _, program := range []string{"php", "node", "python3"} {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skip(program + " is not installed; make e2e installs it")
+		}
+	}
+	text, err := os.ReadFile("../../docs/recipes.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, folder := filepath.Join(t.TempDir(), "puntuale.db"), t.TempDir()
+	s := serve(t, database)
+	page := strings.NewReplacer(readmeAddr, strings.TrimPrefix(s.base, "http://"), "127.0.0.1:8090", freeAddr(t),
+		"partner=pk_…", "partner="+createPartner(t, database)).Replace(string(text))
+	programs := 0
+	for _, m := range regexp.MustCompile("(?s)\n```(?:php|python|js)\n(.*?\n)```\n").FindAllStringSubmatch(page, -1) {
+		name := programName.FindStringSubmatch(m[1])
+		if name == nil {
+			t.Fatalf("a program has no name: %.100s", m[1])
+		}
+		programs++
+		if err := os.WriteFile(filepath.Join(folder, name[1]), []byte(m[1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if programs != 8 {
+		t.Errorf("the page has %d programs", programs)
+	}
+	script := strings.Replace(examples(page, "sh"), "python3 resend.py", failing+"python3 resend.py", 1)
+	out, failure := paste(t, folder, script+"\necho; echo \"KEY=$KEY\"\n")
+	if failure != nil {
+		t.Fatalf("%v:\n%s", failure, out)
+	}
+	for _, want := range []string{"2 messages are planned", "{'COMPLETED': 4", "{'Sessione non collegata': 1}", "1 messages are sent again", "12 POST /api/blacklist: "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q was not printed:\n%s", want, out)
+		}
+	}
+	key := regexp.MustCompile(`KEY=(ck_\S+)`).FindStringSubmatch(out)
+	if key == nil {
+		t.Fatal(out)
+	}
+	pending := must(t, "GET", s.base+"/api/messages?state=PENDING&phone=3331234567", key[1], nil)
+	if got := strings.Count(string(pending.body), `"stato":"PENDING"`); got != 1 || !strings.Contains(string(pending.body), "a domani alle 11:00") {
+		t.Errorf("%d messages of the bookings are left: %s", got, pending.body)
+	}
+	if listed := must(t, "GET", s.base+"/api/blacklist", key[1], nil); strings.Count(string(listed.body), `"phone"`) != 2 {
+		t.Errorf("the blacklist has %s", listed.body)
+	}
+}
+
+// failing makes a message that fails because the client's number is not linked, and links the number again.
+const failing = `
+unlinked=$(echo "$client" | sed -E 's/.*"id_sessione":"([^"]+)".*/\1/')
+curl -sf -X DELETE $base/api/sessions/$unlinked/pair -H "Authorization: Bearer $KEY"
+short=$(curl -sf $base/api/sequences -H "Authorization: Bearer $KEY" -d '{"name": "Breve", "steps": [{"text": "Ciao",
+  "timing": {"anchor": "start", "offset": {"amount": 0}, "valid_for": {"amount": 1, "unit": "seconds"}}}]}' | sed -E 's/^\{"id":"([^"]+)".*/\1/')
+curl -sf $base/api/start/$short -H "Authorization: Bearer $KEY" -d '{"phone": "333 555 0001"}'
+until curl -sf "$base/api/messages?state=FAILED" -H "Authorization: Bearer $KEY" | grep -q 'non collegata'; do sleep 0.2; done
+python3 report.py $(TZ=Europe/Rome date +%F)
+`
 
 // examples joins a page's blocks of one language.
 func examples(page, language string) string {

@@ -11,7 +11,7 @@ import (
 
 // SynchronousNow is whether a commit is on a standby's disk before it is answered. remote_write is not: what a standby has
 // only received is lost when its machine fails too. Any standby that synchronous_standby_names lets count is taken as one
-// that will be promoted; promoting another is the operator's loss (docs/operate.md).
+// that will be promoted; promoting another is the operator's loss (docs/nodes.md).
 const SynchronousNow = `case when current_setting('synchronous_standby_names') <> ''
  and current_setting('synchronous_commit') in ('on', 'remote_apply') then 1 else 0 end`
 

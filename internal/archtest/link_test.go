@@ -1,0 +1,168 @@
+package archtest
+
+import (
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"unicode"
+)
+
+// TestLinksResolve: every relative link and every image of a document leads to a file of the tree, and every #anchor to a heading.
+func TestLinksResolve(t *testing.T) {
+	t.Parallel()
+	for _, broken := range brokenLinks(t, os.DirFS("../..")) {
+		t.Error(broken)
+	}
+}
+
+// TestEveryDocumentIsListed: docs/README.md has a link to each page and to each decision's folder.
+func TestEveryDocumentIsListed(t *testing.T) {
+	t.Parallel()
+	index, err := os.ReadFile("../../docs/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := fs.Glob(os.DirFS("../../docs"), "*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, page := range append(pages, "decisions/") {
+		if page != "README.md" && !strings.Contains(string(index), "]("+page+")") {
+			t.Errorf("docs/README.md does not list docs/%s", page)
+		}
+	}
+}
+
+// TestBrokenLinksAreFound shows that the check can fail.
+func TestBrokenLinksAreFound(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"[a](b.md)":                           "",
+		"[a](b.md#a-heading-with-code-1)":     "",
+		"![a](b.png)":                         "b.png",
+		"[a](c.md)":                           "c.md",
+		"[a](b.md#nothing)":                   "#nothing",
+		"[a](#nothing)":                       "#nothing",
+		"# Here, *there*\n\n[a](#here-there)": "",
+		"[a](https://example.com/c.md)":       "",
+		"```\n[a](c.md)\n```\n`[b](c.md)`":    "",
+		"[a] [b]\n\n[a]: c.md\n":              "c.md",
+		`<img src="c.png">`:                   "c.png",
+	} {
+		tree := fstest.MapFS{
+			"docs/a.md": {Data: []byte(text)},
+			"docs/b.md": {Data: []byte("# A heading with `code`\n\n# A [heading](a.md) with `code`\n")},
+		}
+		broken := brokenLinks(t, tree)
+		if want == "" && len(broken) > 0 || want != "" && (len(broken) != 1 || !strings.Contains(broken[0], want)) {
+			t.Errorf("%q: found %q, want one with %q", text, broken, want)
+		}
+	}
+}
+
+// links finds the target of an inline link or image, of a reference, and of an image's tag.
+var links = regexp.MustCompile(`\]\(([^()\s]+)(?:\s+"[^"]*")?\)|(?m:^\[[^\]]+\]:\s*(\S+))|<img[^>]*\ssrc="([^"]+)"`)
+
+// brokenLinks reads all documents of the tree.
+func brokenLinks(t *testing.T, tree fs.FS) (broken []string) {
+	t.Helper()
+	anchors := map[string][]string{} // by document
+	texts := map[string]string{}
+	err := fs.WalkDir(tree, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && name != "." && (strings.HasPrefix(entry.Name(), ".") || entry.Name() == "testdata" || entry.Name() == "node_modules") {
+			return fs.SkipDir
+		}
+		if path.Ext(name) != ".md" {
+			return nil
+		}
+		text, err := fs.ReadFile(tree, name)
+		if err != nil {
+			return err
+		}
+		texts[name] = withoutCode(string(text))
+		anchors[name] = anchorsOf(texts[name])
+		texts[name] = codeSpan.ReplaceAllString(texts[name], "")
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range texts {
+		for _, m := range links.FindAllStringSubmatch(text, -1) {
+			target := m[1] + m[2] + m[3]
+			if fault := linkFault(tree, anchors, name, target); fault != "" {
+				broken = append(broken, fmt.Sprintf("%s: %s: %s", name, target, fault))
+			}
+		}
+	}
+	slices.Sort(broken)
+	return broken
+}
+
+// linkFault says why a link of a document leads nowhere. Addresses of other hosts are not looked at.
+func linkFault(tree fs.FS, anchors map[string][]string, from, target string) string {
+	address, err := url.Parse(target)
+	if err != nil {
+		return err.Error()
+	}
+	if address.Scheme != "" || address.Host != "" {
+		return ""
+	}
+	file := from
+	if address.Path != "" {
+		file = path.Join(path.Dir(from), address.Path)
+	}
+	info, err := fs.Stat(tree, file)
+	switch {
+	case err != nil:
+		return "there is no such file"
+	case address.Fragment == "":
+	case info.IsDir() || path.Ext(file) != ".md":
+		return "only documents have anchors"
+	case !slices.Contains(anchors[file], address.Fragment):
+		return "there is no such heading"
+	}
+	return ""
+}
+
+var fences = regexp.MustCompile("(?ms)^\\s*```.*?^\\s*```\\s*$")
+
+// withoutCode leaves blocks of code out.
+func withoutCode(text string) string { return fences.ReplaceAllString(text, "") }
+
+var headings = regexp.MustCompile(`(?m)^#{1,6}\s+(.*)$`)
+
+// anchorsOf names a document's headings as GitHub does: letters, figures, hyphens and underscores in lower case, with a
+// count behind a name that comes again.
+func anchorsOf(text string) (all []string) {
+	times := map[string]int{}
+	for _, m := range headings.FindAllStringSubmatch(text, -1) {
+		heading := regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`).ReplaceAllString(m[1], "$1")
+		name := strings.Map(func(r rune) rune {
+			switch {
+			case r == ' ':
+				return '-'
+			case r == '-' || r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r):
+				return unicode.ToLower(r)
+			}
+			return -1
+		}, strings.TrimSpace(heading))
+		if n := times[name]; n > 0 {
+			all = append(all, fmt.Sprintf("%s-%d", name, n))
+		} else {
+			all = append(all, name)
+		}
+		times[name]++
+	}
+	return all
+}
