@@ -244,29 +244,43 @@ type KeyStore interface {
 	RevokeKey(ctx context.Context, client ClientID, id KeyID, now time.Time) error
 }
 
-// Operator is what commands and authentication ask across tenants.
+// Operator is all that commands and authentication ask across tenants. A caller asks for the roles that it needs.
 type Operator interface {
+	TenantStore
 	DeviceDoor
+	PartnerStore
+	MaintenanceStore
+}
 
-	// CreatePartner creates the partner, its login and its key in one transaction.
-	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
+// TenantStore finds whose a key is, and gives the handles that reach what belongs to one tenant.
+type TenantStore interface {
 	// Principal finds who a key belongs to; unauthorized when nobody, or the key is revoked or past its grace.
 	Principal(ctx context.Context, hash KeyHash, now time.Time) (Principal, error)
+	Tenant(id ClientID) Tenant
+	// Uncounted is Tenant for what people do in dashboards: no call of it is counted, or refused for the cap.
+	Uncounted(id ClientID) Tenant
+	Partner(id PartnerID) PartnerTenant
+}
+
+// PartnerStore is what an operator asks about partners and about the credits of all clients.
+type PartnerStore interface {
+	// CreatePartner creates the partner, its login and its key in one transaction.
+	CreatePartner(ctx context.Context, p Partner, l Login, k Key) (PartnerID, error)
 	// RotateKey stores next for the owner of the key named by hash, which stays valid until graceEnds.
 	RotateKey(ctx context.Context, hash KeyHash, next Key, graceEnds, now time.Time) error
 	// Refill serves the clients whose moment has come: RefillAt is not after now. It brings their credits up to
 	// RefillTo, and sets their next moment as next says (zero: none). It returns how many they were. Any number of
 	// nodes may call it at once. One that cannot be refilled holds up no other; the error names it.
 	Refill(ctx context.Context, now time.Time, next func(Client) time.Time) (int, error)
+}
+
+// MaintenanceStore keeps the store in order.
+type MaintenanceStore interface {
 	// Maintain ends what is open of deleted clients and sessions. It removes idempotency records older than two days,
 	// counted days older than 400, and contacts without an open window. It blanks requests and contents of runs whose
 	// messages all ended before blank (zero: none). It does as much as one call may. Any number of nodes may call it at
 	// once; what fails is left to the next call.
 	Maintain(ctx context.Context, now, blank time.Time) error
-	Tenant(id ClientID) Tenant
-	// Uncounted is Tenant for what people do in dashboards: no call of it is counted, or refused for the cap.
-	Uncounted(id ClientID) Tenant
-	Partner(id PartnerID) PartnerTenant
 	// Check reports whether the store answers, with a write that reaches the disk.
 	Check(ctx context.Context) error
 }

@@ -46,7 +46,7 @@ type CreatedClient struct {
 // conflict when the login e-mail exists among the partner's.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
-	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	box, once, clash, err := beginSealed(ctx, p.plain, p.tenant, o, &f)
 	if err != nil {
 		return CreatedClient{}, err
 	}
@@ -58,8 +58,8 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	if clash != nil {
 		return CreatedClient{}, clash
 	}
-	now := p.control.clock.Now()
-	account, err := p.control.newAccount(kind, now)
+	now := p.accounts.clock.Now()
+	account, err := p.accounts.newAccount(kind, now)
 	if err != nil {
 		return CreatedClient{}, err
 	}
@@ -72,7 +72,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	if err != nil {
 		return CreatedClient{}, err
 	}
-	first := puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: p.control.sandbox, Default: true, Created: now}
+	first := puntuale.Session{Name: firstSession, Type: puntuale.Socket, Sandbox: p.accounts.sandbox, Default: true, Created: now}
 	if r.Sandbox != nil {
 		first.Sandbox = *r.Sandbox
 	}
@@ -92,7 +92,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 	if err != nil {
 		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))
 	}
-	p.control.hint(ids.Session, time.Time{})
+	p.accounts.hint(ids.Session, time.Time{})
 	return result(ids), nil
 }
 
@@ -100,7 +100,7 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 func (p *Partner) firstLogin(ctx context.Context, r NewClient) (puntuale.Login, Invitation, *puntuale.Invitation, error) {
 	login := puntuale.Login{Email: r.Email}
 	if r.Password == "" {
-		invitation, stored := p.control.newInvitation()
+		invitation, stored := p.accounts.newInvitation()
 		return login, invitation, stored, nil
 	}
 	var err error
@@ -135,7 +135,7 @@ func hasAt(email string) bool {
 }
 
 // newAccount makes the account of a type, as of now.
-func (c *Control) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
+func (c *Accounts) newAccount(kind puntuale.AccountType, now time.Time) (puntuale.Client, error) {
 	account := puntuale.NewAccount(kind, puntuale.Date{})
 	loc, err := c.zones.Load(account.Zone)
 	if err != nil {

@@ -53,7 +53,7 @@ func (p *Partner) Keys(ctx context.Context, client string) ([]puntuale.Key, erro
 }
 
 func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
-	keys, err := o.partner.tenant.Keys(ctx, o.client, o.partner.control.clock.Now())
+	keys, err := o.partner.tenant.Keys(ctx, o.client, o.partner.accounts.clock.Now())
 	if err != nil {
 		return nil, fmt.Errorf("list keys of %s: %w", o, err)
 	}
@@ -64,7 +64,7 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 // not_found, invalid, quota_reached.
 func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
-	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	box, once, clash, err := beginSealed(ctx, p.plain, p.tenant, o, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -83,7 +83,7 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 }
 
 func (o owned) create(ctx context.Context, name string, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
-	plain, key, err := auth.NewKey(o.side, name, o.partner.control.clock.Now())
+	plain, key, err := auth.NewKey(o.side, name, o.partner.accounts.clock.Now())
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -104,7 +104,7 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 // quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
-	box, once, clash, err := beginSealed(ctx, p, o, &f)
+	box, once, clash, err := beginSealed(ctx, p.plain, p.tenant, o, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -134,7 +134,7 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 }
 
 func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
-	now := o.partner.control.clock.Now()
+	now := o.partner.accounts.clock.Now()
 	plain, next, err := auth.NewKey(o.side, old.Name, now)
 	if err != nil {
 		return IssuedKey{}, err
@@ -165,7 +165,7 @@ func (o owned) revoke(ctx context.Context, key string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.partner.tenant.RevokeKey(ctx, o.client, old.ID, o.partner.control.clock.Now()); err != nil {
+	if err := o.partner.tenant.RevokeKey(ctx, o.client, old.ID, o.partner.accounts.clock.Now()); err != nil {
 		return fmt.Errorf("revoke a key of %s: %w", o, err)
 	}
 	return nil
@@ -214,28 +214,35 @@ func (p *Partner) RevokeOwnKey(ctx context.Context, key string) error {
 	return p.owned().revoke(ctx, key)
 }
 
-// A client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot outlive it.
-
-// Keys lists the client's valid keys by id.
-func (c *Client) Keys(ctx context.Context) ([]puntuale.Key, error) {
-	return c.partner().Keys(ctx, c.account.ID.String())
+// ClientKeys are a client's own keys, as its owner sees them in the dashboard. Keys do not make keys: who holds one cannot
+// outlive it.
+type ClientKeys struct {
+	partner *Partner
+	client  string
 }
 
-// CreateKey makes another key for the client. Codes: invalid.
-func (c *Client) CreateKey(ctx context.Context, name string) (IssuedKey, error) {
-	return c.partner().CreateKey(ctx, c.account.ID.String(), name, Once[IssuedKey]{})
+// KeysOf returns the client's keys.
+func (c *Accounts) KeysOf(client *Client) ClientKeys {
+	account := client.Account()
+	return ClientKeys{c.partner(account.Partner, ""), account.ID.String()}
 }
 
-// RotateKey makes a key in the place of another, which stays valid for a day. Codes: not_found.
-func (c *Client) RotateKey(ctx context.Context, key string) (IssuedKey, error) {
-	return c.partner().RotateKey(ctx, c.account.ID.String(), key, nil, Once[IssuedKey]{})
+// List lists the client's valid keys by id.
+func (k ClientKeys) List(ctx context.Context) ([]puntuale.Key, error) {
+	return k.partner.Keys(ctx, k.client)
 }
 
-// RevokeKey ends a key at once. Codes: not_found.
-func (c *Client) RevokeKey(ctx context.Context, key string) error {
-	return c.partner().RevokeKey(ctx, c.account.ID.String(), key)
+// Create makes another key for the client. Codes: invalid.
+func (k ClientKeys) Create(ctx context.Context, name string) (IssuedKey, error) {
+	return k.partner.CreateKey(ctx, k.client, name, Once[IssuedKey]{})
 }
 
-func (c *Client) partner() *Partner {
-	return &Partner{c.control, c.account.Partner, c.control.operator.Partner(c.account.Partner), ""}
+// Rotate makes a key in the place of another, which stays valid for a day. Codes: not_found.
+func (k ClientKeys) Rotate(ctx context.Context, key string) (IssuedKey, error) {
+	return k.partner.RotateKey(ctx, k.client, key, nil, Once[IssuedKey]{})
+}
+
+// Revoke ends a key at once. Codes: not_found.
+func (k ClientKeys) Revoke(ctx context.Context, key string) error {
+	return k.partner.RevokeKey(ctx, k.client, key)
 }

@@ -59,14 +59,14 @@ func (s sealer) open(o *puntuale.Once, sealed []byte) ([]byte, error) {
 func place(o *puntuale.Once) []byte { return []byte(o.Scope + "\x00" + o.Key + "\x00" + o.Hash) }
 
 // beginSealed is [Once.begin] for answers that hold a key.
-func beginSealed[T any](ctx context.Context, p *Partner, o Once[T], f *request.Faults) (box sealer, once *puntuale.Once, clash, err error) {
+func beginSealed[T any](ctx context.Context, key string, store puntuale.OnceStore, o Once[T], f *request.Faults) (box sealer, once *puntuale.Once, clash, err error) {
 	if o.Key == "" {
 		return sealer{}, nil, nil, nil
 	}
-	if box, err = newSealer(p.plain); err != nil {
+	if box, err = newSealer(key); err != nil {
 		return sealer{}, nil, nil, err
 	}
-	once, clash, err = o.begin(ctx, p.tenant, f)
+	once, clash, err = o.begin(ctx, store, f)
 	if err != nil {
 		asked := &puntuale.Once{Scope: o.Scope, Key: o.Key, Hash: hashOf(o.Body)}
 		return box, nil, nil, box.opened(asked, err)

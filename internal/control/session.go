@@ -71,7 +71,7 @@ func (c *Client) CreateSession(ctx context.Context, r NewSession, o Once[Session
 			f.Add("body.gateway", "goes with connection_type Send_app only", nil)
 		}
 	}
-	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sandbox, Created: c.control.clock.Now()}
+	s := puntuale.Session{Client: c.account.ID, Name: r.Name, Type: kind, Sandbox: c.control.sessions.sandbox, Created: c.control.clock.Now()}
 	if r.Sandbox != nil {
 		s.Sandbox = *r.Sandbox
 	}

@@ -185,7 +185,7 @@ func behaviourSealed(t *testing.T, s *service) {
 		t.Errorf("%d answers are kept, %v", n, rows.Err())
 	}
 	old := s.partner
-	if s.partner, err = s.control.RotateKey(t.Context(), old, time.Hour); err != nil {
+	if s.partner, err = s.accounts.RotateKey(t.Context(), old, time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	if a := s.call("POST", "/api/client/create", s.partner, body, "Idempotency-Key", "k"); a.status != 409 {
@@ -314,8 +314,8 @@ func behaviourRefills(t *testing.T, s *service) {
 	refill := func(at time.Time, want int, babys, monthlys string) {
 		t.Helper()
 		s.clock.Set(at)
-		n, err := s.control.Refill(t.Context())
-		if again, errAgain := s.control.Refill(t.Context()); n != want || err != nil || again != 0 || errAgain != nil {
+		n, err := s.accounts.Refill(t.Context())
+		if again, errAgain := s.accounts.Refill(t.Context()); n != want || err != nil || again != 0 || errAgain != nil {
 			t.Errorf("%s: %d, %v, then %d, %v", at, n, err, again, errAgain)
 		}
 		if credits(baby) != babys || credits(monthly) != monthlys {

@@ -66,7 +66,7 @@ func (v *visit) dressAsBefore() error {
 	if slug == "" {
 		return nil
 	}
-	h, err := v.site.control.PartnerAt(v.ctx(), "", slug)
+	h, err := v.site.accounts.PartnerAt(v.ctx(), "", slug)
 	if err == nil {
 		v.frame.Look = look(h)
 	} else if puntuale.CodeOf(err) != puntuale.CodeNotFound {
@@ -99,7 +99,7 @@ func homeOf(p *control.Person) string {
 // be found.
 func (s *site) knownPartner(v *visit) (puntuale.PartnerID, error) {
 	slug := v.path("slug")
-	h, err := s.control.PartnerAt(v.ctx(), v.r.Host, slug)
+	h, err := s.accounts.PartnerAt(v.ctx(), v.r.Host, slug)
 	switch {
 	case puntuale.CodeOf(err) == puntuale.CodeNotFound && slug == "":
 		return 0, v.dressAsBefore()
@@ -131,7 +131,7 @@ func (s *site) login(v *visit) error {
 	if err != nil {
 		return err
 	}
-	people, err := s.control.SignIn(v.ctx(), control.SignIn{
+	people, err := s.accounts.SignIn(v.ctx(), control.SignIn{
 		Partner: partner, Email: f.Value("email"), Password: f.Value("password"), Address: v.caller().Address, Browser: v.device(),
 	})
 	if err != nil {
@@ -221,7 +221,7 @@ func (v *visit) awaited() (people []*control.Person, steps []puntuale.Unfinished
 	}
 	var over error
 	for _, step := range kept {
-		p, err := v.site.control.Resume(v.ctx(), puntuale.UnfinishedSignIn, step)
+		p, err := v.site.accounts.Resume(v.ctx(), puntuale.UnfinishedSignIn, step)
 		switch {
 		case errors.Is(err, control.ErrOver):
 			over = err
@@ -328,7 +328,7 @@ func (s *site) ticket(v *visit) error {
 	if err != nil {
 		return err
 	}
-	p, err := s.control.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
+	p, err := s.accounts.Redeem(v.ctx(), puntuale.UnfinishedTicket, f.Value("t"))
 	if puntuale.CodeOf(err) == puntuale.CodeUnauthorized {
 		if v.person != nil { // the same link again, in the browser that it let in
 			return v.to(homeOf(v.person))

@@ -48,7 +48,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	phone, _, err := w.control.LinkDevice(ctx, control.NewDevice{Code: byPhone.Code.Text, Name: "Pixel di Anna", Assisted: true})
 	w.must(err)
 	has["by-devices"], has["devices"] = byPhone.ID.String(), fmt.Sprint(phone.ID)
-	k, err := c.CreateKey(ctx, "gestionale")
+	k, err := w.accounts.KeysOf(c).Create(ctx, "gestionale")
 	w.must(err)
 	has["keys"] = k.ID.String()
 	fields := map[string]json.RawMessage{"nome": json.RawMessage(`"Lucia"`), "data_appuntamento": json.RawMessage(`"30/11/2026 10:00"`)}
@@ -67,7 +67,7 @@ func (w *world) everything(client puntuale.ClientID) things {
 	listed, _, err := c.FindBlacklisted(ctx, "", request.Page{})
 	w.must(err)
 	has["blacklist"] = fmt.Sprint(listed[0].ID)
-	has["users"] = w.letIn(c.Team(), control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
+	has["users"] = w.letIn(w.accounts.TeamOf(c), control.NewUser{Email: "aiuto" + client.String() + "@example.com", Name: "Aiuto", Role: "reader"}).ID.String()
 	return has
 }
 

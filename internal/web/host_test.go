@@ -115,11 +115,11 @@ func TestHostProof(t *testing.T) {
 	if err := other.ProveHost(ctx); puntuale.CodeOf(err) != puntuale.CodeConflict {
 		t.Errorf("another partner proves it later: %v", err)
 	}
-	w.must(w.control.WithdrawHost(ctx, w.partner))
+	w.must(w.accounts.WithdrawHost(ctx, w.partner))
 	if strings.Contains(w.at(host), "Messaggi Aurora") {
 		t.Error("served after the operator withdrew it")
 	}
-	w.must(w.control.ConfirmHost(ctx, other.ID(), "NÄCHSTE.example."))
+	w.must(w.accounts.ConfirmHost(ctx, other.ID(), "NÄCHSTE.example."))
 	if !strings.Contains(w.at(host), "Terza Agenzia") {
 		t.Error("what the operator confirms is not served")
 	}

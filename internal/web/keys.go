@@ -32,7 +32,8 @@ type ring struct {
 
 func (v *visit) ring() ring {
 	if c := v.client; c != nil {
-		return ring{v.frame.Place.Base + "/keys", c.Keys, c.CreateKey, c.RotateKey, c.RevokeKey}
+		keys := v.site.accounts.KeysOf(c)
+		return ring{v.frame.Place.Base + "/keys", keys.List, keys.Create, keys.Rotate, keys.Revoke}
 	}
 	p := v.partner
 	return ring{"/partner/keys", p.OwnKeys, p.CreateOwnKey, p.RotateOwnKey, p.RevokeOwnKey}

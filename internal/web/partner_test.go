@@ -251,7 +251,7 @@ func TestUsers(t *testing.T) {
 	if r := them.post("/invitation", url.Values{"t": {link}, "password": {"tramonto sul lago"}}); r.status != http.StatusSeeOther || r.to() != w.pages {
 		t.Fatalf("come in: %d %s", r.status, r.to())
 	}
-	team := w.users(w.Client().Team(), nil)
+	team := w.users(w.accounts.TeamOf(w.Client()), nil)
 	if r := them.get(w.pages + "/users"); r.status != http.StatusForbidden {
 		t.Errorf("a reader among users: %d", r.status)
 	}
@@ -276,7 +276,7 @@ func TestWhiteLabel(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.must(w.newPartnerHandle().SetBrand(context.Background(), control.BrandChange{Name: "Messaggi Aurora", Colour: "#ffee00", Host: "msg.aurora.example", Logo: onePixel}))
-	w.must(w.control.ConfirmHost(context.Background(), w.partner, "msg.aurora.example"))
+	w.must(w.accounts.ConfirmHost(context.Background(), w.partner, "msg.aurora.example"))
 	v := w.visitor(w.clients[puntuale.Owner])
 	pages := []string{v.get(w.pages).body, v.get("/me").body, v.get(w.pages + "/missing").body, w.visitor(0).get("/p/agenzia-aurora").body}
 	r := w.visitor(0).do(http.MethodGet, "/login", nil, http.Header{"Host": {"msg.aurora.example"}})

@@ -34,7 +34,7 @@ func (v *visit) crew() (*control.Team, view.Crew, error) {
 	switch id := v.path("id"); {
 	case v.client != nil:
 		crew.Base = "/c/" + v.client.ID().String() + "/users"
-		return v.client.Team(), crew, nil
+		return v.site.accounts.TeamOf(v.client), crew, nil
 	case id != "":
 		account, err := v.partner.Account(v.ctx(), id)
 		if err != nil {

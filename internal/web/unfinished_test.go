@@ -41,7 +41,7 @@ func (w *world) newPassword(user puntuale.LoginID) {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)
-	w.must(w.control.ResetUser(context.Background(), u, "tramonto sul lago", false))
+	w.must(w.accounts.ResetUser(context.Background(), u, "tramonto sul lago", false))
 }
 
 // unfinished are the steps that somebody begins in one request and finishes in a later one. begin returns what finishes the
@@ -83,16 +83,16 @@ var unfinished = map[puntuale.UnfinishedKind]struct {
 		}
 	}, "non vale più"},
 	puntuale.UnfinishedInvitation: {func(_ *testing.T, w *world) func() (bool, answer) {
-		text, err := w.control.Ticket(context.Background(), puntuale.UnfinishedInvitation, w.clients[puntuale.Owner])
+		text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedInvitation, w.clients[puntuale.Owner])
 		w.must(err)
 		if r := w.visitor(0).post("/ticket", url.Values{"t": {text}}); r.status != http.StatusNotFound {
 			w.t.Errorf("an invitation signs in: %d", r.status)
 		}
 		return func() (bool, answer) {
-			if _, err := w.control.Holder(context.Background(), puntuale.UnfinishedInvitation, text); err != nil {
+			if _, err := w.accounts.Holder(context.Background(), puntuale.UnfinishedInvitation, text); err != nil {
 				return false, answer{body: err.Error()}
 			}
-			_, err := w.control.Redeem(context.Background(), puntuale.UnfinishedInvitation, text)
+			_, err := w.accounts.Redeem(context.Background(), puntuale.UnfinishedInvitation, text)
 			return err == nil, answer{}
 		}
 	}, "too much time has passed, or the password was changed"},

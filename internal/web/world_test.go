@@ -41,6 +41,7 @@ type world struct {
 	base     string // of the server's addresses
 	store    *store.Store
 	control  *control.Control
+	accounts *control.Accounts
 	clock    *clock.Fake
 	vault    *auth.Vault
 	sql      *sql.DB // beside the store
@@ -143,11 +144,13 @@ func openWorld(t testing.TB, db *storetest.Database, st *store.Store, people cas
 	w := &world{t: t, dns: &dns{}, store: st, clock: db.Clock, sql: db.SQL, postgres: db.Postgres, cast: people}
 	w.vault, _ = auth.NewVault(w.dataKey)
 	files := filesOf(t, w.clock, &w.files)
-	w.control = control.New(control.Config{Files: files, Operator: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Door: w.store, Public: public, Resolver: w.dns, PlainGateways: true,
+	w.control = control.New(control.Config{Files: files, Tenants: w.store, Devices: w.store, Maintenance: w.store, Clock: w.clock, Sandbox: true, PushKey: pushKey, Vault: w.vault, Public: public, PlainGateways: true,
 		Links: func(s puntuale.Session) bool {
 			o := w.owner.Load()
 			return s.Sandbox || s.Type != puntuale.Socket || o != nil && o.numbers != nil
 		}, Hint: w.hint})
+	w.accounts = control.NewAccounts(control.AccountsConfig{Control: w.control, Tenants: w.store, Partners: w.store, Clock: w.clock, Hint: w.hint, Sandbox: true, Vault: w.vault,
+		SignIn: control.SignInStores{Users: w.store, Tickets: w.store, Invitations: w.store, Visits: w.store, Tries: w.store}, Public: public, Resolver: w.dns})
 	return w
 }
 
@@ -185,11 +188,11 @@ func (w *world) must(err error) {
 
 func (w *world) newPartner(name, email string) *control.Partner {
 	w.t.Helper()
-	_, key, err := w.control.CreatePartner(context.Background(), control.NewPartner{Name: name, Email: email, Password: password})
+	_, key, err := w.accounts.CreatePartner(context.Background(), control.NewPartner{Name: name, Email: email, Password: password})
 	w.must(err)
 	caller, err := w.control.Authenticate(context.Background(), key)
 	w.must(err)
-	p, err := caller.Partner()
+	p, err := w.accounts.Partner(caller)
 	w.must(err)
 	return p
 }
@@ -215,7 +218,7 @@ func (w *world) letIn(team *control.Team, r control.NewUser) puntuale.User {
 	w.t.Helper()
 	u, invitation, err := team.Invite(context.Background(), r)
 	w.must(err)
-	_, err = w.control.Join(context.Background(), invitation.Secret, password)
+	_, err = w.accounts.Join(context.Background(), invitation.Secret, password)
 	w.must(err)
 	return u
 }
@@ -232,7 +235,7 @@ func (w *world) serveBehind(proxies httpkit.Proxies) {
 // serveAs is serve with more of the configuration.
 func (w *world) serveAs(cfg web.Config) {
 	w.t.Helper()
-	cfg.Control, cfg.Now = w.control, w.clock.Now
+	cfg.Control, cfg.Accounts, cfg.Now = w.control, w.accounts, w.clock.Now
 	cfg.Logger = slog.New(slog.NewTextHandler(testWriter{w.t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	pages, err := web.New(cfg)
 	w.must(err)
@@ -270,7 +273,7 @@ func (w *world) person(user puntuale.LoginID) *control.Person {
 	w.t.Helper()
 	u, _, err := w.store.UserByID(context.Background(), user)
 	w.must(err)
-	p, err := w.control.Person(context.Background(), user, u.Stamp)
+	p, err := w.accounts.Person(context.Background(), user, u.Stamp)
 	w.must(err)
 	return p
 }
@@ -278,7 +281,7 @@ func (w *world) person(user puntuale.LoginID) *control.Person {
 // ticket is an address that signs a user in once.
 func (w *world) ticket(user puntuale.LoginID) string {
 	w.t.Helper()
-	text, err := w.control.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
+	text, err := w.accounts.Ticket(context.Background(), puntuale.UnfinishedTicket, user)
 	w.must(err)
 	return text
 }

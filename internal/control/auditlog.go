@@ -1,0 +1,35 @@
+package control
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"puntuale"
+	"puntuale/internal/control/request"
+)
+
+// Audit lists what was done in the client's dashboard, newest first. Codes: invalid.
+func (c *Client) Audit(ctx context.Context, page request.Page) ([]puntuale.AuditEntry, string, error) {
+	return Audit(ctx, c.control.tenants.Partner(c.account.Partner), c.account.ID, page)
+}
+
+// Audit lists what was done in the dashboard of a client, or with client 0 of the partner and all its clients, newest first. Codes:
+// invalid.
+func Audit(ctx context.Context, tenant puntuale.PartnerTenant, client puntuale.ClientID, page request.Page) ([]puntuale.AuditEntry, string, error) {
+	rows, next, err := request.List(page, func(asked puntuale.Page) ([]puntuale.AuditEntry, string, error) {
+		return tenant.Audit(ctx, client, asked)
+	})
+	if err != nil {
+		return nil, "", fmt.Errorf("list what was done: %w", err)
+	}
+	return rows, next, nil
+}
+
+// AddressText is an address as the audit log keeps it; "" where it is not known.
+func AddressText(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
