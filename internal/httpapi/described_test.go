@@ -34,7 +34,7 @@ type document struct {
 
 var loadDocument = sync.OnceValues(func() (document, error) {
 	h, err := httpapi.New(httpapi.Config{
-		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
+		Control: control.New(control.Config{Clock: clock.NewFake(morning)}), Accounts: control.NewAccounts(control.AccountsConfig{Clock: clock.NewFake(morning)}), Logger: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return morning },
 	})
 	if err != nil {
