@@ -46,7 +46,7 @@ type CreatedClient struct {
 // conflict when the login e-mail exists among the partner's.
 func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedClient]) (CreatedClient, error) {
 	f := request.Faults(r.Faults)
-	box, once, clash, err := beginSealed(ctx, p.plain, p.tenant, o, &f)
+	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
 		return CreatedClient{}, err
 	}
@@ -82,15 +82,14 @@ func (p *Partner) CreateClient(ctx context.Context, r NewClient, o Once[CreatedC
 		account.ID = ids.Client
 		return CreatedClient{ID: ids.Client, Session: ids.Session, Key: plain, Account: account, Invitation: invitation}
 	}
-	keepSealed(box, o, once, result)
 	ids, err := p.tenant.CreateClient(ctx, puntuale.NewClient{
 		Client:  account,
 		Login:   login,
 		Session: first,
 		Key:     key, Invitation: invited,
-	}, once)
+	}, once.Keep(result))
 	if err != nil {
-		return CreatedClient{}, fmt.Errorf("create a client: %w", box.opened(once, err))
+		return CreatedClient{}, fmt.Errorf("create a client: %w", once.Opened(err))
 	}
 	p.accounts.hint(ids.Session, time.Time{})
 	return result(ids), nil

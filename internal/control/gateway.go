@@ -106,7 +106,7 @@ func (c *Client) checkGateway(f *request.Faults, at string, g NewGateway) puntua
 }
 
 // storeGateway creates a session with the keys of its gateway. Codes: conflict (another session has the number).
-func (c *Client) storeGateway(ctx context.Context, s puntuale.Session, k puntuale.GatewayKeys, once *puntuale.Once) (puntuale.SessionID, error) {
+func (c *Client) storeGateway(ctx context.Context, s puntuale.Session, k puntuale.GatewayKeys, once *puntuale.Idempotency) (puntuale.SessionID, error) {
 	vault := c.control.vault
 	return c.tenant.CreateGateway(ctx, s, k.Mark(vault.Mark), func(id puntuale.SessionID) []byte {
 		return vault.Seal(puntuale.SealedGateway, id.SealPlace(), k.JSON())

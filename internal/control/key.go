@@ -64,7 +64,7 @@ func (o owned) keys(ctx context.Context) ([]puntuale.Key, error) {
 // not_found, invalid, quota_reached.
 func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
-	box, once, clash, err := beginSealed(ctx, p.plain, p.tenant, o, &f)
+	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -79,10 +79,10 @@ func (p *Partner) CreateKey(ctx context.Context, client, name string, o Once[Iss
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	return of.create(ctx, name, box, o, once)
+	return of.create(ctx, name, once)
 }
 
-func (o owned) create(ctx context.Context, name string, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
+func (o owned) create(ctx context.Context, name string, once *Keyed[IssuedKey]) (IssuedKey, error) {
 	plain, key, err := auth.NewKey(o.side, name, o.partner.accounts.clock.Now())
 	if err != nil {
 		return IssuedKey{}, err
@@ -91,10 +91,9 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 		key.ID, _ = stored.(puntuale.KeyID)
 		return IssuedKey{key, plain}
 	}
-	keepSealed(box, asked, once, result)
-	id, err := o.partner.tenant.CreateKey(ctx, o.client, key, once)
+	id, err := o.partner.tenant.CreateKey(ctx, o.client, key, once.Keep(result))
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("create a key of %s: %w", o, box.opened(once, err))
+		return IssuedKey{}, fmt.Errorf("create a key of %s: %w", o, once.Opened(err))
 	}
 	return result(id), nil
 }
@@ -104,7 +103,7 @@ func (o owned) create(ctx context.Context, name string, box sealer, asked Once[I
 // quota_reached.
 func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int64, o Once[IssuedKey], found ...puntuale.Fault) (IssuedKey, error) {
 	f := request.Faults(found)
-	box, once, clash, err := beginSealed(ctx, p.plain, p.tenant, o, &f)
+	once, clash, err := o.BeginSealed(ctx, p.tenant, p.plain, &f)
 	if err != nil {
 		return IssuedKey{}, err
 	}
@@ -130,10 +129,10 @@ func (p *Partner) RotateKey(ctx context.Context, client, key string, grace *int6
 	if clash != nil {
 		return IssuedKey{}, clash
 	}
-	return of.rotate(ctx, old, wait, box, o, once)
+	return of.rotate(ctx, old, wait, once)
 }
 
-func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, box sealer, asked Once[IssuedKey], once *puntuale.Once) (IssuedKey, error) {
+func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration, once *Keyed[IssuedKey]) (IssuedKey, error) {
 	now := o.partner.accounts.clock.Now()
 	plain, next, err := auth.NewKey(o.side, old.Name, now)
 	if err != nil {
@@ -143,10 +142,9 @@ func (o owned) rotate(ctx context.Context, old puntuale.Key, wait time.Duration,
 		next.ID, _ = stored.(puntuale.KeyID)
 		return IssuedKey{next, plain}
 	}
-	keepSealed(box, asked, once, result)
-	id, err := o.partner.tenant.RotateClientKey(ctx, o.client, old.ID, next, now.Add(wait), now, once)
+	id, err := o.partner.tenant.RotateClientKey(ctx, o.client, old.ID, next, now.Add(wait), now, once.Keep(result))
 	if err != nil {
-		return IssuedKey{}, fmt.Errorf("rotate a key of %s: %w", o, box.opened(once, err))
+		return IssuedKey{}, fmt.Errorf("rotate a key of %s: %w", o, once.Opened(err))
 	}
 	return result(id), nil
 }
@@ -197,7 +195,7 @@ func (p *Partner) CreateOwnKey(ctx context.Context, name string) (IssuedKey, err
 	if err := f.Err(); err != nil {
 		return IssuedKey{}, err
 	}
-	return p.owned().create(ctx, name, sealer{}, Once[IssuedKey]{}, nil)
+	return p.owned().create(ctx, name, nil)
 }
 
 // RotateOwnKey makes a key in the place of another, which stays valid for a day. Codes: not_found; conflict as above.
@@ -206,7 +204,7 @@ func (p *Partner) RotateOwnKey(ctx context.Context, key string) (IssuedKey, erro
 	if err != nil {
 		return IssuedKey{}, err
 	}
-	return p.owned().rotate(ctx, old, keyGrace, sealer{}, Once[IssuedKey]{}, nil)
+	return p.owned().rotate(ctx, old, keyGrace, nil)
 }
 
 // RevokeOwnKey ends a key at once. Codes: not_found.

@@ -92,7 +92,7 @@ func (p partnerTenant) Keys(ctx context.Context, client puntuale.ClientID, now t
 	return keys, nil
 }
 
-func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Once) (id puntuale.KeyID, err error) {
+func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, k puntuale.Key, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		err := p.lockUsers(ctx, a, client)
 		if err != nil {
@@ -107,7 +107,7 @@ func (p partnerTenant) CreateKey(ctx context.Context, client puntuale.ClientID, 
 	return id, err
 }
 
-func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Once) (id puntuale.KeyID, err error) {
+func (p partnerTenant) RotateClientKey(ctx context.Context, client puntuale.ClientID, old puntuale.KeyID, next puntuale.Key, graceEnds, now time.Time, o *puntuale.Idempotency) (id puntuale.KeyID, err error) {
 	err = p.once(ctx, o, func(ctx context.Context, a engine.Querier) (any, error) {
 		var err error
 		id, err = p.rotate(ctx, a, client, old, next, graceEnds, now)
