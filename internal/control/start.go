@@ -269,7 +269,7 @@ func (c *Client) zoneOf(f *request.Faults, location, name string) (*time.Locatio
 	return c.zone()
 }
 
-const saysNoZone = "is not the name of a time zone, such as Europe/Rome"
+const saysNoZone = request.SaysNoZone
 
 // values takes from the body what the sequence's steps name.
 func values(s puntuale.Sequence, body map[string]json.RawMessage) map[string]plan.Value {

@@ -85,12 +85,12 @@ type snapshotInput struct {
 }
 
 func clientSnapshot(ctx context.Context, p *control.Partner, c *call, in *snapshotInput) (control.Snapshot, error) {
-	account, err := p.Account(ctx, in.ID)
+	found, err := p.Account(ctx, in.ID)
 	if err != nil {
 		return control.Snapshot{}, err
 	}
-	c.tagged(account.Version())
-	return control.SnapshotOf(account), nil
+	c.tagged(found.Version())
+	return control.SnapshotOf(found), nil
 }
 
 // listedClient is a snapshot with all other values that a partner sets.

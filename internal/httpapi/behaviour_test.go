@@ -167,7 +167,7 @@ func behaviourOnce(t *testing.T, s *service) {
 
 func behaviourSealed(t *testing.T, s *service) {
 	body := `{"name":"x","email":"k@x","password":"p","phone":"1"}`
-	var created account
+	var created clientAccount
 	first := s.must(&created, "POST", "/api/client/create", s.partner, body, "Idempotency-Key", "k")
 	rows, err := s.db.SQL.QueryContext(t.Context(), `select result from idempotency`)
 	if err != nil {
@@ -306,7 +306,7 @@ func behaviourRefills(t *testing.T, s *service) {
 	baby, monthly := s.newAccount("a@x", "baby"), s.newAccount("b@x", "test")
 	s.must(nil, "PATCH", "/api/client/"+baby.ID, s.partner, `{"credits_add":-1990}`)
 	s.must(nil, "PATCH", "/api/client/"+monthly.ID, s.partner, `{"credits_add":-93,"refill_period":"Mensile"}`)
-	credits := func(a account) string {
+	credits := func(a clientAccount) string {
 		var v struct{ Credits string }
 		s.must(&v, "GET", "/api/client/"+a.ID+"/snapshot", s.partner, "")
 		return v.Credits
